@@ -1,0 +1,66 @@
+# Everything builds itself: the first target that you run creates .venv from requirements.lock
+# (every package pinned with its hash) and installs Antiphon into it.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.built
+NODE   := bench/anchors/node_modules/.built
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick soak lint bench fuzz proto lock clean
+
+help: ## say what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+
+$(STAMP): requirements.lock pyproject.toml
+	@echo "antiphon: creating $(VENV) with $$($(PYTHON) --version), packages pinned in requirements.lock"
+	@$(PYTHON) -c 'import sys; sys.exit("antiphon needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The JavaScript anchors (hypercore, multiformats) are for comparison only; without Node the tests that use them skip.
+$(NODE): bench/anchors/package-lock.json
+	@if command -v npm >/dev/null; then \
+	  echo "antiphon: installing the JavaScript anchors with npm ci"; \
+	  cd bench/anchors && npm ci --silent --no-audit --no-fund && touch node_modules/.built; \
+	else echo "antiphon: no npm here; tests that compare with JavaScript libraries will skip"; fi
+
+demo: $(STAMP) ## three devices in three processes agree on a party
+	@$(BIN)/python examples/three_devices.py
+
+test: $(STAMP) $(NODE) lint ## lint, types, tidy and all tests (what CI runs)
+	@echo "antiphon: running all tests"
+	@$(PYTEST) -q
+
+quick: $(STAMP) ## the quick tests only, under two minutes
+	@$(PYTEST) -q -m "not slow"
+
+soak: $(STAMP) $(NODE) ## the same tests with far larger budgets (an hour)
+	@ANTIPHON_SOAK=1 $(PYTEST) -q
+	@$(MAKE) fuzz SECONDS_EACH=120
+
+fuzz: $(STAMP) ## coverage-guided fuzzing of every decoder: make fuzz SECONDS_EACH=60
+	@$(BIN)/python tools/fuzz.py --seconds $(or $(SECONDS_EACH),60)
+
+lint: $(STAMP) ## ruff, strict mypy, layer order
+	@echo "antiphon: ruff, mypy --strict, import-linter"
+	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
+
+bench: $(STAMP) $(NODE) ## every benchmark; one of them: .venv/bin/python bench/feed.py --json
+	@for program in bench/*.py; do echo "== $$program"; $(BIN)/python $$program; done
+
+proto: $(STAMP) ## regenerate the protobuf code from proto/
+	@$(BIN)/python tools/proto.py
+
+lock: ## resolve requirements.lock and requirements-spark.lock anew (needs uv on the PATH)
+	@uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --upgrade --extra dev pyproject.toml -o requirements.lock
+	@uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --upgrade --extra spark -c requirements.lock pyproject.toml -o requirements-spark.lock
+
+clean: ## remove everything that was built
+	@rm -rf $(VENV) .demo build dist .hypothesis .mypy_cache .ruff_cache .pytest_cache bench/anchors/node_modules

@@ -1,0 +1,118 @@
+"""The one tree of errors. Each says what happened, to which feed, item or party, and what to do about it.
+
+AntiphonError
+├── InvalidInput        bytes or arguments from outside that break a format or a bound
+│   ├── BadEncoding     bytes that are no canonical encoding of the structure named
+│   └── TooLarge        a size above its limit
+├── RefusedBlocks       blocks from a peer that do not verify; nothing of them was stored
+│   ├── BrokenChain     hashes or positions do not link up
+│   ├── BadSignature    a head or credential is not signed by the key that it names
+│   └── Equivocation    the feed's writer signed two histories; carries the evidence
+├── StoreError          a store on this machine cannot do what was asked
+│   ├── CorruptBlock    stored bytes changed under us; names feed and seq
+│   ├── StoreLocked     another process writes this store
+│   ├── StoreClosed     the store was closed
+│   ├── UnknownFeed     the store holds no such feed
+│   ├── MissingBlocks   the range asked for is pruned, or not here yet
+│   └── FeedRetired     the feed must not be written any more (ended, or restored from a backup)
+├── KeyStoreError       keys cannot be read or kept
+│   ├── WrongPassphrase the passphrase does not open the key store
+│   └── UnknownKey      no such key is held
+└── NotAuthorised       the party's control state does not permit the act
+"""
+
+from __future__ import annotations
+
+
+class AntiphonError(Exception):
+    """Anything that Antiphon refuses or cannot do. Catch this to catch all of them."""
+
+
+class InvalidInput(AntiphonError, ValueError):
+    """Something handed in breaks a format or a bound. Check what produced it; nothing was changed."""
+
+
+class BadEncoding(InvalidInput):
+    """Bytes are no canonical encoding of what they claim to be. Ask the sender again; do not retry the same bytes."""
+
+
+class TooLarge(InvalidInput):
+    """A size is above its limit. Split the value, or keep large content in blobs."""
+
+
+class RefusedBlocks(AntiphonError):
+    """Blocks from elsewhere do not verify. Nothing was stored as part of the feed; see the quarantine."""
+
+    def __init__(self, message: str, *, feed: bytes | None = None, seq: int | None = None) -> None:
+        super().__init__(message)
+        self.feed = feed
+        self.seq = seq
+
+
+class BrokenChain(RefusedBlocks):
+    """Positions or hashes do not link up. Ask another peer for the same range."""
+
+
+class BadSignature(RefusedBlocks):
+    """A signature does not verify under the key named. Ask another peer; distrust this sender."""
+
+
+class Equivocation(RefusedBlocks):
+    """The feed's writer signed two contradicting histories. The evidence is kept; the feed is cut for everyone."""
+
+    def __init__(self, message: str, *, feed: bytes, seq: int, evidence: bytes) -> None:
+        super().__init__(message, feed=feed, seq=seq)
+        self.evidence = evidence
+
+
+class StoreError(AntiphonError):
+    """A store on this machine cannot do what was asked."""
+
+
+class CorruptBlock(StoreError):
+    """Stored bytes changed under us. Restore that feed from a peer; the disk may be failing."""
+
+    def __init__(self, message: str, *, feed: bytes, seq: int) -> None:
+        super().__init__(message)
+        self.feed = feed
+        self.seq = seq
+
+
+class StoreLocked(StoreError):
+    """Another process writes this store. Stop it, or open the store read-only."""
+
+
+class StoreClosed(StoreError):
+    """The store was closed. Open it again."""
+
+
+class UnknownFeed(StoreError, KeyError):
+    """The store holds no such feed. Create it, or ingest a range of it first."""
+
+    __str__ = Exception.__str__
+
+
+class MissingBlocks(StoreError):
+    """The blocks asked for are pruned or not here. `bounds` says which are held; a peer may have the rest."""
+
+
+class FeedRetired(StoreError):
+    """The feed must not be written any more. Open a new feed; readers of the old one lose nothing."""
+
+
+class KeyStoreError(AntiphonError):
+    """Keys cannot be read or kept."""
+
+
+class WrongPassphrase(KeyStoreError):
+    """The passphrase does not open the key store. Try again; without it only the recovery phrase helps."""
+
+
+class UnknownKey(KeyStoreError, KeyError):
+    """No such key is held here. List the keys, or recover the identity from its phrase."""
+
+    __str__ = Exception.__str__
+
+
+class NotAuthorised(AntiphonError):
+    """The party's control state does not permit this. Ask an owner of the party."""

@@ -1,0 +1,56 @@
+"""Item ids: 16 bytes, the lamport of the item's genesis and then a hash, so that neighbours in time are neighbours
+in every store, table and tree. Both parts are checked, so an id cannot be taken by somebody else (rule 5).
+
+>>> item = ItemId.derive(7, party=b"p" * 32, feed=b"f" * 32, nonce=b"n" * 16)
+>>> item.lamport, item.matches(7, party=b"p" * 32, feed=b"f" * 32, nonce=b"n" * 16)
+(7, True)
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from antiphon.core.errors import InvalidInput, TooLarge
+
+ITEM_ID_SIZE = 16
+NONCE_SIZE = 16
+_LAMPORT_SIZE = 5
+_TAG = b"antiphon.item.v1"
+
+
+class ItemId(bytes):
+    """The flat, unique id of an item in its party."""
+
+    __slots__ = ()
+
+    def __new__(cls, raw: bytes) -> ItemId:
+        if len(raw) != ITEM_ID_SIZE:
+            raise InvalidInput(f"an item id has {ITEM_ID_SIZE} bytes, not {len(raw)}")
+        return super().__new__(cls, raw)
+
+    @classmethod
+    def derive(cls, lamport: int, *, party: bytes, feed: bytes, nonce: bytes) -> ItemId:
+        """The id of the item whose genesis stands at `lamport` in `feed` and carries `nonce`."""
+        if len(party) != 32 or len(feed) != 32 or len(nonce) != NONCE_SIZE:
+            raise InvalidInput("an item id is derived from a party key, a feed key and a nonce of 16 bytes")
+        return cls(_prefix(lamport) + sha256(_TAG + party + feed + nonce).digest()[: ITEM_ID_SIZE - _LAMPORT_SIZE])
+
+    @property
+    def lamport(self) -> int:
+        return int.from_bytes(self[:_LAMPORT_SIZE], "big")
+
+    def matches(self, lamport: int, *, party: bytes, feed: bytes, nonce: bytes) -> bool:
+        return self == ItemId.derive(lamport, party=party, feed=feed, nonce=nonce)
+
+    def __str__(self) -> str:
+        return self.hex()
+
+
+def _prefix(lamport: int) -> bytes:
+    if not 0 <= lamport < 1 << (8 * _LAMPORT_SIZE):
+        raise TooLarge(f"the lamport {lamport} does not fit into an item id ({_LAMPORT_SIZE} bytes)")
+    return lamport.to_bytes(_LAMPORT_SIZE, "big")
+
+
+#: Control messages belong to the system item, the root of every party's DAG.
+SYSTEM_ITEM = ItemId(bytes(ITEM_ID_SIZE))

@@ -1,0 +1,33 @@
+"""What the core is not allowed to reach for by itself: time and randomness are handed in."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall time in milliseconds. It labels; it never orders and never decides."""
+
+    def now_ms(self) -> int: ...
+
+
+class Randomness(Protocol):
+    """A source of unpredictable bytes."""
+
+    def bytes(self, count: int) -> bytes: ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+class SystemRandomness:
+    """The operating system's generator."""
+
+    def bytes(self, count: int) -> bytes:
+        return os.urandom(count)

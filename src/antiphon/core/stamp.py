@@ -1,0 +1,40 @@
+"""A stamp names a message, and stamps sort in the one total order that all engines agree on.
+
+The order extends causality because a lamport is above those of everything that its message has seen; feed and
+seq break ties, and no wall clock is looked at.
+
+>>> Stamp(1, b"b" * 32, 9) < Stamp(2, b"a" * 32, 0)
+True
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from antiphon.core.codec import Reader
+
+STAMP_SIZE = 48
+
+
+class Stamp(NamedTuple):
+    """(lamport, feed, seq), compared in that order."""
+
+    lamport: int
+    feed: bytes
+    seq: int
+
+    def encode(self) -> bytes:
+        """48 bytes whose byte order is the stamps' order."""
+        return self.lamport.to_bytes(8, "big") + self.feed + self.seq.to_bytes(8, "big")
+
+    @classmethod
+    def decode(cls, data: bytes) -> Stamp:
+        reader = Reader(data, "stamp")
+        lamport = int.from_bytes(reader.take(8), "big")
+        feed = reader.take(32)
+        seq = int.from_bytes(reader.take(8), "big")
+        reader.done()
+        return cls(lamport, feed, seq)
+
+    def __str__(self) -> str:
+        return f"{self.lamport}@{self.feed.hex()[:8]}/{self.seq}"

@@ -1,0 +1,114 @@
+"""A timeframe says, for each feed, the last seq that is included: a vector clock over feeds.
+
+>>> a, b = b"a" * 32, b"b" * 32
+>>> first, second = Timeframe({a: 3}), Timeframe({a: 1, b: 0})
+>>> first.compare(second)
+<Order.CONCURRENT: 'concurrent'>
+>>> merged = first.merge(second)
+>>> merged.covers(first), merged.missing(Timeframe({a: 5})) == Timeframe({a: 5})
+(True, True)
+>>> Timeframe.decode(merged.encode()) == merged
+True
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+
+from antiphon.core.codec import Reader, u32, u64
+from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
+from antiphon.core.keys import KEY_SIZE
+
+TIMEFRAME_ENTRIES_MAX = 1 << 20
+_ENTRY_SIZE = KEY_SIZE + 8
+
+
+class Order(enum.Enum):
+    """How one timeframe stands to another."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    EQUAL = "equal"
+    CONCURRENT = "concurrent"
+
+
+class Timeframe(Mapping[bytes, int]):
+    """Immutable; a feed that is not in it has nothing included. Iterates in the order of feed keys."""
+
+    __slots__ = ("_seqs",)
+    _seqs: dict[bytes, int]
+
+    def __init__(self, seqs: Mapping[bytes, int] | None = None) -> None:
+        entries = sorted((bytes(feed), seq) for feed, seq in (seqs or {}).items())
+        for feed, seq in entries:
+            if len(feed) != KEY_SIZE or not 0 <= seq < 1 << 63:
+                raise InvalidInput(f"a timeframe maps feed keys to seqs from 0, not {feed.hex()[:80]} to {seq}")
+        self._seqs = dict(entries)
+
+    def __getitem__(self, feed: bytes) -> int:
+        return self._seqs[feed]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._seqs)
+
+    def __len__(self) -> int:
+        return len(self._seqs)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._seqs.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return self._seqs == other._seqs if isinstance(other, Timeframe) else NotImplemented
+
+    def __repr__(self) -> str:
+        return "Timeframe({" + ", ".join(f"{feed.hex()[:8]}: {seq}" for feed, seq in self._seqs.items()) + "})"
+
+    def merge(self, other: Timeframe) -> Timeframe:
+        """The least timeframe that covers both."""
+        merged = dict(self._seqs)
+        for feed, seq in other._seqs.items():
+            if merged.get(feed, -1) < seq:
+                merged[feed] = seq
+        return Timeframe(merged)
+
+    def covers(self, other: Timeframe) -> bool:
+        """Whether everything in `other` is included here."""
+        mine = self._seqs
+        return all(mine.get(feed, -1) >= seq for feed, seq in other._seqs.items())
+
+    def includes(self, feed: bytes, seq: int) -> bool:
+        return self._seqs.get(feed, -1) >= seq
+
+    def missing(self, other: Timeframe) -> Timeframe:
+        """The entries of `other` that are not included here: what to wait for, or to ask for."""
+        mine = self._seqs
+        return Timeframe({feed: seq for feed, seq in other._seqs.items() if mine.get(feed, -1) < seq})
+
+    def compare(self, other: Timeframe) -> Order:
+        mine, theirs = self.covers(other), other.covers(self)
+        if mine:
+            return Order.EQUAL if theirs else Order.AFTER
+        return Order.BEFORE if theirs else Order.CONCURRENT
+
+    def encode(self) -> bytes:
+        """Canonical bytes: the count, then (feed, seq) by ascending feed. Also the form of an anchor."""
+        return u32(len(self._seqs)) + b"".join(feed + u64(seq) for feed, seq in self._seqs.items())
+
+    @classmethod
+    def decode(cls, data: bytes) -> Timeframe:
+        reader = Reader(data, "timeframe")
+        count = reader.u32()
+        if count > TIMEFRAME_ENTRIES_MAX:
+            raise TooLarge(f"timeframe: {count} entries, at most {TIMEFRAME_ENTRIES_MAX} are allowed")
+        if len(data) != 4 + count * _ENTRY_SIZE:
+            raise BadEncoding(f"timeframe: {count} entries take {4 + count * _ENTRY_SIZE} bytes, not {len(data)}")
+        seqs: dict[bytes, int] = {}
+        last = b""
+        for _ in range(count):
+            feed = reader.take(KEY_SIZE)
+            if feed <= last:
+                raise BadEncoding("timeframe: feeds do not ascend")
+            seqs[feed] = reader.u64()
+            last = feed
+        return cls(seqs)
