@@ -1,0 +1,135 @@
+"""Group commit: appenders that come while a commit is under way share the next one, its signature and its sync.
+
+The first to come leads: it takes everything that waits, writes it in one transaction, and wakes the rest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from antiphon.core.errors import AntiphonError
+from antiphon.core.stamp import Stamp
+from antiphon.feed.append import Append, build
+from antiphon.feed.env import Env
+from antiphon.feed.tables import Tables
+
+GROUP_MAX = 1024
+
+#: A change to the tables; it returns its result and the feeds that grew.
+Change = Callable[[Tables], Any]
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """What one caller waits for: either one append, which may be merged with others, or changes made all together."""
+
+    changes: Sequence[Append | Change]
+    results: list[Any] = field(default_factory=list)
+    error: BaseException | None = None
+    done: bool = False
+
+    @property
+    def lone_append(self) -> Append | None:
+        only = self.changes[0]
+        return only if len(self.changes) == 1 and isinstance(only, Append) else None
+
+
+class Committer:
+    """Runs changes in transactions; `submit` returns when they are durable."""
+
+    def __init__(self, env: Env, committed: Callable[[], None]) -> None:
+        self._env = env
+        self._committed = committed
+        self._condition = threading.Condition()
+        self._waiting: list[_Job] = []
+        self._leading = False
+        self.commits = 0
+
+    def submit(self, changes: Sequence[Append | Change]) -> list[Any]:
+        """The results of the changes, all of which are in one transaction; if one fails, none was made."""
+        job = _Job(changes)
+        with self._condition:
+            self._waiting.append(job)
+            while not job.done and self._leading:
+                self._condition.wait()
+            if job.done:
+                return _outcome(job)
+            self._leading = True
+        try:
+            while not job.done:
+                with self._condition:
+                    group, self._waiting = self._waiting[:GROUP_MAX], self._waiting[GROUP_MAX:]
+                self._commit(group)
+        finally:
+            with self._condition:
+                self._leading = False
+                self._condition.notify_all()
+        return _outcome(job)
+
+    def _commit(self, group: list[_Job]) -> None:
+        try:
+            self._env.write(lambda tables, part: _run(group, tables, part))
+            self.commits += 1
+        except BaseException as error:
+            for job in group:
+                job.error = job.error or error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            for job in group:
+                job.done = True
+        self._committed()
+
+
+def _run(group: list[_Job], tables: Tables, part: Callable[[Change], Any]) -> None:
+    """May run again from the start, so it begins by forgetting what it did."""
+    lone: dict[bytes, list[_Job]] = defaultdict(list)
+    for job in group:
+        job.error, job.results = None, []
+        append = job.lone_append
+        if append is not None:
+            lone[append.pair.key].append(job)
+            continue
+        try:
+            job.results = part(lambda nested, job=job: [_apply(nested, change) for change in job.changes])  # type: ignore[misc]
+        except AntiphonError as error:
+            job.error = error
+    for jobs in lone.values():
+        appends = [append for job in jobs if (append := job.lone_append)]
+        try:
+            stamps = write(tables, appends)
+        except AntiphonError as error:  # raised before anything is written
+            for job in jobs:
+                job.error = error
+            continue
+        for job, append in zip(jobs, appends, strict=True):
+            job.results = [stamps[: len(append.drafts)]]
+            del stamps[: len(append.drafts)]
+
+
+def _apply(tables: Tables, change: Append | Change) -> Any:
+    return write(tables, [change]) if isinstance(change, Append) else change(tables)
+
+
+def write(tables: Tables, appends: list[Append]) -> list[Stamp]:
+    """Append to one feed inside a transaction."""
+    record = tables.record(appends[0].pair.key)
+    built = build(record, appends, lambda other: tables.frontier(record.feed, other))
+    at = record
+    for span in built.spans:
+        tables.append_span(at, span)
+        at = built.record
+    tables.put_record(built.record)
+    for entry in built.moved.values():
+        tables.move_frontier(record.feed, entry)
+    return [Stamp(lamport, record.feed, record.length + i) for i, lamport in enumerate(built.lamports)]
+
+
+def _outcome(job: _Job) -> list[Any]:
+    if job.error is not None:
+        raise job.error
+    return job.results

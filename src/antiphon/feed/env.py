@@ -1,0 +1,215 @@
+"""The LMDB environment under a `FeedStore`: one writing process, many readers, a map that grows by itself."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import lmdb
+
+from antiphon.core.errors import StoreClosed, StoreError, StoreLocked
+from antiphon.feed.tables import TABLES, Tables
+
+MAP_SIZE_START = 64 << 20
+MAP_SIZE_MAX = 16 << 40
+READERS_MAX = 1024
+
+Result = TypeVar("Result")
+
+
+class Env:
+    """Read and write transactions over the tables of a store.
+
+    No transaction is held while a caller's code runs, so that the map can grow (LMDB asks for none at that moment).
+    """
+
+    def __init__(
+        self, path: Path, *, readonly: bool = False, sync: bool = True, map_size: int = MAP_SIZE_START
+    ) -> None:
+        self.path = path
+        self.readonly = readonly
+        self.sync_on_commit = sync
+        self._gate = _Gate()
+        self._closed = False
+        self._lock = None if readonly else _lock(path)
+        try:
+            self._open(map_size)
+        except BaseException:
+            self._unlock()
+            raise
+
+    def _open(self, map_size: int) -> None:
+        try:
+            self._env = lmdb.open(
+                str(self.path),
+                map_size=map_size,
+                readonly=self.readonly,
+                create=not self.readonly,
+                sync=self.sync_on_commit,
+                max_dbs=len(TABLES),
+                max_readers=READERS_MAX,
+                mode=0o600,
+                metasync=True,
+                readahead=True,
+            )
+            self._tables = {name: self._env.open_db(name.encode(), create=not self.readonly) for name in TABLES}
+            if not self.readonly:
+                self._env.reader_check()  # slots of processes that died
+        except lmdb.Error as error:
+            raise StoreError(
+                f"the store at {self.path} cannot be opened: {error}. If it is new, let its writer open it first; "
+                "a process opens one store once and shares it"
+            ) from error
+
+    @contextmanager
+    def read(self) -> Iterator[Tables]:
+        """A consistent view; short-lived, and never held across a yield to a caller."""
+        while True:
+            with self._gate.shared():
+                self._check_open()
+                try:
+                    txn = self._env.begin(buffers=True)
+                except lmdb.MapResizedError:
+                    txn = None
+                if txn is not None:
+                    try:
+                        yield Tables(txn, self._tables)
+                    finally:
+                        txn.abort()
+                    return
+            with self._gate.exclusive():
+                self._env.set_mapsize(0)  # another process grew the map: take its size
+
+    def write(self, act: Callable[[Tables, Callable[[Callable[[Tables], Any]], Any]], Result]) -> Result:
+        """Run `act` in one transaction, durable on return; run again from the start where the map had to grow.
+
+        `act` gets the tables, and a function that runs a part of it all-or-nothing inside the same transaction.
+        """
+        self._check_open()
+        if self.readonly:
+            raise StoreError(f"the store at {self.path} was opened read-only here")
+        while True:
+            try:
+                with self._gate.shared(), self._env.begin(write=True, buffers=True) as txn:
+                    return act(Tables(txn, self._tables), lambda part: self._nested(txn, part))
+            except lmdb.MapFullError:
+                self._grow()
+            except lmdb.Error as error:
+                raise StoreError(
+                    f"the store at {self.path} could not be written: {error}. Nothing of this was acknowledged; "
+                    "check the disk's space and health"
+                ) from error
+
+    def _nested(self, parent: Any, part: Callable[[Tables], Any]) -> Any:
+        with self._env.begin(write=True, buffers=True, parent=parent) as txn:
+            return part(Tables(txn, self._tables))
+
+    def _grow(self) -> None:
+        with self._gate.exclusive():
+            size = self._env.info()["map_size"] * 2
+            if size > MAP_SIZE_MAX:
+                raise StoreError(f"the store at {self.path} would grow above {MAP_SIZE_MAX} bytes; prune or split it")
+            self._env.set_mapsize(size)
+
+    def flush(self) -> None:
+        """Put everything that was committed on the disk, whoever committed it."""
+        self._check_open()
+        if not self.readonly:
+            self._env.sync(True)
+            return
+        handle = os.open(self.path / "data.mdb", os.O_RDONLY)
+        try:
+            os.fdatasync(handle)
+        finally:
+            os.close(handle)
+
+    def transaction(self) -> int:
+        """The number of the last committed transaction: it moves when anything changed, in any process."""
+        self._check_open()
+        number: int = self._env.info()["last_txnid"]
+        return number
+
+    def file_identity(self) -> int:
+        return os.stat(self.path / "data.mdb").st_ino
+
+    def map_size(self) -> int:
+        size: int = self._env.info()["map_size"]
+        return size
+
+    def close(self) -> None:
+        with self._gate.exclusive():
+            if not self._closed:
+                self._closed = True
+                if not self.readonly:
+                    self._env.sync(True)
+                self._env.close()
+                self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed(f"the store at {self.path} is closed; open it again")
+
+
+def _lock(path: Path) -> int:
+    """Take the writer's lock of a store; the kernel drops it with the process."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(path / "writer.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        os.close(handle)
+        raise StoreLocked(
+            f"the store at {path} is being written by process {holder}; stop that one, or open the store read-only"
+        ) from None
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    return handle
+
+
+class _Gate:
+    """Many may pass together, or one alone."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._inside = 0
+        self._alone = False
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        with self._condition:
+            while self._alone:
+                self._condition.wait()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._inside -= 1
+                if not self._inside:
+                    self._condition.notify_all()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        with self._condition:
+            while self._alone:
+                self._condition.wait()
+            self._alone = True
+            while self._inside:
+                self._condition.wait()
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._alone = False
+                self._condition.notify_all()

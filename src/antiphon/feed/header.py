@@ -1,0 +1,92 @@
+"""A block's header: a fixed layout of 82 bytes, then the `advance` entries of 80 bytes each.
+
+Everything that routing and ordering need stands here at a fixed place, so those run over columns (`HEADER` is a numpy
+type) without parsing a single message.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from antiphon.core.codec import Reader, u64
+from antiphon.core.errors import BadEncoding
+
+VERSION = 1
+HASH_SIZE = 32
+NO_HASH = bytes(HASH_SIZE)
+
+#: Integers are little-endian: the columns are Arrow's as they stand.
+HEADER = np.dtype(
+    [
+        ("version", "u1"),
+        ("kind", "u1"),
+        ("flags", "<u2"),
+        ("seq", "<u8"),
+        ("lamport", "<u8"),
+        ("created_ms", "<u8"),
+        ("item", "V16"),
+        ("body_size", "<u4"),
+        ("body_hash", "V32"),
+        ("advance", "<u2"),
+    ]
+)
+HEADER_SIZE = HEADER.itemsize
+ENTRY = np.dtype([("feed", "V32"), ("seq", "<u8"), ("lamport", "<u8"), ("hash", "V32")])
+ENTRY_SIZE = ENTRY.itemsize
+assert HEADER_SIZE == 82
+assert ENTRY_SIZE == 80
+
+Headers = npt.NDArray[np.void]
+
+
+class Kind(enum.IntEnum):
+    """What a block's body holds."""
+
+    CREDENTIAL = 1
+    GENESIS = 2
+    CHANGE = 3
+    MUTATION = 4
+    METADATA = 5
+
+
+class Flag(enum.IntFlag):
+    """Batch marks: blocks that belong together are seen all or none."""
+
+    MORE = 1  # the next block belongs to this batch
+    CONTINUED = 2  # so does the previous one
+
+
+class Entry(NamedTuple):
+    """One entry of a timeframe that moved: the last block of `feed` that the writer had seen.
+
+    Lamport and hash are in it so that an equivocator cannot make an honest writer look like a liar (rule 1).
+    """
+
+    feed: bytes
+    seq: int
+    lamport: int
+    hash: bytes
+
+    def encode(self) -> bytes:
+        return self.feed + u64(self.seq) + u64(self.lamport) + self.hash
+
+    @classmethod
+    def read(cls, reader: Reader) -> Entry:
+        return cls(reader.take(32), reader.u64(), reader.u64(), reader.take(HASH_SIZE))
+
+
+def encode_entries(entries: Iterable[Entry]) -> bytes:
+    """Entries in their canonical order."""
+    return b"".join(entry.encode() for entry in sorted(entries))
+
+
+def decode_entries(data: bytes) -> tuple[Entry, ...]:
+    if len(data) % ENTRY_SIZE:
+        raise BadEncoding(f"advance: {len(data)} bytes are no whole number of entries of {ENTRY_SIZE} bytes")
+    reader = Reader(data, "advance")
+    return tuple(Entry.read(reader) for _ in range(len(data) // ENTRY_SIZE))

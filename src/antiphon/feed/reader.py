@@ -1,0 +1,197 @@
+"""Reading a feed store: by block, by range, as Arrow batches, as ranges for a peer. Any number of processes may."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from hashlib import sha256
+
+import pyarrow as pa
+
+from antiphon.core.errors import CorruptBlock, MissingBlocks
+from antiphon.feed import arrow, quarantine
+from antiphon.feed.block import Block, BodyState
+from antiphon.feed.chain import Head, link, verify_span
+from antiphon.feed.env import Env
+from antiphon.feed.header import HASH_SIZE, HEADER_SIZE, Entry
+from antiphon.feed.quarantine import Quarantine
+from antiphon.feed.record import Bounds, Record
+from antiphon.feed.span import Span
+from antiphon.feed.watch import Watch
+
+
+class FeedReader:
+    """The half of `FeedStore` that changes nothing. No transaction is held while a caller's code runs."""
+
+    def __init__(self, env: Env) -> None:
+        self._env = env
+        self._watches: weakref.WeakSet[Watch] = weakref.WeakSet()
+
+    def feeds(self, party: bytes | None = None) -> tuple[Record, ...]:
+        with self._env.read() as tables:
+            return tuple(record for record in tables.feeds() if party is None or record.party == party)
+
+    def record(self, feed: bytes) -> Record:
+        with self._env.read() as tables:
+            return tables.record(feed)
+
+    def head(self, feed: bytes) -> Head | None:
+        """The last signed head; None for a feed without blocks."""
+        return self.record(feed).head
+
+    def bounds(self, feed: bytes) -> Bounds:
+        return self.record(feed).bounds
+
+    def frontier(self, feed: bytes) -> dict[bytes, Entry]:
+        """The whole timeframe of a feed's last block: the fold of its advance entries."""
+        with self._env.read() as tables:
+            return {entry.feed: entry for entry in tables.frontiers(feed)}
+
+    def block(self, feed: bytes, seq: int) -> Block:
+        """One block, verified by its own hashes."""
+        with self._env.read() as tables:
+            record = tables.record(feed)
+            check_held(record, seq)
+            span = tables.span_at(record, seq, check=False)
+        index = seq - span.first
+        _check_block(span, index)
+        return span.block(index)
+
+    def read(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[Block]:
+        """Blocks [start, stop) one by one; from the first that is held to the feed's end by default."""
+        for span, low, high in self._runs(feed, start, stop):
+            for index in range(low, high):
+                yield span.block(index)
+
+    def arrow(
+        self, feed: bytes, start: int | None = None, stop: int | None = None, columns: Iterable[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The same blocks as Arrow record batches (`antiphon.feed.arrow.SCHEMA`)."""
+        return arrow.batches((_cut(span, low, high) for span, low, high in self._runs(feed, start, stop)), columns)
+
+    def spans(self, feed: bytes, start: int | None = None, *, bodies: bool = True) -> Iterator[Span]:
+        """Everything held from `start` on, as ranges under signed heads: what a peer is given. Synced first."""
+        self._flush_for_others()
+        for span in self._stored(feed, start, None, valid=False):
+            yield span if bodies else span.without_bodies()
+
+    def fork(self, feed: bytes) -> bytes | None:
+        """The evidence that a feed's writer signed two histories, if there is any."""
+        with self._env.read() as tables:
+            return tables.fork(feed)
+
+    def forks(self) -> list[bytes]:
+        with self._env.read() as tables:
+            return tables.forks()
+
+    def quarantine(self) -> Quarantine:
+        """What was refused, and why."""
+        with self._env.read() as tables:
+            return quarantine.listed(tables)
+
+    def verify(self, feed: bytes) -> Bounds:
+        """Read everything that is held of a feed and check every hash, link, body and head."""
+        record = self.record(feed)
+        previous, at = record.start_hash, record.start
+        for span in self._stored(feed, None, None, valid=False):
+            if span.previous != previous:
+                raise CorruptBlock(f"feed {feed.hex()[:8]}, block {at}: it does not link up", feed=feed, seq=at)
+            checked = verify_span(span)
+            previous, at = checked.hash_at(checked.end - 1), checked.end
+        return record.bounds
+
+    def watch(self) -> Watch:
+        """Tells which feeds grow from now on."""
+        watch = Watch(self._lengths, self._env.transaction, remote=self._env.readonly)
+        self._watches.add(watch)
+        return watch
+
+    @property
+    def map_size(self) -> int:
+        return self._env.map_size()
+
+    def close(self) -> None:
+        for watch in list(self._watches):
+            watch.close()
+        self._env.close()
+
+    def _lengths(self) -> dict[bytes, int]:
+        with self._env.read() as tables:
+            return {record.feed: record.length for record in tables.feeds()}
+
+    def _notify(self) -> None:
+        for watch in list(self._watches):
+            watch.notify()
+
+    def _flush_for_others(self) -> None:
+        if self._env.readonly or not self._env.sync_on_commit:
+            self._env.flush()
+
+    def _runs(self, feed: bytes, start: int | None, stop: int | None) -> Iterator[tuple[Span, int, int]]:
+        record = self.record(feed)
+        low = record.start if start is None else start
+        high = record.valid_length if stop is None else min(stop, record.valid_length)
+        for span in self._stored(feed, low, high, valid=True):
+            yield span, max(0, low - span.first), min(span.count, high - span.first)
+
+    def _stored(self, feed: bytes, start: int | None, stop: int | None, *, valid: bool) -> Iterator[Span]:
+        """Stored spans from `start`, each read in a transaction of its own, so that none is held across a yield."""
+        at = start
+        while True:
+            with self._env.read() as tables:
+                record = tables.record(feed)
+                at = record.start if at is None else at
+                length = record.valid_length if valid else record.length
+                if at >= (length if stop is None else min(stop, length)):
+                    return
+                if at < record.start:
+                    raise MissingBlocks(
+                        f"feed {feed.hex()[:8]}: blocks {at} to {record.start - 1} are pruned here; ask a peer"
+                    )
+                span = tables.span_at(record, at)
+            yield span if valid else span.tail(at)
+            at = span.end
+
+
+def check_held(record: Record, seq: int) -> None:
+    if not record.start <= seq < record.valid_length:
+        raise MissingBlocks(
+            f"feed {record.feed.hex()[:8]}: block {seq} is not held here; blocks {record.start} to "
+            f"{record.valid_length - 1} are"
+        )
+
+
+def _check_block(span: Span, index: int) -> None:
+    """Check one block by its own hashes, at a cost that does not depend on its span."""
+    seq = span.first + index
+    header = span.header_bytes(index)
+    right = link(span.party, span.feed, span.hash_at(seq - 1), [header])[0] == span.hash_at(seq)
+    if right and (not span.states or span.states[index] == BodyState.PRESENT):
+        body = span.bodies[span.body_offsets[index] : span.body_offsets[index + 1]]
+        right = sha256(body).digest() == span.columns[index]["body_hash"].tobytes()
+    if not right:
+        raise CorruptBlock(
+            f"feed {span.feed.hex()[:8]}, block {seq}: its stored bytes have changed; restore this feed from a peer, "
+            "and check the disk",
+            feed=span.feed,
+            seq=seq,
+        )
+
+
+def _cut(span: Span, low: int, high: int) -> Span:
+    """Part of a span for reading; its head no longer applies."""
+    if low == 0 and high == span.count:
+        return span
+    part = span.tail(span.first + low)
+    if high == span.count:
+        return part
+    count = high - low
+    return replace(
+        part,
+        headers=part.headers[: count * HEADER_SIZE],
+        advance=part.advance[: part.advance_offsets[count]],
+        bodies=part.bodies[: part.body_offsets[count]],
+        hashes=part.hashes[: count * HASH_SIZE],
+        states=part.states[:count],
+    )

@@ -1,0 +1,118 @@
+"""What the store remembers of each feed: whose it is, which blocks are held, its head, and whether it has ended."""
+
+from __future__ import annotations
+
+import enum
+import zlib
+from dataclasses import dataclass, replace
+
+from antiphon.core.codec import Reader, u32, u64
+from antiphon.core.errors import CorruptBlock
+from antiphon.core.keys import KEY_SIZE, SIGNATURE_SIZE
+from antiphon.feed.chain import Head
+from antiphon.feed.header import HASH_SIZE, NO_HASH
+
+_VERSION = 1
+_WRITABLE = 1
+_RETIRED = 2
+OPEN_END = (1 << 63) - 1
+
+
+class End(enum.IntEnum):
+    """Why a feed ends before its last stored block."""
+
+    NONE = 0
+    FAULT = 1  # its writer signed a header that breaks the rules
+    FORK = 2  # its writer signed two histories
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Blocks [start, length) are held; those from `end` on are kept as evidence, not served as history."""
+
+    start: int
+    length: int
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The state of one feed in the store. It changes only together with the feed's blocks, in one transaction."""
+
+    feed: bytes
+    party: bytes
+    writable: bool = False  # its private key is used from here
+    retired: bool = False  # restored from a backup or closed: never written again from here
+    start: int = 0
+    start_hash: bytes = NO_HASH  # of block start - 1
+    start_lamport: int = 0
+    length: int = 0
+    hash: bytes = NO_HASH
+    lamport: int = 0
+    signature: bytes = bytes(SIGNATURE_SIZE)
+    end: int = OPEN_END
+    why: End = End.NONE
+
+    @property
+    def valid_length(self) -> int:
+        return min(self.length, self.end)
+
+    @property
+    def head(self) -> Head | None:
+        return Head(self.length, self.hash, self.signature) if self.length else None
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.start, self.length, None if self.why is End.NONE else self.end)
+
+    def ended(self, at: int, why: End) -> Record:
+        """The least end wins; it never moves up."""
+        return replace(self, end=at, why=why) if at < self.end else self
+
+    def encode(self) -> bytes:
+        flags = (_WRITABLE if self.writable else 0) | (_RETIRED if self.retired else 0)
+        data = b"".join(
+            (
+                bytes((_VERSION, flags, self.why)),
+                self.party,
+                u64(self.start),
+                self.start_hash,
+                u64(self.start_lamport),
+                u64(self.length),
+                self.hash,
+                u64(self.lamport),
+                self.signature,
+                u64(self.end),
+            )
+        )
+        return data + u32(zlib.crc32(self.feed + data))
+
+    @classmethod
+    def decode(cls, feed: bytes, data: bytes) -> Record:
+        if len(data) < 4 or zlib.crc32(feed + data[:-4]) != int.from_bytes(data[-4:], "little"):
+            raise CorruptBlock(
+                f"feed {feed.hex()[:8]}: its record on disk has changed; restore this feed from a peer",
+                feed=feed,
+                seq=0,
+            )
+        reader = Reader(data[:-4], f"record of feed {feed.hex()[:8]}")
+        version, flags, why = reader.u8(), reader.u8(), reader.u8()
+        if version != _VERSION:
+            raise CorruptBlock(f"feed {feed.hex()[:8]}: record of version {version}", feed=feed, seq=0)
+        record = cls(
+            feed=feed,
+            writable=bool(flags & _WRITABLE),
+            retired=bool(flags & _RETIRED),
+            party=reader.take(KEY_SIZE),
+            start=reader.u64(),
+            start_hash=reader.take(HASH_SIZE),
+            start_lamport=reader.u64(),
+            length=reader.u64(),
+            hash=reader.take(HASH_SIZE),
+            lamport=reader.u64(),
+            signature=reader.take(SIGNATURE_SIZE),
+            end=reader.u64(),
+            why=End(why),
+        )
+        reader.done()
+        return record

@@ -1,0 +1,148 @@
+"""What a header must satisfy beyond being signed: positions, lamports, advance, batch marks, sizes.
+
+A writer that breaks one of these signed the proof of it, so all peers that hold the block find the same fault, and for
+all of them the feed ends there (rule 3). The checks run over columns; only advance entries are looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from antiphon.feed.header import ENTRY, VERSION, Entry, Flag, Kind, decode_entries
+from antiphon.feed.limits import ADVANCE_MAX, BODY_SIZE_MAX, LAMPORT_MAX, LAMPORT_STEP_MAX, SALT_SIZE
+from antiphon.feed.span import Span
+
+Frontier = Callable[[bytes], Entry | None]
+_CREATED_MAX = 1 << 62
+_MARKS = int(Flag.MORE | Flag.CONTINUED)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first block of a span whose header is wrong, and why."""
+
+    seq: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A span's verdict: its first fault, and the timeframe entries that its good headers moved."""
+
+    fault: Fault | None
+    moved: Mapping[bytes, Entry]
+
+
+def judge(span: Span, previous_lamport: int | None, frontier: Frontier) -> Judged:
+    """Judge the headers of a verified span.
+
+    `previous_lamport` is that of the block before it (0 at the start of a feed, None if it is not known); `frontier`
+    gives, for a feed, the last entry that this feed's earlier headers moved.
+    """
+    faults: dict[int, str] = {}
+    columns = span.columns
+    _columns(span, faults)
+    _marks(columns["flags"], columns["advance"], faults)
+    _lamports(span, previous_lamport, faults)
+    moved = _advance(span, frontier, faults)
+    if not faults:
+        return Judged(None, moved)
+    index = min(faults)
+    start = batch_start(span, index)
+    moved = {} if start == 0 else _advance(span, frontier, {}, stop=start)
+    return Judged(Fault(span.first + start, f"block {span.first + index}: {faults[index]}"), moved)
+
+
+def batch_start(span: Span, index: int) -> int:
+    """The index of the first block of the batch that block `index` belongs to, or leaves without an end."""
+    flags = span.columns["flags"].tolist()
+    while index > 0 and (flags[index] & Flag.CONTINUED or flags[index - 1] & Flag.MORE):
+        index -= 1
+    return index
+
+
+def _first(bad: npt.NDArray[np.bool_], reason: str, faults: dict[int, str], shift: int = 0) -> None:
+    if bad.any():
+        faults.setdefault(int(bad.argmax()) + shift, reason)
+
+
+def _columns(span: Span, faults: dict[int, str]) -> None:
+    columns = span.columns
+    kinds = columns["kind"]
+    _first(columns["version"] != VERSION, "its version is not known", faults)
+    _first((kinds < min(Kind)) | (kinds > max(Kind)), "its kind is not known", faults)
+    _first((columns["flags"] & ~np.uint16(_MARKS)) != 0, "unknown flags", faults)
+    wanted = np.arange(span.first, span.end, dtype=np.uint64)
+    _first(columns["seq"] != wanted, "its seq is not its position", faults)
+    _first(columns["created_ms"] > _CREATED_MAX, "its creation time is out of range", faults)
+    sizes = columns["body_size"]
+    _first((sizes < SALT_SIZE) | (sizes > BODY_SIZE_MAX), "its body size is out of bounds", faults)
+    _first(columns["advance"] > ADVANCE_MAX, f"more than {ADVANCE_MAX} advance entries", faults)
+
+
+def _marks(flags: npt.NDArray[np.uint16], advance: npt.NDArray[np.uint16], faults: dict[int, str]) -> None:
+    continued = (flags & Flag.CONTINUED) != 0
+    more = (flags & Flag.MORE) != 0
+    _first(continued[1:] & ~more[:-1], "it continues a batch that had ended", faults, shift=1)
+    _first(~continued[1:] & more[:-1], "the batch before it has no end", faults, shift=1)
+    _first(continued & (advance > 0), "only the first block of a batch may advance", faults)
+    if continued[0]:
+        faults[0] = "it continues a batch of which the beginning is missing"
+
+
+def _lamports(span: Span, previous: int | None, faults: dict[int, str]) -> None:
+    """Lamport = 1 + the greatest in the message's timeframe; a batch shares one."""
+    lamports = span.columns["lamport"]
+    _first(lamports > LAMPORT_MAX, f"its lamport is above {LAMPORT_MAX}", faults)
+    seen = np.zeros(span.count, dtype=np.uint64)
+    counts = span.columns["advance"]
+    moving = np.flatnonzero(counts)
+    if len(moving):
+        entries = np.frombuffer(span.advance, dtype=ENTRY)["lamport"]
+        starts = np.cumsum(counts, dtype=np.int64) - counts
+        seen[moving] = np.maximum.reduceat(entries, starts[moving])
+    known = previous is not None
+    before = np.concatenate((np.array([previous or 0], dtype=np.uint64), lamports[:-1]))
+    continued = (span.columns["flags"] & Flag.CONTINUED) != 0
+    wanted = np.where(continued, before, np.maximum(before, np.minimum(seen, np.uint64(LAMPORT_MAX))) + np.uint64(1))
+    wrong = lamports != wanted
+    steep = (lamports - np.minimum(before, lamports)) > np.uint64(LAMPORT_STEP_MAX)
+    if not known:
+        wrong[0] = steep[0] = False
+    _first(wrong, "its lamport is not one above what it has seen", faults)
+    _first(steep, "its lamport steps too far", faults)
+
+
+def _advance(span: Span, frontier: Frontier, faults: dict[int, str], stop: int | None = None) -> dict[bytes, Entry]:
+    """Entries ascend by feed, name other feeds, and move."""
+    moved: dict[bytes, Entry] = {}
+    counts = span.columns["advance"]
+    offsets = span.advance_offsets
+    for index in np.flatnonzero(counts[:stop]).tolist():
+        entries = _entries(span.advance[offsets[index] : offsets[index + 1]])
+        if entries is None:
+            faults.setdefault(index, "an advance entry is out of range")
+            return moved
+        last = b""
+        for entry in entries:
+            known = moved.get(entry.feed) or frontier(entry.feed)
+            if entry.feed <= last or entry.feed == span.feed:
+                faults.setdefault(index, "its advance entries do not ascend, or name its own feed")
+                return moved
+            if known is not None and (entry.seq <= known.seq or entry.lamport < known.lamport):
+                faults.setdefault(index, f"its entry for feed {entry.feed.hex()[:8]} does not move")
+                return moved
+            last = entry.feed
+            moved[entry.feed] = entry
+    return moved
+
+
+def _entries(data: bytes) -> tuple[Entry, ...] | None:
+    try:
+        return decode_entries(data)
+    except ValueError:  # an integer above 2^63 - 1
+        return None

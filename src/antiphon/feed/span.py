@@ -1,0 +1,248 @@
+"""A span: contiguous blocks of one feed in columns, with the signed head at its end.
+
+One structure serves on disk, on the wire and in memory, so nothing is re-encoded on the way in. It is laid out by
+column (headers, then advance entries, then bodies), because bulk readers want columns: numpy reads them in place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from antiphon.core.codec import Reader, u32, u64
+from antiphon.core.errors import BadEncoding, TooLarge
+from antiphon.core.keys import KEY_SIZE, SIGNATURE_SIZE
+from antiphon.feed.block import Block, BodyState
+from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER, HEADER_SIZE, Flag, Headers, Kind, decode_entries
+from antiphon.feed.limits import BODY_SIZE_MAX, SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX, SPAN_SIZE_MAX
+
+MAGIC = b"APs1"
+_HAS_HASHES = 1  # stored spans keep each block's hash, so that one block can be verified alone
+_HAS_STATES = 2  # some bodies are not here
+_FIXED_SIZE = 4 + 1 + 2 * KEY_SIZE + 8 + 3 * 4 + HASH_SIZE + SIGNATURE_SIZE
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Blocks [first, first + count) of `feed`. Nothing in it is verified by being decoded: see `chain.verify`."""
+
+    party: bytes
+    feed: bytes
+    first: int
+    previous: bytes  # hash of the block before the first
+    signature: bytes  # of the head at `end`, by the feed's key
+    headers: bytes
+    advance: bytes
+    bodies: bytes
+    hashes: bytes = b""  # of each block; kept on disk, recomputed by a receiver
+    states: bytes = b""  # BodyState of each block; empty means that all bodies are here
+
+    @cached_property
+    def count(self) -> int:
+        return len(self.headers) // HEADER_SIZE
+
+    @property
+    def end(self) -> int:
+        return self.first + self.count
+
+    @property
+    def size(self) -> int:
+        return len(self.headers) + len(self.advance) + len(self.bodies) + len(self.hashes) + len(self.states)
+
+    @cached_property
+    def columns(self) -> Headers:
+        return np.frombuffer(self.headers, dtype=HEADER)
+
+    @cached_property
+    def present(self) -> npt.NDArray[np.bool_]:
+        if not self.states:
+            return np.ones(self.count, dtype=np.bool_)
+        return np.equal(np.frombuffer(self.states, dtype=np.uint8), BodyState.PRESENT)
+
+    @cached_property
+    def body_offsets(self) -> Ints:
+        """count + 1 offsets into `bodies`; a body that is not here takes no bytes."""
+        sizes = np.where(self.present, self.columns["body_size"], 0)
+        return _offsets(sizes)
+
+    @cached_property
+    def advance_offsets(self) -> Ints:
+        return _offsets(self.columns["advance"].astype(np.int64) * ENTRY_SIZE)
+
+    def hash_at(self, seq: int) -> bytes:
+        """The hash of block `seq`, or of the one before the first; needs `hashes`."""
+        at = (seq - self.first) * HASH_SIZE
+        return self.hashes[at : at + HASH_SIZE] if at >= 0 else self.previous
+
+    def header_bytes(self, index: int) -> bytes:
+        """The bytes of one header, entries included: what its hash is taken over."""
+        start, stop = self.advance_offsets[index], self.advance_offsets[index + 1]
+        return self.headers[index * HEADER_SIZE : (index + 1) * HEADER_SIZE] + self.advance[start:stop]
+
+    def block(self, index: int) -> Block:
+        row = self.columns[index]
+        state = BodyState(self.states[index]) if self.states else BodyState.PRESENT
+        body = self.bodies[self.body_offsets[index] : self.body_offsets[index + 1]]
+        return Block(
+            feed=self.feed,
+            seq=int(row["seq"]),
+            lamport=int(row["lamport"]),
+            kind=Kind(int(row["kind"])),
+            flags=Flag(int(row["flags"])),
+            created_ms=int(row["created_ms"]),
+            item=row["item"].tobytes(),
+            advance=decode_entries(self.advance[self.advance_offsets[index] : self.advance_offsets[index + 1]]),
+            hash=self.hash_at(self.first + index),
+            body_hash=row["body_hash"].tobytes(),
+            body=body if state is BodyState.PRESENT else None,
+            state=state,
+        )
+
+    def tail(self, seq: int) -> Span:
+        """The blocks from `seq` on, under the same head; needs `hashes`."""
+        skip = seq - self.first
+        assert 0 <= skip <= self.count
+        if skip == 0:
+            return self
+        return Span(
+            party=self.party,
+            feed=self.feed,
+            first=seq,
+            previous=self.hash_at(seq - 1),
+            signature=self.signature,
+            headers=self.headers[skip * HEADER_SIZE :],
+            advance=self.advance[self.advance_offsets[skip] :],
+            bodies=self.bodies[self.body_offsets[skip] :],
+            hashes=self.hashes[skip * HASH_SIZE :],
+            states=self.states[skip:],
+        )
+
+    def joined(self, after: Span) -> Span:
+        """This span and the one that follows it, under the latter's head."""
+        assert after.first == self.end
+        states = b""
+        if self.states or after.states:
+            states = (self.states or bytes(self.count)) + (after.states or bytes(after.count))
+        return Span(
+            party=self.party,
+            feed=self.feed,
+            first=self.first,
+            previous=self.previous,
+            signature=after.signature,
+            headers=self.headers + after.headers,
+            advance=self.advance + after.advance,
+            bodies=self.bodies + after.bodies,
+            hashes=self.hashes + after.hashes,
+            states=states,
+        )
+
+    def with_bodies(self, bodies: list[bytes | None], states: bytes) -> Span:
+        """The same headers with other bodies here."""
+        return Span(
+            party=self.party,
+            feed=self.feed,
+            first=self.first,
+            previous=self.previous,
+            signature=self.signature,
+            headers=self.headers,
+            advance=self.advance,
+            bodies=b"".join(body for body in bodies if body is not None),
+            hashes=self.hashes,
+            states=states if any(states) else b"",
+        )
+
+    def body_list(self) -> list[bytes | None]:
+        offsets = self.body_offsets.tolist()
+        return [
+            self.bodies[offsets[i] : offsets[i + 1]] if here else None for i, here in enumerate(self.present.tolist())
+        ]
+
+    def without_bodies(self) -> Span:
+        """The same blocks with every body left out: what a partial peer is sent."""
+        kept = bytes(self.states or self.count)
+        states = bytes(BodyState.ERASED if state == BodyState.ERASED else BodyState.LEFT_OUT for state in kept)
+        return self.with_bodies([], states)
+
+    def encode(self, *, hashes: bool = False) -> bytes:
+        """The span's bytes; for the wire without `hashes`, which a receiver computes anyway."""
+        flags = (_HAS_HASHES if hashes else 0) | (_HAS_STATES if self.states else 0)
+        return b"".join(
+            (
+                MAGIC,
+                bytes((flags,)),
+                self.party,
+                self.feed,
+                u64(self.first),
+                u32(self.count),
+                u32(len(self.advance)),
+                u32(len(self.bodies)),
+                self.previous,
+                self.signature,
+                self.headers,
+                self.advance,
+                self.hashes if hashes else b"",
+                self.states,
+                self.bodies,
+            )
+        )
+
+
+def decode(data: bytes) -> Span:
+    """A span from bytes that may be hostile: sizes are bounded and add up, and nothing else is promised."""
+    if len(data) > SPAN_SIZE_MAX:
+        raise TooLarge(f"span: {len(data)} bytes, at most {SPAN_SIZE_MAX} are allowed; split it at a signed head")
+    reader = Reader(data, "span")
+    if reader.take(4) != MAGIC:
+        raise BadEncoding("span: does not begin as a span of version 1")
+    flags = reader.u8()
+    if flags & ~(_HAS_HASHES | _HAS_STATES):
+        raise BadEncoding(f"span: unknown flags {flags:#x}")
+    party, feed = reader.take(KEY_SIZE), reader.take(KEY_SIZE)
+    first = reader.u64()
+    count, advance_size, bodies_size = reader.u32(), reader.u32(), reader.u32()
+    if not 0 < count <= SPAN_BLOCKS_MAX or count * HEADER_SIZE + advance_size > SPAN_HEADERS_SIZE_MAX:
+        raise TooLarge(
+            f"span of feed {feed.hex()[:8]}: {count} blocks with {advance_size} bytes of entries; a signed head covers "
+            f"1 to {SPAN_BLOCKS_MAX} blocks and {SPAN_HEADERS_SIZE_MAX} bytes of headers"
+        )
+    span = Span(
+        party=party,
+        feed=feed,
+        first=first,
+        previous=reader.take(HASH_SIZE),
+        signature=reader.take(SIGNATURE_SIZE),
+        headers=reader.take(count * HEADER_SIZE),
+        advance=reader.take(advance_size),
+        hashes=reader.take(count * HASH_SIZE) if flags & _HAS_HASHES else b"",
+        states=reader.take(count) if flags & _HAS_STATES else b"",
+        bodies=reader.take(bodies_size),
+    )
+    reader.done()
+    _check_sizes(span)
+    return span
+
+
+def _check_sizes(span: Span) -> None:
+    where = f"span of feed {span.feed.hex()[:8]} at {span.first}"
+    if span.states and (max(span.states) > BodyState.ERASED or not any(span.states)):
+        raise BadEncoding(f"{where}: body states are not canonical")
+    if int(span.columns["body_size"].max()) > BODY_SIZE_MAX:
+        raise TooLarge(f"{where}: a body above {BODY_SIZE_MAX} bytes")
+    if span.body_offsets[-1] != len(span.bodies) or span.advance_offsets[-1] != len(span.advance):
+        raise BadEncoding(f"{where}: the sizes in the headers do not add up to what is there")
+
+
+def _offsets(sizes: npt.NDArray[np.generic]) -> Ints:
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def fixed_size() -> int:
+    """Bytes of an encoded span before its columns."""
+    return _FIXED_SIZE

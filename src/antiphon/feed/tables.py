@@ -1,0 +1,178 @@
+"""The tables of a feed store, inside one transaction.
+
+    records     feed → Record
+    spans       feed ‖ first seq (big-endian) → Span with hashes ‖ CRC-32
+    frontiers   feed ‖ other feed → the last advance entry that `feed` has for it
+    forks       feed → Fork evidence, the one with the least seq
+    quarantine  "n" ‖ number (big-endian) → Refusal, "d" ‖ digest → number
+    meta        name → value
+
+A span's bytes carry a checksum for bulk reads; a single block is checked by its own hashes. Either way a byte that
+changed on the disk is reported with feed and seq, never served.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from antiphon.core.codec import Reader, u32
+from antiphon.core.errors import BadEncoding, CorruptBlock, TooLarge, UnknownFeed
+from antiphon.feed import span as spans
+from antiphon.feed.chain import check_bodies, span_hashes
+from antiphon.feed.header import HASH_SIZE, Entry
+from antiphon.feed.record import Record
+from antiphon.feed.span import Span
+
+TABLES = ("records", "spans", "frontiers", "forks", "quarantine", "meta")
+_MERGE_SIZE_MAX = 16 << 10  # small appends are gathered into spans of about this size
+_MERGE_BLOCKS_MAX = 256
+
+
+class Tables:
+    """Typed reads and writes of one transaction. Nothing returned refers to the map: all of it is copied."""
+
+    __slots__ = ("_dbs", "_txn")
+
+    def __init__(self, txn: Any, dbs: dict[str, Any]) -> None:
+        self._txn = txn
+        self._dbs = dbs
+
+    def find(self, feed: bytes) -> Record | None:
+        data = self._txn.get(feed, db=self._dbs["records"])
+        return None if data is None else Record.decode(feed, bytes(data))
+
+    def record(self, feed: bytes) -> Record:
+        record = self.find(feed)
+        if record is None:
+            raise UnknownFeed(f"no feed {feed.hex()} is held here; create it, or ingest a range of it first")
+        return record
+
+    def put_record(self, record: Record) -> None:
+        self._txn.put(record.feed, record.encode(), db=self._dbs["records"])
+
+    def feeds(self) -> Iterator[Record]:
+        with self._txn.cursor(self._dbs["records"]) as cursor:
+            for key, value in cursor:
+                yield Record.decode(bytes(key), bytes(value))
+
+    # -- spans
+
+    def span_at(self, record: Record, seq: int, *, check: bool = True) -> Span:
+        """The stored span that holds block `seq`; `check` verifies all of its bytes."""
+        feed = record.feed
+        with self._txn.cursor(self._dbs["spans"]) as cursor:
+            key = _key(feed, seq)
+            found = cursor.set_range(key)
+            if not found or bytes(cursor.key()) != key:
+                found = cursor.prev() if found else cursor.last()
+            if not found or bytes(cursor.key()[:32]) != feed:
+                raise _corrupt(feed, seq, "it is missing from the store")
+            stored = bytes(cursor.value())
+            first = int.from_bytes(cursor.key()[32:], "big")
+        span = _decode(feed, first, stored) if check else _peek(feed, first, stored)
+        if not span.first <= seq < span.end:
+            raise _corrupt(feed, seq, "it is missing from the store")
+        return span
+
+    def hash_before(self, record: Record, seq: int) -> bytes:
+        """The hash of block seq - 1, for any seq in start … length."""
+        if seq == record.start:
+            return record.start_hash
+        if seq == record.length:
+            return record.hash
+        return self.span_at(record, seq - 1).hash_at(seq - 1)
+
+    def append_span(self, record: Record, span: Span) -> None:
+        """Store the blocks that follow the last; a small last span is merged with them."""
+        if record.length > record.start and span.size < _MERGE_SIZE_MAX:
+            tail = self.span_at(record, record.length - 1)
+            if tail.size + span.size < _MERGE_SIZE_MAX and tail.count + span.count <= _MERGE_BLOCKS_MAX:
+                span = tail.joined(span)
+        self.put_span(span)
+
+    def put_span(self, span: Span) -> None:
+        key = _key(span.feed, span.first)
+        data = span.encode(hashes=True)
+        self._txn.put(key, data + u32(zlib.crc32(data, zlib.crc32(key))), db=self._dbs["spans"])
+
+    def drop_span(self, span: Span) -> None:
+        self._txn.delete(_key(span.feed, span.first), db=self._dbs["spans"])
+
+    # -- frontiers
+
+    def frontier(self, feed: bytes, other: bytes) -> Entry | None:
+        data = self._txn.get(feed + other, db=self._dbs["frontiers"])
+        return None if data is None else Entry.read(Reader(bytes(data), "frontier"))
+
+    def move_frontier(self, feed: bytes, entry: Entry) -> None:
+        self._txn.put(feed + entry.feed, entry.encode(), db=self._dbs["frontiers"])
+
+    def frontiers(self, feed: bytes) -> Iterator[Entry]:
+        with self._txn.cursor(self._dbs["frontiers"]) as cursor:
+            more = cursor.set_range(feed)
+            while more and bytes(cursor.key()[:32]) == feed:
+                yield Entry.read(Reader(bytes(cursor.value()), "frontier"))
+                more = cursor.next()
+
+    # -- forks and the rest
+
+    def fork(self, feed: bytes) -> bytes | None:
+        data = self._txn.get(feed, db=self._dbs["forks"])
+        return None if data is None else bytes(data)
+
+    def put_fork(self, feed: bytes, evidence: bytes) -> None:
+        self._txn.put(feed, evidence, db=self._dbs["forks"])
+
+    def forks(self) -> list[bytes]:
+        with self._txn.cursor(self._dbs["forks"]) as cursor:
+            return [bytes(value) for _, value in cursor]
+
+    def meta(self, name: str) -> bytes | None:
+        data = self._txn.get(name.encode(), db=self._dbs["meta"])
+        return None if data is None else bytes(data)
+
+    def put_meta(self, name: str, value: bytes) -> None:
+        self._txn.put(name.encode(), value, db=self._dbs["meta"])
+
+    def raw(self, table: str) -> tuple[Any, Any]:
+        """The transaction and the database handle, for a part that keeps a table of its own."""
+        return self._txn, self._dbs[table]
+
+
+def _key(feed: bytes, first: int) -> bytes:
+    return feed + first.to_bytes(8, "big")
+
+
+def _corrupt(feed: bytes, seq: int, why: str) -> CorruptBlock:
+    return CorruptBlock(
+        f"feed {feed.hex()[:8]}, block {seq}: {why}; restore this feed from a peer, and check the disk",
+        feed=feed,
+        seq=seq,
+    )
+
+
+def _peek(feed: bytes, first: int, stored: bytes) -> Span:
+    """A stored span whose bytes the caller checks block by block."""
+    try:
+        span = spans.decode(stored[:-4])
+    except (BadEncoding, TooLarge):
+        raise _corrupt(feed, first, "its span cannot be read") from None
+    if span.feed != feed or span.first != first or not span.hashes:
+        raise _corrupt(feed, first, "its span is labelled as another")
+    return span
+
+
+def _decode(feed: bytes, first: int, stored: bytes) -> Span:
+    """A stored span, every byte of it checked; the error names the first block that changed."""
+    span = _peek(feed, first, stored)
+    if zlib.crc32(stored[:-4], zlib.crc32(_key(feed, first))) == int.from_bytes(stored[-4:], "little"):
+        return span
+    wanted = span_hashes(span)
+    for index in range(span.count):
+        at = index * HASH_SIZE
+        if wanted[at : at + HASH_SIZE] != span.hashes[at : at + HASH_SIZE]:
+            raise _corrupt(feed, first + index, "its stored header has changed")
+    wrong = check_bodies(span)
+    raise _corrupt(feed, first + (wrong or 0), "its stored bytes have changed")

@@ -1,0 +1,63 @@
+"""Watching a store: what grew since one last looked. Nothing is queued, so a slow watcher costs nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+_POLL_S = 0.05  # another process's commits are noticed by asking
+
+
+class Watch:
+    """Tells which feeds grew. Make it before the append that it waits for; then nothing can be missed.
+
+    Use it as a context manager, or call `close`, so that the store forgets it.
+    """
+
+    def __init__(
+        self, lengths: Callable[[], dict[bytes, int]], transaction: Callable[[], int], *, remote: bool
+    ) -> None:
+        self._lengths = lengths
+        self._transaction = transaction
+        self._remote = remote  # the writer is another process
+        self._moved = threading.Event()
+        self._seen_transaction = transaction()
+        self._seen = lengths()
+        self.closed = False
+
+    def poll(self) -> dict[bytes, int]:
+        """The feeds that grew since the last answer, with their new lengths; empty if none did."""
+        self._moved.clear()
+        now = self._transaction()
+        if now == self._seen_transaction:
+            return {}
+        self._seen_transaction = now
+        before, self._seen = self._seen, self._lengths()
+        return {feed: length for feed, length in self._seen.items() if length > before.get(feed, 0)}
+
+    def wait(self, timeout: float | None = None) -> dict[bytes, int]:
+        """Like `poll`, but waits until something grew, the watch is closed, or the time is up."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            grown = self.poll()
+            if grown or self.closed:
+                return grown
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return {}
+            step = _POLL_S if self._remote else None
+            self._moved.wait(left if step is None else step if left is None else min(step, left))
+
+    def notify(self) -> None:
+        self._moved.set()
+
+    def close(self) -> None:
+        self.closed = True
+        self._moved.set()
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,69 @@
+"""`FeedWriter`: one device's own feed in a party. It sets seq, lamport and advance; callers say what they have seen.
+
+>>> import tempfile
+>>> from antiphon.core.keys import KeyPair
+>>> from antiphon.feed.header import Kind
+>>> from antiphon.feed.store import FeedStore
+>>> party, mine, other = KeyPair.from_seed(b"p" * 32).key, KeyPair.from_seed(b"m" * 32), KeyPair.from_seed(b"o" * 32)
+>>> with tempfile.TemporaryDirectory() as folder, FeedStore.open(folder) as store:
+...     writer = FeedWriter.open(store, mine, party)
+...     their = FeedWriter.open(store, other, party).append(Kind.MUTATION, bytes(16), b"theirs")
+...     writer.see(store.block(their.feed, their.seq).entry)
+...     writer.append(Kind.MUTATION, bytes(16), b"mine").lamport
+2
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.core.stamp import Stamp
+from antiphon.feed.append import Draft
+from antiphon.feed.header import Entry, Kind
+from antiphon.feed.store import FeedStore
+
+
+class FeedWriter:
+    """Appends to one feed. Thread-safe. What is seen and not yet in the feed waits for the next block."""
+
+    def __init__(self, store: FeedStore, pair: KeyPair, party: PublicKey) -> None:
+        self._store = store
+        self._pair = pair
+        self.party = party
+        self._lock = threading.Lock()
+        self._seen: dict[bytes, Entry] = {}
+
+    @classmethod
+    def open(cls, store: FeedStore, pair: KeyPair, party: bytes) -> FeedWriter:
+        """The writer of a feed, which is created if the store does not hold it."""
+        store.create(pair.key, party)
+        return cls(store, pair, PublicKey(party))
+
+    @property
+    def feed(self) -> PublicKey:
+        return self._pair.key
+
+    def see(self, *entries: Entry) -> None:
+        """From the next block on, these blocks of other feeds are in this feed's timeframe."""
+        with self._lock:
+            for entry in entries:
+                known = self._seen.get(entry.feed)
+                if entry.feed != self._pair.key and (known is None or entry.seq > known.seq):
+                    self._seen[entry.feed] = entry
+
+    def append(self, kind: Kind, item: bytes, message: bytes) -> Stamp:
+        """One message, durable on return."""
+        return self.extend([Draft(kind, item, message)])[0]
+
+    def extend(self, drafts: Sequence[Draft], *, atomic: bool = False) -> list[Stamp]:
+        """Several messages in one commit; with `atomic`, readers see all of them or none."""
+        with self._lock:
+            seen = tuple(self._seen.values())
+        stamps = self._store.append(self._pair, self.party, drafts, seen=seen, atomic=atomic)
+        with self._lock:
+            for entry in seen:
+                if self._seen.get(entry.feed) == entry:
+                    del self._seen[entry.feed]
+        return stamps

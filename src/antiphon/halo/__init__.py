@@ -1,0 +1,1 @@
+"""Who may do what: keys, identities, devices, credentials, the party state machine."""

@@ -1,0 +1,31 @@
+"""What all tests share: Hypothesis profiles and the folder of large test data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# No deadline: two cores are shared, and a slow example is no wrong one. CI must not fail by luck.
+settings.register_profile("default", deadline=None, derandomize="CI" in os.environ)
+settings.register_profile("soak", deadline=None, max_examples=2000)
+settings.load_profile("soak" if os.environ.get("ANTIPHON_SOAK") == "1" else "default")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """Data too large for the repository: ANTIPHON_TEST_DATA, or ../shared/data beside it."""
+    folder = Path(os.environ.get("ANTIPHON_TEST_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no test data in {folder}; set ANTIPHON_TEST_DATA to the folder that holds vectors/")
+    return folder
