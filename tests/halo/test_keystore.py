@@ -1,4 +1,4 @@
-"""Keys at rest: kept, protected, found damaged, shared by processes, never shown."""
+"""Keys at rest: kept, protected, never shown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FRIEND = PublicKey(b"f" * 32)
 class MemoryKeyring(keyring.backend.KeyringBackend):
     """A real backend, as far as keyring knows; its entries live as long as the test."""
 
-    priority = 1
+    priority = -1  # never picked by itself, for other tests
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from antiphon.core.errors import AntiphonError
-from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Append, build
+from antiphon.feed.append import Append, Written, build
 from antiphon.feed.env import Env
 from antiphon.feed.tables import Tables
 
@@ -101,21 +100,20 @@ def _run(group: list[_Job], tables: Tables, part: Callable[[Change], Any]) -> No
     for jobs in lone.values():
         appends = [append for job in jobs if (append := job.lone_append)]
         try:
-            stamps = write(tables, appends)
+            written = write(tables, appends)
         except AntiphonError as error:  # raised before anything is written
             for job in jobs:
                 job.error = error
             continue
-        for job, append in zip(jobs, appends, strict=True):
-            job.results = [stamps[: len(append.drafts)]]
-            del stamps[: len(append.drafts)]
+        for job, stamps in zip(jobs, written, strict=True):
+            job.results = [stamps]
 
 
 def _apply(tables: Tables, change: Append | Change) -> Any:
-    return write(tables, [change]) if isinstance(change, Append) else change(tables)
+    return write(tables, [change])[0] if isinstance(change, Append) else change(tables)
 
 
-def write(tables: Tables, appends: list[Append]) -> list[Stamp]:
+def write(tables: Tables, appends: list[Append]) -> list[Written]:
     """Append to one feed inside a transaction."""
     record = tables.record(appends[0].pair.key)
     built = build(record, appends, lambda other: tables.frontier(record.feed, other))
@@ -126,7 +124,7 @@ def write(tables: Tables, appends: list[Append]) -> list[Stamp]:
     tables.put_record(built.record)
     for entry in built.moved.values():
         tables.move_frontier(record.feed, entry)
-    return [Stamp(lamport, record.feed, record.length + i) for i, lamport in enumerate(built.lamports)]
+    return built.written
 
 
 def _outcome(job: _Job) -> list[Any]:

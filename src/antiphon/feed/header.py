@@ -7,6 +7,7 @@ type) without parsing a single message.
 from __future__ import annotations
 
 import enum
+import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -36,6 +37,7 @@ HEADER = np.dtype(
     ]
 )
 HEADER_SIZE = HEADER.itemsize
+PACK = struct.Struct("<BBHQQQ16sI32sH").pack  # the same, for one block
 ENTRY = np.dtype([("feed", "V32"), ("seq", "<u8"), ("lamport", "<u8"), ("hash", "V32")])
 ENTRY_SIZE = ENTRY.itemsize
 assert HEADER_SIZE == 82

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from hashlib import sha256
@@ -26,7 +25,7 @@ class FeedReader:
 
     def __init__(self, env: Env) -> None:
         self._env = env
-        self._watches: weakref.WeakSet[Watch] = weakref.WeakSet()
+        self._watches: frozenset[Watch] = frozenset()
 
     def feeds(self, party: bytes | None = None) -> tuple[Record, ...]:
         with self._env.read() as tables:
@@ -103,8 +102,8 @@ class FeedReader:
 
     def watch(self) -> Watch:
         """Tells which feeds grow from now on."""
-        watch = Watch(self._lengths, self._env.transaction, remote=self._env.readonly)
-        self._watches.add(watch)
+        watch = Watch(self._lengths, self._env.transaction, self._forget, remote=self._env.readonly)
+        self._watches |= {watch}
         return watch
 
     @property
@@ -112,7 +111,7 @@ class FeedReader:
         return self._env.map_size()
 
     def close(self) -> None:
-        for watch in list(self._watches):
+        for watch in self._watches:
             watch.close()
         self._env.close()
 
@@ -121,8 +120,11 @@ class FeedReader:
             return {record.feed: record.length for record in tables.feeds()}
 
     def _notify(self) -> None:
-        for watch in list(self._watches):
+        for watch in self._watches:
             watch.notify()
+
+    def _forget(self, watch: Watch) -> None:
+        self._watches -= {watch}
 
     def _flush_for_others(self) -> None:
         if self._env.readonly or not self._env.sync_on_commit:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import enum
+import struct
 import zlib
 from dataclasses import dataclass, replace
 
-from antiphon.core.codec import Reader, u32, u64
+from antiphon.core.codec import u32
 from antiphon.core.errors import CorruptBlock
-from antiphon.core.keys import KEY_SIZE, SIGNATURE_SIZE
+from antiphon.core.keys import SIGNATURE_SIZE
 from antiphon.feed.chain import Head
-from antiphon.feed.header import HASH_SIZE, NO_HASH
+from antiphon.feed.header import NO_HASH
 
 _VERSION = 1
 _WRITABLE = 1
 _RETIRED = 2
+_LAYOUT = struct.Struct("<BBB32sQ32sQQ32sQ64sQ")
 OPEN_END = (1 << 63) - 1
 
 
@@ -69,50 +71,67 @@ class Record:
         """The least end wins; it never moves up."""
         return replace(self, end=at, why=why) if at < self.end else self
 
+    def extended(self, length: int, last: bytes, lamport: int, signature: bytes) -> Record:
+        """The same feed with more blocks; written out because every append comes through here."""
+        return Record(
+            feed=self.feed,
+            party=self.party,
+            writable=self.writable,
+            retired=self.retired,
+            start=self.start,
+            start_hash=self.start_hash,
+            start_lamport=self.start_lamport,
+            length=length,
+            hash=last,
+            lamport=lamport,
+            signature=signature,
+            end=self.end,
+            why=self.why,
+        )
+
     def encode(self) -> bytes:
-        flags = (_WRITABLE if self.writable else 0) | (_RETIRED if self.retired else 0)
-        data = b"".join(
-            (
-                bytes((_VERSION, flags, self.why)),
-                self.party,
-                u64(self.start),
-                self.start_hash,
-                u64(self.start_lamport),
-                u64(self.length),
-                self.hash,
-                u64(self.lamport),
-                self.signature,
-                u64(self.end),
-            )
+        data = _LAYOUT.pack(
+            _VERSION,
+            (_WRITABLE if self.writable else 0) | (_RETIRED if self.retired else 0),
+            self.why,
+            self.party,
+            self.start,
+            self.start_hash,
+            self.start_lamport,
+            self.length,
+            self.hash,
+            self.lamport,
+            self.signature,
+            self.end,
         )
         return data + u32(zlib.crc32(self.feed + data))
 
     @classmethod
     def decode(cls, feed: bytes, data: bytes) -> Record:
-        if len(data) < 4 or zlib.crc32(feed + data[:-4]) != int.from_bytes(data[-4:], "little"):
+        whole = len(data) == _LAYOUT.size + 4
+        if not whole or zlib.crc32(feed + data[:-4]) != int.from_bytes(data[-4:], "little"):
             raise CorruptBlock(
                 f"feed {feed.hex()[:8]}: its record on disk has changed; restore this feed from a peer",
                 feed=feed,
                 seq=0,
             )
-        reader = Reader(data[:-4], f"record of feed {feed.hex()[:8]}")
-        version, flags, why = reader.u8(), reader.u8(), reader.u8()
+        version, flags, why, party, start, start_hash, start_lamport, length, last, lamport, signature, end = (
+            _LAYOUT.unpack_from(data)
+        )
         if version != _VERSION:
             raise CorruptBlock(f"feed {feed.hex()[:8]}: record of version {version}", feed=feed, seq=0)
-        record = cls(
+        return cls(
             feed=feed,
+            party=party,
             writable=bool(flags & _WRITABLE),
             retired=bool(flags & _RETIRED),
-            party=reader.take(KEY_SIZE),
-            start=reader.u64(),
-            start_hash=reader.take(HASH_SIZE),
-            start_lamport=reader.u64(),
-            length=reader.u64(),
-            hash=reader.take(HASH_SIZE),
-            lamport=reader.u64(),
-            signature=reader.take(SIGNATURE_SIZE),
-            end=reader.u64(),
+            start=start,
+            start_hash=start_hash,
+            start_lamport=start_lamport,
+            length=length,
+            hash=last,
+            lamport=lamport,
+            signature=signature,
+            end=end,
             why=End(why),
         )
-        reader.done()
-        return record

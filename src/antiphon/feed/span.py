@@ -6,15 +6,16 @@ column (headers, then advance entries, then bodies), because bulk readers want c
 
 from __future__ import annotations
 
+import struct
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from antiphon.core.codec import Reader, u32, u64
+from antiphon.core.codec import u32
 from antiphon.core.errors import BadEncoding, TooLarge
-from antiphon.core.keys import KEY_SIZE, SIGNATURE_SIZE
 from antiphon.feed.block import Block, BodyState
 from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER, HEADER_SIZE, Flag, Headers, Kind, decode_entries
 from antiphon.feed.limits import BODY_SIZE_MAX, SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX, SPAN_SIZE_MAX
@@ -22,7 +23,8 @@ from antiphon.feed.limits import BODY_SIZE_MAX, SPAN_BLOCKS_MAX, SPAN_HEADERS_SI
 MAGIC = b"APs1"
 _HAS_HASHES = 1  # stored spans keep each block's hash, so that one block can be verified alone
 _HAS_STATES = 2  # some bodies are not here
-_FIXED_SIZE = 4 + 1 + 2 * KEY_SIZE + 8 + 3 * 4 + HASH_SIZE + SIGNATURE_SIZE
+_FIXED = struct.Struct("<4sB32s32sQIII32s64s")  # magic, flags, party, feed, first, three sizes, previous, signature
+FIXED_SIZE = _FIXED.size
 
 Ints = npt.NDArray[np.int64]
 
@@ -168,63 +170,76 @@ class Span:
         states = bytes(BodyState.ERASED if state == BodyState.ERASED else BodyState.LEFT_OUT for state in kept)
         return self.with_bodies([], states)
 
-    def encode(self, *, hashes: bool = False) -> bytes:
-        """The span's bytes; for the wire without `hashes`, which a receiver computes anyway."""
+    def encode(self) -> bytes:
+        """The span's bytes for the wire: without hashes, which a receiver computes anyway."""
+        return b"".join(self._parts(hashes=False))
+
+    def encode_stored(self, key: bytes) -> bytes:
+        """The span's bytes for the disk: with hashes, and a checksum that also covers the key it is stored under."""
+        parts = self._parts(hashes=True)
+        check = zlib.crc32(key)
+        for part in parts:
+            check = zlib.crc32(part, check)
+        return b"".join((*parts, u32(check)))
+
+    def _parts(self, *, hashes: bool) -> tuple[bytes, ...]:
         flags = (_HAS_HASHES if hashes else 0) | (_HAS_STATES if self.states else 0)
-        return b"".join(
-            (
-                MAGIC,
-                bytes((flags,)),
-                self.party,
-                self.feed,
-                u64(self.first),
-                u32(self.count),
-                u32(len(self.advance)),
-                u32(len(self.bodies)),
-                self.previous,
-                self.signature,
-                self.headers,
-                self.advance,
-                self.hashes if hashes else b"",
-                self.states,
-                self.bodies,
-            )
+        fixed = _FIXED.pack(
+            MAGIC,
+            flags,
+            self.party,
+            self.feed,
+            self.first,
+            self.count,
+            len(self.advance),
+            len(self.bodies),
+            self.previous,
+            self.signature,
         )
+        return fixed, self.headers, self.advance, self.hashes if hashes else b"", self.states, self.bodies
 
 
 def decode(data: bytes) -> Span:
     """A span from bytes that may be hostile: sizes are bounded and add up, and nothing else is promised."""
-    if len(data) > SPAN_SIZE_MAX:
-        raise TooLarge(f"span: {len(data)} bytes, at most {SPAN_SIZE_MAX} are allowed; split it at a signed head")
-    reader = Reader(data, "span")
-    if reader.take(4) != MAGIC:
+    span = split(data)
+    _check_sizes(span)
+    return span
+
+
+def split(data: bytes) -> Span:
+    """Cut the bytes of a span into its columns, without a look at what is in them."""
+    if not FIXED_SIZE <= len(data) <= SPAN_SIZE_MAX:
+        raise TooLarge(
+            f"span: {len(data)} bytes; {FIXED_SIZE} to {SPAN_SIZE_MAX} are allowed, so split it at a signed head"
+        )
+    magic, flags, party, feed, first, count, advance_size, bodies_size, previous, signature = _FIXED.unpack_from(data)
+    if magic != MAGIC or flags & ~(_HAS_HASHES | _HAS_STATES) or first >= 1 << 63:
         raise BadEncoding("span: does not begin as a span of version 1")
-    flags = reader.u8()
-    if flags & ~(_HAS_HASHES | _HAS_STATES):
-        raise BadEncoding(f"span: unknown flags {flags:#x}")
-    party, feed = reader.take(KEY_SIZE), reader.take(KEY_SIZE)
-    first = reader.u64()
-    count, advance_size, bodies_size = reader.u32(), reader.u32(), reader.u32()
     if not 0 < count <= SPAN_BLOCKS_MAX or count * HEADER_SIZE + advance_size > SPAN_HEADERS_SIZE_MAX:
         raise TooLarge(
             f"span of feed {feed.hex()[:8]}: {count} blocks with {advance_size} bytes of entries; a signed head covers "
             f"1 to {SPAN_BLOCKS_MAX} blocks and {SPAN_HEADERS_SIZE_MAX} bytes of headers"
         )
-    span = Span(
+    headers_end = FIXED_SIZE + count * HEADER_SIZE
+    advance_end = headers_end + advance_size
+    hashes_end = advance_end + (count * HASH_SIZE if flags & _HAS_HASHES else 0)
+    states_end = hashes_end + (count if flags & _HAS_STATES else 0)
+    if states_end + bodies_size != len(data):
+        raise BadEncoding(
+            f"span of feed {feed.hex()[:8]} at {first}: {states_end + bodies_size} bytes announced, {len(data)} there"
+        )
+    return Span(
         party=party,
         feed=feed,
         first=first,
-        previous=reader.take(HASH_SIZE),
-        signature=reader.take(SIGNATURE_SIZE),
-        headers=reader.take(count * HEADER_SIZE),
-        advance=reader.take(advance_size),
-        hashes=reader.take(count * HASH_SIZE) if flags & _HAS_HASHES else b"",
-        states=reader.take(count) if flags & _HAS_STATES else b"",
-        bodies=reader.take(bodies_size),
+        previous=previous,
+        signature=signature,
+        headers=data[FIXED_SIZE:headers_end],
+        advance=data[headers_end:advance_end],
+        hashes=data[advance_end:hashes_end],
+        states=data[hashes_end:states_end],
+        bodies=data[states_end:],
     )
-    reader.done()
-    _check_sizes(span)
-    return span
 
 
 def _check_sizes(span: Span) -> None:
@@ -241,8 +256,3 @@ def _offsets(sizes: npt.NDArray[np.generic]) -> Ints:
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets
-
-
-def fixed_size() -> int:
-    """Bytes of an encoded span before its columns."""
-    return _FIXED_SIZE

@@ -29,11 +29,10 @@ from antiphon.core.errors import (
 )
 from antiphon.core.keys import KeyPair
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
-from antiphon.core.stamp import Stamp
 from antiphon.feed import ingest as receiving
 from antiphon.feed import quarantine
 from antiphon.feed import span as spans
-from antiphon.feed.append import Append, Draft
+from antiphon.feed.append import Append, Draft, Written
 from antiphon.feed.chain import verify_span
 from antiphon.feed.commit import Change, Committer
 from antiphon.feed.env import MAP_SIZE_START, Env
@@ -120,7 +119,7 @@ class FeedStore(FeedReader):
         *,
         seen: Sequence[Entry] = (),
         atomic: bool = False,
-    ) -> list[Stamp]:
+    ) -> Written:
         """Append drafts to one's own feed, durable on return. Concurrent callers share a commit."""
         return self._committer.submit([self._append(pair, party, drafts, seen, atomic)])[0]  # type: ignore[no-any-return]
 
@@ -128,7 +127,7 @@ class FeedStore(FeedReader):
         self, pair: KeyPair, party: bytes, drafts: Sequence[Draft], seen: Sequence[Entry], atomic: bool
     ) -> Append:
         salts = self._randomness.bytes(len(drafts) * SALT_SIZE)
-        return Append(pair, party, drafts, seen, atomic and len(drafts) > 1, self._clock.now_ms(), salts)
+        return Append(pair, party, drafts, seen, atomic=atomic, created_ms=self._clock.now_ms(), salts=salts)
 
     def ingest(self, span: Span, base: Base | None = None) -> Ingested:
         """Take a range of blocks from a peer: verified whole, or refused, kept in the quarantine's list and raised.

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from antiphon.core.codec import Reader, u32
+from antiphon.core.codec import Reader
 from antiphon.core.errors import BadEncoding, CorruptBlock, TooLarge, UnknownFeed
 from antiphon.feed import span as spans
 from antiphon.feed.chain import check_bodies, span_hashes
@@ -26,7 +26,7 @@ from antiphon.feed.record import Record
 from antiphon.feed.span import Span
 
 TABLES = ("records", "spans", "frontiers", "forks", "quarantine", "meta")
-_MERGE_SIZE_MAX = 16 << 10  # small appends are gathered into spans of about this size
+_MERGE_SIZE_MAX = 8 << 10  # small appends are gathered into spans of about this size
 _MERGE_BLOCKS_MAX = 256
 
 
@@ -61,7 +61,13 @@ class Tables:
 
     def span_at(self, record: Record, seq: int, *, check: bool = True) -> Span:
         """The stored span that holds block `seq`; `check` verifies all of its bytes."""
-        feed = record.feed
+        first, stored = self._stored_at(record.feed, seq)
+        span = _decode(record.feed, first, stored) if check else _peek(record.feed, first, stored)
+        if not span.first <= seq < span.end:
+            raise _corrupt(record.feed, seq, "it is missing from the store")
+        return span
+
+    def _stored_at(self, feed: bytes, seq: int) -> tuple[int, bytes]:
         with self._txn.cursor(self._dbs["spans"]) as cursor:
             key = _key(feed, seq)
             found = cursor.set_range(key)
@@ -69,12 +75,7 @@ class Tables:
                 found = cursor.prev() if found else cursor.last()
             if not found or bytes(cursor.key()[:32]) != feed:
                 raise _corrupt(feed, seq, "it is missing from the store")
-            stored = bytes(cursor.value())
-            first = int.from_bytes(cursor.key()[32:], "big")
-        span = _decode(feed, first, stored) if check else _peek(feed, first, stored)
-        if not span.first <= seq < span.end:
-            raise _corrupt(feed, seq, "it is missing from the store")
-        return span
+            return int.from_bytes(cursor.key()[32:], "big"), bytes(cursor.value())
 
     def hash_before(self, record: Record, seq: int) -> bytes:
         """The hash of block seq - 1, for any seq in start … length."""
@@ -87,15 +88,15 @@ class Tables:
     def append_span(self, record: Record, span: Span) -> None:
         """Store the blocks that follow the last; a small last span is merged with them."""
         if record.length > record.start and span.size < _MERGE_SIZE_MAX:
-            tail = self.span_at(record, record.length - 1)
-            if tail.size + span.size < _MERGE_SIZE_MAX and tail.count + span.count <= _MERGE_BLOCKS_MAX:
-                span = tail.joined(span)
+            first, stored = self._stored_at(record.feed, record.length - 1)
+            small = len(stored) + span.size < _MERGE_SIZE_MAX
+            if small and record.length - first + span.count <= _MERGE_BLOCKS_MAX:
+                span = _decode(record.feed, first, stored).joined(span)
         self.put_span(span)
 
     def put_span(self, span: Span) -> None:
         key = _key(span.feed, span.first)
-        data = span.encode(hashes=True)
-        self._txn.put(key, data + u32(zlib.crc32(data, zlib.crc32(key))), db=self._dbs["spans"])
+        self._txn.put(key, span.encode_stored(key), db=self._dbs["spans"])
 
     def drop_span(self, span: Span) -> None:
         self._txn.delete(_key(span.feed, span.first), db=self._dbs["spans"])
@@ -164,11 +165,15 @@ def _peek(feed: bytes, first: int, stored: bytes) -> Span:
     return span
 
 
+def _intact(feed: bytes, first: int, stored: bytes) -> bool:
+    return zlib.crc32(memoryview(stored)[:-4], zlib.crc32(_key(feed, first))) == int.from_bytes(stored[-4:], "little")
+
+
 def _decode(feed: bytes, first: int, stored: bytes) -> Span:
     """A stored span, every byte of it checked; the error names the first block that changed."""
+    if _intact(feed, first, stored):
+        return spans.split(stored[:-4])
     span = _peek(feed, first, stored)
-    if zlib.crc32(stored[:-4], zlib.crc32(_key(feed, first))) == int.from_bytes(stored[-4:], "little"):
-        return span
     wanted = span_hashes(span)
     for index in range(span.count):
         at = index * HASH_SIZE

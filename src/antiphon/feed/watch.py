@@ -20,6 +20,7 @@ class Watch:
     ) -> None:
         self._lengths = lengths
         self._transaction = transaction
+        self._forget = forget
         self._remote = remote  # the writer is another process
         self._moved = threading.Event()
         self._seen_transaction = transaction()
@@ -55,6 +56,7 @@ class Watch:
     def close(self) -> None:
         self.closed = True
         self._moved.set()
+        self._forget(self)
 
     def __enter__(self) -> Watch:
         return self

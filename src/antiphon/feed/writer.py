@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Draft
+from antiphon.feed.append import Draft, Written
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.store import FeedStore
 
@@ -57,7 +57,7 @@ class FeedWriter:
         """One message, durable on return."""
         return self.extend([Draft(kind, item, message)])[0]
 
-    def extend(self, drafts: Sequence[Draft], *, atomic: bool = False) -> list[Stamp]:
+    def extend(self, drafts: Sequence[Draft], *, atomic: bool = False) -> Written:
         """Several messages in one commit; with `atomic`, readers see all of them or none."""
         with self._lock:
             seen = tuple(self._seen.values())
