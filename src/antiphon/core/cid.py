@@ -77,7 +77,7 @@ def encode_node(value: Any) -> bytes:
     """A DAG-CBOR blob."""
     try:
         blob: bytes = libipld.encode_dag_cbor(value)
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise BadEncoding(f"not a DAG-CBOR value: {error}") from None
     return blob
 

@@ -16,7 +16,12 @@ class Watch:
     """
 
     def __init__(
-        self, lengths: Callable[[], dict[bytes, int]], transaction: Callable[[], int], *, remote: bool
+        self,
+        lengths: Callable[[], dict[bytes, int]],
+        transaction: Callable[[], int],
+        forget: Callable[[Watch], None],
+        *,
+        remote: bool,
     ) -> None:
         self._lengths = lengths
         self._transaction = transaction
