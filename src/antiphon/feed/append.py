@@ -94,6 +94,8 @@ class Append:
             )
         if set(map(len, self.items)) != {ITEM_ID_SIZE}:
             raise InvalidInput(f"feed {name}: an item id has {ITEM_ID_SIZE} bytes")
+        if min(self.kinds) < min(Kind) or max(self.kinds) > max(Kind):
+            raise InvalidInput(f"feed {name}: a kind of block that no receiver knows")
         headers = count * HEADER_SIZE + min(len(seen), ADVANCE_MAX) * ENTRY_SIZE
         bodies = sum(self.sizes)
         if self.atomic and (count > SPAN_BLOCKS_MAX or headers > SPAN_HEADERS_SIZE_MAX or bodies > _SPAN_BODIES_MAX):
@@ -139,11 +141,10 @@ class Built(NamedTuple):
 def build(record: Record, appends: Sequence[Append], frontier: Frontier) -> Built:
     """The blocks of several appends to one feed, under as few signatures as the limits allow."""
     pair = appends[0].pair
-    if record.retired or record.end <= record.length:
-        raise FeedRetired(
-            f"feed {pair.key.short} must not be written any more "
-            f"({'it was restored or closed' if record.retired else 'it has ended'}); open a new feed"
-        )
+    if record.retired or not record.writable or record.end <= record.length:
+        why = "it came from peers" if not record.writable else "it was restored or closed"
+        why = why if record.end > record.length else "it has ended"
+        raise FeedRetired(f"feed {pair.key.short} must not be written from here any more ({why}); open a new feed")
     chain = _Chain(pair, record)
     moved: dict[bytes, Entry] = {}
     written = []
@@ -158,11 +159,13 @@ def build(record: Record, appends: Sequence[Append], frontier: Frontier) -> Buil
 
 
 def _entries(append: Append, moved: dict[bytes, Entry], frontier: Frontier) -> list[Entry]:
-    """The entries of `seen` that moved since this feed's previous block."""
-    entries = {}
+    """The entries of `seen` that moved since this feed's previous block, as `rules` asks for it."""
+    entries: dict[bytes, Entry] = {}
     for entry in append.seen:
-        known = moved.get(entry.feed) or frontier(entry.feed)
-        if entry.feed != append.pair.key and (known is None or entry.seq > known.seq):
+        known = entries.get(entry.feed) or moved.get(entry.feed) or frontier(entry.feed)
+        if known is not None and (entry.seq <= known.seq or entry.lamport < known.lamport):
+            continue
+        if entry.feed != append.pair.key:
             entries[entry.feed] = entry
     return sorted(entries.values())[:ADVANCE_MAX]
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from antiphon.core.errors import AntiphonError
+import lmdb
+
 from antiphon.feed.append import Append, Written, build
 from antiphon.feed.env import Env
 from antiphon.feed.tables import Tables
@@ -95,18 +96,29 @@ def _run(group: list[_Job], tables: Tables, part: Callable[[Change], Any]) -> No
             continue
         try:
             job.results = part(lambda nested, job=job: [_apply(nested, change) for change in job.changes])  # type: ignore[misc]
-        except AntiphonError as error:
+        except lmdb.Error:
+            raise
+        except Exception as error:
             job.error = error
     for jobs in lone.values():
-        appends = [append for job in jobs if (append := job.lone_append)]
-        try:
-            written = write(tables, appends)
-        except AntiphonError as error:  # raised before anything is written
+        if not _merge(tables, jobs) and len(jobs) > 1:  # one of them is wrong, so each goes alone
             for job in jobs:
-                job.error = error
-            continue
-        for job, stamps in zip(jobs, written, strict=True):
-            job.results = [stamps]
+                _merge(tables, [job])
+
+
+def _merge(tables: Tables, jobs: list[_Job]) -> bool:
+    """Write the appends of several jobs to one feed together; an error is theirs, raised before anything is written."""
+    try:
+        written = write(tables, [append for job in jobs if (append := job.lone_append)])
+    except lmdb.Error:
+        raise
+    except Exception as error:
+        for job in jobs:
+            job.error = error
+        return False
+    for job, stamps in zip(jobs, written, strict=True):
+        job.error, job.results = None, [stamps]
+    return True
 
 
 def _apply(tables: Tables, change: Append | Change) -> Any:

@@ -18,6 +18,7 @@ from antiphon.feed.tables import TABLES, Tables
 MAP_SIZE_START = 64 << 20
 MAP_SIZE_MAX = 16 << 40
 READERS_MAX = 1024
+_GET_GENERATION = 0x80087601  # FS_IOC_GETVERSION
 
 Result = TypeVar("Result")
 
@@ -36,9 +37,13 @@ class Env:
         self.sync_on_commit = sync
         self._gate = _Gate()
         self._closed = False
+        new = [folder for folder in (path, *path.parents) if not folder.exists()]
         self._lock = None if readonly else _lock(path)
         try:
             self._open(map_size)
+            if not readonly:
+                for folder in (path, *(made.parent for made in new)):
+                    _sync_folder(folder)
         except BaseException:
             self._unlock()
             raise
@@ -79,6 +84,10 @@ class Env:
                 if txn is not None:
                     try:
                         yield Tables(txn, self._tables)
+                    except lmdb.Error as error:
+                        raise StoreError(
+                            f"the store at {self.path} cannot be read: {error}. Restore it from peers; check the disk"
+                        ) from error
                     finally:
                         txn.abort()
                     return
@@ -118,10 +127,12 @@ class Env:
 
     def flush(self) -> None:
         """Put everything that was committed on the disk, whoever committed it."""
-        self._check_open()
         if not self.readonly:
-            self._env.sync(True)
+            with self._gate.shared():
+                self._check_open()
+                self._env.sync(True)
             return
+        self._check_open()
         handle = os.open(self.path / "data.mdb", os.O_RDONLY)
         try:
             os.fdatasync(handle)
@@ -130,16 +141,28 @@ class Env:
 
     def transaction(self) -> int:
         """The number of the last committed transaction: it moves when anything changed, in any process."""
-        self._check_open()
-        number: int = self._env.info()["last_txnid"]
-        return number
+        with self._gate.shared():  # the map must not move meanwhile
+            self._check_open()
+            number: int = self._env.info()["last_txnid"]
+            return number
 
-    def file_identity(self) -> int:
-        return os.stat(self.path / "data.mdb").st_ino
+    def file_identity(self) -> bytes:
+        """Changes when the file is copied. Inode numbers are used again, so the inode's generation is in it."""
+        handle = os.open(self.path / "data.mdb", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            generation = fcntl.ioctl(handle, _GET_GENERATION, bytes(8))
+        except OSError:  # not every file system has it
+            generation = bytes(8)
+        finally:
+            inode = os.fstat(handle).st_ino
+            os.close(handle)
+        return inode.to_bytes(8, "little") + generation
 
     def map_size(self) -> int:
-        size: int = self._env.info()["map_size"]
-        return size
+        with self._gate.shared():
+            self._check_open()
+            size: int = self._env.info()["map_size"]
+            return size
 
     def close(self) -> None:
         with self._gate.exclusive():
@@ -175,6 +198,15 @@ def _lock(path: Path) -> int:
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
     return handle
+
+
+def _sync_folder(path: Path) -> None:
+    """A new file is on the disk only when its folder's entry is."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 class _Gate:

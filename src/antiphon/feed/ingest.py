@@ -17,6 +17,8 @@ from antiphon.feed.rules import batch_start, judge
 from antiphon.feed.span import Span
 from antiphon.feed.tables import Tables
 
+_ERASED, _LEFT_OUT = bytes((BodyState.ERASED,)), bytes((BodyState.LEFT_OUT,))
+
 
 @dataclass(frozen=True, slots=True)
 class Base:
@@ -141,6 +143,8 @@ def _fork(tables: Tables, record: Record, held: Span, span: Span, seq: int, now_
         tables.put_record(record.ended(end, End.FORK))
         tables.put_fork(record.feed, evidence)
         quarantine.add(tables, Refusal(record.feed, end, record.length - end, now_ms, reason))
+    elif tables.fork(record.feed) is None:  # it had ended by a fault
+        tables.put_fork(record.feed, evidence)
     return Ingested(Outcome.FORK, 0, reason, evidence, seq)
 
 
@@ -168,6 +172,9 @@ def _extend(tables: Tables, record: Record, span: Span, now_ms: int) -> Ingested
     # A feed's own writer is told by others of blocks that it does not have: it was restored from an old backup, and
     # what it wrote next would contradict what it wrote then (rule 6).
     retired = record.retired or record.writable
+    # That a body is erased is for a credential to say (rule 13); a sender's word only means that it is not here.
+    if span.states:
+        span = replace(span, states=span.states.replace(_ERASED, _LEFT_OUT))
     known_lamport = record.lamport if record.length or record.start == 0 else None
     verdict = judge(span, known_lamport, lambda other: tables.frontier(span.feed, other))
     tables.append_span(record, span)

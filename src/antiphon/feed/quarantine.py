@@ -30,12 +30,15 @@ class Refusal:
     reason: str
 
     def encode(self) -> bytes:
-        text = self.reason.encode()[:_TEXT_MAX]
+        text = self._text()
         return self.feed + u64(self.seq) + u32(self.count) + u64(self.at_ms) + u32(len(text)) + text
 
     def digest(self) -> bytes:
         """What makes two refusals the same one: not the time."""
-        return _BY_DIGEST + sha256(self.feed + u64(self.seq) + self.reason.encode()).digest()
+        return _BY_DIGEST + sha256(self.feed + u64(self.seq) + self._text()).digest()
+
+    def _text(self) -> bytes:
+        return self.reason.encode()[:_TEXT_MAX].decode("utf-8", "ignore").encode()
 
     @classmethod
     def decode(cls, data: bytes) -> Refusal:

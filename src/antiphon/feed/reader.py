@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from hashlib import sha256
@@ -13,7 +14,7 @@ from antiphon.feed import arrow, quarantine
 from antiphon.feed.block import Block, BodyState
 from antiphon.feed.chain import Head, link, verify_span
 from antiphon.feed.env import Env
-from antiphon.feed.header import HASH_SIZE, HEADER_SIZE, Entry
+from antiphon.feed.header import HASH_SIZE, HEADER_SIZE, Entry, Kind
 from antiphon.feed.quarantine import Quarantine
 from antiphon.feed.record import Bounds, Record
 from antiphon.feed.span import Span
@@ -26,6 +27,7 @@ class FeedReader:
     def __init__(self, env: Env) -> None:
         self._env = env
         self._watches: frozenset[Watch] = frozenset()
+        self._watching = threading.Lock()
 
     def feeds(self, party: bytes | None = None) -> tuple[Record, ...]:
         with self._env.read() as tables:
@@ -57,6 +59,11 @@ class FeedReader:
         _check_block(span, index)
         return span.block(index)
 
+    def first_kind(self, feed: bytes) -> Kind | None:
+        """What a feed begins with: a control feed with a credential. None if its beginning is not held."""
+        record = self.record(feed)
+        return self.block(feed, 0).kind if record.start == 0 and record.valid_length else None
+
     def read(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[Block]:
         """Blocks [start, stop) one by one; from the first that is held to the feed's end by default."""
         for span, low, high in self._runs(feed, start, stop):
@@ -71,8 +78,11 @@ class FeedReader:
 
     def spans(self, feed: bytes, start: int | None = None, *, bodies: bool = True) -> Iterator[Span]:
         """Everything held from `start` on, as ranges under signed heads: what a peer is given. Synced first."""
-        self._flush_for_others()
+        synced = 0
         for span in self._stored(feed, start, None, valid=False):
+            if span.end > synced:  # at first, and where the feed grew meanwhile
+                synced = self.record(feed).length
+                self._flush_for_others()
             yield span if bodies else span.without_bodies()
 
     def fork(self, feed: bytes) -> bytes | None:
@@ -103,7 +113,8 @@ class FeedReader:
     def watch(self) -> Watch:
         """Tells which feeds grow from now on."""
         watch = Watch(self._lengths, self._env.transaction, self._forget, remote=self._env.readonly)
-        self._watches |= {watch}
+        with self._watching:
+            self._watches |= {watch}
         return watch
 
     @property
@@ -124,7 +135,8 @@ class FeedReader:
             watch.notify()
 
     def _forget(self, watch: Watch) -> None:
-        self._watches -= {watch}
+        with self._watching:
+            self._watches -= {watch}
 
     def _flush_for_others(self) -> None:
         if self._env.readonly or not self._env.sync_on_commit:

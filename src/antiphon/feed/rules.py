@@ -59,8 +59,9 @@ def judge(span: Span, previous_lamport: int | None, frontier: Frontier) -> Judge
 
 def batch_start(span: Span, index: int) -> int:
     """The index of the first block of the batch that block `index` belongs to, or leaves without an end."""
+    # Only the marks before it count: what block `index` says of itself may be the fault, or one branch's word alone.
     flags = span.columns["flags"].tolist()
-    while index > 0 and (flags[index] & Flag.CONTINUED or flags[index - 1] & Flag.MORE):
+    while index > 0 and flags[index - 1] & Flag.MORE:
         index -= 1
     return index
 

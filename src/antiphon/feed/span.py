@@ -56,6 +56,11 @@ class Span:
     def size(self) -> int:
         return len(self.headers) + len(self.advance) + len(self.bodies) + len(self.hashes) + len(self.states)
 
+    @property
+    def whole_size(self) -> int:
+        """The size with every body here."""
+        return self.size - len(self.bodies) + int(self.columns["body_size"].sum()) if self.states else self.size
+
     @cached_property
     def columns(self) -> Headers:
         return np.frombuffer(self.headers, dtype=HEADER)
@@ -121,7 +126,7 @@ class Span:
             advance=self.advance[self.advance_offsets[skip] :],
             bodies=self.bodies[self.body_offsets[skip] :],
             hashes=self.hashes[skip * HASH_SIZE :],
-            states=self.states[skip:],
+            states=self.states[skip:] if any(self.states[skip:]) else b"",
         )
 
     def joined(self, after: Span) -> Span:
@@ -213,7 +218,7 @@ def split(data: bytes) -> Span:
             f"span: {len(data)} bytes; {FIXED_SIZE} to {SPAN_SIZE_MAX} are allowed, so split it at a signed head"
         )
     magic, flags, party, feed, first, count, advance_size, bodies_size, previous, signature = _FIXED.unpack_from(data)
-    if magic != MAGIC or flags & ~(_HAS_HASHES | _HAS_STATES) or first >= 1 << 63:
+    if magic != MAGIC or flags & ~(_HAS_HASHES | _HAS_STATES) or first + count >= 1 << 63:
         raise BadEncoding("span: does not begin as a span of version 1")
     if not 0 < count <= SPAN_BLOCKS_MAX or count * HEADER_SIZE + advance_size > SPAN_HEADERS_SIZE_MAX:
         raise TooLarge(
@@ -248,6 +253,10 @@ def _check_sizes(span: Span) -> None:
         raise BadEncoding(f"{where}: body states are not canonical")
     if int(span.columns["body_size"].max()) > BODY_SIZE_MAX:
         raise TooLarge(f"{where}: a body above {BODY_SIZE_MAX} bytes")
+    # On the disk it gains its hashes, and a byte of state and the missing bodies may come in later.
+    stored = FIXED_SIZE + len(span.headers) + len(span.advance) + span.count * (HASH_SIZE + 1)
+    if stored + int(span.columns["body_size"].sum()) > SPAN_SIZE_MAX:
+        raise TooLarge(f"{where}: above {SPAN_SIZE_MAX} bytes with every hash and body")
     if span.body_offsets[-1] != len(span.bodies) or span.advance_offsets[-1] != len(span.advance):
         raise BadEncoding(f"{where}: the sizes in the headers do not add up to what is there")
 

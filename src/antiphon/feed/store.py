@@ -27,7 +27,7 @@ from antiphon.core.errors import (
     StoreError,
     TooLarge,
 )
-from antiphon.core.keys import KeyPair
+from antiphon.core.keys import KEY_SIZE, KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
 from antiphon.feed import ingest as receiving
 from antiphon.feed import quarantine
@@ -90,7 +90,7 @@ class FeedStore(FeedReader):
             raise StoreError(f"the store at {self._env.path} has format {found[:32]!r}; this program knows {FORMAT!r}")
         if self._env.readonly:
             return
-        here = self._env.file_identity().to_bytes(16, "little")
+        here = self._env.file_identity()
         if found is None or identity != here:
             copied = found is not None
             self._env.write(lambda tables, _: _claim(tables, here, copied))
@@ -99,6 +99,7 @@ class FeedStore(FeedReader):
 
     def create(self, feed: bytes, party: bytes) -> None:
         """A new feed of `party` that is written from here. Creating it again changes nothing."""
+        feed, party = PublicKey(feed), PublicKey(party)
 
         def change(tables: Tables) -> None:
             known = tables.find(feed)
@@ -138,7 +139,9 @@ class FeedStore(FeedReader):
 
     def ingest_all(self, ranges: Sequence[Span], base: Base | None = None) -> list[Ingested]:
         """Take several ranges in one commit. If one does not verify or link up, none is taken."""
-        try:
+        if not ranges:
+            return []
+        with self._listing_refusals():
             verified = [verify_span(span) for span in ranges]
             for span in verified:
                 receiving.check_complete(span)
@@ -146,10 +149,6 @@ class FeedStore(FeedReader):
             results: list[Ingested] = self._committer.submit(
                 [lambda tables, span=span: receiving.ingest(tables, span, base, now_ms) for span in verified]  # type: ignore[misc]
             )
-        except RefusedBlocks as error:
-            feed = ranges[0].feed
-            self.refuse(Refusal(feed, error.seq or 0, 1, self._clock.now_ms(), str(error)))
-            raise
         for span, result in zip(verified, results, strict=True):
             if result.outcome is Outcome.FORK:
                 raise Equivocation(
@@ -159,6 +158,14 @@ class FeedStore(FeedReader):
                     evidence=result.evidence,
                 )
         return results
+
+    @contextmanager
+    def _listing_refusals(self) -> Iterator[None]:
+        try:
+            yield
+        except RefusedBlocks as error:
+            self.refuse(Refusal(error.feed or bytes(KEY_SIZE), error.seq or 0, 1, self._clock.now_ms(), str(error)))
+            raise
 
     def ingest_bytes(self, data: bytes, base: Base | None = None) -> Ingested:
         """Take a range as it came over the wire."""
@@ -170,7 +177,8 @@ class FeedStore(FeedReader):
         batch = Batch(self)
         yield batch
         if batch.changes:
-            batch.results.extend(self._committer.submit(batch.changes))
+            with self._listing_refusals():
+                batch.results.extend(self._committer.submit(batch.changes))
 
     def prune(self, feed: bytes, before: int) -> Bounds:
         """Forget the blocks before seq `before`, rounded down to a batch's end."""
@@ -237,8 +245,9 @@ class Batch:
     def ingest(self, span: Span, base: Base | None = None) -> None:
         """Verified now, taken at the end. A fork or fault is in the results, not raised."""
         self._grow(span.size)
-        verified = verify_span(span)
-        receiving.check_complete(verified)
+        with self._store._listing_refusals():
+            verified = verify_span(span)
+            receiving.check_complete(verified)
         now_ms = self._store._clock.now_ms()
         self.changes.append(lambda tables: receiving.ingest(tables, verified, base, now_ms))
 

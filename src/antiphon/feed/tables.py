@@ -91,7 +91,9 @@ class Tables:
             first, stored = self._stored_at(record.feed, record.length - 1)
             small = len(stored) + span.size < _MERGE_SIZE_MAX
             if small and record.length - first + span.count <= _MERGE_BLOCKS_MAX:
-                span = _decode(record.feed, first, stored).joined(span)
+                held = _decode(record.feed, first, stored)
+                if held.whole_size + span.whole_size < _MERGE_SIZE_MAX:  # bodies that were left out may come in later
+                    span = held.joined(span)
         self.put_span(span)
 
     def put_span(self, span: Span) -> None:
@@ -155,13 +157,14 @@ def _corrupt(feed: bytes, seq: int, why: str) -> CorruptBlock:
 
 
 def _peek(feed: bytes, first: int, stored: bytes) -> Span:
-    """A stored span whose bytes the caller checks block by block."""
+    """A stored span whose blocks the caller checks one by one; no hash covers a body's state, so the checksum must."""
     try:
         span = spans.decode(stored[:-4])
     except (BadEncoding, TooLarge):
-        raise _corrupt(feed, first, "its span cannot be read") from None
-    if span.feed != feed or span.first != first or not span.hashes:
-        raise _corrupt(feed, first, "its span is labelled as another")
+        raise _damage(feed, first, stored) from None
+    wrong_label = span.feed != feed or span.first != first or not span.hashes
+    if wrong_label or (span.states and not _intact(feed, first, stored)):
+        raise _damage(feed, first, stored)
     return span
 
 
@@ -170,14 +173,24 @@ def _intact(feed: bytes, first: int, stored: bytes) -> bool:
 
 
 def _decode(feed: bytes, first: int, stored: bytes) -> Span:
-    """A stored span, every byte of it checked; the error names the first block that changed."""
-    if _intact(feed, first, stored):
-        return spans.split(stored[:-4])
-    span = _peek(feed, first, stored)
+    """A stored span, every byte of it checked."""
+    if not _intact(feed, first, stored):
+        raise _damage(feed, first, stored)
+    return spans.split(stored[:-4])
+
+
+def _damage(feed: bytes, first: int, stored: bytes) -> CorruptBlock:
+    """The error for a stored span that changed; it names the first block that did, where that can be told."""
+    try:
+        span = spans.split(stored[:-4])
+    except (BadEncoding, TooLarge):
+        return _corrupt(feed, first, "its span cannot be read")
+    if span.feed != feed or span.first != first or not span.hashes:
+        return _corrupt(feed, first, "its span is labelled as another")
     wanted = span_hashes(span)
     for index in range(span.count):
         at = index * HASH_SIZE
         if wanted[at : at + HASH_SIZE] != span.hashes[at : at + HASH_SIZE]:
-            raise _corrupt(feed, first + index, "its stored header has changed")
+            return _corrupt(feed, first + index, "its stored header has changed")
     wrong = check_bodies(span)
-    raise _corrupt(feed, first + (wrong or 0), "its stored bytes have changed")
+    return _corrupt(feed, first + (wrong or 0), "its stored bytes have changed")

@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from antiphon.core.errors import StoreClosed
+
 _POLL_S = 0.05  # another process's commits are noticed by asking
 
 
@@ -46,7 +48,12 @@ class Watch:
         """Like `poll`, but waits until something grew, the watch is closed, or the time is up."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            grown = self.poll()
+            try:
+                grown = self.poll()
+            except StoreClosed:
+                if self.closed:  # together with its store
+                    return {}
+                raise
             if grown or self.closed:
                 return grown
             left = None if deadline is None else deadline - time.monotonic()

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Sequence
 
@@ -22,6 +23,7 @@ from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.stamp import Stamp
 from antiphon.feed.append import Draft, Written
 from antiphon.feed.header import Entry, Kind
+from antiphon.feed.limits import ADVANCE_MAX
 from antiphon.feed.store import FeedStore
 
 
@@ -60,7 +62,7 @@ class FeedWriter:
     def extend(self, drafts: Sequence[Draft], *, atomic: bool = False) -> Written:
         """Several messages in one commit; with `atomic`, readers see all of them or none."""
         with self._lock:
-            seen = tuple(self._seen.values())
+            seen = tuple(itertools.islice(self._seen.values(), ADVANCE_MAX))  # the rest waits for the next block
         stamps = self._store.append(self._pair, self.party, drafts, seen=seen, atomic=atomic)
         with self._lock:
             for entry in seen:

@@ -46,10 +46,11 @@ class Signature(_message.Message):
     def __init__(self, key: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
 
 class Credential(_message.Message):
-    __slots__ = ("party", "expires_ms", "party_genesis", "feed", "member", "group", "narrowing", "feed_end", "policy", "epoch_genesis", "epoch_attestation", "equivocation")
+    __slots__ = ("party", "expires_ms", "party_genesis", "device", "feed", "member", "group", "narrowing", "feed_end", "policy", "epoch_genesis", "epoch_attestation", "equivocation")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
     PARTY_GENESIS_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
     FEED_FIELD_NUMBER: _ClassVar[int]
     MEMBER_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +63,7 @@ class Credential(_message.Message):
     party: bytes
     expires_ms: int
     party_genesis: PartyGenesis
+    device: DeviceAdmission
     feed: FeedAdmission
     member: MemberAdmission
     group: GroupAdmission
@@ -71,7 +73,7 @@ class Credential(_message.Message):
     epoch_genesis: EpochGenesis
     epoch_attestation: EpochAttestation
     equivocation: Equivocation
-    def __init__(self, party: _Optional[bytes] = ..., expires_ms: _Optional[int] = ..., party_genesis: _Optional[_Union[PartyGenesis, _Mapping]] = ..., feed: _Optional[_Union[FeedAdmission, _Mapping]] = ..., member: _Optional[_Union[MemberAdmission, _Mapping]] = ..., group: _Optional[_Union[GroupAdmission, _Mapping]] = ..., narrowing: _Optional[_Union[Narrowing, _Mapping]] = ..., feed_end: _Optional[_Union[FeedEnd, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., epoch_genesis: _Optional[_Union[EpochGenesis, _Mapping]] = ..., epoch_attestation: _Optional[_Union[EpochAttestation, _Mapping]] = ..., equivocation: _Optional[_Union[Equivocation, _Mapping]] = ...) -> None: ...
+    def __init__(self, party: _Optional[bytes] = ..., expires_ms: _Optional[int] = ..., party_genesis: _Optional[_Union[PartyGenesis, _Mapping]] = ..., device: _Optional[_Union[DeviceAdmission, _Mapping]] = ..., feed: _Optional[_Union[FeedAdmission, _Mapping]] = ..., member: _Optional[_Union[MemberAdmission, _Mapping]] = ..., group: _Optional[_Union[GroupAdmission, _Mapping]] = ..., narrowing: _Optional[_Union[Narrowing, _Mapping]] = ..., feed_end: _Optional[_Union[FeedEnd, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., epoch_genesis: _Optional[_Union[EpochGenesis, _Mapping]] = ..., epoch_attestation: _Optional[_Union[EpochAttestation, _Mapping]] = ..., equivocation: _Optional[_Union[Equivocation, _Mapping]] = ...) -> None: ...
 
 class Position(_message.Message):
     __slots__ = ("feed", "seq")
@@ -90,26 +92,30 @@ class Cut(_message.Message):
     def __init__(self, feed: _Optional[bytes] = ..., length: _Optional[int] = ...) -> None: ...
 
 class PartyGenesis(_message.Message):
-    __slots__ = ("identity", "device", "feed")
+    __slots__ = ("identity", "admission")
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    ADMISSION_FIELD_NUMBER: _ClassVar[int]
+    identity: bytes
+    admission: SignedCredential
+    def __init__(self, identity: _Optional[bytes] = ..., admission: _Optional[_Union[SignedCredential, _Mapping]] = ...) -> None: ...
+
+class DeviceAdmission(_message.Message):
+    __slots__ = ("identity", "device")
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
-    FEED_FIELD_NUMBER: _ClassVar[int]
     identity: bytes
     device: bytes
-    feed: bytes
-    def __init__(self, identity: _Optional[bytes] = ..., device: _Optional[bytes] = ..., feed: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, identity: _Optional[bytes] = ..., device: _Optional[bytes] = ...) -> None: ...
 
 class FeedAdmission(_message.Message):
-    __slots__ = ("identity", "device", "feed", "kind")
-    IDENTITY_FIELD_NUMBER: _ClassVar[int]
-    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("feed", "kind", "device")
     FEED_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
-    identity: bytes
-    device: bytes
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
     feed: bytes
     kind: FeedKind
-    def __init__(self, identity: _Optional[bytes] = ..., device: _Optional[bytes] = ..., feed: _Optional[bytes] = ..., kind: _Optional[_Union[FeedKind, str]] = ...) -> None: ...
+    device: SignedCredential
+    def __init__(self, feed: _Optional[bytes] = ..., kind: _Optional[_Union[FeedKind, str]] = ..., device: _Optional[_Union[SignedCredential, _Mapping]] = ...) -> None: ...
 
 class MemberAdmission(_message.Message):
     __slots__ = ("subject", "roles")

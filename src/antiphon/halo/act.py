@@ -1,0 +1,81 @@
+"""An act: one block of a control feed, with its claim read and its whole timeframe known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from antiphon.core.errors import AntiphonError, BadEncoding
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import message_pb2
+from antiphon.feed.block import Block
+from antiphon.feed.header import Kind
+from antiphon.halo import credential
+from antiphon.halo.claims import Claim, FeedAdmission, FeedKind, PartyGenesis, Position
+
+Seen = Mapping[bytes, int]  # feed → the last seq seen of it
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Where a judgement is made: a place in a feed, and what had been seen there. A feed sees itself before `seq`."""
+
+    feed: bytes
+    seq: int
+    seen: Seen
+
+    def sees(self, position: Position) -> bool:
+        if position.feed == self.feed:
+            return position.seq < self.seq
+        return self.seen.get(position.feed, -1) >= position.seq
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Act:
+    """A control block as the party state machine sees it. `problem` says why its body is not to be used."""
+
+    stamp: Stamp
+    view: View
+    created_ms: int
+    claim: Claim | None
+    signers: frozenset[bytes] = frozenset()
+    expires_ms: int = 0
+    problem: str = ""
+
+    @property
+    def position(self) -> Position:
+        return Position(self.stamp.feed, self.stamp.seq)
+
+    @property
+    def admission(self) -> FeedAdmission | None:
+        """The admission of its own control feed, if this is the block 0 that carries it."""
+        claim = self.claim.admission if isinstance(self.claim, PartyGenesis) else self.claim
+        if self.stamp.seq or not isinstance(claim, FeedAdmission):
+            return None
+        return claim if claim.kind is FeedKind.CONTROL and claim.feed == self.stamp.feed else None
+
+
+def read_act(party: bytes, block: Block, seen: Seen) -> Act:
+    """The act that a control block is; one that cannot be read is an act without a claim."""
+    view = View(block.feed, block.seq, seen)
+    try:
+        found = credential.read(party, _signed(block))
+    except AntiphonError as error:
+        return Act(block.stamp, view, block.created_ms, None, problem=str(error))
+    return Act(block.stamp, view, block.created_ms, found.claim, found.signers, found.expires_ms)
+
+
+def _signed(block: Block) -> bytes:
+    if block.kind is not Kind.CREDENTIAL or block.item != SYSTEM_ITEM:
+        raise BadEncoding("a control feed holds credentials of the system item only")
+    if block.message is None:
+        raise BadEncoding("its body is not here")
+    message = message_pb2.Message()
+    try:
+        message.ParseFromString(block.message)
+    except Exception as error:  # protobuf raises several kinds
+        raise BadEncoding(f"not a message: {error}") from None
+    if message.WhichOneof("content") != "credential":
+        raise BadEncoding("a control feed holds credentials only")
+    return message.credential.SerializeToString()

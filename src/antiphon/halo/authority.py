@@ -1,0 +1,377 @@
+"""Who may do what, at any place in any feed, as a function of the set of acts and of nothing else.
+
+The rule in short (docs/design/parties.md has it in full, with the proof that it ends):
+
+- A *grant* (party genesis, member admission, group admission) counts where it is seen, if its issuer had the right in
+  its own view.
+- A *narrowing* names the grants that it takes from and a cut for each feed. It binds a grant only if its issuer's own
+  right rests on older grants, by stamp, or if the grant's subject signed it itself. It then counts for every block that
+  has seen it, and for every block past the cut, whether seen or not.
+- So every question about a grant leads only to questions about older grants: there are no circles, no back-dated
+  coups, no mutual revocations, and the order of arrival does not matter.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from antiphon.core.stamp import Stamp
+from antiphon.halo.act import Act, View
+from antiphon.halo.claims import (
+    Cuts,
+    Equivocated,
+    FeedAdmission,
+    FeedEnd,
+    FeedKind,
+    GroupAdmission,
+    MemberAdmission,
+    Narrowing,
+    PartyGenesis,
+    Policy,
+    Position,
+    Role,
+    Roles,
+    with_implied,
+)
+
+GROUP_DEPTH_MAX = 16
+NO_END = (1 << 63) - 1
+_NOBODY: Roles = frozenset()
+_OWNER: Roles = frozenset({Role.OWNER})
+_ANY: Roles = frozenset(Role)
+_EXPIRERS: Roles = frozenset({Role.OWNER, Role.EPOCH_GENERATOR})
+_BY_EDITORS: Roles = frozenset({Role.EDITOR, Role.READER})
+DEFAULT_POLICY = Policy()
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a feed is, and the act that opened it."""
+
+    identity: bytes
+    device: bytes
+    kind: FeedKind
+    opened: Act
+
+
+class Authority:
+    """Answers questions of right over a set of acts. Build it anew, or `add`, when there are more acts."""
+
+    def __init__(self, party: bytes, genesis_feed: bytes) -> None:
+        self._party = party
+        self._genesis_feed = genesis_feed
+        self.owners: dict[bytes, Owner] = {}
+        self.grants: dict[bytes, list[Act]] = defaultdict(list)  # by subject, oldest first
+        self.narrowings: dict[Position, list[Act]] = defaultdict(list)  # by the grant they name
+        self.policies: list[Act] = []
+        self.fork_ends: dict[bytes, int] = {}
+        self._ends: list[Act] = []
+        self._by_position: dict[Position, Act] = {}
+        self._valid: dict[Position, bool] = {}
+        self._binds: dict[tuple[Position, Position], bool] = {}
+        self._settled = True
+
+    def add(self, acts: Iterable[Act]) -> None:
+        """Take more acts. Answers given before may change only through narrowings, ends, forks and policies."""
+        forget = self._settled = False
+        for act in acts:
+            self._by_position[act.position] = act
+            claim = act.claim
+            if act.admission is not None:
+                self._own(act, act.admission)
+            if isinstance(claim, PartyGenesis):
+                if act.position == (self._genesis_feed, 0) and self._party in act.signers:
+                    self._grant(claim.identity, act)
+            elif isinstance(claim, MemberAdmission | GroupAdmission):
+                self._grant(claim.subject, act)
+            elif isinstance(claim, FeedAdmission) and claim.kind is FeedKind.DATA:
+                self._own(act, claim)
+            elif isinstance(claim, Narrowing):
+                for position in claim.admissions:
+                    self.narrowings[position].append(act)
+                forget = True
+            elif isinstance(claim, Policy):
+                self.policies.append(act)
+                self.policies.sort(key=lambda policy: policy.stamp)
+                forget = True
+            elif isinstance(claim, FeedEnd):
+                self._ends.append(act)
+                forget = True
+            elif isinstance(claim, Equivocated):
+                self.fork(claim.feed, claim.length)
+                forget = True
+        if forget:
+            self._forget()
+
+    def fork(self, feed: bytes, length: int) -> None:
+        """A feed's writer signed two histories: for everyone it ends at the last common block."""
+        self.fork_ends[feed] = min(length, self.fork_ends.get(feed, NO_END))
+        self._forget()
+
+    def _forget(self) -> None:
+        self._valid.clear()
+        self._binds.clear()
+        self._settled = False
+
+    def _grant(self, subject: bytes, act: Act) -> None:
+        self.grants[subject].append(act)
+        self.grants[subject].sort(key=lambda grant: grant.stamp)
+
+    def _own(self, act: Act, admission: FeedAdmission) -> None:
+        """A control feed is its own device's word; a data feed is admitted by a control feed of the same device."""
+        if admission.kind is FeedKind.DATA:
+            carrier = self.owners.get(act.stamp.feed)
+            if carrier is None or (carrier.identity, carrier.device) != (admission.identity, admission.device):
+                return
+            known = self.owners.get(admission.feed)
+            if known is not None and (known.kind is FeedKind.CONTROL or known.opened.stamp <= act.stamp):
+                return
+        self.owners[admission.feed] = Owner(admission.identity, admission.device, admission.kind, act)
+
+    def settle(self) -> None:
+        """Judge the grants from the oldest on. Each rests on older ones only, so no question ever goes deep."""
+        if self._settled:
+            return
+        self._settled = True
+        for grant in sorted((grant for grants in self.grants.values() for grant in grants), key=lambda act: act.stamp):
+            self.valid_grant(grant)
+            for narrowing in self.narrowings.get(grant.position, ()):
+                self.binds(narrowing, grant)
+
+    def without_memory(self, position: Position, ask: Callable[[], str]) -> str:
+        """Ask about an act that is not written yet, and keep nothing of the answer."""
+        try:
+            return ask()
+        finally:
+            self._valid.pop(position, None)
+            for key in [key for key in self._binds if key[0] == position]:
+                del self._binds[key]
+
+    # -- questions
+
+    def permits(self, view: View, wanted: Roles, limit: Stamp | None = None) -> bool:
+        """Whether the writer of the feed at this place has one of the roles, resting on grants older than `limit`."""
+        owner = self.owners.get(view.feed)
+        if owner is None or not self.alive(view, limit):
+            return False
+        return not wanted.isdisjoint(self.roles(owner.identity, view, limit))
+
+    def alive(self, view: View, limit: Stamp | None = None) -> bool:
+        """Whether the feed has not ended before this place, and was opened by a member."""
+        owner = self.owners.get(view.feed)
+        if owner is None or view.seq >= self.static_end(view.feed):
+            return False
+        opened = owner.opened.view
+        if opened.feed != view.feed and not view.sees(owner.opened.position):
+            return False
+        if opened.feed != view.feed and not self.alive(opened, limit):
+            return False
+        if not self.roles(owner.identity, _opening(owner), limit):
+            return False
+        return all(cut > view.seq for cut in self._ending_cuts(view.feed, owner, limit))
+
+    def static_end(self, feed: bytes) -> int:
+        """Where a feed ends by its writer's own doing: a fork, or the word of its identity or device."""
+        owner = self.owners.get(feed)
+        end = self.fork_ends.get(feed, NO_END)
+        for act in self._ends:
+            claim = act.claim
+            assert isinstance(claim, FeedEnd)
+            if owner is not None and owner.device == claim.device and self._ends_device(act, claim, owner):
+                end = min(end, claim.cuts.get(feed, 0))
+        # Without its genesis there would be no party to speak of.
+        return max(end, 1) if feed == self._genesis_feed else end
+
+    def _ends_device(self, act: Act, claim: FeedEnd, owner: Owner) -> bool:
+        carrier = self.owners.get(act.stamp.feed)
+        if carrier is None or carrier.identity != owner.identity or claim.identity != owner.identity:
+            return False
+        if act.stamp.seq >= self.fork_ends.get(act.stamp.feed, NO_END):
+            return False
+        return owner.identity in act.signers or owner.device in act.signers
+
+    def end(self, feed: bytes) -> int:
+        """How many blocks of a feed count, as far as the acts tell; `NO_END` if it is open."""
+        owner = self.owners.get(feed)
+        if owner is None or not self.roles(owner.identity, _opening(owner), None):
+            return 0
+        return min([self.static_end(feed), *self._ending_cuts(feed, owner, None)])
+
+    def _ending_cuts(self, feed: bytes, owner: Owner, limit: Stamp | None) -> Iterator[int]:
+        """The cuts of revocations that left the feed's writer without any role: ended feeds never come back."""
+        opening = _opening(owner)
+        for grant in self._paths(owner.identity, limit):
+            for narrowing in self.narrowings.get(grant.position, ()):
+                claim = narrowing.claim
+                assert isinstance(claim, Narrowing)
+                if claim.roles or opening.sees(narrowing.position) or not self.binds(narrowing, grant):
+                    continue
+                cut = _cut(claim.cuts, feed, self._genesis_feed)
+                after = View(feed, cut, {**narrowing.view.seen, narrowing.stamp.feed: narrowing.stamp.seq})
+                if not self.roles(owner.identity, after, limit):
+                    yield cut
+
+    def _paths(self, subject: bytes, limit: Stamp | None, depth: int = 0) -> Iterator[Act]:
+        """Every grant that could give the subject a role, valid or not."""
+        for grant in self.grants.get(subject, ()):
+            if limit is not None and grant.stamp >= limit:
+                return
+            yield grant
+            if isinstance(grant.claim, GroupAdmission) and depth < GROUP_DEPTH_MAX:
+                yield from self._paths(grant.claim.group, limit, depth + 1)
+
+    def rests_on(self, identity: bytes, subject: bytes) -> bool:
+        """Whether some right of an identity comes, or might come, through a subject (a group, say)."""
+        return any(
+            isinstance(act.claim, GroupAdmission) and act.claim.group == subject for act in self._paths(identity, None)
+        )
+
+    def roles(self, subject: bytes, view: View, limit: Stamp | None = None, depth: int = 0) -> Roles:
+        """The roles of an identity or group at a place, implied ones included, resting on grants older than `limit`."""
+        roles: set[Role] = set()
+        for grant in self.grants.get(subject, ()):
+            if limit is not None and grant.stamp >= limit:
+                break
+            if not view.sees(grant.position) and grant.position != (view.feed, view.seq):
+                continue
+            left = self._left(grant, view)
+            if left and isinstance(grant.claim, GroupAdmission):
+                left = self.roles(grant.claim.group, view, limit, depth + 1) if depth < GROUP_DEPTH_MAX else _NOBODY
+            roles |= left
+        return frozenset(roles)
+
+    def holds(self, grant: Act, view: View) -> bool:
+        """Whether anything of a grant is left at a place."""
+        return bool(self._left(grant, view))
+
+    def _left(self, grant: Act, view: View) -> Roles:
+        """What of a grant is left at a place."""
+        if not self.valid_grant(grant):
+            return _NOBODY
+        roles = _given(grant)
+        for narrowing in self.narrowings.get(grant.position, ()):
+            claim = narrowing.claim
+            assert isinstance(claim, Narrowing)
+            past = view.seq >= _cut(claim.cuts, view.feed, self._genesis_feed)
+            if (past or view.sees(narrowing.position)) and self.binds(narrowing, grant):
+                roles &= with_implied(claim.roles)
+        return roles
+
+    def valid_grant(self, grant: Act) -> bool:
+        """Whether a grant's issuer had the right to it."""
+        known = self._valid.get(grant.position)
+        if known is None:
+            known = self._valid[grant.position] = self._judge_grant(grant)
+        return known
+
+    def _judge_grant(self, grant: Act) -> bool:
+        claim = grant.claim
+        if grant.stamp.seq >= self.fork_ends.get(grant.stamp.feed, NO_END) or _expired(grant):
+            return False
+        if isinstance(claim, PartyGenesis):
+            return True
+        if isinstance(claim, GroupAdmission) and claim.group in grant.signers:
+            return self.permits(grant.view, _ANY, grant.stamp)
+        if not self.signed_by_writer(grant):
+            return False
+        if self.permits(grant.view, _OWNER, grant.stamp):
+            return True
+        if isinstance(claim, MemberAdmission) and claim.roles <= _BY_EDITORS:
+            policy = self.policy(grant.view, grant.stamp)
+            return policy.editors_admit and self.permits(grant.view, frozenset({Role.EDITOR}), grant.stamp)
+        return False
+
+    def binds(self, narrowing: Act, grant: Act) -> bool:
+        """Whether a narrowing takes from a grant that it names: the issuer's right must be older than the grant."""
+        key = (narrowing.position, grant.position)
+        known = self._binds.get(key)
+        if known is None:
+            known = self._binds[key] = self._judge_binding(narrowing, grant)
+        return known
+
+    def _judge_binding(self, narrowing: Act, grant: Act) -> bool:
+        claim = narrowing.claim
+        assert isinstance(claim, Narrowing)
+        if narrowing.stamp.seq >= self.fork_ends.get(narrowing.stamp.feed, NO_END) or _expired(narrowing):
+            return False
+        if narrowing.stamp.feed not in self.owners or not narrowing.view.sees(grant.position):
+            return False
+        if claim.expired and not 0 < grant.expires_ms <= narrowing.created_ms:
+            return False
+        if not _self_signers(grant).isdisjoint(narrowing.signers):
+            return True
+        wanted = _EXPIRERS if claim.expired else _OWNER
+        return self.signed_by_writer(narrowing) and self.permits(narrowing.view, wanted, grant.stamp)
+
+    def policy(self, view: View, limit: Stamp | None = None) -> Policy:
+        """The policy at a place: the last one seen there, or one that tightened it and cut before this place."""
+        current: Act | None = None
+        for act in self.policies:
+            if (limit is None or act.stamp < limit) and view.sees(act.position) and self._valid_policy(act):
+                current = act
+        moved = current is not None
+        while moved and current is not None:
+            moved = False
+            for act in self.policies:
+                claim = act.claim
+                assert isinstance(claim, Policy)
+                if (
+                    act.stamp > current.stamp
+                    and current.position in claim.tightens
+                    and view.seq >= claim.cuts.get(view.feed, 0)
+                    and self.signed_by_writer(act)
+                    and not _expired(act)
+                    and self.permits(act.view, _OWNER, current.stamp)
+                ):
+                    current, moved = act, True
+                    break
+        if current is None:
+            return DEFAULT_POLICY
+        assert isinstance(current.claim, Policy)
+        return current.claim
+
+    def _valid_policy(self, act: Act) -> bool:
+        known = self._valid.get(act.position)
+        if known is None:
+            allowed = self.signed_by_writer(act) and self.permits(act.view, _OWNER, act.stamp)
+            known = self._valid[act.position] = allowed and not _expired(act)
+        return known
+
+    def signed_by_writer(self, act: Act) -> bool:
+        """Whether the device whose feed carries the act has signed its credential."""
+        owner = self.owners.get(act.stamp.feed)
+        return owner is not None and owner.device in act.signers
+
+    def act(self, position: Position) -> Act | None:
+        return self._by_position.get(position)
+
+
+def _opening(owner: Owner) -> View:
+    return owner.opened.view
+
+
+def _given(grant: Act) -> Roles:
+    claim = grant.claim
+    return with_implied(claim.roles) if isinstance(claim, MemberAdmission) else _ANY
+
+
+def _self_signers(grant: Act) -> frozenset[bytes]:
+    """Whose own word is enough to give a grant back: its subject's, and for a group's the group's."""
+    claim = grant.claim
+    if isinstance(claim, PartyGenesis):
+        return frozenset({claim.identity})
+    if isinstance(claim, GroupAdmission):
+        return frozenset({claim.subject, claim.group})
+    return frozenset({claim.subject}) if isinstance(claim, MemberAdmission) else frozenset()
+
+
+def _expired(act: Act) -> bool:
+    """Whether a credential had expired when it was written. Later expiry is a narrowing, or an epoch."""
+    return 0 < act.expires_ms <= act.created_ms
+
+
+def _cut(cuts: Cuts, feed: bytes, genesis_feed: bytes) -> int:
+    """A feed that a narrowing does not name ends at nothing; but a party keeps its genesis."""
+    return max(cuts.get(feed, 0), 1) if feed == genesis_feed else cuts.get(feed, 0)

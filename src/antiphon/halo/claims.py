@@ -1,0 +1,175 @@
+"""What credentials claim, as immutable values; `credential` turns them into signed bytes and back."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from antiphon.core.timeframe import Timeframe
+
+
+class Role(enum.IntEnum):
+    """What a member may do."""
+
+    OWNER = 1  # admits, narrows, sets policy; and everything below
+    EDITOR = 2  # writes; and reads
+    READER = 3  # reads
+    EPOCH_GENERATOR = 4  # declares epochs
+
+
+Roles = frozenset[Role]
+_IMPLIED: dict[Role, Roles] = {
+    Role.OWNER: frozenset(Role),
+    Role.EDITOR: frozenset({Role.EDITOR, Role.READER}),
+    Role.READER: frozenset({Role.READER}),
+    Role.EPOCH_GENERATOR: frozenset({Role.EPOCH_GENERATOR}),
+}
+
+
+def with_implied(roles: Roles) -> Roles:
+    """The roles and all that they include: an owner that is demoted to editor is left with something."""
+    return frozenset().union(*(_IMPLIED[role] for role in roles))
+
+
+def without_implied(roles: Roles) -> Roles:
+    """The shortest way to say the same."""
+    return frozenset(role for role in roles if not any(role in _IMPLIED[other] for other in roles if other is not role))
+
+
+class FeedKind(enum.IntEnum):
+    """Each device has one feed of each kind in each party."""
+
+    CONTROL = 1
+    DATA = 2
+
+
+class Position(NamedTuple):
+    """Where a block stands."""
+
+    feed: bytes
+    seq: int
+
+
+Cuts = Mapping[bytes, int]  # feed → how many of its blocks stay
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceAdmission:
+    """An identity vouches for a device in this party."""
+
+    identity: bytes
+    device: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FeedAdmission:
+    """A device vouches for a feed."""
+
+    feed: bytes
+    kind: FeedKind
+    identity: bytes
+    device: bytes
+    device_credential: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PartyGenesis:
+    """The party begins: its founder, and the feed that this stands in."""
+
+    identity: bytes
+    admission: FeedAdmission
+    admission_credential: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAdmission:
+    """An identity, or a group, becomes a member."""
+
+    subject: bytes
+    roles: Roles
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAdmission:
+    """An identity, or a group, becomes part of a group."""
+
+    group: bytes
+    subject: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """Revocation (no roles left) or demotion of the admissions that it names, with the cut of each feed."""
+
+    admissions: tuple[Position, ...]
+    roles: Roles
+    cuts: Cuts
+    expired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FeedEnd:
+    """A device's feeds end, by the word of its identity or its own."""
+
+    identity: bytes
+    device: bytes
+    cuts: Cuts
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the party has agreed on. The last one in the total order holds."""
+
+    editors_admit: bool = False
+    generator: bytes = b""
+    attesters: tuple[bytes, ...] = ()
+    attestations_min: int = 0
+    tightens: tuple[Position, ...] = ()
+    cuts: Cuts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EpochGenesis:
+    """An epoch is declared; what follows from it comes with epochs."""
+
+    term: int
+    number: int
+    previous: bytes
+    timeframe: Timeframe
+    snapshot: bytes
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochAttestation:
+    """A member has recomputed an epoch's snapshot and found the same CID."""
+
+    term: int
+    number: int
+    snapshot: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Equivocated:
+    """Proof that a feed's writer signed two histories; `length` blocks are common to both."""
+
+    feed: bytes
+    length: int
+    evidence: bytes = field(repr=False)
+
+
+Claim = (
+    PartyGenesis
+    | DeviceAdmission
+    | FeedAdmission
+    | MemberAdmission
+    | GroupAdmission
+    | Narrowing
+    | FeedEnd
+    | Policy
+    | EpochGenesis
+    | EpochAttestation
+    | Equivocated
+)

@@ -1,0 +1,343 @@
+"""`Membership`: one device's hand in a party. It opens the device's feeds and writes its credentials.
+
+>>> from antiphon.core.ports import SystemRandomness
+>>> from antiphon.feed.store import FeedStore
+>>> from antiphon.halo.identity import new_device, new_identity
+>>> from antiphon.halo.keystore import KeyStore
+>>> from antiphon.halo.keyfile import Protection
+>>> keys = KeyStore.create("keys", protection=Protection.UNPROTECTED)
+>>> alice, phrase = new_identity(keys, "Alice", SystemRandomness())
+>>> laptop = new_device(keys, "laptop", alice.key)
+>>> with FeedStore.open("feeds") as store:
+...     party = Membership.found(store, keys, alice, laptop)
+...     [member.subject == alice.key for member in party.state.members]
+[True]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from antiphon.core.errors import FeedRetired, InvalidInput, NotAuthorised, UnknownKey
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import credential_pb2, message_pb2
+from antiphon.feed.fork import Fork
+from antiphon.feed.header import Kind
+from antiphon.feed.store import FeedStore
+from antiphon.feed.writer import FeedWriter
+from antiphon.halo import credential
+from antiphon.halo.act import Act, View
+from antiphon.halo.claims import (
+    Claim,
+    DeviceAdmission,
+    EpochAttestation,
+    EpochGenesis,
+    Equivocated,
+    FeedAdmission,
+    FeedEnd,
+    FeedKind,
+    GroupAdmission,
+    MemberAdmission,
+    Narrowing,
+    PartyGenesis,
+    Policy,
+    Position,
+    Role,
+    Roles,
+    with_implied,
+)
+from antiphon.halo.identity import Device, Identity
+from antiphon.halo.keyfile import KeyKind
+from antiphon.halo.keystore import KeyStore
+from antiphon.halo.machine import PartyMachine
+from antiphon.halo.state import PartyState
+
+
+class Membership:
+    """A party as one device holds it: the state machine over the store's control feeds, and the device's own feeds."""
+
+    def __init__(
+        self,
+        store: FeedStore,
+        keys: KeyStore,
+        device: Device,
+        party: bytes,
+        genesis_feed: bytes,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        self.party = PublicKey(party)
+        self.genesis_feed = PublicKey(genesis_feed)
+        self.machine = PartyMachine(self.party, self.genesis_feed)
+        self.device = device
+        self._store = store
+        self._keys = keys
+        self._clock = clock or SystemClock()
+        self.control: FeedWriter | None = None
+        self.data: FeedWriter | None = None
+
+    # -- beginning
+
+    @classmethod
+    def found(
+        cls,
+        store: FeedStore,
+        keys: KeyStore,
+        identity: Identity,
+        device: Device,
+        *,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+    ) -> Membership:
+        """A new party. Its genesis key signs this once, and is not kept."""
+        genesis = KeyPair.generate(randomness or SystemRandomness())
+        feed = keys.generate(KeyKind.FEED, f"control of {genesis.key.short}", owner=device.key)
+        self = cls(store, keys, device, genesis.key, feed.key, clock=clock)
+        admission, signed = self._admission(FeedKind.CONTROL, feed, self.vouch(identity))
+        claim = PartyGenesis(identity.key, admission, signed)
+        self.control = FeedWriter.open(store, feed, self.party)
+        self._append(credential.sign(self.party, claim, [genesis]))
+        return self
+
+    @classmethod
+    def open(
+        cls,
+        store: FeedStore,
+        keys: KeyStore,
+        device: Device,
+        party: bytes,
+        genesis_feed: bytes,
+        *,
+        clock: Clock | None = None,
+    ) -> Membership:
+        """A party that the store has blocks of. The device's own feeds go on where they are; `join` opens new ones."""
+        self = cls(store, keys, device, party, genesis_feed, clock=clock)
+        self.sync()
+        self.control = self._own_feed(FeedKind.CONTROL)
+        self.data = self._own_feed(FeedKind.DATA)
+        return self
+
+    def vouch(self, identity: Identity) -> bytes:
+        """The identity's word for this device in this party. Only this needs the identity's private key."""
+        claim = DeviceAdmission(identity.key, self.device.key)
+        return credential.sign(self.party, claim, [identity.pair, self.device.pair])
+
+    def join(self, device_credential: bytes | None = None) -> Stamp:
+        """Open this device's control feed: its first block shows the identity's word for the device (`vouch`).
+
+        The identity must be a member as far as this peer knows. Also after a backup was restored: then the old feed is
+        retired, and the word that it carried serves again.
+        """
+        if self.control is not None:
+            raise InvalidInput(
+                f"this device has its control feed {self.control.feed.short} in party {self.party.short}"
+            )
+        word = device_credential or self._known_word()
+        self.sync()
+        feed = self._keys.generate(KeyKind.FEED, f"control of {self.party.short}", owner=self.device.key)
+        admission, signed = self._admission(FeedKind.CONTROL, feed, word)
+        view = View(feed.key, 0, dict(self.machine.timeframe()))
+        if not self.machine.authority.roles(admission.identity, view):
+            raise NotAuthorised(
+                f"identity {admission.identity.hex()[:8]} is no member of party {self.party.short} as far as is known "
+                "here; ask an owner to admit it, and fetch the control feeds"
+            )
+        self.control = FeedWriter.open(self._store, feed, self.party)
+        return self._append(signed)
+
+    def open_data_feed(self) -> FeedWriter:
+        """This device's data feed, admitted by its control feed."""
+        if self.data is None:
+            feed = self._keys.generate(KeyKind.FEED, f"data of {self.party.short}", owner=self.device.key)
+            _, signed = self._admission(FeedKind.DATA, feed, self._known_word())
+            self._append(signed)
+            self.data = FeedWriter.open(self._store, feed, self.party)
+        self.data.see(*self.machine.entries())
+        return self.data
+
+    # -- acts
+
+    def admit(self, subject: bytes, roles: Iterable[Role], *, expires_ms: int = 0) -> Stamp:
+        """Admit an identity or a group, or give it further roles. Admitting twice is the same as once."""
+        wanted = frozenset(roles)
+        member = self.state.member(subject)
+        if member is not None and wanted <= with_implied(member.roles) and not expires_ms:
+            return member.since
+        return self._write(MemberAdmission(bytes(subject), wanted), expires_ms=expires_ms)
+
+    def admit_to_group(self, group: bytes, subject: bytes, group_pair: KeyPair | None = None) -> Stamp:
+        """Make an identity or group part of a group, by an owner's right or with the group's own key."""
+        return self._write(GroupAdmission(bytes(group), bytes(subject)), [group_pair] if group_pair else [])
+
+    def revoke(self, subject: bytes, *, identity: Identity | None = None, expired: bool = False) -> Stamp:
+        """End a membership at what is held here now. With the subject's own `identity`, it leaves by itself."""
+        return self._narrow(subject, frozenset(), identity, expired)
+
+    def demote(self, subject: bytes, roles: Iterable[Role]) -> Stamp:
+        """Leave a member no more than these roles, from what is held here now."""
+        return self._narrow(subject, frozenset(roles), None, False)
+
+    def remove_from_group(self, group: bytes, subject: bytes, group_pair: KeyPair | None = None) -> Stamp:
+        self.sync()
+        grants = [
+            act
+            for act in self.machine.authority.grants.get(subject, ())
+            if isinstance(act.claim, GroupAdmission) and act.claim.group == group
+        ]
+        claim = Narrowing(_named(grants), frozenset(), self._cuts(subject))
+        return self._write(claim, [group_pair] if group_pair else [])
+
+    def end_device(self, device: bytes, identity: Identity | None = None) -> Stamp:
+        """End a device's feeds at what is held here: a lost one by its identity's word, or this one by its own."""
+        self.sync()
+        feeds = [feed for feed, owner in self.machine.authority.owners.items() if owner.device == device]
+        cuts = {feed: self._length(feed) for feed in feeds}
+        if self.control is not None and self.control.feed in cuts:
+            cuts[self.control.feed] += 1  # the block that says so still counts
+        claim = FeedEnd(self.device.identity, bytes(device), cuts)
+        return self._write(claim, [identity.pair] if identity else [])
+
+    def set_policy(self, policy: Policy) -> Stamp:
+        """Set the policy. One that tightens names the policies that it replaces, and cuts (`tightened`)."""
+        return self._write(policy)
+
+    def tightened(self, policy: Policy) -> Policy:
+        """The same policy, made to hold also for blocks that have not seen it but stand past what is held here."""
+        self.sync()
+        known = tuple(act.position for act in self.machine.authority.policies)
+        return replace(
+            policy, tightens=known, cuts={feed: self._length(feed) for feed in self.machine.authority.owners}
+        )
+
+    def declare(self, epoch: EpochGenesis) -> Stamp:
+        return self._write(epoch)
+
+    def attest(self, attestation: EpochAttestation) -> Stamp:
+        return self._write(attestation)
+
+    def publish_forks(self) -> list[Stamp]:
+        """Tell the party of forks that this store has evidence of and no control feed tells yet."""
+        self.sync()
+        known = {act.claim.feed for act in self.machine.acts() if isinstance(act.claim, Equivocated)}
+        found = [Fork.decode(evidence) for evidence in self._store.forks()]
+        new = [fork for fork in found if fork.party == self.party and fork.feed not in known]
+        return [self._write(Equivocated(fork.feed, fork.seq, fork.encode())) for fork in new]
+
+    # -- reading
+
+    def sync(self) -> int:
+        """Take what the store has of the party's control feeds; returns how many acts became known."""
+        fresh = 0
+        for record in self._store.feeds(self.party):
+            at = self.machine.length(record.feed)
+            if record.length <= at or record.start > at:
+                continue
+            if at == 0 and self._store.first_kind(record.feed) is not Kind.CREDENTIAL:
+                continue
+            fresh += self.machine.add(self._store.read(record.feed, at, record.valid_length))
+        for evidence in self._store.forks():
+            if Fork.decode(evidence).party == self.party:
+                self.machine.add_fork(evidence)
+        return fresh
+
+    @property
+    def state(self) -> PartyState:
+        self.sync()
+        return self.machine.state()
+
+    # -- inside
+
+    def _narrow(self, subject: bytes, roles: Roles, identity: Identity | None, expired: bool) -> Stamp:
+        self.sync()
+        grants = self.machine.authority.grants.get(subject, [])
+        if not grants:
+            raise InvalidInput(f"{subject.hex()[:8]} was never admitted to party {self.party.short}")
+        claim = Narrowing(_named(grants), roles, self._cuts(subject), expired)
+        return self._write(claim, [identity.pair] if identity else [])
+
+    def _cuts(self, subject: bytes) -> dict[bytes, int]:
+        """What is held of every feed whose writer's rights rest on the subject."""
+        authority = self.machine.authority
+        resting = {
+            feed: self._length(feed)
+            for feed, owner in authority.owners.items()
+            if owner.identity == subject or authority.rests_on(owner.identity, subject)
+        }
+        if self.control is not None and self.control.feed in resting:
+            resting[self.control.feed] += 1  # one's own last word still counts
+        return resting
+
+    def _length(self, feed: bytes) -> int:
+        return next((record.valid_length for record in self._store.feeds(self.party) if record.feed == feed), 0)
+
+    def _admission(self, kind: FeedKind, feed: KeyPair, word: bytes) -> tuple[FeedAdmission, bytes]:
+        vouched = credential.read(self.party, word).claim
+        if not isinstance(vouched, DeviceAdmission) or vouched.device != self.device.key:
+            raise InvalidInput(f"this is no identity's word for device {self.device.key.short} in this party")
+        claim = FeedAdmission(feed.key, kind, vouched.identity, vouched.device, word)
+        return claim, credential.sign(self.party, claim, [self.device.pair, feed])
+
+    def _known_word(self) -> bytes:
+        for owner in self.machine.authority.owners.values():
+            admission = owner.opened.admission
+            if owner.device == self.device.key and admission is not None:
+                return admission.device_credential
+        raise UnknownKey(
+            f"no identity has vouched for device {self.device.key.short} in party {self.party.short}; let the identity "
+            "do so (`vouch`) and hand that in"
+        )
+
+    def _own_feed(self, kind: FeedKind) -> FeedWriter | None:
+        """The feed of this device that is still to be written, if there is one."""
+        authority = self.machine.authority
+        authority.settle()
+        for feed, owner in sorted(authority.owners.items()):
+            if (owner.device, owner.kind) != (self.device.key, kind):
+                continue
+            held = next((record for record in self._store.feeds(self.party) if record.feed == feed), None)
+            usable = held is None or (held.writable and not held.retired)
+            if usable and authority.end(feed) > (held.length if held else 0):
+                try:
+                    return FeedWriter.open(self._store, self._keys.pair(PublicKey(feed)), self.party)
+                except UnknownKey:
+                    continue
+        return None
+
+    def _write(self, claim: Claim, others: Sequence[KeyPair] = (), *, expires_ms: int = 0) -> Stamp:
+        """Write a credential, if it would be in force."""
+        self.sync()
+        if self.control is None:
+            raise NotAuthorised(f"this device has no control feed in party {self.party.short}; `join` it first")
+        pairs = {pair.key: pair for pair in (self.device.pair, *others)}
+        seen = self.machine.entries()
+        lamport = 1 + max((entry.lamport for entry in seen), default=0)
+        seq = self.machine.length(self.control.feed)
+        act = Act(
+            Stamp(lamport, self.control.feed, seq),
+            View(self.control.feed, seq, {entry.feed: entry.seq for entry in seen if entry.feed != self.control.feed}),
+            self._clock.now_ms(),
+            claim,
+            frozenset(pairs),
+            expires_ms,
+        )
+        reason = self.machine.preview(act)
+        if reason:
+            raise NotAuthorised(f"party {self.party.short}: this would be void: {reason}")
+        return self._append(credential.sign(self.party, claim, pairs.values(), expires_ms=expires_ms))
+
+    def _append(self, signed: bytes) -> Stamp:
+        if self.control is None:
+            raise FeedRetired(f"this device has no control feed in party {self.party.short}; `join` it first")
+        self.control.see(*self.machine.entries())
+        message = message_pb2.Message(credential=credential_pb2.SignedCredential.FromString(signed))
+        stamp = self.control.append(Kind.CREDENTIAL, SYSTEM_ITEM, message.SerializeToString(deterministic=True))
+        self.sync()
+        return stamp
+
+
+def _named(grants: Sequence[Act]) -> tuple[Position, ...]:
+    return tuple(sorted(act.position for act in grants))

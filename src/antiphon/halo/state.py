@@ -1,0 +1,106 @@
+"""The state of a party: who is in it, with which devices and feeds, under which policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from antiphon.core.codec import u32, u64
+from antiphon.core.stamp import Stamp
+from antiphon.halo.claims import EpochAttestation, EpochGenesis, FeedKind, Policy, Roles
+
+_TAG = b"antiphon.party.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An identity or a group that was admitted; without roles it is a member no more."""
+
+    subject: bytes
+    roles: Roles
+    since: Stamp  # the oldest of its admissions that hold
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """An identity or a group inside a group."""
+
+    group: bytes
+    subject: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FeedState:
+    """A feed that was admitted; `end` is how many of its blocks count, None while it is open."""
+
+    feed: bytes
+    kind: FeedKind
+    identity: bytes
+    device: bytes
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """A declared epoch and who has attested it, in the order of stamps."""
+
+    stamp: Stamp
+    genesis: EpochGenesis
+    attesters: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Void:
+    """An act that is not in force, and why."""
+
+    stamp: Stamp
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartyState:
+    """Everything that the control feeds say. Equal on all peers that hold the same blocks, whatever their order."""
+
+    party: bytes
+    members: tuple[Member, ...]  # by subject
+    groups: tuple[GroupMember, ...]  # by group and subject
+    feeds: tuple[FeedState, ...]  # by feed
+    policy: Policy
+    epochs: tuple[Epoch, ...]  # by stamp
+    attestations: tuple[tuple[bytes, EpochAttestation], ...]  # by stamp, with the identity
+    voids: tuple[Void, ...]  # by stamp
+
+    def member(self, subject: bytes) -> Member | None:
+        return next((member for member in self.members if member.subject == subject), None)
+
+    def feed(self, feed: bytes) -> FeedState | None:
+        return next((state for state in self.feeds if state.feed == feed), None)
+
+    def encode(self) -> bytes:
+        """Canonical bytes of what is in force. Void acts are left out: a peer need not hold blocks past a cut."""
+        policy = self.policy
+        parts = [_TAG, self.party, u32(len(self.members))]
+        parts += [member.subject + _roles(member.roles) + member.since.encode() for member in self.members]
+        parts += [u32(len(self.groups)), *(group.group + group.subject for group in self.groups)]
+        parts.append(u32(len(self.feeds)))
+        for feed in self.feeds:
+            end = (1 << 63) - 1 if feed.end is None else feed.end
+            parts.append(feed.feed + bytes((feed.kind,)) + feed.identity + feed.device + u64(end))
+        parts.append(bytes((policy.editors_admit, bool(policy.generator))) + policy.generator)
+        parts += [u32(len(policy.attesters)), *policy.attesters, u32(policy.attestations_min)]
+        parts.append(u32(len(self.epochs)))
+        for epoch in self.epochs:
+            parts += [epoch.stamp.encode(), epoch.genesis.snapshot, u32(len(epoch.attesters)), *epoch.attesters]
+        parts.append(u32(len(self.attestations)))
+        for identity, attestation in self.attestations:
+            parts.append(identity + u64(attestation.term) + u64(attestation.number) + attestation.snapshot)
+        return b"".join(parts)
+
+    @property
+    def digest(self) -> bytes:
+        """A hash to compare: two peers with the same one agree on the party."""
+        return sha256(self.encode()).digest()
+
+
+def _roles(roles: Roles) -> bytes:
+    return bytes((sum(1 << role for role in roles),))

@@ -1,0 +1,111 @@
+"""The verdict on each act: in force, or void with a reason that a user can read. One void act hurts no other."""
+
+from __future__ import annotations
+
+from antiphon.halo.act import Act, View
+from antiphon.halo.authority import Authority
+from antiphon.halo.claims import (
+    Claim,
+    EpochAttestation,
+    EpochGenesis,
+    Equivocated,
+    FeedAdmission,
+    FeedEnd,
+    FeedKind,
+    GroupAdmission,
+    MemberAdmission,
+    Narrowing,
+    PartyGenesis,
+    Policy,
+    Role,
+)
+
+_OWNER = frozenset({Role.OWNER})
+_EDITOR = frozenset({Role.EDITOR})
+_ANY = frozenset(Role)
+_GENERATORS = frozenset({Role.OWNER, Role.EPOCH_GENERATOR})
+
+
+def judge(authority: Authority, act: Act) -> str:
+    """Why an act is void; empty if it is in force."""
+    claim = act.claim
+    if claim is None:
+        return act.problem
+    if isinstance(claim, Equivocated):
+        return ""  # it proves itself
+    owner = authority.owners.get(act.stamp.feed)
+    if owner is None:
+        return "its feed does not begin with its own admission"
+    if not authority.alive(act.view):
+        return _why_dead(authority, act.view)
+    if 0 < act.expires_ms <= act.created_ms:
+        return "it had expired when it was written"
+    return _judge_claim(authority, act, claim)
+
+
+def _why_dead(authority: Authority, view: View) -> str:
+    if view.seq >= authority.end(view.feed) > 0 or view.seq >= authority.static_end(view.feed):
+        return "it stands past the cut of its feed"
+    return "its feed's first block has not seen an admission of its identity"
+
+
+def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
+    signed = authority.signed_by_writer(act)
+    if isinstance(claim, PartyGenesis):
+        return "" if act in authority.grants[claim.identity] else "it is not the genesis of this party"
+    if isinstance(claim, FeedAdmission):
+        return _judge_feed(authority, act, claim)
+    if isinstance(claim, MemberAdmission | GroupAdmission):
+        return "" if authority.valid_grant(act) else "its issuer may not admit this"
+    if isinstance(claim, Narrowing):
+        named = [authority.act(position) for position in claim.admissions]
+        bound = any(grant is not None and authority.binds(act, grant) for grant in named)
+        return "" if bound else "its issuer may not take from any of the admissions that it names"
+    if isinstance(claim, FeedEnd):
+        feeds = [feed for feed, owner in authority.owners.items() if owner.device == claim.device]
+        ended = any(authority.static_end(feed) <= claim.cuts.get(feed, 0) for feed in feeds)
+        return "" if ended else "only an identity, or a device for itself, may end its feeds"
+    if not signed:
+        return "it is not signed by the device that wrote it"
+    if isinstance(claim, Policy):
+        return "" if authority.permits(act.view, _OWNER) else "only owners set the policy"
+    if isinstance(claim, EpochGenesis):
+        return _judge_epoch(authority, act)
+    if isinstance(claim, EpochAttestation):
+        return _judge_attestation(authority, act)
+    return "it admits a device by itself; a device is admitted with a feed"
+
+
+def _judge_feed(authority: Authority, act: Act, claim: FeedAdmission) -> str:
+    owner = authority.owners.get(claim.feed)
+    if owner is None or owner.opened is not act:
+        return "it admits a feed that is another's, or was admitted before"
+    return "" if authority.permits(act.view, _ANY) else "its device's identity is not a member"
+
+
+def _judge_epoch(authority: Authority, act: Act) -> str:
+    generator = authority.policy(act.view).generator
+    owner = authority.owners[act.stamp.feed]
+    if generator:
+        return "" if owner.identity == generator else "the policy names another generator"
+    return "" if authority.permits(act.view, _GENERATORS) else "its issuer may not declare epochs"
+
+
+def _judge_attestation(authority: Authority, act: Act) -> str:
+    attesters = authority.policy(act.view).attesters
+    owner = authority.owners[act.stamp.feed]
+    if attesters and owner.identity not in attesters:
+        return "the policy names other attesters"
+    return "" if authority.permits(act.view, _ANY) else "its issuer is not a member"
+
+
+def judge_data(authority: Authority, view: View) -> str:
+    """Why a data message at this place is void for want of rights; empty if its writer had them."""
+    owner = authority.owners.get(view.feed)
+    if owner is None or owner.kind is not FeedKind.DATA:
+        return "its feed is not admitted as a data feed"
+    if not authority.alive(view):
+        if not view.sees(owner.opened.position):
+            return "it has not seen the admission of its feed"
+        return "it stands past the cut of its feed"
+    return "" if authority.permits(view, _EDITOR) else "its writer is not an owner or editor"

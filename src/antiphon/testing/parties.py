@@ -1,0 +1,211 @@
+"""Parties in memory: actors that write control feeds, honest or hostile, and deliveries in any order.
+
+>>> from antiphon.halo.claims import Role
+>>> rehearsal = Rehearsal()
+>>> alice = rehearsal.founder("alice")
+>>> bob = rehearsal.actor("bob")
+>>> _ = alice.admit(bob, Role.EDITOR)
+>>> bob.hear(alice)
+>>> _ = bob.join()
+>>> alice.hear(bob)
+>>> alice.state == bob.state
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.keys import KeyPair
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import credential_pb2, message_pb2
+from antiphon.feed.append import Append, Draft, build
+from antiphon.feed.block import Block
+from antiphon.feed.header import Entry, Kind
+from antiphon.feed.record import Record
+from antiphon.feed.span import Span
+from antiphon.halo import credential
+from antiphon.halo.claims import (
+    Claim,
+    DeviceAdmission,
+    FeedAdmission,
+    FeedKind,
+    GroupAdmission,
+    MemberAdmission,
+    Narrowing,
+    PartyGenesis,
+    Position,
+    Role,
+)
+from antiphon.halo.machine import PartyMachine
+from antiphon.halo.state import PartyState
+
+
+def pair_of(name: str) -> KeyPair:
+    """A key pair that depends on the name alone."""
+    return KeyPair.from_seed(sha256(name.encode()).digest())
+
+
+class Rehearsal:
+    """A party whose feeds are in memory. Everything in it depends on the names used, so a run can be repeated."""
+
+    def __init__(self, name: str = "party") -> None:
+        self.party = pair_of(name)
+        self.genesis_feed = b""
+        self.now_ms = 1_000_000
+        self.actors: list[Actor] = []
+
+    def founder(self, name: str) -> Actor:
+        actor = self.actor(name)
+        self.genesis_feed = actor.control.key
+        actor.reset()
+        admission, signed = actor.admission(FeedKind.CONTROL, actor.control)
+        actor.write_signed(
+            credential.sign(self.party.key, PartyGenesis(actor.identity.key, admission, signed), [self.party])
+        )
+        return actor
+
+    def actor(self, name: str, device: str = "laptop", identity: KeyPair | None = None) -> Actor:
+        """Somebody with an identity and a device; a second device of one identity is another actor."""
+        actor = Actor(self, identity or pair_of(name), pair_of(f"{name} {device}"), pair_of(f"{name} {device} control"))
+        self.actors.append(actor)
+        return actor
+
+    def blocks(self) -> dict[bytes, tuple[Block, ...]]:
+        """Everything that was written, by feed."""
+        return {actor.control.key: tuple(actor.written) for actor in self.actors if actor.written}
+
+    def machine(self, order: Iterable[bytes]) -> PartyMachine:
+        """A fresh machine that is handed one block of the feed named, time after time."""
+        machine = PartyMachine(self.party.key, self.genesis_feed)
+        feeds = {feed: iter(blocks) for feed, blocks in self.blocks().items()}
+        for feed in order:
+            machine.add([next(feeds[feed])])
+        return machine
+
+    def orders(self) -> Iterator[tuple[bytes, ...]]:
+        """Every order in which the blocks can arrive, each feed from its first block on."""
+        counts = {feed: len(blocks) for feed, blocks in self.blocks().items()}
+        return _interleavings(counts)
+
+
+def _interleavings(counts: Mapping[bytes, int]) -> Iterator[tuple[bytes, ...]]:
+    left = {feed: count for feed, count in counts.items() if count}
+    if not left:
+        yield ()
+    for feed in left:
+        for rest in _interleavings({**left, feed: left[feed] - 1}):
+            yield (feed, *rest)
+
+
+class Actor:
+    """A device that writes a control feed. It knows what it has heard, and is not kept from writing what is void."""
+
+    def __init__(self, rehearsal: Rehearsal, identity: KeyPair, device: KeyPair, control: KeyPair) -> None:
+        self._rehearsal = rehearsal
+        self.identity = identity
+        self.device = device
+        self.control = control
+        self.written: list[Block] = []
+        self.raw: list[Span] = []  # the same, each under a head of its own
+        self.word = credential.sign(rehearsal.party.key, DeviceAdmission(identity.key, device.key), [identity, device])
+        self._record = Record(feed=control.key, party=rehearsal.party.key, writable=True)
+        self._frontier: dict[bytes, Entry] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        self.machine = PartyMachine(self._rehearsal.party.key, self._rehearsal.genesis_feed)
+
+    @property
+    def state(self) -> PartyState:
+        return self.machine.state()
+
+    # -- hearing
+
+    def hear(self, *others: Actor) -> None:
+        """Take everything that the others know."""
+        if self.machine.genesis_feed != self._rehearsal.genesis_feed:
+            self.reset()
+        for other in others:
+            for actor in self._rehearsal.actors:
+                upto = other.machine.length(actor.control.key)
+                at = self.machine.length(actor.control.key)
+                self.machine.add(actor.written[at:upto])
+
+    # -- writing
+
+    def admission(self, kind: FeedKind, feed: KeyPair) -> tuple[FeedAdmission, bytes]:
+        claim = FeedAdmission(feed.key, kind, self.identity.key, self.device.key, self.word)
+        return claim, credential.sign(self._rehearsal.party.key, claim, [self.device, feed])
+
+    def join(self, seen: Sequence[Entry] | None = None) -> Stamp:
+        """Open the control feed."""
+        return self.write_signed(self.admission(FeedKind.CONTROL, self.control)[1], seen)
+
+    def open_data(self, feed: KeyPair) -> Stamp:
+        return self.write_signed(self.admission(FeedKind.DATA, feed)[1])
+
+    def admit(self, subject: Actor | bytes, *roles: Role, expires_ms: int = 0) -> Stamp:
+        key = subject.identity.key if isinstance(subject, Actor) else subject
+        return self.write(MemberAdmission(bytes(key), frozenset(roles)), expires_ms=expires_ms)
+
+    def group(self, group: bytes, subject: bytes, signers: Sequence[KeyPair] = ()) -> Stamp:
+        return self.write(GroupAdmission(bytes(group), bytes(subject)), signers)
+
+    def narrow(
+        self,
+        subject: Actor | bytes,
+        *roles: Role,
+        cuts: Mapping[bytes, int] | None = None,
+        signers: Sequence[KeyPair] = (),
+        expired: bool = False,
+        seen: Sequence[Entry] | None = None,
+    ) -> Stamp:
+        """Revoke (no roles) or demote, naming every admission of the subject known to this actor."""
+        key = subject.identity.key if isinstance(subject, Actor) else subject
+        grants = self.machine.authority.grants.get(key, [])
+        named: tuple[Position, ...] = tuple(sorted(act.position for act in grants))
+        if cuts is None:
+            cuts = {
+                actor.control.key: self.machine.length(actor.control.key)
+                for actor in self._rehearsal.actors
+                if actor.identity.key == key
+            }
+        return self.write(Narrowing(named, frozenset(roles), cuts, expired), signers, seen=seen)
+
+    def write(
+        self,
+        claim: Claim,
+        signers: Sequence[KeyPair] = (),
+        *,
+        expires_ms: int = 0,
+        seen: Sequence[Entry] | None = None,
+    ) -> Stamp:
+        """Write a credential, permitted or not, signed by the device and these keys."""
+        pairs = {pair.key: pair for pair in (self.device, *signers)}
+        signed = credential.sign(self._rehearsal.party.key, claim, pairs.values(), expires_ms=expires_ms)
+        return self.write_signed(signed, seen)
+
+    def write_signed(self, signed: bytes, seen: Sequence[Entry] | None = None) -> Stamp:
+        """Append a block; `seen` stands for what the actor admits to have seen, all that it knows by default."""
+        message = message_pb2.Message(credential=credential_pb2.SignedCredential.FromString(signed))
+        draft = Draft(Kind.CREDENTIAL, SYSTEM_ITEM, message.SerializeToString(deterministic=True))
+        append = Append(
+            self.control,
+            self._rehearsal.party.key,
+            [draft],
+            self.machine.entries() if seen is None else seen,
+            atomic=False,
+            created_ms=self._rehearsal.now_ms,
+            salts=sha256(self.control.key + bytes([len(self.written) % 256])).digest()[:16],
+        )
+        built = build(self._record, [append], self._frontier.get)
+        self._record = built.record
+        self._frontier.update(built.moved)
+        block = built.spans[0].block(0)
+        self.written.append(block)
+        self.raw.append(built.spans[0])
+        self.machine.add([block])
+        return block.stamp
