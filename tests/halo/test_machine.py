@@ -180,7 +180,7 @@ def test_leaving_a_group_leaves_what_comes_by_another_way() -> None:
     team = pair_of("team")
     alice.admit(team.key, Role.EDITOR)
     joined = alice.group(team.key, bob.identity.key)
-    assert roles(alice, bob) == {Role.READER, Role.EDITOR}
+    assert roles(alice, bob) == {Role.EDITOR}
     bob.hear(alice)
     alice.write(Narrowing((Position(joined.feed, joined.seq),), frozenset(), {bob.control.key: 1}))
     assert roles(alice, bob) == {Role.READER}

@@ -203,7 +203,7 @@ def test_rule_7_a_promotion_by_a_junior_gives_no_power_over_that_junior() -> Non
     bob.narrow(carol, cuts={carol.control.key: 1})
     alice.hear(bob, carol)
     assert all_roles(alice, carol) == {Role.OWNER}
-    assert all_roles(alice, bob) == {Role.READER, Role.OWNER}
+    assert all_roles(alice, bob) == {Role.OWNER}
 
 
 # -- rule 8

@@ -26,6 +26,7 @@ from antiphon.halo.claims import (
     MemberAdmission,
     PartyGenesis,
     Policy,
+    without_implied,
 )
 from antiphon.halo.state import Epoch, FeedState, GroupMember, Member, PartyState, Void
 from antiphon.halo.verdict import judge, judge_data
@@ -232,10 +233,8 @@ class PartyMachine:
                 subject = claim.identity if isinstance(claim, PartyGenesis) else claim.subject
                 if self._authority.holds(act, now):
                     since.setdefault(subject, act.stamp)
-        found = [
-            Member(subject, self._authority.roles(subject, now), stamp) for subject, stamp in sorted(since.items())
-        ]
-        return tuple(member for member in found if member.roles)
+        roles = {subject: without_implied(self._authority.roles(subject, now)) for subject in since}
+        return tuple(Member(subject, roles[subject], since[subject]) for subject in sorted(since) if roles[subject])
 
     def _groups(self, force: list[Act], now: View) -> tuple[GroupMember, ...]:
         pairs = {
