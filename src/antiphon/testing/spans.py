@@ -87,7 +87,7 @@ def hostile_span(
         if block.lamport is not None:
             lamport = block.lamport
         elif not block.flags & Flag.CONTINUED:
-            lamport = 1 + max([lamport, *(entry.lamport for entry in block.advance)])
+            lamport = (1 + max([lamport, *(entry.lamport for entry in block.advance)])) % (1 << 64)
         headers.append(
             PACK(
                 block.version,

@@ -1,0 +1,1 @@
+"""A party on this machine: what is known of it, and (with later issues) the live pipeline."""

@@ -1,0 +1,231 @@
+"""The SQLite file under a `MetaStore`: made whole or not at all, checked when it is opened, and row by row when read.
+
+SQLite keeps no checksum of its pages, so each row carries one. What it cannot tell: a byte that changed in the
+write-ahead log of a process that was killed looks like the log's end.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from antiphon.core.codec import u32
+from antiphon.core.errors import StoreClosed, StoreError, StoreLocked
+
+APPLICATION_ID = int.from_bytes(b"APm1", "big")
+VERSION = 1
+
+#: As SQLite gives them back; a file with any other schema is none of ours.
+SCHEMA = {
+    "parties": "CREATE TABLE parties (party BLOB PRIMARY KEY, genesis_feed BLOB, label TEXT NOT NULL, "
+    "state TEXT NOT NULL, added_ms INTEGER NOT NULL, crc INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+    "feeds": "CREATE TABLE feeds (feed BLOB PRIMARY KEY, party BLOB NOT NULL, kind TEXT NOT NULL, device BLOB, "
+    "written_here INTEGER NOT NULL, crc INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+    "feeds_by_party": "CREATE INDEX feeds_by_party ON feeds (party)",
+    "preferences": "CREATE TABLE preferences (scope BLOB NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
+    "crc INTEGER NOT NULL, PRIMARY KEY (scope, key)) STRICT, WITHOUT ROWID",
+}
+TABLES = ("parties", "feeds", "preferences")
+
+Cell = bytes | str | int | None
+
+
+class Rows:
+    """Typed reads and writes of one transaction. A row is handed out without its checksum, once that is right."""
+
+    __slots__ = ("_db", "_path")
+
+    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+        self._db = db
+        self._path = path
+
+    def select(self, table: str, **where: Cell) -> Iterator[tuple[Any, ...]]:
+        """The rows whose columns have these values, ascending by primary key."""
+        condition, values = _condition(where)
+        for row in self._db.execute(f"SELECT * FROM {table}{condition} ORDER BY 1, 2", values):  # noqa: S608
+            if row[-1] != _crc(table, row[:-1]):
+                raise damaged(self._path, f"a row of its table {table} has changed")
+            yield row[:-1]
+
+    def one(self, table: str, **where: Cell) -> tuple[Any, ...] | None:
+        return next(self.select(table, **where), None)
+
+    def count(self, table: str, **where: Cell) -> int:
+        condition, values = _condition(where)
+        found: int = self._db.execute(f"SELECT count(*) FROM {table}{condition}", values).fetchone()[0]  # noqa: S608
+        return found
+
+    def put(self, table: str, *row: Cell) -> None:
+        """Add a row, or replace the one with the same primary key."""
+        marks = ", ".join("?" * (len(row) + 1))
+        self._db.execute(f"REPLACE INTO {table} VALUES ({marks})", (*row, _crc(table, row)))
+
+    def drop(self, table: str, **where: Cell) -> int:
+        """Delete rows; tells how many."""
+        condition, values = _condition(where)
+        return self._db.execute(f"DELETE FROM {table}{condition}", values).rowcount  # noqa: S608
+
+
+class MetaFile:
+    """Transactions over the file. Thread-safe; several processes may have it open."""
+
+    def __init__(self, path: Path, busy_timeout_ms: int) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._closed = False
+        with _errors(path):
+            if not path.exists():
+                _create(path)
+            self._db = _connect(path, busy_timeout_ms)
+        try:
+            self.verify()
+        except BaseException:
+            self._db.close()
+            raise
+
+    @contextmanager
+    def read(self) -> Iterator[Rows]:
+        """A consistent view."""
+        with self._transaction("BEGIN") as db:
+            yield Rows(db, self.path)
+
+    @contextmanager
+    def write(self) -> Iterator[Rows]:
+        """All of it or nothing, on the disk on leaving. The write lock is taken first, so nothing read goes stale."""
+        with self._transaction("BEGIN IMMEDIATE") as db:
+            yield Rows(db, self.path)
+
+    def verify(self) -> None:
+        """Check that the file is ours, and read all of it."""
+        with self._transaction("BEGIN") as db:
+            kind, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+            if kind != APPLICATION_ID:
+                raise StoreError(f"{self.path} is no metadata store of Antiphon but another database; name another file")
+            if version != VERSION:
+                raise StoreError(
+                    f"the metadata store {self.path} has version {version}, this program knows {VERSION}; "
+                    "use the program that wrote it, or a newer one"
+                )
+            if dict(db.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")) != SCHEMA:
+                raise damaged(self.path, "its tables are not those of this version")
+            problem = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            if problem != "ok":
+                raise damaged(self.path, problem)
+            rows = Rows(db, self.path)
+            for table in TABLES:
+                for _ in rows.select(table):
+                    pass
+
+    def close(self) -> None:
+        with self._lock, _errors(self.path):
+            if not self._closed:
+                self._closed = True
+                self._db.close()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self._lock, _errors(self.path):
+            if self._closed:
+                raise StoreClosed(f"the metadata store {self.path} is closed; open it again")
+            self._db.execute(begin)
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+
+
+def damaged(path: Path, why: str) -> StoreError:
+    return StoreError(
+        f"the metadata store {path} is damaged: {why}. Move it away and subscribe to your parties again, or put back "
+        "a copy; feeds and keys are kept elsewhere. Check the disk"
+    )
+
+
+def _create(path: Path) -> None:
+    """Make the file aside and link it into place, so that nobody ever opens half of one, nor replaces another's."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as aside:
+        made = Path(aside) / "new"
+        made.touch(0o600)
+        db = sqlite3.connect(made, isolation_level=None)
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            for statement in (
+                f"PRAGMA application_id = {APPLICATION_ID}",
+                f"PRAGMA user_version = {VERSION}",
+                *SCHEMA.values(),
+            ):
+                db.execute(statement)
+        finally:
+            db.close()  # with its log written back, so that the file is whole by itself
+        _sync(made)
+        with suppress(FileExistsError):  # another process was first
+            os.link(made, path)
+    _sync(path.parent)
+
+
+def _connect(path: Path, busy_timeout_ms: int) -> sqlite3.Connection:
+    db = sqlite3.connect(
+        f"{path.as_uri()}?mode=rw",
+        uri=True,
+        timeout=busy_timeout_ms / 1000,
+        isolation_level=None,  # transactions are begun and ended by us
+        check_same_thread=False,
+    )
+    db.execute("PRAGMA synchronous = FULL")
+    return db
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    """What SQLite and the system say, as errors of ours that name the file and what to do."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF  # the rest is a detail
+        if code == sqlite3.SQLITE_BUSY:
+            raise StoreLocked(
+                f"the metadata store {path} is being changed by another process for too long; stop that, or try again"
+            ) from error
+        if code == sqlite3.SQLITE_NOTADB:
+            raise StoreError(
+                f"{path} is no metadata store of Antiphon; name another file. If it was one, it is damaged: move it "
+                "away and subscribe to your parties again"
+            ) from error
+        if code == sqlite3.SQLITE_CORRUPT:
+            raise damaged(path, str(error)) from error
+        raise StoreError(
+            f"the metadata store {path} cannot be used: {error}; check that it is a file that you may read and write, "
+            "and that the disk has space"
+        ) from error
+
+
+def _condition(where: dict[str, Cell]) -> tuple[str, tuple[Cell, ...]]:
+    text = " AND ".join(f"{column} = ?" for column in where)
+    return f" WHERE {text}" if text else "", tuple(where.values())
+
+
+def _crc(table: str, row: tuple[Cell, ...]) -> int:
+    """A checksum over the cells and where they stand. A column has one type, so text needs no mark of its own."""
+    crc = zlib.crc32(table.encode())
+    for cell in row:
+        data = cell if isinstance(cell, bytes) else str(cell).encode()
+        crc = zlib.crc32(u32(len(data)) + data, crc)
+    return crc

@@ -1,0 +1,272 @@
+"""Law: the state after all control feeds is the same in every order of arrival. All orders of small cases; Hypothesis.
+
+The rule that makes it so stands in docs/design/parties.md. A scenario is a list of steps that actors take, honest ones
+and hostile ones; what is compared is the state of fresh machines that get the same blocks in other orders.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antiphon.core.keys import KeyPair
+from antiphon.feed.header import Entry
+from antiphon.halo.claims import FeedEnd, Narrowing, Policy, Position, Role
+from antiphon.halo.state import PartyState
+from antiphon.testing.parties import Actor, Rehearsal, pair_of
+
+SOAK = bool(os.environ.get("ANTIPHON_SOAK"))
+
+
+def small_party(count: int = 2, role: Role = Role.OWNER) -> tuple[Rehearsal, list[Actor]]:
+    rehearsal = Rehearsal()
+    actors = [rehearsal.founder("alice")]
+    for name in ("bob", "carol", "dave")[:count]:
+        actor = rehearsal.actor(name)
+        actors[0].admit(actor, role)
+        actors.append(actor)
+    for actor in actors[1:]:
+        actor.hear(actors[0])
+        actor.join()
+    for actor in actors:
+        actor.hear(*actors)
+    return rehearsal, actors
+
+
+def mutual_revocation() -> Rehearsal:
+    rehearsal, (_, bob, carol) = small_party()
+    bob.narrow(carol)
+    carol.narrow(bob)
+    return rehearsal
+
+
+def revocation_and_promotion() -> Rehearsal:
+    rehearsal, (alice, bob, carol) = small_party()
+    bob.narrow(carol)
+    alice.admit(carol, Role.EPOCH_GENERATOR)
+    return rehearsal
+
+
+def chain_of_revocations() -> Rehearsal:
+    """Alice revokes Bob from before he revoked Carol; Carol, unrevoked then, has admitted Dave."""
+    rehearsal, (alice, bob, carol) = small_party()
+    bob.narrow(carol, cuts={carol.control.key: 1})
+    carol.admit(pair_of("dave").key, Role.READER)
+    alice.narrow(bob, cuts={bob.control.key: 1})
+    return rehearsal
+
+
+def two_cuts_of_one_feed() -> Rehearsal:
+    rehearsal, (alice, bob, carol) = small_party()
+    carol.admit(pair_of("dave").key, Role.READER)
+    bob.narrow(carol, cuts={carol.control.key: 1})
+    alice.hear(carol)
+    alice.narrow(carol)
+    return rehearsal
+
+
+def policy_against_admission() -> Rehearsal:
+    rehearsal, (alice, bob) = small_party(1, Role.EDITOR)
+    loose = alice.write(Policy(editors_admit=True))
+    bob.hear(alice)
+    bob.admit(pair_of("dave").key, Role.READER)
+    tight = Policy(tightens=(Position(loose.feed, loose.seq),), cuts={bob.control.key: 1})
+    alice.write(tight)
+    return rehearsal
+
+
+def lost_device() -> Rehearsal:
+    rehearsal, (_, bob) = small_party(1)
+    phone = rehearsal.actor("bob", "phone")
+    phone.hear(bob)
+    phone.join()
+    bob.admit(pair_of("dave").key, Role.READER)
+    phone.write(FeedEnd(bob.identity.key, bob.device.key, {bob.control.key: 1}), [bob.identity])
+    return rehearsal
+
+
+SCENARIOS: list[Callable[[], Rehearsal]] = [
+    mutual_revocation,
+    revocation_and_promotion,
+    chain_of_revocations,
+    two_cuts_of_one_feed,
+    policy_against_admission,
+    lost_device,
+]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_every_order_of_arrival_gives_the_same_state(scenario: Callable[[], Rehearsal]) -> None:
+    rehearsal = scenario()
+    orders = list(rehearsal.orders())
+    assert len(orders) > 5
+    found = {(state.digest, state.voids) for state in (rehearsal.machine(order).state() for order in orders)}
+    assert len(found) == 1
+
+
+# -- random scripts
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that somebody does; numbers are taken modulo what there is to choose from."""
+
+    action: int
+    actor: int
+    other: int
+    number: int
+
+
+STEPS = st.lists(
+    st.builds(Step, *(st.integers(0, 1_000_000) for _ in range(4))),
+    min_size=3,
+    max_size=60 if SOAK else 30,
+)
+ROLES = ([Role.OWNER], [Role.EDITOR], [Role.READER], [Role.EPOCH_GENERATOR, Role.EDITOR])
+GROUPS = [pair_of("team"), pair_of("crew")]
+
+
+class Script:
+    """Plays steps on a rehearsal of up to four identities, six devices and two groups."""
+
+    def __init__(self) -> None:
+        self.rehearsal = Rehearsal()
+        self.actors = [self.rehearsal.founder("alice")]
+        for name, device in (("bob", "a"), ("carol", "a"), ("dave", "a"), ("bob", "b"), ("carol", "b")):
+            actor = self.rehearsal.actor(name, device)
+            actor.hear(self.actors[0])
+            self.actors.append(actor)
+        for actor in self.actors[1:3]:
+            self.actors[0].admit(actor, Role.OWNER)
+
+    def play(self, step: Step) -> None:
+        actor = self.actors[step.actor % len(self.actors)]
+        other = self.actors[step.other % len(self.actors)]
+        roles = ROLES[step.number % len(ROLES)]
+        action = step.action % 11
+        if action <= 2:
+            actor.hear(other)
+        elif not actor.written:
+            actor.join(seen=[] if step.number % 7 == 0 else None)
+        elif action <= 4:
+            actor.admit(other, *roles, expires_ms=0 if step.number % 3 else self.rehearsal.now_ms + step.number % 50)
+        elif action <= 6:
+            self._narrow(actor, other, step, roles if step.number % 2 else [])
+        elif action == 7:
+            self._group(actor, other, step)
+        elif action == 8:
+            self._policy(actor, step)
+        elif action == 9:
+            self._end(actor, other, step)
+        else:
+            self.rehearsal.now_ms += step.number % 100
+
+    def _narrow(self, actor: Actor, other: Actor, step: Step, roles: list[Role]) -> None:
+        cuts: dict[bytes, int] = {
+            device.control.key: max(0, actor.machine.length(device.control.key) - step.number % 3)
+            for device in self.actors
+            if device.identity.key == other.identity.key and step.number % 5
+        }
+        leaves = actor.identity.key == other.identity.key and actor is not self.actors[0]
+        signers: list[KeyPair] = [actor.identity] if leaves and step.number % 2 else []
+        seen: list[Entry] | None = [] if step.number % 4 == 0 else None
+        actor.narrow(other, *roles, cuts=cuts, signers=signers, expired=step.number % 6 == 0, seen=seen)
+
+    def _group(self, actor: Actor, other: Actor, step: Step) -> None:
+        group, second = GROUPS[step.number % 2], GROUPS[step.action % 2]
+        if step.number % 3 == 0:
+            actor.admit(group.key, *ROLES[step.other % len(ROLES)])
+        elif step.number % 3 == 1:
+            subject = second.key if step.number % 2 else other.identity.key
+            actor.group(group.key, subject, [group] if step.number % 4 == 0 else [])
+        else:
+            grants = actor.machine.authority.grants.get(other.identity.key, [])
+            named = tuple(sorted(act.position for act in grants[-1:]))
+            actor.write(Narrowing(named, frozenset(), {other.control.key: step.number % 3}), [group])
+
+    def _policy(self, actor: Actor, step: Step) -> None:
+        known = tuple(sorted(act.position for act in actor.machine.authority.policies))
+        feeds: list[bytes] = [device.control.key for device in self.actors[: step.number % 6]]
+        cuts = {feed: actor.machine.length(feed) for feed in feeds}
+        actor.write(Policy(bool(step.number % 2), tightens=known if step.number % 3 else (), cuts=cuts))
+
+    def _end(self, actor: Actor, other: Actor, step: Step) -> None:
+        if other is self.actors[0]:
+            return
+        signers = [other.identity] if actor.identity.key == other.identity.key else []
+        cuts: dict[bytes, int] = {other.control.key: step.number % 4}
+        actor.write(FeedEnd(other.identity.key, other.device.key, cuts), signers if step.number % 3 else [])
+
+
+def shuffled(rehearsal: Rehearsal, chance: random.Random) -> list[bytes]:
+    order = [feed for feed, blocks in rehearsal.blocks().items() for _ in blocks]
+    chance.shuffle(order)
+    return order
+
+
+def state_in(rehearsal: Rehearsal, order: list[bytes], asked: Callable[[], bool]) -> PartyState:
+    """The state after this order of arrival, with questions asked on the way, so that nothing stale is remembered."""
+    machine = rehearsal.machine([])
+    feeds = {feed: iter(blocks) for feed, blocks in rehearsal.blocks().items()}
+    for feed in order:
+        machine.add([next(feeds[feed])])
+        if asked():
+            machine.state()
+    return machine.state()
+
+
+@settings(max_examples=3000 if SOAK else 200, deadline=None)
+@given(STEPS, st.integers(0, 2**32))
+def test_random_histories_converge(steps: list[Step], seed: int) -> None:
+    script = Script()
+    for step in steps:
+        script.play(step)
+    chance = random.Random(seed)
+    rehearsal = script.rehearsal
+    wanted = state_in(rehearsal, shuffled(rehearsal, chance), lambda: False)
+    for _ in range(4):
+        state = state_in(rehearsal, shuffled(rehearsal, chance), lambda: chance.random() < 0.3)
+        assert state.encode() == wanted.encode()
+        assert state == wanted
+    founder = wanted.member(script.actors[0].identity.key)
+    assert founder is not None, "nobody removes a founder"
+    assert Role.OWNER in founder.roles
+
+
+@settings(max_examples=1000 if SOAK else 60, deadline=None)
+@given(STEPS, st.integers(0, 2**32))
+def test_everybody_who_has_heard_everything_agrees(steps: list[Step], seed: int) -> None:
+    """Also the actors themselves, who heard in their own order and asked all the time."""
+    script = Script()
+    for step in steps:
+        script.play(step)
+    everybody = script.actors[:]
+    random.Random(seed).shuffle(everybody)
+    for actor in everybody:
+        actor.hear(*everybody)
+        actor.hear(*reversed(everybody))
+    assert len({actor.state.digest for actor in everybody}) == 1
+
+
+def test_a_long_chain_of_admissions_is_judged_without_deep_recursion() -> None:
+    """Each of 400 admits the next; then the first of them is revoked from before that, and all fall."""
+    rehearsal = Rehearsal()
+    alice = rehearsal.founder("alice")
+    last, chain = alice, []
+    for n in range(400):
+        actor = rehearsal.actor(f"puppet {n}")
+        last.admit(actor, Role.OWNER)
+        actor.join(seen=[last.written[-1].entry])
+        chain.append(actor)
+        last = actor
+    for actor in chain:
+        alice.machine.add(actor.written)
+    assert len(alice.state.members) == 401
+    alice.narrow(chain[0], cuts={chain[0].control.key: 1})
+    assert [member.subject for member in alice.state.members] == [alice.identity.key]
