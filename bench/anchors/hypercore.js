@@ -2,12 +2,12 @@
 // The anchor of bench/feed.py: npm's hypercore, doing the same work on the same bodies. It takes the commands of
 // bench/harness/feed_side.py, one JSON object a line:
 //
-//   idle                                     → nothing; so that one can wait for what came before
-//   version                                  → hypercore, node
-//   append   dir, bodies, count, batch, sync → blocks, seconds
-//   read     dir, how, seqs                  → blocks, seconds; both ways are a get of each
-//   serve    dir                             → offer; then replicates to the one peer that connects
-//   receive  dir, offer                      → blocks, seconds
+//   version                                     → hypercore, node
+//   append   folder, bodies, count, batch, sync → blocks, seconds
+//   read     folder, how, seqs                  → blocks, seconds; both ways are a get of each
+//   serve    folder                             → offer; then replicates to the one peer that connects
+//   receive  folder, offer                      → blocks, seconds
+//   idle                                        → nothing, when what came before is done
 
 const fs = require('fs')
 const net = require('net')
@@ -27,22 +27,22 @@ async function version () {
   return { hypercore: require('hypercore/package.json').version, node: process.version }
 }
 
-async function open (dir, key) {
-  const core = new Hypercore(dir, key)
+async function open (folder, key) {
+  const core = new Hypercore(folder, key)
   await core.ready()
   return core
 }
 
 // An append ends with a write to RocksDB's log, which nobody syncs. `sync` adds the only way to the disk that there is
 // from JavaScript: the memtable is flushed into a table file, which RocksDB does sync.
-async function append ({ dir, bodies, count, batch, sync }) {
+async function append ({ folder, bodies, count, batch, sync }) {
   const pool = fs.readFileSync(bodies)
   const batches = []
   for (let at = 0; at < count; at += batch) {
     const body = (_, i) => pool.subarray((at + i) * BODY_SIZE, (at + i + 1) * BODY_SIZE)
     batches.push(Array.from({ length: Math.min(batch, count - at) }, body))
   }
-  const core = await open(dir)
+  const core = await open(folder)
   const db = core.state.storage.store.db
   const start = now()
   for (const some of batches) {
@@ -55,18 +55,18 @@ async function append ({ dir, bodies, count, batch, sync }) {
   return { blocks: count, seconds }
 }
 
-async function read ({ dir, seqs }) {
+async function read ({ folder, seqs }) {
   const wanted = JSON.parse(fs.readFileSync(seqs))
-  const core = await open(dir)
+  const core = await open(folder)
   const start = now()
-  for (const seq of wanted) if ((await core.get(seq)).length !== BODY_SIZE) throw new Error(`block ${seq} is short`)
+  for (const seq of wanted) if ((await core.get(seq, { wait: false })).length !== BODY_SIZE) throw new Error(`block ${seq} is short`)
   const seconds = now() - start
   await core.close()
   return { blocks: wanted.length, seconds }
 }
 
-async function serve ({ dir }) {
-  const core = await open(dir)
+async function serve ({ folder }) {
+  const core = await open(folder)
   const server = net.createServer()
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
   say({ offer: { port: server.address().port, key: core.key.toString('hex'), count: core.length } })
@@ -76,8 +76,8 @@ async function serve ({ dir }) {
   await core.close()
 }
 
-async function receive ({ dir, offer: { port, key, count } }) {
-  const core = await open(dir, Buffer.from(key, 'hex'))
+async function receive ({ folder, offer: { port, key, count } }) {
+  const core = await open(folder, Buffer.from(key, 'hex'))
   const start = now()
   const socket = replicate(core, net.connect(port, '127.0.0.1'), true)
   await core.download({ start: 0, end: count }).done()

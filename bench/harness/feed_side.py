@@ -1,14 +1,15 @@
 """Our side of bench/feed.py. bench/anchors/hypercore.js takes the same commands, one JSON object a line.
 
-idle                                      → nothing; so that one can wait for what came before
-append    dir, bodies, count, batch, sync → blocks, seconds
-read      dir, how, seqs                  → blocks, seconds; how: sequential, random (a file of seqs), arrow
-serve     dir                             → offer; then sends the feed to the one peer that connects
-receive   dir, offer, sync, watch         → blocks, seconds, memory if it is watched
+append    folder, bodies, count, batch, sync → blocks, seconds
+read      folder, how, seqs                  → blocks, seconds; `how` is sequential, random or arrow
+serve     folder                             → offer; then sends the feed to the one peer that connects
+receive   folder, offer, sync, watch         → blocks, seconds, and memory if it is watched
+idle                                         → nothing, when what came before is done
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 import struct
@@ -17,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from antiphon.core.keys import KeyPair
 from antiphon.feed import span as spans
@@ -34,7 +35,7 @@ COMMIT_SIZE = 1 << 20  # a receiver commits when about this much has come
 _LENGTH = struct.Struct("<I")
 
 
-def append(dir: str, bodies: str, count: int, batch: int, sync: bool) -> dict[str, Any]:
+def append(folder: str, bodies: str, count: int, batch: int, sync: bool) -> dict[str, Any]:
     """Only the appends are timed: the drafts are made before, and closing flushes after."""
     pool = Path(bodies).read_bytes()
     drafts = [
@@ -42,21 +43,20 @@ def append(dir: str, bodies: str, count: int, batch: int, sync: bool) -> dict[st
         for at in range(0, min(count * BODY_SIZE, len(pool)), BODY_SIZE)
     ]
     made = [drafts[at : at + batch] for at in range(0, len(drafts), batch)]
-    repeats = count // len(drafts)
-    with FeedStore.open(dir, sync=sync) as store:
+    batches = list(itertools.islice(itertools.cycle(made), count // batch))
+    with FeedStore.open(folder, sync=sync) as store:
         store.create(PAIR.key, PARTY)
         start = time.perf_counter()
-        for _ in range(repeats):
-            for some in made:
-                store.append(PAIR, PARTY, some)
+        for some in batches:
+            store.append(PAIR, PARTY, some)
         seconds = time.perf_counter() - start
         assert store.bounds(PAIR.key).length == count
     return {"blocks": count, "seconds": seconds}
 
 
-def read(dir: str, how: str, seqs: str) -> dict[str, Any]:
+def read(folder: str, how: str, seqs: str) -> dict[str, Any]:
     wanted = json.loads(Path(seqs).read_text())
-    with FeedStore.open(dir, readonly=True) as store:
+    with FeedStore.open(folder, readonly=True) as store:
 
         def sequential() -> int:
             blocks = store.read(PAIR.key, wanted[0], wanted[-1] + 1)
@@ -76,27 +76,28 @@ def read(dir: str, how: str, seqs: str) -> dict[str, Any]:
         return {"blocks": blocks, "seconds": seconds}
 
 
-def serve(dir: str) -> None:
+def serve(folder: str) -> None:
     """Spans as they are stored, each with its length before it."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        with FeedStore.open(dir, readonly=True) as store:
-            head = store.head(PAIR.key)
-            assert head is not None
-            _say({"offer": {"port": server.getsockname()[1], "length": head.length, "hash": head.hash.hex()}})
-            peer, _ = server.accept()
-            with peer:
-                for span in store.spans(PAIR.key):
-                    data = span.encode()
-                    peer.sendall(_LENGTH.pack(len(data)) + data)
+    with socket.create_server(("127.0.0.1", 0)) as server, FeedStore.open(folder, readonly=True) as feeds:
+        head = feeds.head(PAIR.key)
+        assert head is not None
+        _say({"offer": {"port": server.getsockname()[1], "length": head.length, "hash": head.hash.hex()}})
+        peer, _ = server.accept()
+        with peer:
+            for span in feeds.spans(PAIR.key):
+                data = span.encode()
+                peer.sendall(_LENGTH.pack(len(data)) + data)
 
 
-def receive(dir: str, offer: dict[str, Any], sync: bool, watch: bool = False) -> dict[str, Any]:
+def receive(folder: str, offer: dict[str, Any], sync: bool, watch: bool = False) -> dict[str, Any]:
     """From the connection to the last block stored; every span is decoded and verified from the bytes received."""
     memory = _Memory() if watch else None
-    with FeedStore.open(dir, sync=sync) as store:
+    with FeedStore.open(folder, sync=sync) as store:
         start = time.perf_counter()
-        with socket.create_connection(("127.0.0.1", offer["port"])) as peer, peer.makefile("rb", 1 << 20) as stream:
-            blocks = sum(_ingest(store, some) for some in _gathered(stream))
+        with socket.create_connection(("127.0.0.1", offer["port"])) as peer, peer.makefile("rb") as stream:
+            blocks = 0
+            for some in _gathered(stream):
+                blocks += _ingest(store, some)
         seconds = time.perf_counter() - start
         head = store.head(PAIR.key)
         assert head is not None
@@ -113,7 +114,7 @@ def _ingest(store: FeedStore, some: list[Span]) -> int:
     return sum(result.added for result in results)
 
 
-def _gathered(stream: BinaryIO) -> Iterator[list[Span]]:
+def _gathered(stream: IO[bytes]) -> Iterator[list[Span]]:
     """Decoded spans, as many as share a commit."""
     some: list[Span] = []
     size = 0

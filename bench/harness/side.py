@@ -5,12 +5,12 @@ It stays for all rounds, so that neither side's start or warm-up is measured, an
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import threading
 from collections.abc import Sequence
 from typing import Any
-
 
 ANSWER_SECONDS_MAX = 600
 
@@ -46,10 +46,8 @@ class Side:
 
     def close(self) -> None:
         assert self._process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
-        except BrokenPipeError:
-            pass
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:

@@ -39,7 +39,7 @@ def test_the_hash_is_the_documented_one(writer: SpanWriter, alice: KeyPair, part
     first = sha256(BLOCK_TAG + party + alice.key + NO_HASH + span.header_bytes(0)).digest()
     second = sha256(BLOCK_TAG + party + alice.key + first + span.header_bytes(1)).digest()
 
-    assert BLOCK_TAG == b"antiphon.block.1" + bytes(48)
+    assert b"antiphon.block.1" + bytes(48) == BLOCK_TAG
     assert span.hashes == first + second
     assert span.signature == alice.sign(HEAD_TAG + party + alice.key + (2).to_bytes(8, "little") + second)
 

@@ -1,4 +1,4 @@
-"""Equivocation: two signed histories of one feed are found, proven to anybody, and cut at the same block by everybody."""
+"""Equivocation: two signed histories of one feed are found, proven to anybody, and cut at one block by everybody."""
 
 from __future__ import annotations
 
@@ -248,13 +248,13 @@ def test_an_earlier_fork_moves_the_cut_down_and_a_later_one_changes_nothing(
     early = writer.fork(seed=1)
     second = writer.write(2)
     late = writer.fork(seed=2)
-    main = joined(first, second, writer.write(2))
+    main, third = joined(first, second, writer.write(2)), late.write(1)
 
-    cut_by(store, main, joined(first, second, late.write(1)))
+    cut_by(store, main, joined(first, second, third))
     assert store.bounds(alice.key).end == 4
     evidence = cut_by(store, joined(first, early.write(1))).evidence
     assert store.bounds(alice.key).end == 2
-    cut_by(store, joined(first, second, late.write(1), late.write(1)))
+    cut_by(store, joined(first, second, third, late.write(1)))
 
     assert store.bounds(alice.key).end == 2
     assert store.fork(alice.key) == evidence

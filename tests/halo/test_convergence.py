@@ -139,22 +139,25 @@ class Script:
         self.rehearsal = Rehearsal()
         self.actors = [self.rehearsal.founder("alice")]
         for name, device in (("bob", "a"), ("carol", "a"), ("dave", "a"), ("bob", "b"), ("carol", "b")):
-            actor = self.rehearsal.actor(name, device)
+            self.actors.append(self.rehearsal.actor(name, device))
+        for actor, role in zip(self.actors[1:4], (Role.OWNER, Role.OWNER, Role.EDITOR), strict=True):
+            self.actors[0].admit(actor, role)
+        for actor in self.actors[1:4]:
             actor.hear(self.actors[0])
-            self.actors.append(actor)
-        for actor in self.actors[1:3]:
-            self.actors[0].admit(actor, Role.OWNER)
+            actor.join()
 
     def play(self, step: Step) -> None:
         actor = self.actors[step.actor % len(self.actors)]
         other = self.actors[step.other % len(self.actors)]
         roles = ROLES[step.number % len(ROLES)]
         action = step.action % 11
-        if action <= 2:
+        if step.action % 3:
+            actor.hear(*self.actors)
+        if action <= 1:
             actor.hear(other)
         elif not actor.written:
             actor.join(seen=[] if step.number % 7 == 0 else None)
-        elif action <= 4:
+        elif action <= 3:
             actor.admit(other, *roles, expires_ms=0 if step.number % 3 else self.rehearsal.now_ms + step.number % 50)
         elif action <= 6:
             self._narrow(actor, other, step, roles if step.number % 2 else [])
@@ -169,7 +172,7 @@ class Script:
 
     def _narrow(self, actor: Actor, other: Actor, step: Step, roles: list[Role]) -> None:
         cuts: dict[bytes, int] = {
-            device.control.key: max(0, actor.machine.length(device.control.key) - step.number % 3)
+            device.control.key: max(1, actor.machine.length(device.control.key) - step.number % 4)
             for device in self.actors
             if device.identity.key == other.identity.key and step.number % 5
         }

@@ -6,8 +6,8 @@
 ...     followed = store.subscribe(party, label="Book club", genesis_feed=feed)
 ...     store.set("theme", "dark", party=party)
 >>> with MetaStore.open("meta.db") as store:
-...     store.find(party).label, [known.genesis for known in store.feeds(party)], store.get("theme", "light", party=party)
-('Book club', [True], 'dark')
+...     store.find(party).label, store.feeds(party)[0].genesis, store.get("theme", "light", party=party)
+('Book club', True, 'dark')
 
 One SQLite file (`metafile`). Nothing in it is replicated, so nobody contends for it beyond waiting for a turn.
 """
@@ -23,6 +23,7 @@ from typing import Any, TypeVar, overload
 from antiphon.core.errors import InvalidInput, StoreError, TooLarge
 from antiphon.core.keys import PublicKey
 from antiphon.core.ports import Clock, SystemClock
+from antiphon.halo.claims import FeedKind
 from antiphon.halo.keyfile import encode_label
 from antiphon.party.metafile import MetaFile, Rows
 
@@ -39,20 +40,12 @@ _EVERYWHERE = b""  # the scope of a preference that is no party's
 Value = TypeVar("Value", bool, int, float, str, list[Any], dict[str, Any])
 
 
-class PartyState(enum.Enum):
+class SubscriptionState(enum.Enum):
     """Whether a party is run here. A forgotten one stays as a tombstone, so that it does not come back by itself."""
 
     ACTIVE = "active"
     PAUSED = "paused"
     FORGOTTEN = "forgotten"
-
-
-class FeedKind(enum.Enum):
-    """What a feed holds, as far as it is known."""
-
-    CONTROL = "control"
-    DATA = "data"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +55,17 @@ class Subscription:
     party: PublicKey
     genesis_feed: PublicKey | None
     label: str
-    state: PartyState
+    state: SubscriptionState
     added_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFeed:
-    """A feed of a party. `device` is None until the feed's admission was read."""
+    """A feed of a party. `kind` and `device` are None until the feed's admission was read."""
 
     feed: PublicKey
     party: PublicKey
-    kind: FeedKind
+    kind: FeedKind | None
     device: PublicKey | None
     written_here: bool
     genesis: bool
@@ -89,9 +82,7 @@ class MetaStore:
         self._clock = clock
 
     @classmethod
-    def open(
-        cls, path: str | Path, *, clock: Clock | None = None, busy_timeout_ms: int = BUSY_TIMEOUT_MS
-    ) -> MetaStore:
+    def open(cls, path: str | Path, *, clock: Clock | None = None, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> MetaStore:
         """The store in file `path`, made if it is not there. A damaged file, or somebody else's, is refused."""
         return cls(MetaFile(Path(path).absolute(), busy_timeout_ms), clock or SystemClock())
 
@@ -116,22 +107,22 @@ class MetaStore:
             known = _find(rows, key)
             if known is None:
                 _check_room(rows.count("parties"), PARTIES_MAX, "parties; no more can be followed from one store")
-                known = Subscription(key, None, label, PartyState.ACTIVE, now_ms)
-            elif known.state is PartyState.FORGOTTEN:
+                known = Subscription(key, None, label, SubscriptionState.ACTIVE, now_ms)
+            elif known.state is SubscriptionState.FORGOTTEN:
                 if not again:
                     raise _forgotten(key)
-                known = replace(known, label=label or known.label, state=PartyState.ACTIVE, added_ms=now_ms)
+                known = replace(known, label=label or known.label, state=SubscriptionState.ACTIVE, added_ms=now_ms)
             if genesis is not None:
                 known = _with_genesis(rows, known, genesis)
             return _put(rows, known)
 
     def pause(self, party: bytes) -> Subscription:
         """Keep what is held of a party, and leave it alone until `resume`."""
-        return self._change(party, state=PartyState.PAUSED)
+        return self._change(party, state=SubscriptionState.PAUSED)
 
     def resume(self, party: bytes) -> Subscription:
         """Run a paused party again."""
-        return self._change(party, state=PartyState.ACTIVE)
+        return self._change(party, state=SubscriptionState.ACTIVE)
 
     def rename(self, party: bytes, label: str) -> Subscription:
         """Give a party another label; it is seen on this machine only."""
@@ -152,14 +143,14 @@ class MetaStore:
             if known is None:
                 raise _unknown(key)
             rows.drop("preferences", scope=bytes(key))
-            return _put(rows, replace(known, state=PartyState.FORGOTTEN))
+            return _put(rows, replace(known, state=SubscriptionState.FORGOTTEN))
 
     def find(self, party: bytes) -> Subscription | None:
         """What is known of a party, forgotten ones included."""
         with self._file.read() as rows:
             return _find(rows, PublicKey(party))
 
-    def parties(self, state: PartyState | None = None) -> tuple[Subscription, ...]:
+    def parties(self, state: SubscriptionState | None = None) -> tuple[Subscription, ...]:
         """The parties in a state, or all of them with the tombstones, ascending by key."""
         with self._file.read() as rows:
             return tuple(known for known in map(_party, rows.select("parties")) if state in (None, known.state))
@@ -175,7 +166,7 @@ class MetaStore:
         self,
         feed: bytes,
         party: bytes,
-        kind: FeedKind = FeedKind.UNKNOWN,
+        kind: FeedKind | None = None,
         *,
         device: bytes | None = None,
         written_here: bool | None = None,
@@ -209,7 +200,8 @@ class MetaStore:
             if scope:
                 _followed(rows, PublicKey(scope))
             if not rows.count("preferences", scope=scope, key=key):
-                _check_room(rows.count("preferences", scope=scope), PREFERENCES_PER_SCOPE_MAX, "preferences; unset some")
+                count = rows.count("preferences", scope=scope)
+                _check_room(count, PREFERENCES_PER_SCOPE_MAX, "preferences; unset some")
             rows.put("preferences", scope, key, text)
 
     @overload
@@ -267,13 +259,19 @@ class MetaStore:
 
 def _party(row: tuple[Any, ...]) -> Subscription:
     party, genesis_feed, label, state, added_ms = row
-    return Subscription(PublicKey(party), _optional(genesis_feed), label, PartyState(state), added_ms)
+    return Subscription(PublicKey(party), _optional(genesis_feed), label, SubscriptionState(state), added_ms)
 
 
 def _feed(row: tuple[Any, ...], genesis_feed: PublicKey | None) -> KnownFeed:
     feed, party, kind, device, written_here = row
-    own = bool(written_here)
-    return KnownFeed(PublicKey(feed), PublicKey(party), FeedKind(kind), _optional(device), own, feed == genesis_feed)
+    return KnownFeed(
+        PublicKey(feed),
+        PublicKey(party),
+        FeedKind[kind.upper()] if kind else None,
+        _optional(device),
+        written_here=bool(written_here),
+        genesis=feed == genesis_feed,
+    )
 
 
 def _put(rows: Rows, known: Subscription) -> Subscription:
@@ -290,7 +288,7 @@ def _followed(rows: Rows, party: PublicKey) -> Subscription:
     known = _find(rows, party)
     if known is None:
         raise _unknown(party)
-    if known.state is PartyState.FORGOTTEN:
+    if known.state is SubscriptionState.FORGOTTEN:
         raise _forgotten(party)
     return known
 
@@ -316,7 +314,7 @@ def _find_feed(rows: Rows, feed: PublicKey) -> KnownFeed | None:
 
 
 def _add_feed(
-    rows: Rows, owner: Subscription, feed: PublicKey, kind: FeedKind, device: PublicKey | None, own: bool | None
+    rows: Rows, owner: Subscription, feed: PublicKey, kind: FeedKind | None, device: PublicKey | None, own: bool | None
 ) -> KnownFeed:
     known = _find_feed(rows, feed)
     if known is None:
@@ -325,19 +323,23 @@ def _add_feed(
         known = KnownFeed(feed, owner.party, kind, device, written_here=False, genesis=False)
     if known.party != owner.party:
         raise InvalidInput(f"feed {feed.short} belongs to party {known.party.short}; a feed belongs to one party")
-    if FeedKind.UNKNOWN not in (kind, known.kind) and kind is not known.kind:
-        raise InvalidInput(f"feed {feed.short} is a {known.kind.value} feed, not a {kind.value} feed; open another")
+    if kind and known.kind and kind is not known.kind:
+        raise InvalidInput(f"feed {feed.short} is a {_name(known.kind)} feed, not a {_name(kind)} feed; open another")
     if device and known.device and device != known.device:
         raise InvalidInput(f"feed {feed.short} is written by device {known.device.short}; a feed has one writer")
     learnt = replace(
         known,
-        kind=kind if known.kind is FeedKind.UNKNOWN else known.kind,
+        kind=known.kind or kind,
         device=known.device or device,
         written_here=known.written_here if own is None else own,
         genesis=feed == owner.genesis_feed,
     )
-    rows.put("feeds", feed, learnt.party, learnt.kind.value, learnt.device, int(learnt.written_here))
+    rows.put("feeds", feed, learnt.party, _name(learnt.kind), learnt.device, int(learnt.written_here))
     return learnt
+
+
+def _name(kind: FeedKind | None) -> str | None:
+    return kind.name.lower() if kind else None
 
 
 def _optional(key: bytes | None) -> PublicKey | None:
@@ -373,19 +375,21 @@ def _to_json(key: str, value: object) -> str:
     """A value as text that gives the same value back."""
     if value is None:
         raise InvalidInput(f"the preference {key!r} cannot hold None; unset it instead")
+    text, back, deep = "", None, True
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
-        size = len(text.encode())
-        same = size > PREFERENCE_VALUE_SIZE_MAX or json.loads(text) == value
-        deep = size <= PREFERENCE_VALUE_SIZE_MAX and _depth(json.loads(text)) > PREFERENCE_DEPTH_MAX
-    except (TypeError, ValueError, RecursionError) as error:
+        back = json.loads(text) if len(text.encode()) <= PREFERENCE_VALUE_SIZE_MAX else None
+        deep = _depth(back) > PREFERENCE_DEPTH_MAX
+    except (TypeError, ValueError) as error:
         raise InvalidInput(f"the preference {key!r} is no JSON value: {error}") from None
-    if size > PREFERENCE_VALUE_SIZE_MAX or deep:
+    except RecursionError:  # deeper than can be looked at
+        deep = True
+    if back is None or deep:
         raise TooLarge(
-            f"the preference {key!r} has {size} bytes; at most {PREFERENCE_VALUE_SIZE_MAX} are kept, nested "
-            f"{PREFERENCE_DEPTH_MAX} deep at most. Larger things belong into items"
+            f"the preference {key!r} is too large; at most {PREFERENCE_VALUE_SIZE_MAX} bytes are kept, nested at most "
+            f"{PREFERENCE_DEPTH_MAX} deep. Larger things belong into items"
         )
-    if not same:
+    if back != value:
         raise InvalidInput(f"the preference {key!r} would come back changed; use lists, and text as keys of dicts")
     return text
 

@@ -26,7 +26,7 @@ VERSION = 1
 SCHEMA = {
     "parties": "CREATE TABLE parties (party BLOB PRIMARY KEY, genesis_feed BLOB, label TEXT NOT NULL, "
     "state TEXT NOT NULL, added_ms INTEGER NOT NULL, crc INTEGER NOT NULL) STRICT, WITHOUT ROWID",
-    "feeds": "CREATE TABLE feeds (feed BLOB PRIMARY KEY, party BLOB NOT NULL, kind TEXT NOT NULL, device BLOB, "
+    "feeds": "CREATE TABLE feeds (feed BLOB PRIMARY KEY, party BLOB NOT NULL, kind TEXT, device BLOB, "
     "written_here INTEGER NOT NULL, crc INTEGER NOT NULL) STRICT, WITHOUT ROWID",
     "feeds_by_party": "CREATE INDEX feeds_by_party ON feeds (party)",
     "preferences": "CREATE TABLE preferences (scope BLOB NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
@@ -38,7 +38,7 @@ Cell = bytes | str | int | None
 
 
 class Rows:
-    """Typed reads and writes of one transaction. A row is handed out without its checksum, once that is right."""
+    """Reads and writes of one transaction. A row is handed out without its checksum, once that is right."""
 
     __slots__ = ("_db", "_path")
 
@@ -65,7 +65,7 @@ class Rows:
     def put(self, table: str, *row: Cell) -> None:
         """Add a row, or replace the one with the same primary key."""
         marks = ", ".join("?" * (len(row) + 1))
-        self._db.execute(f"REPLACE INTO {table} VALUES ({marks})", (*row, _crc(table, row)))
+        self._db.execute(f"REPLACE INTO {table} VALUES ({marks})", (*row, _crc(table, row)))  # noqa: S608
 
     def drop(self, table: str, **where: Cell) -> int:
         """Delete rows; tells how many."""
@@ -85,6 +85,8 @@ class MetaFile:
                 _create(path)
             self._db = _connect(path, busy_timeout_ms)
         try:
+            with _errors(path):
+                self._db.execute("PRAGMA synchronous = FULL")
             self.verify()
         except BaseException:
             self._db.close()
@@ -107,7 +109,7 @@ class MetaFile:
         with self._transaction("BEGIN") as db:
             kind, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
             if kind != APPLICATION_ID:
-                raise StoreError(f"{self.path} is no metadata store of Antiphon but another database; name another file")
+                raise StoreError(f"{self.path} is another database, no metadata store of Antiphon; name another")
             if version != VERSION:
                 raise StoreError(
                     f"the metadata store {self.path} has version {version}, this program knows {VERSION}; "
@@ -152,6 +154,7 @@ def damaged(path: Path, why: str) -> StoreError:
 
 def _create(path: Path) -> None:
     """Make the file aside and link it into place, so that nobody ever opens half of one, nor replaces another's."""
+    folders = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as aside:
         made = Path(aside) / "new"
@@ -170,19 +173,18 @@ def _create(path: Path) -> None:
         _sync(made)
         with suppress(FileExistsError):  # another process was first
             os.link(made, path)
-    _sync(path.parent)
+    for changed in (path.parent, *(made.parent for made in folders)):  # a name is on the disk when its folder is
+        _sync(changed)
 
 
 def _connect(path: Path, busy_timeout_ms: int) -> sqlite3.Connection:
-    db = sqlite3.connect(
+    return sqlite3.connect(
         f"{path.as_uri()}?mode=rw",
         uri=True,
         timeout=busy_timeout_ms / 1000,
         isolation_level=None,  # transactions are begun and ended by us
         check_same_thread=False,
     )
-    db.execute("PRAGMA synchronous = FULL")
-    return db
 
 
 def _sync(path: Path) -> None:
