@@ -1,0 +1,159 @@
+"""Credentials: what is signed, what is refused, and that every claim survives the way to bytes and back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.core.cid import DAG_CBOR, Cid
+from antiphon.core.errors import AntiphonError, BadEncoding, BadSignature, TooLarge
+from antiphon.core.timeframe import Timeframe
+from antiphon.core.v1 import credential_pb2 as pb
+from antiphon.halo import credential
+from antiphon.halo.claims import (
+    Claim,
+    DeviceAdmission,
+    EpochAttestation,
+    EpochGenesis,
+    FeedAdmission,
+    FeedEnd,
+    FeedKind,
+    GroupAdmission,
+    MemberAdmission,
+    Narrowing,
+    PartyGenesis,
+    Policy,
+    Position,
+    Role,
+)
+from antiphon.testing.parties import pair_of
+
+PARTY, ISSUER, OTHER, FEED = (pair_of(name) for name in ("party", "issuer", "other", "feed"))
+WORD = credential.sign(PARTY.key, DeviceAdmission(ISSUER.key, OTHER.key), [ISSUER, OTHER])
+ADMISSION = FeedAdmission(FEED.key, FeedKind.CONTROL, ISSUER.key, OTHER.key, WORD)
+ADMITTED = credential.sign(PARTY.key, ADMISSION, [OTHER, FEED])
+SNAPSHOT = bytes(Cid.of(b"state", DAG_CBOR))
+
+CLAIMS: list[Claim] = [
+    DeviceAdmission(ISSUER.key, OTHER.key),
+    ADMISSION,
+    PartyGenesis(ISSUER.key, ADMISSION, ADMITTED),
+    MemberAdmission(OTHER.key, frozenset({Role.OWNER, Role.READER})),
+    GroupAdmission(OTHER.key, FEED.key),
+    Narrowing((Position(FEED.key, 3),), frozenset({Role.EDITOR}), {FEED.key: 9, OTHER.key: 0}, True),
+    Narrowing((), frozenset(), {}),
+    FeedEnd(ISSUER.key, OTHER.key, {FEED.key: 4}),
+    Policy(),
+    Policy(True, OTHER.key, tuple(sorted((OTHER.key, FEED.key))), 2, (Position(FEED.key, 1),), {FEED.key: 7}),
+    EpochGenesis(1, 2, SNAPSHOT, Timeframe({FEED.key: 5}), SNAPSHOT, 99),
+    EpochGenesis(0, 1, b"", Timeframe(), SNAPSHOT, 0),
+    EpochAttestation(1, 2, SNAPSHOT),
+]
+SIGNERS = [PARTY, ISSUER, OTHER, FEED]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: type(claim).__name__)
+def test_a_claim_survives_the_way_to_bytes_and_back(claim: Claim) -> None:
+    found = credential.read(PARTY.key, credential.sign(PARTY.key, claim, SIGNERS, expires_ms=17))
+    assert found.claim == claim
+    assert found.signers == {pair.key for pair in SIGNERS}
+    assert found.expires_ms == 17
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: type(claim).__name__)
+def test_the_bytes_of_a_claim_are_canonical(claim: Claim) -> None:
+    signed = credential.sign(PARTY.key, claim, SIGNERS)
+    assert credential.sign(PARTY.key, credential.read(PARTY.key, signed).claim, reversed(SIGNERS)) == signed
+
+
+def test_one_flipped_bit_anywhere_is_refused() -> None:
+    signed = credential.sign(PARTY.key, CLAIMS[5], [ISSUER])
+    for at in range(len(signed)):
+        for bit in (1, 128):
+            broken = signed[:at] + bytes((signed[at] ^ bit,)) + signed[at + 1 :]
+            with pytest.raises(AntiphonError):
+                credential.read(PARTY.key, broken)
+
+
+def test_a_signature_for_another_party_does_not_count() -> None:
+    signed = credential.sign(OTHER.key, MemberAdmission(FEED.key, frozenset({Role.OWNER})), [ISSUER])
+    with pytest.raises(BadSignature):
+        credential.read(PARTY.key, signed)
+
+
+def test_a_payload_of_another_party_does_not_count_even_if_signed_for_this_one() -> None:
+    payload = pb.Credential(party=OTHER.key, member=pb.MemberAdmission(subject=FEED.key, roles=[pb.ROLE_OWNER]))
+    raw = payload.SerializeToString()
+    signature = ISSUER.sign(credential.TAG + PARTY.key + raw)
+    signed = pb.SignedCredential(payload=raw, signatures=[pb.Signature(key=ISSUER.key, signature=signature)])
+    with pytest.raises(BadEncoding, match="worthless"):
+        credential.read(PARTY.key, signed.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("claim", "signers"),
+    [
+        (DeviceAdmission(ISSUER.key, OTHER.key), [ISSUER]),
+        (DeviceAdmission(ISSUER.key, OTHER.key), [OTHER]),
+        (ADMISSION, [OTHER]),
+        (ADMISSION, [FEED]),
+    ],
+)
+def test_an_admission_needs_the_word_of_both_sides(claim: Claim, signers: list[object]) -> None:
+    with pytest.raises(BadSignature, match="lacks the signature"):
+        credential.read(PARTY.key, credential.sign(PARTY.key, claim, signers))  # type: ignore[arg-type]
+
+
+def test_nothing_unsigned_and_nothing_signed_by_a_crowd() -> None:
+    unsigned = pb.SignedCredential(payload=pb.Credential(party=PARTY.key).SerializeToString())
+    with pytest.raises(BadEncoding, match="signatures"):
+        credential.read(PARTY.key, unsigned.SerializeToString())
+    crowd = [pair_of(f"signer {n}") for n in range(credential.SIGNATURES_MAX + 1)]
+    with pytest.raises(BadEncoding, match="signatures"):
+        credential.read(PARTY.key, credential.sign(PARTY.key, CLAIMS[3], crowd))
+
+
+def test_what_is_too_large_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(TooLarge):
+        credential.read(PARTY.key, bytes(credential.CREDENTIAL_SIZE_MAX + 1))
+
+
+def signed_payload(payload: pb.Credential) -> bytes:
+    payload.party = PARTY.key
+    raw = payload.SerializeToString()
+    signature = ISSUER.sign(credential.TAG + PARTY.key + raw)
+    return pb.SignedCredential(
+        payload=raw, signatures=[pb.Signature(key=ISSUER.key, signature=signature)]
+    ).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        pb.Credential(),
+        pb.Credential(member=pb.MemberAdmission(subject=b"short", roles=[pb.ROLE_OWNER])),
+        pb.Credential(member=pb.MemberAdmission(subject=FEED.key)),
+        pb.Credential(member=pb.MemberAdmission(subject=FEED.key, roles=[pb.ROLE_READER, pb.ROLE_OWNER])),
+        pb.Credential(member=pb.MemberAdmission(subject=FEED.key, roles=[pb.ROLE_UNSPECIFIED])),
+        pb.Credential(expires_ms=-1, group=pb.GroupAdmission(group=FEED.key, subject=FEED.key)),
+        pb.Credential(narrowing=pb.Narrowing(cuts=[pb.Cut(feed=FEED.key, length=1)] * 2)),
+        pb.Credential(narrowing=pb.Narrowing(admissions=[pb.Position(feed=FEED.key, seq=1 << 63)])),
+        pb.Credential(policy=pb.Policy(attesters=[FEED.key, FEED.key])),
+        pb.Credential(epoch_genesis=pb.EpochGenesis(snapshot=b"x", timeframe=Timeframe().encode())),
+        pb.Credential(epoch_genesis=pb.EpochGenesis(snapshot=SNAPSHOT, timeframe=b"x")),
+        pb.Credential(equivocation=pb.Equivocation(evidence=b"x")),
+        pb.Credential(feed=pb.FeedAdmission(feed=FEED.key, kind=pb.FEED_KIND_DATA)),
+        pb.Credential(party_genesis=pb.PartyGenesis(identity=FEED.key)),
+    ],
+    ids=range(14),
+)
+def test_claims_that_are_not_well_formed_are_refused(payload: pb.Credential) -> None:
+    with pytest.raises(AntiphonError):
+        credential.read(PARTY.key, signed_payload(payload))
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    with pytest.raises(AntiphonError):
+        credential.read(PARTY.key, data)
