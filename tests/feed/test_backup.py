@@ -140,26 +140,25 @@ def test_feeds_of_others_are_not_retired_by_a_restore(
 
 
 def test_who_learns_from_others_that_it_is_behind_is_retired_and_gets_its_blocks_back(
-    open_store: OpenStore, alice: KeyPair, party: PublicKey
+    written: FeedStore, open_store: OpenStore, tmp_path: Path, alice: KeyPair, party: PublicKey
 ) -> None:
-    """A restore that no file shows, of a whole disk say: the first peer that knows more than the writer tells."""
-    past = SpanWriter(alice, party)
-    history = past.write(3)
-    store = open_store("alice")
-    store.create(alice.key, party)
-    store._change(lambda tables: tables.append_span(tables.record(alice.key), history))
-    store._change(
-        lambda tables: tables.put_record(tables.record(alice.key).extended(3, history.hash_at(2), 3, history.signature))
-    )
-    assert store.record(alice.key).writable
+    """A restore that the file does not show: here over the old file itself, elsewhere of a whole disk. The first peer
+    that knows more than the writer tells it, if it is asked before anything is written."""
+    data = tmp_path / "alice" / "data.mdb"
+    shutil.copy(data, tmp_path / "kept")
+    written.append(alice, party, drafts(2, 9000))
+    *_, lost = written.spans(alice.key)
+    written.close()
+    shutil.copyfile(tmp_path / "kept", data)
+    restored = open_store("alice")
+    assert not restored.record(alice.key).retired
 
-    lost = past.write(2)
-    assert store.ingest(lost).added == 2
+    assert restored.ingest(lost).added == 2
 
-    assert [block.body for block in store.read(alice.key, 3)] == lost.body_list()
-    assert store.verify(alice.key).length == 5
+    assert [block.body for block in restored.read(alice.key, 3)] == lost.body_list()
+    assert restored.verify(alice.key).length == 5
     with pytest.raises(FeedRetired):
-        store.append(alice, party, drafts(1))
+        restored.append(alice, party, drafts(1))
 
 
 def test_hearing_of_what_one_has_changes_nothing(written: FeedStore, alice: KeyPair, party: PublicKey) -> None:

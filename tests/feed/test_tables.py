@@ -8,12 +8,9 @@ from antiphon.core.errors import CorruptBlock
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed import tables as tables_module
 from antiphon.feed.block import BodyState
-from antiphon.feed.header import HASH_SIZE, HEADER_SIZE
-from antiphon.feed.span import FIXED_SIZE, Span
+from antiphon.feed.span import Span
 from antiphon.feed.store import FeedStore
-from antiphon.testing.spans import SpanWriter, drafts
-
-KEY_SIZE = 40
+from antiphon.testing.spans import SpanWriter, byte_owners, drafts
 
 
 def stored(span: Span) -> bytes:
@@ -73,7 +70,7 @@ def test_each_changed_byte_is_told_by_its_block(writer: SpanWriter, bob: KeyPair
         whole = span.body_list()
         span = span.with_bodies([whole[0], None, whole[2], None], bytes((0, BodyState.LEFT_OUT, 0, BodyState.ERASED)))
     right = stored(span)
-    owners = _owners(span)
+    owners = byte_owners(span)
     assert len(owners) == len(right)
 
     for at, owner in enumerate(owners):
@@ -97,15 +94,3 @@ def test_a_span_under_another_key_is_not_taken(writer: SpanWriter) -> None:
         tables_module._peek(span.feed, 9, stored(span))
     with pytest.raises(CorruptBlock):
         tables_module._decode(b"x" * 32, 0, stored(span))
-
-
-def _owners(span: Span) -> list[int | None]:
-    """For each byte of a stored span, the block that it belongs to; None for what belongs to the whole span."""
-    blocks = range(span.first, span.end)
-    owners: list[int | None] = [None] * FIXED_SIZE
-    owners += [seq for seq in blocks for _ in range(HEADER_SIZE)]
-    owners += [seq for i, seq in enumerate(blocks) for _ in range(80 * len(span.block(i).advance))]
-    owners += [seq for seq in blocks for _ in range(HASH_SIZE)]
-    owners += [None] * len(span.states)
-    owners += [seq for i, seq in enumerate(blocks) for _ in range(len(span.block(i).body or b""))]
-    return [*owners, *[None] * 4]

@@ -179,12 +179,13 @@ class Authority:
         for act in self._ends:
             claim = act.claim
             assert isinstance(claim, FeedEnd)
-            if owner is not None and owner.device == claim.device and self._ends_device(act, claim, owner):
+            if owner is not None and owner.device == claim.device and self.ends_device(act, claim, owner):
                 end = min(end, claim.cuts.get(feed, 0))
         # Without its genesis there would be no party to speak of.
         return max(end, 1) if feed == self._genesis_feed else end
 
-    def _ends_device(self, act: Act, claim: FeedEnd, owner: Owner) -> bool:
+    def ends_device(self, act: Act, claim: FeedEnd, owner: Owner) -> bool:
+        """Whether this is the word of the owner's identity, or of its device for itself, in a feed of theirs."""
         carrier = self.owners.get(act.stamp.feed)
         if carrier is None or carrier.identity != owner.identity or claim.identity != owner.identity:
             return False

@@ -62,8 +62,8 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
         bound = any(grant is not None and authority.binds(act, grant) for grant in named)
         return "" if bound else "its issuer may not take from any of the admissions that it names"
     if isinstance(claim, FeedEnd):
-        feeds = [feed for feed, owner in authority.owners.items() if owner.device == claim.device]
-        ended = any(authority.static_end(feed) <= claim.cuts.get(feed, 0) for feed in feeds)
+        owners = [owner for owner in authority.owners.values() if owner.device == claim.device]
+        ended = any(authority.ends_device(act, claim, owner) for owner in owners)
         return "" if ended else "only an identity, or a device for itself, may end its feeds"
     if not signed:
         return "it is not signed by the device that wrote it"

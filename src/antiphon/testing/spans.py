@@ -19,10 +19,10 @@ from hashlib import sha256
 from antiphon.core.keys import KeyPair
 from antiphon.feed.append import Append, Draft, build
 from antiphon.feed.chain import link, sign_head
-from antiphon.feed.header import NO_HASH, PACK, VERSION, Entry, Flag, Kind
+from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER_SIZE, NO_HASH, PACK, VERSION, Entry, Flag, Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.record import Record
-from antiphon.feed.span import Span
+from antiphon.feed.span import FIXED_SIZE, Span
 
 
 def key_pair(name: str) -> KeyPair:
@@ -167,6 +167,18 @@ def joined(*spans: Span) -> Span:
     for span in spans[1:]:
         whole = whole.joined(span)
     return whole
+
+
+def byte_owners(span: Span) -> list[int | None]:
+    """For each byte of a stored span, the seq of the block that it belongs to; None for what belongs to all of it."""
+    blocks = [(span.first + index, span.block(index)) for index in range(span.count)]
+    owners: list[int | None] = [None] * FIXED_SIZE
+    owners += [seq for seq, _ in blocks for _ in range(HEADER_SIZE)]
+    owners += [seq for seq, block in blocks for _ in range(ENTRY_SIZE * len(block.advance))]
+    owners += [seq for seq, _ in blocks for _ in range(HASH_SIZE)]
+    owners += [None] * len(span.states)
+    owners += [seq for seq, block in blocks for _ in range(len(block.body or b""))]
+    return [*owners, *[None] * 4]  # the checksum
 
 
 def on_the_wire(span: Span) -> Span:
