@@ -297,6 +297,17 @@ def test_the_readme_says_how_to_begin() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
+def test_every_dependency_has_a_reason() -> None:
+    project = tomllib.loads(text_of(Path("pyproject.toml")))["project"]
+    wanted = [
+        *project["dependencies"],
+        *(line for extra in project["optional-dependencies"].values() for line in extra),
+    ]
+    names = {re.split(r"[\[<>=;\s]", line, maxsplit=1)[0] for line in wanted} - {project["name"]}
+    page = text_of(Path("docs/design/dependencies.md"))
+    check_none(f"docs/design/dependencies.md: nothing on {name}" for name in names if f"`{name}`" not in page)
+
+
 def prose(path: Path) -> str:
     """Markdown without code, where brackets are no links."""
     text = re.sub(r"^(```|~~~).*?^\1", "", text_of(path), flags=re.MULTILINE | re.DOTALL)

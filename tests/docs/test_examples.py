@@ -1,4 +1,4 @@
-"""Every Python example in the documents runs, each by itself in an empty folder; what must not run is fenced as text."""
+"""Every Python example in the documents runs, by itself in an empty folder; what must not run is fenced as text."""
 
 from __future__ import annotations
 

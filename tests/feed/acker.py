@@ -1,6 +1,6 @@
 """A process that appends and acknowledges: `acker.py FOLDER SEED ROUNDS [THREADS [nosync]]`.
 
-Each append that returned is acknowledged by a line "number feed first count atomic", and, where `unsynced.c` is
+Each append that returned is acknowledged by a line "number first count atomic", and, where `unsynced.c` is
 preloaded, by a mark in its log. The messages say which append they belong to: "seed.number index/count …".
 """
 
@@ -38,7 +38,7 @@ def main(folder: str, seed: str, rounds: str, threads: str = "1", mode: str = "s
         os.write(1, f"{number} {first} {count} {int(atomic)}\n".encode())
 
     with ThreadPoolExecutor(int(threads)) as pool:
-        for _ in pool.map(append, range(int(rounds))):
+        for _ in map(append, range(int(rounds))) if threads == "1" else pool.map(append, range(int(rounds))):
             pass
     if mode == "sync":
         store.close()
