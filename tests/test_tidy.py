@@ -133,6 +133,12 @@ def test_no_file_names_a_path_of_one_machine() -> None:
     check_none(lines_with(MACHINE_PATH, tracked()))
 
 
+@pytest.mark.parametrize("folder", ["root", "home", "work"])
+def test_a_path_of_one_machine_is_told_from_a_folder_of_that_name(folder: str) -> None:
+    assert MACHINE_PATH.search(f"see /{folder}/someone")
+    assert not MACHINE_PATH.search(f"see tests/{folder}/someone")
+
+
 LOCKS = [path for path in tracked() if re.fullmatch(r"requirements.*\.lock", path.name)]
 
 

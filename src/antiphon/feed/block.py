@@ -18,6 +18,10 @@ class BodyState(enum.IntEnum):
     ERASED = 2  # never to come back
 
 
+#: By number, because calling an enum class costs ten times as much.
+STATES = {int(state): state for state in BodyState}
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """An entry of a feed: what the header says, the block's own hash, and the body if it is here."""

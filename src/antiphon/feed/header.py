@@ -63,6 +63,11 @@ class Flag(enum.IntFlag):
     CONTINUED = 2  # so does the previous one
 
 
+#: By number, because calling an enum class costs ten times as much.
+KINDS = {int(kind): kind for kind in Kind}
+FLAGS = tuple(Flag(number) for number in range(4))
+
+
 class Entry(NamedTuple):
     """One entry of a timeframe that moved: the last block of `feed` that the writer had seen.
 

@@ -67,8 +67,7 @@ class FeedReader:
     def read(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[Block]:
         """Blocks [start, stop) one by one; from the first that is held to the feed's end by default."""
         for span, low, high in self._runs(feed, start, stop):
-            for index in range(low, high):
-                yield span.block(index)
+            yield from span.blocks(low, high)
 
     def arrow(
         self, feed: bytes, start: int | None = None, stop: int | None = None, columns: Iterable[str] | None = None

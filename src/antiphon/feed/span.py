@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,8 +17,8 @@ import numpy.typing as npt
 
 from antiphon.core.codec import u32
 from antiphon.core.errors import BadEncoding, TooLarge
-from antiphon.feed.block import Block, BodyState
-from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER, HEADER_SIZE, Flag, Headers, Kind, decode_entries
+from antiphon.feed.block import STATES, Block, BodyState
+from antiphon.feed.header import ENTRY_SIZE, FLAGS, HASH_SIZE, HEADER, HEADER_SIZE, KINDS, Headers, decode_entries
 from antiphon.feed.limits import BODY_SIZE_MAX, SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX, SPAN_SIZE_MAX
 
 MAGIC = b"APs1"
@@ -92,23 +93,30 @@ class Span:
         return self.headers[index * HEADER_SIZE : (index + 1) * HEADER_SIZE] + self.advance[start:stop]
 
     def block(self, index: int) -> Block:
-        row = self.columns[index]
-        state = BodyState(self.states[index]) if self.states else BodyState.PRESENT
-        body = self.bodies[self.body_offsets[index] : self.body_offsets[index + 1]]
-        return Block(
-            feed=self.feed,
-            seq=int(row["seq"]),
-            lamport=int(row["lamport"]),
-            kind=Kind(int(row["kind"])),
-            flags=Flag(int(row["flags"])),
-            created_ms=int(row["created_ms"]),
-            item=row["item"].tobytes(),
-            advance=decode_entries(self.advance[self.advance_offsets[index] : self.advance_offsets[index + 1]]),
-            hash=self.hash_at(self.first + index),
-            body_hash=row["body_hash"].tobytes(),
-            body=body if state is BodyState.PRESENT else None,
-            state=state,
-        )
+        return next(self.blocks(index, index + 1))
+
+    def blocks(self, low: int, high: int) -> Iterator[Block]:
+        """Blocks one by one; whole columns are turned into Python values at once."""
+        rows = self.columns[low:high].tolist()
+        bodies = self.body_offsets[low : high + 1].tolist()
+        entries = self.advance_offsets[low : high + 1].tolist()
+        for i, (_, kind, flags, seq, lamport, created_ms, item, _, body_hash, advance) in enumerate(rows):
+            state = self.states[low + i] if self.states else BodyState.PRESENT
+            at = (low + i) * HASH_SIZE
+            yield Block(
+                self.feed,
+                seq,
+                lamport,
+                KINDS[kind],
+                FLAGS[flags],
+                created_ms,
+                item,
+                decode_entries(self.advance[entries[i] : entries[i + 1]]) if advance else (),
+                self.hashes[at : at + HASH_SIZE],
+                body_hash,
+                self.bodies[bodies[i] : bodies[i + 1]] if state == BodyState.PRESENT else None,
+                STATES[state],
+            )
 
     def tail(self, seq: int) -> Span:
         """The blocks from `seq` on, under the same head; needs `hashes`."""

@@ -78,7 +78,9 @@ class KeyStore:
         try:
             place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise KeyStoreError(f"{_name(place)} cannot be made there: {error.strerror}; choose another place") from None
+            raise KeyStoreError(
+                f"{_name(place)} cannot be made there: {error.strerror}; choose another place"
+            ) from None
         with _locked(place):
             if place.exists():
                 raise KeyStoreError(f"{_name(place)} is there already; open it, or choose another place")

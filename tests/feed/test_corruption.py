@@ -1,0 +1,132 @@
+"""A changed byte anywhere under a stored block is reported on read, with feed and seq, and never served."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from antiphon.core.errors import CorruptBlock
+from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.feed.block import BodyState
+from antiphon.feed.store import FeedStore
+from antiphon.testing.spans import SpanWriter, drafts
+
+OpenStore = Callable[..., FeedStore]
+FLIPPER = Path(__file__).with_name("flipper.py")
+
+
+def flip(folder: Path, first: int, flips: str = "all", seed: int = 0) -> list[str]:
+    """What `flipper.py` has to say; its last line is the number of bytes that it tried."""
+    done = subprocess.run(
+        [sys.executable, str(FLIPPER), str(folder), str(first), flips, str(seed)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, "the reader crashed: " + "\n".join(lines[-5:])
+    return lines
+
+
+@pytest.fixture
+def folder(open_store: OpenStore, tmp_path: Path, alice: KeyPair, bob: KeyPair, party: PublicKey) -> Path:
+    """Alice's feed: a small span at 0, one with bodies left out and erased at 4, a large one at 8, a middling at 308."""
+    writer, other = SpanWriter(alice, party), SpanWriter(bob, party)
+    with open_store() as store:
+        store.ingest(writer.write(2, size=30, seen=[other.write(1).block(0).entry]))
+        store.ingest(writer.write(2, size=10, atomic=True))
+        partial = writer.write(4, size=2500)
+        bodies = partial.body_list()
+        store.ingest(partial.with_bodies([bodies[0], None, bodies[2], None], bytes((0, 1, 0, 1))))
+        store.ingest(writer.write(300, size=4000, seen=[other.write(1).block(0).entry]))
+        store.ingest(writer.write(3, size=2500, atomic=True))
+        store.erase(alice.key, 7)
+        assert [span.first for span in store.spans(alice.key)] == [0, 4, 8, 308]
+        assert store.block(alice.key, 5).state is BodyState.LEFT_OUT
+    return tmp_path / "store"
+
+
+def test_every_byte_of_a_small_span(folder: Path) -> None:
+    complaints = flip(folder, 0)
+
+    assert complaints[:-1] == []
+    assert int(complaints[-1]) > 600
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_bytes_of_a_span_with_bodies_that_are_not_here(folder: Path, seed: int) -> None:
+    complaints = flip(folder, 4, "600", seed)
+
+    assert complaints[:-1] == []
+    assert int(complaints[-1]) > 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [8, 308])
+def test_bytes_of_a_large_span(folder: Path, first: int) -> None:
+    complaints = flip(folder, first, "300")
+
+    assert complaints[:-1] == []
+    assert int(complaints[-1]) > 150
+
+
+def test_every_byte_of_a_feeds_record(store: FeedStore, tmp_path: Path, alice: KeyPair, party: PublicKey) -> None:
+    store.create(alice.key, party)
+    store.append(alice, party, drafts(2))
+    path = tmp_path / "store" / "data.mdb"
+    record = store.record(alice.key).encode()
+    places = [at for at in range(path.stat().st_size) if path.read_bytes()[at : at + 1]] and _all(
+        path.read_bytes(), record
+    )
+    assert places
+    handle = os.open(path, os.O_RDWR)
+    try:
+        for at in range(len(record)):
+            for place in places:
+                os.pwrite(handle, bytes([record[at] ^ 0x10]), place + at)
+            for read in (
+                lambda: store.bounds(alice.key),
+                lambda: list(store.read(alice.key)),
+                lambda: store.append(alice, party, drafts(1)),
+            ):
+                with pytest.raises(CorruptBlock) as raised:
+                    read()
+                assert raised.value.feed == alice.key
+            for place in places:
+                os.pwrite(handle, bytes([record[at]]), place + at)
+    finally:
+        os.close(handle)
+    assert store.append(alice, party, drafts(1))[0].seq == 2
+
+
+def test_what_is_damaged_does_not_hide_the_rest(folder: Path, open_store: OpenStore, alice: KeyPair) -> None:
+    store = open_store()
+    with store._env.read() as tables:
+        _, stored = tables._stored_at(alice.key, 8)
+    path = folder / "data.mdb"
+    (place,) = _all(path.read_bytes(), stored)
+    with path.open("r+b") as file:
+        file.seek(place + len(stored) - 100)
+        file.write(b"damage")
+
+    read = []
+    with pytest.raises(CorruptBlock) as raised:
+        for block in store.read(alice.key):
+            read.append(block.seq)
+
+    assert read == list(range(8))
+    assert raised.value.seq == 307
+    assert [block.seq for block in store.read(alice.key, 308)] == [308, 309, 310]
+    assert store.block(alice.key, 306).seq == 306
+    with pytest.raises(CorruptBlock, match="block 307: its stored bytes have changed; restore this feed from a peer"):
+        store.block(alice.key, 307)
+
+
+def _all(data: bytes, part: bytes) -> list[int]:
+    return [at for at in range(len(data)) if data.startswith(part, at)] if data.count(part) else []
