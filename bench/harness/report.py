@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from rich.console import Console
@@ -107,14 +106,17 @@ def arguments(description: str) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def alternate(rounds: int, measures: Sequence[Callable[[], float]]) -> list[float]:
-    """The median of each measure, taken in turns, so that a busy moment of the machine meets all of them alike."""
+def alternate(rounds: int, measures: Sequence[Callable[[], float]]) -> list[list[float]]:
+    """What each measure found in each round, in turns, so that a busy moment of the machine meets all of them alike.
+
+    One round more is made first and forgotten: caches fill, and V8 compiles what is hot.
+    """
     found: list[list[float]] = [[] for _ in measures]
-    for number in range(rounds):
+    for number in range(rounds + 1):
         turn = list(enumerate(measures))
         for index, measure in turn if number % 2 == 0 else reversed(turn):
             found[index].append(measure())
-    return [median(values) for values in found]
+    return [values[1:] for values in found]
 
 
 def ratio(ours: float, theirs: float | None) -> float | None:

@@ -8,10 +8,13 @@ own because changed bytes may also crash the database, which must not take the t
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
+import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,8 @@ def main(folder: str, first: str, flips: str, seed: str) -> None:
     with FeedStore.open(folder) as store:
         with store._env.read() as tables:
             span = tables.span_at(tables.record(FEED), int(first))
-            start, stored = tables._stored_at(FEED, int(first))
+            start, held = tables._stored_at(FEED, int(first))
+            stored = bytes(held)
         assert start == span.first
         path = Path(folder) / "data.mdb"
         places = _places(path.read_bytes(), stored)
@@ -55,11 +59,7 @@ def main(folder: str, first: str, flips: str, seed: str) -> None:
 
 def _places(data: bytes, stored: bytes) -> list[int]:
     """Where the span's bytes are; older copies may lie in free pages, and are changed along."""
-    places, at = [], data.find(stored)
-    while at >= 0:
-        places.append(at)
-        at = data.find(stored, at + 1)
-    return places
+    return [found.start() for found in re.finditer(re.escape(stored), data)]
 
 
 def _sample(span: Span, size: int, flips: int, chance: random.Random) -> list[int]:
@@ -67,7 +67,7 @@ def _sample(span: Span, size: int, flips: int, chance: random.Random) -> list[in
     parts = [FIXED_SIZE, span.count * HEADER_SIZE, len(span.advance), span.count * HASH_SIZE, len(span.states)]
     bounds = [sum(parts[:at]) for at in range(len(parts) + 1)] + [size - 4, size]
     chosen = {size - 1, size - 4, 0}
-    for low, high in zip(bounds, bounds[1:], strict=False):
+    for low, high in itertools.pairwise(bounds):
         chosen |= {chance.randrange(low, high) for _ in range(flips // 6) if high > low}
     return sorted(chosen)
 
@@ -85,7 +85,7 @@ def _ways(store: FeedStore, span: Span, chance: random.Random) -> dict[str, Way]
     }
     found: dict[str, Way] = {name: (read, read(), None) for name, read in ways.items()}
     for seq in range(span.first, span.end) if span.count < 20 else chance.sample(range(span.first, span.end), 5):
-        found[f"block {seq}"] = (lambda seq=seq: store.block(FEED, seq)), store.block(FEED, seq), seq
+        found[f"block {seq}"] = partial(store.block, FEED, seq), store.block(FEED, seq), seq
     return found
 
 

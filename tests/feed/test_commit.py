@@ -59,7 +59,7 @@ def test_appenders_that_come_together_share_a_commit(
 
     futures = held.come(
         *[
-            lambda at=at, pair=pair: store.append(pair, party, drafts(2, label=f"{at}:"))  # type: ignore[misc]
+            lambda at=at, pair=pair: store.append(pair, party, drafts(2, label=f"{at}:"))
             for at in range(12)
             for pair in (alice, bob)
         ]
@@ -81,7 +81,7 @@ def test_each_append_stays_together(
     held = Held(store, pool)
 
     futures = held.come(
-        *[lambda at=at: store.append(alice, party, drafts(3, label=f"{at}:"), atomic=True) for at in range(8)]  # type: ignore[misc]
+        *[lambda at=at: store.append(alice, party, drafts(3, label=f"{at}:"), atomic=True) for at in range(8)]
     )
 
     for at, future in enumerate(futures):

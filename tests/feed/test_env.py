@@ -68,7 +68,8 @@ def test_a_reader_writes_nothing(
 def test_a_store_opened_read_only_refuses_every_change(open_store: OpenStore, alice: KeyPair, party: PublicKey) -> None:
     with open_store() as writing:
         writing.create(alice.key, party)
-        span = writing.append(alice, party, drafts(2)) and next(writing.spans(alice.key))
+        writing.append(alice, party, drafts(2))
+        span = next(writing.spans(alice.key))
     reading = open_store(readonly=True)
 
     assert len(list(reading.read(alice.key))) == 2

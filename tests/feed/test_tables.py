@@ -86,11 +86,19 @@ def test_each_changed_byte_is_told_by_its_block(writer: SpanWriter, bob: KeyPair
     assert tables_module._decode(span.feed, span.first, right) == span
 
 
-def test_a_span_under_another_key_is_not_taken(writer: SpanWriter) -> None:
+def test_a_span_under_another_key_is_not_taken(store: FeedStore, writer: SpanWriter, bob: KeyPair) -> None:
     """Its bytes are right, and they stand at the wrong place."""
-    span = writer.write(2)
+    mine, theirs = writer.write(2, size=9000), SpanWriter(bob, writer.party).write(2, size=9000)
+    store.ingest_all([mine, theirs])
+    key = theirs.feed + bytes(8)
 
-    with pytest.raises(CorruptBlock, match="labelled as another"):
-        tables_module._peek(span.feed, 9, stored(span))
-    with pytest.raises(CorruptBlock):
-        tables_module._decode(b"x" * 32, 0, stored(span))
+    def misplace(tables: tables_module.Tables) -> None:
+        transaction, table = tables.raw("spans")
+        transaction.put(key, stored(mine), db=table)
+
+    store._change(misplace)
+
+    for read in (lambda: store.block(bob.key, 1), lambda: list(store.read(bob.key)), lambda: store.verify(bob.key)):
+        with pytest.raises(CorruptBlock, match="labelled as another") as raised:
+            read()
+        assert raised.value.feed == bob.key

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,7 +39,7 @@ class Env:
         self._gate = _Gate()
         self._closed = False
         new = [folder for folder in (path, *path.parents) if not folder.exists()]
-        self._lock = None if readonly else _lock(path)
+        self._lock: int | None = _lock_shared(path) if readonly else _lock(path)
         try:
             self._open(map_size)
             if not readonly:
@@ -139,6 +140,33 @@ class Env:
         finally:
             os.close(handle)
 
+    def compact(self) -> int:
+        """Rewrite the file without what is free or was taken away; returns its new size.
+
+        The new file is marked as this store's own before it takes the old one's place, so that a crash leaves one or
+        the other, and neither looks like a restored backup.
+        """
+        aside = self.path / "compact"
+        with self._gate.exclusive(), _without_readers(self.path):
+            self._check_open()
+            map_size = self._env.info()["map_size"]
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.mkdir(mode=0o700)
+            self._env.copy(str(aside), compact=True)
+            made = aside / "data.mdb"
+            with lmdb.open(str(aside), map_size=map_size, max_dbs=len(TABLES), lock=False) as env:
+                meta = env.open_db(b"meta")
+                with env.begin(write=True) as txn:
+                    txn.put(b"file", identity_of(made), db=meta)
+                env.sync(True)
+            self._env.close()
+            os.replace(made, self.path / "data.mdb")
+            (self.path / "lock.mdb").unlink(missing_ok=True)  # it counts transactions of the old file
+            shutil.rmtree(aside)
+            _sync_folder(self.path)
+            self._open(map_size)
+            return (self.path / "data.mdb").stat().st_size
+
     def transaction(self) -> int:
         """The number of the last committed transaction: it moves when anything changed, in any process."""
         with self._gate.shared():  # the map must not move meanwhile
@@ -147,16 +175,7 @@ class Env:
             return number
 
     def file_identity(self) -> bytes:
-        """Changes when the file is copied. Inode numbers are used again, so the inode's generation is in it."""
-        handle = os.open(self.path / "data.mdb", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            generation = fcntl.ioctl(handle, _GET_GENERATION, bytes(8))
-        except OSError:  # not every file system has it
-            generation = bytes(8)
-        finally:
-            inode = os.fstat(handle).st_ino
-            os.close(handle)
-        return inode.to_bytes(8, "little") + generation
+        return identity_of(self.path / "data.mdb")
 
     def map_size(self) -> int:
         with self._gate.shared():
@@ -183,6 +202,19 @@ class Env:
             raise StoreClosed(f"the store at {self.path} is closed; open it again")
 
 
+def identity_of(file: Path) -> bytes:
+    """What tells a file from a copy of it. Inode numbers are used again, so the inode's generation is in it."""
+    handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        generation = fcntl.ioctl(handle, _GET_GENERATION, bytes(8))
+    except OSError:  # not every file system has it
+        generation = bytes(8)
+    finally:
+        inode = os.fstat(handle).st_ino
+        os.close(handle)
+    return inode.to_bytes(8, "little") + generation
+
+
 def _lock(path: Path) -> int:
     """Take the writer's lock of a store; the kernel drops it with the process."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -195,6 +227,7 @@ def _lock(path: Path) -> int:
         raise StoreLocked(
             f"the store at {path} is being written by process {holder}; stop that one, or open the store read-only"
         ) from None
+    os.close(os.open(path / "readers.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
     return handle
@@ -205,6 +238,31 @@ def _sync_folder(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _lock_shared(path: Path) -> int:
+    """A reading process holds this for as long as it has the file open; `compact` waits for nobody, but asks."""
+    try:
+        handle = os.open(path / "readers.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StoreError(
+            f"the store at {path} cannot be opened: {error.strerror}. If it is new, let its writer open it first"
+        ) from None
+    fcntl.flock(handle, fcntl.LOCK_SH)
+    return handle
+
+
+@contextmanager
+def _without_readers(path: Path) -> Iterator[None]:
+    """A process that reads would go on with the old file and never see what comes."""
+    handle = os.open(path / "readers.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise StoreError(f"another process reads the store at {path}; stop it first") from None
     finally:
         os.close(handle)
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from antiphon.core.codec import Reader, u32, u64
+from antiphon.core.errors import BadEncoding, TooLarge
 from antiphon.feed.limits import QUARANTINE_ENTRIES_MAX
-from antiphon.feed.tables import Tables
+from antiphon.feed.tables import Tables, checked, unchecked
 
 _TEXT_MAX = 1024
 _DROPPED = "quarantine.dropped"
@@ -44,9 +45,14 @@ class Refusal:
     def decode(cls, data: bytes) -> Refusal:
         reader = Reader(data, "refusal")
         feed, seq, count, at_ms = reader.take(32), reader.u64(), reader.u32(), reader.u64()
-        text = reader.take(reader.u32()).decode("utf-8", "replace")
+        text = reader.take(reader.u32())
         reader.done()
-        return cls(feed, seq, count, at_ms, text)
+        if len(text) > _TEXT_MAX:
+            raise TooLarge(f"refusal: a reason of {len(text)} bytes, at most {_TEXT_MAX} are kept")
+        try:
+            return cls(feed, seq, count, at_ms, text.decode())
+        except UnicodeDecodeError as error:
+            raise BadEncoding(f"refusal: its reason is no text: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +71,11 @@ def add(tables: Tables, refusal: Refusal) -> None:
         return
     number = _counter(tables, _NEXT)
     tables.put_meta(_NEXT, u64(number + 1))
-    txn.put(_numbered(number), refusal.encode(), db=db)
+    txn.put(_numbered(number), checked(refusal.encode()), db=db)
     txn.put(digest, u64(number), db=db)
     oldest = number - QUARANTINE_ENTRIES_MAX
     if oldest >= 0:
-        gone = Refusal.decode(bytes(txn.get(_numbered(oldest), db=db)))
+        gone = _read(bytes(txn.get(_numbered(oldest), db=db)))
         txn.delete(_numbered(oldest), db=db)
         txn.delete(gone.digest(), db=db)
         tables.put_meta(_DROPPED, u64(_counter(tables, _DROPPED) + 1))
@@ -78,8 +84,16 @@ def add(tables: Tables, refusal: Refusal) -> None:
 def listed(tables: Tables) -> Quarantine:
     txn, db = tables.raw("quarantine")
     with txn.cursor(db) as cursor:
-        refusals = tuple(Refusal.decode(bytes(value)) for key, value in cursor if bytes(key[:1]) == _BY_NUMBER)
+        refusals = tuple(_read(bytes(value)) for key, value in cursor if bytes(key[:1]) == _BY_NUMBER)
     return Quarantine(refusals, _counter(tables, _DROPPED))
+
+
+def _read(data: bytes) -> Refusal:
+    """A stored refusal. One whose bytes have changed is still listed, as what it is."""
+    stored = unchecked(data)
+    if stored is None:
+        return Refusal(bytes(32), 0, 0, 0, "the bytes of this entry have changed on the disk; check the disk")
+    return Refusal.decode(stored)
 
 
 def _numbered(number: int) -> bytes:

@@ -28,6 +28,9 @@ class End(enum.IntEnum):
     FORK = 2  # its writer signed two histories
 
 
+_ENDS = frozenset(map(int, End))
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """Blocks [start, length) are held; those from `end` on are kept as evidence, not served as history."""
@@ -118,8 +121,13 @@ class Record:
         version, flags, why, party, start, start_hash, start_lamport, length, last, lamport, signature, end = (
             _LAYOUT.unpack_from(data)
         )
-        if version != _VERSION:
-            raise CorruptBlock(f"feed {feed.hex()[:8]}: record of version {version}", feed=feed, seq=0)
+        if version != _VERSION or flags & ~(_WRITABLE | _RETIRED) or why not in _ENDS:
+            raise CorruptBlock(
+                f"feed {feed.hex()[:8]}: its record has version {version}, flags {flags} and end {why}, which this "
+                "version does not know; use the version of Antiphon that wrote it",
+                feed=feed,
+                seq=0,
+            )
         return cls(
             feed=feed,
             party=party,

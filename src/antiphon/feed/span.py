@@ -118,6 +118,25 @@ class Span:
                 STATES[state],
             )
 
+    def alone(self, seq: int) -> Span:
+        """One block of a span that may still lie in the map: only what belongs to it is copied."""
+        if self.body_offsets[-1] != len(self.bodies) or self.advance_offsets[-1] != len(self.advance):
+            raise BadEncoding(f"span of feed {self.feed.hex()[:8]} at {self.first}: its sizes do not add up")
+        index = seq - self.first
+        body, advance = self.body_offsets[index : index + 2], self.advance_offsets[index : index + 2]
+        return Span(
+            party=self.party,
+            feed=self.feed,
+            first=seq,
+            previous=bytes(self.hash_at(seq - 1)),
+            signature=self.signature,
+            headers=bytes(self.headers[index * HEADER_SIZE : (index + 1) * HEADER_SIZE]),
+            advance=bytes(self.advance[advance[0] : advance[1]]),
+            bodies=bytes(self.bodies[body[0] : body[1]]),
+            hashes=bytes(self.hash_at(seq)),
+            states=bytes(self.states[index : index + 1]),
+        )
+
     def tail(self, seq: int) -> Span:
         """The blocks from `seq` on, under the same head; needs `hashes`."""
         skip = seq - self.first
@@ -220,7 +239,7 @@ def decode(data: bytes) -> Span:
 
 
 def split(data: bytes) -> Span:
-    """Cut the bytes of a span into its columns, without a look at what is in them."""
+    """Cut the bytes of a span into its columns, without a look at what is in them. A view is cut into views."""
     if not FIXED_SIZE <= len(data) <= SPAN_SIZE_MAX:
         raise TooLarge(
             f"span: {len(data)} bytes; {FIXED_SIZE} to {SPAN_SIZE_MAX} are allowed, so split it at a signed head"

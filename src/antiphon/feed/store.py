@@ -206,6 +206,13 @@ class FeedStore(FeedReader):
         """With `sync=False`: put everything on the disk now."""
         self._env.flush()
 
+    def compact(self) -> int:
+        """Rewrite the store's file without what was pruned or erased, so that those bytes are gone; returns its size.
+
+        It takes as long as copying what is left. No other process may read the store meanwhile.
+        """
+        return self._env.compact()
+
     def _change(self, change: Change) -> Any:
         return self._committer.submit([change])[0]
 

@@ -84,7 +84,8 @@ def read(party: bytes, data: bytes) -> Credential:
     return _read(party, signed)
 
 
-def _read(party: bytes, signed: pb.SignedCredential) -> Credential:
+def _read(party: bytes, signed: pb.SignedCredential, only: str = "") -> Credential:
+    """`only` names the claim that must be in it: else credentials could be nested without end."""
     keys = [signature.key for signature in signed.signatures]
     if not 0 < len(keys) <= SIGNATURES_MAX or keys != sorted(set(keys)):
         raise BadEncoding(f"credential: {len(keys)} signatures; 1 to {SIGNATURES_MAX} by ascending key are allowed")
@@ -96,6 +97,8 @@ def _read(party: bytes, signed: pb.SignedCredential) -> Credential:
     _parse(payload, signed.payload)
     if payload.party != party:
         raise BadEncoding(f"credential: it is one of party {payload.party.hex()[:8]}, worthless in {party.hex()[:8]}")
+    if only and payload.WhichOneof("claim") != only:
+        raise BadEncoding(f"credential: it holds another one, which must be the admission of a {only}")
     expires_ms = _time(payload.expires_ms)
     signers = frozenset(keys)
     claim = _claim(party, payload)
@@ -214,14 +217,14 @@ def _claim(party: bytes, payload: pb.Credential) -> Claim:
 
 
 def _genesis(party: bytes, genesis: pb.PartyGenesis) -> PartyGenesis:
-    inner = _read(party, genesis.admission).claim
+    inner = _read(party, genesis.admission, only="feed").claim
     if not isinstance(inner, FeedAdmission) or inner.identity != genesis.identity:
         raise BadEncoding("credential: a party genesis must hold the admission of the founder's feed")
     return PartyGenesis(inner.identity, inner, genesis.admission.SerializeToString(deterministic=True))
 
 
 def _feed(party: bytes, admission: pb.FeedAdmission) -> FeedAdmission:
-    inner = _read(party, admission.device).claim
+    inner = _read(party, admission.device, only="device").claim
     if not isinstance(inner, DeviceAdmission):
         raise BadEncoding("credential: a feed admission must hold the admission of its device")
     try:

@@ -1,0 +1,317 @@
+"""Every decoder of bytes that may be hostile or damaged, in one table, for `fuzz` and for tests/test_fuzz.py.
+
+A decoder may do two things with any input: raise an AntiphonError, or return a value. What it returns is put through
+the encoder again: to the same bytes where a structure has one encoding only, and to the same value in any case.
+
+Where a checksum, hash or signature would stop all but the seeds, a second target (its name says with what it is
+mended) sets that right, so that the fuzzer gets behind it.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nacl.bindings import crypto_secretbox
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools.examples import ALICE, BOX_KEY, CONTROL, DATA, LAPTOP, PARTY, TEAM, Example, claims, contents, examples
+
+from antiphon.core.cid import Cid, decode_node, encode_node
+from antiphon.core.codec import Reader, u32
+from antiphon.core.errors import AntiphonError
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.keys import PublicKey
+from antiphon.core.stamp import Stamp
+from antiphon.core.timeframe import Timeframe
+from antiphon.core.v1 import credential_pb2 as pb
+from antiphon.feed import span as spans
+from antiphon.feed.block import Block, BodyState
+from antiphon.feed.chain import Head, link, sign_head, verify_span
+from antiphon.feed.fork import Branch, Fork
+from antiphon.feed.header import Entry, Flag, Kind, decode_entries
+from antiphon.feed.ingest import check_complete
+from antiphon.feed.quarantine import Refusal
+from antiphon.feed.record import Record
+from antiphon.feed.rules import judge
+from antiphon.feed.tables import Tables
+from antiphon.halo import credential, keyfile, phrase
+from antiphon.halo.act import Act, read_act
+
+SIZE_MAX = 4096
+_NONCE = bytes(24)
+_SPAN_KEY = DATA.key + bytes(8)
+
+
+class Target(NamedTuple):
+    """A decoder with its encoder. `canonical`: a value has one encoding only, so the input must come back."""
+
+    decode: Callable[[bytes], Any]
+    encode: Callable[[Any], bytes] | None
+    seeds: tuple[bytes, ...]
+    canonical: bool = True
+
+    def run(self, data: bytes) -> bool:
+        """Whether the input was taken. Anything raised here is a finding."""
+        try:
+            value = self.decode(data)
+        except AntiphonError:
+            return False
+        if self.encode is not None:
+            again = self.encode(value)
+            if self.canonical:
+                assert again == data, f"it has two encodings: {data.hex()} and {again.hex()}"
+            else:
+                assert self.decode(again) == value, f"{again.hex()} does not give the value back"
+        return True
+
+
+# -- feeds
+
+
+def _whole(what: str, read: Callable[[Reader], Any], data: bytes) -> Any:
+    reader = Reader(data, what)
+    value = read(reader)
+    reader.done()
+    return value
+
+
+def _encode_span(span: spans.Span) -> bytes:
+    return span.encode_stored(b"")[:-4] if span.hashes else span.encode()
+
+
+def _judged_span(data: bytes) -> spans.Span:
+    """The same blocks in the feed of a key that we have, linked and signed, and judged as a receiver does."""
+    sent = replace(spans.decode(data), feed=bytes(DATA.key), party=bytes(PARTY.key), hashes=b"")
+    hashes = link(sent.party, sent.feed, sent.previous, [sent.header_bytes(index) for index in range(sent.count)])
+    span = verify_span(replace(sent, signature=sign_head(DATA, sent.party, sent.end, hashes[-1])))
+    check_complete(span)
+    for previous in (None, 0):
+        verdict = judge(span, previous, lambda _: None)
+        end = span.end if verdict.fault is None else verdict.fault.seq
+        assert span.first <= end <= span.end
+        for index in range(end - span.first):
+            span.block(index)  # whatever passes can be read
+    return replace(span, hashes=b"")
+
+
+class _OneSpan:
+    """A transaction in which the table of spans holds one value, read as LMDB would hand it out."""
+
+    def __init__(self, key: bytes, value: bytes) -> None:
+        self._key, self._value = key, value
+
+    def cursor(self, _: object) -> _OneSpan:
+        return self
+
+    def __enter__(self) -> _OneSpan:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def set_range(self, key: bytes) -> bool:
+        return key <= self._key
+
+    def last(self) -> bool:
+        return True
+
+    def prev(self) -> bool:
+        return False
+
+    def key(self) -> memoryview:
+        return memoryview(self._key)
+
+    def value(self) -> memoryview:
+        return memoryview(self._value)
+
+
+def _stored_span(stored: bytes) -> spans.Span:
+    """A span from the disk, as a whole and block by block."""
+    tables = Tables(_OneSpan(bytes(_SPAN_KEY), stored), {"spans": None})
+    record = Record(feed=bytes(DATA.key), party=bytes(PARTY.key), length=2)
+    for seq in (0, 1):
+        with suppress(AntiphonError):
+            tables.block_at(record, seq)
+    return tables.span_at(record, 0)
+
+
+def _mended_fork(data: bytes) -> Fork:
+    """Two branches of a feed whose key we have, made to lead to heads that it signed."""
+    reader = Reader(data, "branches")
+    party, seq, previous = bytes(PARTY.key), reader.u64(), reader.take(32)
+    branches = []
+    for _ in range(2):
+        headers = Branch.read(reader).headers
+        last = link(party, DATA.key, previous, list(headers))[-1]
+        length = (seq + len(headers)) % (1 << 63)
+        branches.append(Branch(headers, Head(length, last, sign_head(DATA, party, length, last))))
+    reader.done()
+    first, second = sorted(branches, key=Branch.encode)
+    return Fork.decode(Fork(party, bytes(DATA.key), seq, previous, (first, second)).encode())
+
+
+# -- credentials
+
+
+def _signed(payload: bytes) -> bytes:
+    """A payload signed by all whom an admission in the seeds needs."""
+    pairs = sorted((ALICE, LAPTOP, DATA), key=lambda pair: pair.key)
+    signatures = [
+        pb.Signature(key=pair.key, signature=pair.sign(credential.TAG + PARTY.key + payload)) for pair in pairs
+    ]
+    return pb.SignedCredential(payload=payload, signatures=signatures).SerializeToString(deterministic=True)
+
+
+def _nested(payload: bytes) -> credential.Credential:
+    """The payload as the one of the device's admission that a feed's admission holds."""
+    outer = pb.Credential(party=PARTY.key)
+    outer.feed.feed, outer.feed.kind = DATA.key, pb.FEED_KIND_DATA
+    outer.feed.device.ParseFromString(_signed(payload))
+    return credential.read(PARTY.key, _signed(outer.SerializeToString(deterministic=True)))
+
+
+def _payload(value: credential.Credential) -> bytes:
+    signed = credential.sign(PARTY.key, value.claim, [PARTY], expires_ms=value.expires_ms)
+    return pb.SignedCredential.FromString(signed).payload
+
+
+def _signed_again(value: credential.Credential) -> bytes:
+    pairs = {bytes(pair.key): pair for pair in (PARTY, ALICE, LAPTOP, CONTROL, DATA, TEAM)}
+    return credential.sign(
+        PARTY.key, value.claim, [pairs[key] for key in sorted(value.signers)], expires_ms=value.expires_ms
+    )
+
+
+def _act(message: bytes) -> Act:
+    """A control block with this message; it never raises, for an act that cannot be read is one without a claim."""
+    body = bytes(16) + message
+    block = Block(
+        feed=bytes(CONTROL.key),
+        seq=0,
+        lamport=1,
+        kind=Kind.CREDENTIAL,
+        flags=Flag(0),
+        created_ms=1,
+        item=bytes(SYSTEM_ITEM),
+        advance=(),
+        hash=bytes(32),
+        body_hash=sha256(body).digest(),
+        body=body,
+        state=BodyState.PRESENT,
+    )
+    act = read_act(PARTY.key, block, {})
+    assert (act.claim is None) == bool(act.problem)
+    return act
+
+
+# -- key stores
+
+
+def _box(plain: bytes) -> keyfile.KeyFile:
+    header = keyfile.Header(keyfile.Protection.KEYRING, bytes(16))
+    return keyfile.KeyFile(header, _NONCE + crypto_secretbox(plain, _NONCE, BOX_KEY))
+
+
+def _text(data: bytes) -> str:
+    """Text from any bytes, one to one, so that no input is lost on the way."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def core_targets(made: dict[str, Example]) -> dict[str, Target]:
+    keys = str(ALICE.key).encode()
+    return {
+        "timeframe": Target(Timeframe.decode, Timeframe.encode, (made["timeframe"].data, Timeframe().encode())),
+        "stamp": Target(Stamp.decode, Stamp.encode, (made["stamp"].data,)),
+        "key-text": Target(
+            lambda data: PublicKey.from_hex(_text(data)), lambda key: str(key).encode(), (keys,), canonical=False
+        ),
+        "cid": Target(Cid, bytes, (made["cid"].data,)),
+        "cid-text": Target(
+            lambda data: Cid.parse(_text(data)), lambda cid: str(cid).encode(), (made["cid-text"].data,)
+        ),
+        "node": Target(decode_node, encode_node, (made["node"].data, encode_node([1, -1, "a", None, True, 1.5, [{}]]))),
+    }
+
+
+def feed_targets(made: dict[str, Example]) -> dict[str, Target]:
+    record, span = made["record"].data, made["span"].data
+    ranges = (span, made["span-without-bodies"].data, made["span-stored"].data[:-4])
+    feed = bytes(DATA.key)
+
+    def summed(stored: bytes) -> bytes:
+        return stored + u32(zlib.crc32(feed + stored))
+
+    def stored(data: bytes) -> spans.Span:
+        return _stored_span(data + u32(zlib.crc32(data, zlib.crc32(_SPAN_KEY))))
+
+    return {
+        "entries": Target(
+            decode_entries, lambda entries: b"".join(map(Entry.encode, entries)), (made["entry"].data, b"")
+        ),
+        "head": Target(lambda data: _whole("head", Head.read, data), Head.encode, (made["head"].data,)),
+        "span": Target(spans.decode, _encode_span, ranges),
+        "span-verified": Target(lambda data: verify_span(spans.decode(data)), None, ranges),
+        "span-signed": Target(_judged_span, spans.Span.encode, ranges[:2], canonical=False),
+        "span-stored": Target(_stored_span, None, (made["span-stored"].data,)),
+        "span-stored-summed": Target(stored, _encode_span, (ranges[2],)),
+        "fork": Target(Fork.decode, Fork.encode, (made["fork"].data,)),
+        "fork-signed": Target(
+            _mended_fork, lambda fork: fork.encode()[68:], (made["fork"].data[68:],), canonical=False
+        ),
+        "record": Target(lambda data: Record.decode(feed, data), Record.encode, (record,)),
+        "record-summed": Target(
+            lambda data: Record.decode(feed, summed(data)), lambda value: value.encode()[:-4], (record[:-4],)
+        ),
+        "refusal": Target(Refusal.decode, Refusal.encode, (made["refusal"].data[:-4],)),
+    }
+
+
+def halo_targets(made: dict[str, Example]) -> dict[str, Target]:
+    credentials = tuple(made[name].data for name in claims())
+    payloads = tuple(pb.SignedCredential.FromString(data).payload for data in credentials)
+    files = tuple(made[f"keys-{name}"].data for name in ("unprotected", "passphrase", "keyring"))
+    plain = keyfile.encode_contents(contents())
+    return {
+        "credential": Target(
+            lambda data: credential.read(PARTY.key, data), _signed_again, credentials, canonical=False
+        ),
+        "credential-signed": Target(
+            lambda data: replace(credential.read(PARTY.key, _signed(data)), signers=frozenset()),
+            _payload,
+            payloads,
+            canonical=False,
+        ),
+        "credential-nested": Target(_nested, None, payloads[1:2]),
+        "act": Target(_act, None, (made["message-credential"].data, made["message-genesis"].data)),
+        "key-file": Target(keyfile.decode_file, keyfile.encode_file, files),
+        "key-file-summed": Target(
+            lambda data: keyfile.decode_file(data + sha256(data).digest()),
+            lambda file: keyfile.encode_file(file)[:-32],
+            tuple(data[:-32] for data in files),
+        ),
+        "key-contents": Target(keyfile.decode_contents, keyfile.encode_contents, (plain, bytes(8))),
+        "key-box": Target(lambda data: keyfile.unseal(_box(data), BOX_KEY), keyfile.encode_contents, (plain,)),
+        "key-box-raw": Target(
+            lambda data: keyfile.unseal(replace(_box(b""), body=data), BOX_KEY), None, (_box(plain).body,)
+        ),
+        "phrase": Target(
+            lambda data: phrase.from_phrase(_text(data)),
+            lambda seed: phrase.to_phrase(seed).encode(),
+            (made["phrase"].data,),
+            canonical=False,
+        ),
+    }
+
+
+def targets() -> dict[str, Target]:
+    """The table, by name."""
+    made = examples()
+    return {**core_targets(made), **feed_targets(made), **halo_targets(made)}

@@ -1,0 +1,379 @@
+"""One example of every structure on disk and on the wire, made by the real encoders from fixed inputs.
+
+`formats` shows them in docs/design/formats.md, and the fuzzer begins with them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+import zlib
+from collections.abc import Callable
+from contextlib import closing, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from antiphon.core.cid import DAG_CBOR, Cid, decode_node, encode_node
+from antiphon.core.codec import Reader, u32, u64
+from antiphon.core.errors import Equivocation
+from antiphon.core.ids import ItemId
+from antiphon.core.keys import KeyPair, PublicKey, verify
+from antiphon.core.stamp import Stamp
+from antiphon.core.timeframe import Timeframe
+from antiphon.core.v1 import credential_pb2, message_pb2
+from antiphon.feed import span as spans
+from antiphon.feed.append import Draft
+from antiphon.feed.chain import BLOCK_TAG, Head, head_message, link, span_headers, verify_span
+from antiphon.feed.fork import Fork
+from antiphon.feed.header import HEADER, NO_HASH, PACK, Entry, Kind, decode_entries, encode_entries
+from antiphon.feed.quarantine import Refusal
+from antiphon.feed.record import Record
+from antiphon.feed.store import FeedStore
+from antiphon.halo import credential, keyfile, phrase
+from antiphon.halo.claims import (
+    Claim,
+    DeviceAdmission,
+    EpochAttestation,
+    EpochGenesis,
+    Equivocated,
+    FeedAdmission,
+    FeedEnd,
+    FeedKind,
+    GroupAdmission,
+    MemberAdmission,
+    Narrowing,
+    PartyGenesis,
+    Policy,
+    Position,
+    Role,
+)
+from antiphon.party.meta import MetaStore
+from antiphon.testing.parties import Rehearsal, pair_of
+from antiphon.testing.spans import SpanWriter, StillClock
+
+# Keys depend on their names alone: the seed is SHA-256 of the name.
+PARTY = pair_of("party")
+ALICE, LAPTOP = pair_of("alice"), pair_of("alice laptop")
+CONTROL, DATA = pair_of("alice laptop control"), pair_of("alice laptop data")
+BOB, BOB_DATA = pair_of("bob"), pair_of("bob laptop data")
+TEAM = pair_of("team")
+NOW_MS = 1_700_000_000_000
+ITEM = ItemId.derive(2, party=PARTY.key, feed=DATA.key, nonce=bytes(range(16)))
+PASSPHRASE = "correct horse battery staple"  # the one that everybody knows
+BOX_KEY = bytes(range(32))
+SNAPSHOT = Cid.of(encode_node({"items": []}), DAG_CBOR)
+
+
+class Example(NamedTuple):
+    """A structure's bytes; `again` is the real decoder and then the real encoder."""
+
+    data: bytes
+    again: Callable[[bytes], bytes]
+    text: bool = False  # shown as it is, not in hex
+
+
+class Counting:
+    """Randomness that counts: 00, 01, 02 and so on."""
+
+    def __init__(self) -> None:
+        self._at = 0
+
+    def bytes(self, count: int) -> bytes:
+        start, self._at = self._at, self._at + count
+        return bytes(value % 256 for value in range(start, self._at))
+
+
+def holds(right: bool, data: bytes) -> bytes:
+    """For what is checked and never decoded."""
+    return data if right else b""
+
+
+def message(content: message_pb2.Message) -> bytes:
+    return content.SerializeToString(deterministic=True)
+
+
+# -- core
+
+
+def core_examples() -> dict[str, Example]:
+    timeframe = Timeframe({DATA.key: 1, BOB_DATA.key: 0})
+    stamp = Stamp(2, bytes(DATA.key), 0)
+    node = encode_node({"model": "text", "state": b"\x01\x02", "size": 2})
+    return {
+        "public-key": Example(bytes(ALICE.key), PublicKey),
+        "signature": Example(ALICE.sign(b"hello"), lambda data: holds(verify(ALICE.key, b"hello", data), data)),
+        "item-id": Example(
+            bytes(ITEM),
+            lambda data: ItemId.derive(ItemId(data).lamport, party=PARTY.key, feed=DATA.key, nonce=bytes(range(16))),
+        ),
+        "stamp": Example(stamp.encode(), lambda data: Stamp.decode(data).encode()),
+        "timeframe": Example(timeframe.encode(), lambda data: Timeframe.decode(data).encode()),
+        "cid": Example(bytes(Cid.of(b"hello")), lambda data: bytes(Cid.parse(str(Cid(data))))),
+        "cid-text": Example(
+            str(Cid.of(b"hello")).encode(), lambda data: str(Cid.parse(data.decode())).encode(), text=True
+        ),
+        "node": Example(node, lambda data: encode_node(decode_node(data))),
+        "phrase": Example(
+            phrase.to_phrase(ALICE.seed).encode(),
+            lambda data: phrase.to_phrase(phrase.from_phrase(data.decode())).encode(),
+            text=True,
+        ),
+    }
+
+
+# -- feeds
+
+
+def messages() -> dict[str, bytes]:
+    """One message of each kind."""
+    signed = credential.sign(PARTY.key, MemberAdmission(bytes(BOB.key), frozenset({Role.EDITOR})), [LAPTOP])
+    wrapped = credential_pb2.SignedCredential.FromString(signed)
+    genesis = message_pb2.Genesis(nonce=bytes(range(16)), model="antiphon/text", version=1, parent=bytes(16))
+    return {
+        "message-credential": message(message_pb2.Message(credential=wrapped)),
+        "message-genesis": message(message_pb2.Message(genesis=genesis)),
+        "message-change": message(message_pb2.Message(change=message_pb2.Change(deleted=True))),
+        "message-mutation": message(message_pb2.Message(mutation=b"hello")),
+        "message-metadata": message(message_pb2.Message(metadata=b"hello")),
+    }
+
+
+def bob_spans() -> tuple[spans.Span, spans.Span, spans.Span]:
+    """Bob's first block, his second, and another second one that he signed, too."""
+    writer = SpanWriter(BOB_DATA, PARTY.key, seed=1)
+    (first,) = writer.extend([Draft(Kind.MUTATION, ITEM, b"bob")], created_ms=NOW_MS)
+    other = writer.fork(seed=2)
+    (second,) = writer.extend([Draft(Kind.MUTATION, ITEM, b"one")], created_ms=NOW_MS)
+    (contradiction,) = other.extend([Draft(Kind.MUTATION, ITEM, b"two")], created_ms=NOW_MS)
+    return first, second, contradiction
+
+
+def evidence() -> bytes:
+    return Fork.between(*bob_spans()[1:]).encode()
+
+
+def make_store(folder: Path) -> tuple[spans.Span, dict[str, dict[bytes, bytes]]]:
+    """A real store with every kind of entry: Alice's span as it leaves it, and its tables as they lie in the file."""
+    first, second, contradiction = bob_spans()
+    texts = messages()
+    drafts = [
+        Draft(Kind.GENESIS, ITEM, texts["message-genesis"]),
+        Draft(Kind.MUTATION, ITEM, texts["message-mutation"]),
+    ]
+    with FeedStore.open(folder, clock=StillClock(NOW_MS), randomness=Counting()) as store:
+        store.ingest_all([first, second])
+        store.create(DATA.key, PARTY.key)
+        store.append(DATA, PARTY.key, drafts, seen=[verify_span(first).block(0).entry])
+        with suppress(Equivocation):
+            store.ingest(contradiction)
+        (written,) = store.spans(DATA.key)
+        with store._env.read() as tables:
+            return written, {name: _dump(*tables.raw(name)) for name in TABLES}
+
+
+TABLES = ("records", "spans", "frontiers", "forks", "quarantine", "meta")
+
+
+def _dump(txn: object, db: object) -> dict[bytes, bytes]:
+    with txn.cursor(db) as cursor:  # type: ignore[attr-defined]
+        return {bytes(key): bytes(value) for key, value in cursor}
+
+
+def feed_examples() -> dict[str, Example]:
+    with tempfile.TemporaryDirectory() as folder:
+        span, tables = make_store(Path(folder))
+    texts = messages()
+    block = span.block(0)
+    header = span_headers(span)[0]
+    head = Head(span.end, span.hash_at(span.end - 1), span.signature)
+    preimage = BLOCK_TAG + PARTY.key + DATA.key + NO_HASH + header
+    return {
+        "header": Example(header[: HEADER.itemsize], lambda data: PACK(*np.frombuffer(data, HEADER)[0].item())),
+        "entry": Example(header[HEADER.itemsize :], lambda data: encode_entries(decode_entries(data))),
+        "block-hash-preimage": Example(preimage, lambda data: holds(sha256(data).digest() == block.hash, data)),
+        "block-hash": Example(block.hash, lambda data: link(PARTY.key, DATA.key, NO_HASH, [header])[0]),
+        "head-message": Example(
+            head_message(PARTY.key, DATA.key, head.length, head.hash),
+            lambda data: holds(verify(DATA.key, data, head.signature), data),
+        ),
+        "head": Example(head.encode(), lambda data: Head.read(Reader(data, "head")).encode()),
+        "span": Example(span.encode(), lambda data: verify_span(spans.decode(data)).encode()),
+        "span-without-bodies": Example(
+            span.without_bodies().encode(), lambda data: verify_span(spans.decode(data)).encode()
+        ),
+        "fork": Example(evidence(), lambda data: Fork.decode(data).encode()),
+        "body": Example(block.body or b"", _body_again),
+        **{name: Example(data, _message_again) for name, data in texts.items()},
+        **_table_examples(tables),
+    }
+
+
+def _table_examples(tables: dict[str, dict[bytes, bytes]]) -> dict[str, Example]:
+    """Keys and values as they lie in the file; the test reads a store that is made of them."""
+    span_key = DATA.key + bytes(8)
+    (refused,) = (key for key in tables["quarantine"] if key[:1] == b"n")
+    (digest,) = (key for key in tables["quarantine"] if key[:1] == b"d")
+
+    def stored(table: str, key: bytes, again: Callable[[bytes], bytes]) -> Example:
+        return Example(tables[table][key], again)
+
+    return {
+        "record": stored("records", DATA.key, lambda data: Record.decode(DATA.key, data).encode()),
+        "record-ended": stored("records", BOB_DATA.key, lambda data: Record.decode(BOB_DATA.key, data).encode()),
+        "spans-key": Example(span_key, lambda data: holds(data in tables["spans"], data)),
+        "span-stored": stored("spans", span_key, lambda data: spans.decode(data[:-4]).encode_stored(span_key)),
+        "frontiers-key": Example(bytes(DATA.key + BOB_DATA.key), lambda data: holds(data in tables["frontiers"], data)),
+        "frontier": stored(
+            "frontiers",
+            DATA.key + BOB_DATA.key,
+            lambda data: Entry.read(Reader(data[:80], "frontier")).encode() + data[80:],
+        ),
+        "quarantine-key": Example(refused, lambda data: holds(data in tables["quarantine"], data)),
+        "refusal": stored("quarantine", refused, lambda data: Refusal.decode(data[:-4]).encode() + data[-4:]),
+        "quarantine-digest-key": Example(
+            digest, lambda data: Refusal.decode(tables["quarantine"][refused][:-4]).digest()
+        ),
+        "quarantine-digest": stored("quarantine", digest, lambda data: u64(Reader(data, "number").u64())),
+        "meta-format": stored("meta", b"format", lambda data: data),
+        "meta-next": stored("meta", b"quarantine.next", lambda data: u64(Reader(data, "number").u64())),
+    }
+
+
+def _message_again(data: bytes) -> bytes:
+    return message(message_pb2.Message.FromString(data))
+
+
+def _body_again(data: bytes) -> bytes:
+    return data[:16] + _message_again(data[16:])
+
+
+# -- credentials and the party
+
+
+def claims() -> dict[str, tuple[Claim, list[KeyPair], int]]:
+    """One claim of each kind, who signs it, and when it expires."""
+    word = credential.sign(PARTY.key, DeviceAdmission(ALICE.key, LAPTOP.key), [ALICE, LAPTOP])
+    control = FeedAdmission(CONTROL.key, FeedKind.CONTROL, ALICE.key, LAPTOP.key, word)
+    data = FeedAdmission(DATA.key, FeedKind.DATA, ALICE.key, LAPTOP.key, word)
+    opened = credential.sign(PARTY.key, control, [LAPTOP, CONTROL])
+    admitted = (Position(bytes(CONTROL.key), 1),)
+    timeframe = Timeframe({DATA.key: 1, BOB_DATA.key: 0})
+    return {
+        "party-genesis": (PartyGenesis(ALICE.key, control, opened), [PARTY], 0),
+        "device-admission": (DeviceAdmission(ALICE.key, LAPTOP.key), [ALICE, LAPTOP], 0),
+        "feed-admission": (data, [LAPTOP, DATA], 0),
+        "member-admission": (MemberAdmission(BOB.key, frozenset({Role.EDITOR})), [LAPTOP], NOW_MS + 86_400_000),
+        "group-admission": (GroupAdmission(TEAM.key, BOB.key), [TEAM, LAPTOP], 0),
+        "narrowing": (Narrowing(admitted, frozenset({Role.READER}), {bytes(BOB_DATA.key): 1}), [LAPTOP], 0),
+        "feed-end": (FeedEnd(ALICE.key, LAPTOP.key, {bytes(CONTROL.key): 4, bytes(DATA.key): 2}), [ALICE], 0),
+        "policy": (Policy(True, bytes(ALICE.key), (bytes(BOB.key),), 1), [LAPTOP], 0),
+        "epoch-genesis": (EpochGenesis(1, 1, b"", timeframe, bytes(SNAPSHOT), NOW_MS), [LAPTOP], 0),
+        "epoch-attestation": (EpochAttestation(1, 1, bytes(SNAPSHOT)), [LAPTOP], 0),
+        "equivocation": (Equivocated(BOB_DATA.key, 1, evidence()), [LAPTOP], 0),
+    }
+
+
+def credential_examples() -> dict[str, Example]:
+    pairs = {bytes(pair.key): pair for pair in (PARTY, ALICE, LAPTOP, CONTROL, DATA, BOB, TEAM)}
+
+    def again(data: bytes) -> bytes:
+        read = credential.read(PARTY.key, data)
+        return credential.sign(PARTY.key, read.claim, map(pairs.__getitem__, read.signers), expires_ms=read.expires_ms)
+
+    return {
+        name: Example(credential.sign(PARTY.key, claim, signers, expires_ms=expires_ms), again)
+        for name, (claim, signers, expires_ms) in claims().items()
+    }
+
+
+def rehearsed() -> Rehearsal:
+    """A party with something of everything in its state."""
+    rehearsal = Rehearsal("party")
+    alice = rehearsal.founder("alice")
+    bob = rehearsal.actor("bob")
+    alice.admit(bob, Role.EDITOR)
+    alice.open_data(DATA)
+    alice.group(TEAM.key, BOB.key)
+    alice.write(Policy(True, bytes(ALICE.key), (bytes(ALICE.key), bytes(BOB.key)), 1))
+    bob.hear(alice)
+    bob.join()
+    alice.write(claims()["epoch-genesis"][0])
+    bob.hear(alice)
+    bob.write(claims()["epoch-attestation"][0])
+    alice.hear(bob)
+    return rehearsal
+
+
+def state_examples() -> dict[str, Example]:
+    rehearsal = rehearsed()
+    state = rehearsal.actors[0].state
+    order = [feed for feed, blocks in rehearsal.blocks().items() for _ in blocks]
+    return {
+        "party-state": Example(state.encode(), lambda data: rehearsal.machine(order).state().encode()),
+        "party-digest": Example(state.digest, lambda data: sha256(state.encode()).digest()),
+    }
+
+
+# -- the key store and the metadata store
+
+
+def contents() -> keyfile.Contents:
+    held = (
+        keyfile.HeldKey(keyfile.KeyRecord(ALICE.key, keyfile.KeyKind.IDENTITY, "Alice"), ALICE.seed),
+        keyfile.HeldKey(keyfile.KeyRecord(LAPTOP.key, keyfile.KeyKind.DEVICE, "laptop", ALICE.key), LAPTOP.seed),
+    )
+    return keyfile.Contents(tuple(sorted(held, key=lambda entry: entry.key)), (keyfile.Contact(BOB.key, "Bob"),))
+
+
+def key_examples() -> dict[str, Example]:
+    salt, nonce = bytes(range(16)), bytes(range(24))
+    headers = {
+        "unprotected": keyfile.Header(keyfile.Protection.UNPROTECTED),
+        "passphrase": keyfile.Header(keyfile.Protection.PASSPHRASE, salt, keyfile.MINIMUM),
+        "keyring": keyfile.Header(keyfile.Protection.KEYRING, salt),
+    }
+
+    def key_of(header: keyfile.Header) -> bytes:
+        return keyfile.derive_key(PASSPHRASE, header) if header.cost else BOX_KEY
+
+    def again(data: bytes) -> bytes:
+        file = keyfile.decode_file(data)
+        return keyfile.seal(keyfile.unseal(file, key_of(file.header)), file.header, key_of(file.header), nonce)
+
+    return {
+        f"keys-{name}": Example(keyfile.seal(contents(), header, key_of(header), nonce), again)
+        for name, header in headers.items()
+    }
+
+
+def meta_examples() -> dict[str, Example]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "meta.db"
+        with MetaStore.open(path, clock=StillClock(NOW_MS)) as store:
+            store.subscribe(PARTY.key, label="Book club", genesis_feed=CONTROL.key)
+        with closing(sqlite3.connect(path)) as db:
+            marks = [(name, db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")]
+            schema = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")]
+            row = db.execute("SELECT * FROM parties").fetchone()
+    lines = [*(f"PRAGMA {name} = {value};" for name, value in marks), *(f"{sql};" for sql in schema)]
+    cells = [cell if isinstance(cell, bytes) else str(cell).encode() for cell in row[:-1]]
+    preimage = b"parties" + b"".join(u32(len(cell)) + cell for cell in cells)
+    return {
+        "meta-schema": Example("\n".join(lines).encode(), lambda data: data, text=True),
+        "meta-row": Example(preimage, lambda data: holds(zlib.crc32(data) == row[-1], data)),
+    }
+
+
+def examples() -> dict[str, Example]:
+    """All of them, by the name that the page gives them."""
+    return {
+        **core_examples(),
+        **feed_examples(),
+        **credential_examples(),
+        **state_examples(),
+        **key_examples(),
+        **meta_examples(),
+    }
