@@ -26,7 +26,7 @@ from antiphon.testing.parties import pair_of
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS_MAX = 50_000
-SECONDS_MAX = 3
+SECONDS_MAX = 2
 ALLOCATED_MAX = 4 << 20
 FEED = b"f" * 32
 

@@ -1,7 +1,8 @@
 """`Membership`: one device's hand in a party. It opens the device's feeds and writes its credentials.
 
 >>> from antiphon.core.ports import SystemRandomness
->>> from antiphon.feed.store import FeedStore
+>>> from antiphon.feed.reader import FeedReader
+from antiphon.feed.store import FeedStore
 >>> from antiphon.halo.identity import new_device, new_identity
 >>> from antiphon.halo.keystore import KeyStore
 >>> from antiphon.halo.keyfile import Protection
@@ -27,6 +28,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import credential_pb2, message_pb2
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Kind
+from antiphon.feed.reader import FeedReader
 from antiphon.feed.store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo import credential
@@ -231,18 +233,7 @@ class Membership:
 
     def sync(self) -> int:
         """Take what the store has of the party's control feeds; returns how many acts became known."""
-        fresh = 0
-        for record in self._store.feeds(self.party):
-            at = self.machine.length(record.feed)
-            if record.length <= at or record.start > at:
-                continue
-            if at == 0 and self._store.first_kind(record.feed) is not Kind.CREDENTIAL:
-                continue
-            fresh += self.machine.add(self._store.read(record.feed, at, record.valid_length))
-        for evidence in self._store.forks():
-            if Fork.decode(evidence).party == self.party:
-                self.machine.add_fork(evidence)
-        return fresh
+        return sync_machine(self.machine, self._store)
 
     @property
     def state(self) -> PartyState:
@@ -337,6 +328,22 @@ class Membership:
         stamp = self.control.append(Kind.CREDENTIAL, SYSTEM_ITEM, message.SerializeToString(deterministic=True))
         self.sync()
         return stamp
+
+
+def sync_machine(machine: PartyMachine, store: FeedReader) -> int:
+    """Take what a store has of a party's control feeds; returns how many acts became known."""
+    fresh = 0
+    for record in store.feeds(machine.party):
+        at = machine.length(record.feed)
+        if record.length <= at or record.start > at:
+            continue
+        if at == 0 and store.first_kind(record.feed) is not Kind.CREDENTIAL:
+            continue
+        fresh += machine.add(store.read(record.feed, at, record.valid_length))
+    for evidence in store.forks():
+        if Fork.decode(evidence).party == machine.party:
+            machine.add_fork(evidence)
+    return fresh
 
 
 def _named(grants: Sequence[Act]) -> tuple[Position, ...]:
