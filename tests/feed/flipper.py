@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import os
 import random
-import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -59,7 +58,10 @@ def main(folder: str, first: str, flips: str, seed: str) -> None:
 
 def _places(data: bytes, stored: bytes) -> list[int]:
     """Where the span's bytes are; older copies may lie in free pages, and are changed along."""
-    return [found.start() for found in re.finditer(re.escape(stored), data)]
+    places: list[int] = []
+    while (at := data.find(stored, places[-1] + 1 if places else 0)) >= 0:
+        places.append(at)
+    return places
 
 
 def _sample(span: Span, size: int, flips: int, chance: random.Random) -> list[int]:

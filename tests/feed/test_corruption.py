@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,8 @@ import pytest
 from antiphon.core.errors import CorruptBlock
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed.block import BodyState
+from antiphon.feed.header import Entry
+from antiphon.feed.quarantine import Refusal
 from antiphon.feed.store import FeedStore
 from antiphon.testing.spans import SpanWriter, drafts
 
@@ -52,6 +53,7 @@ def folder(open_store: OpenStore, tmp_path: Path, alice: KeyPair, bob: KeyPair, 
     return tmp_path / "store"
 
 
+@pytest.mark.slow
 def test_every_byte_of_a_small_span(folder: Path) -> None:
     complaints = flip(folder, 0)
 
@@ -80,28 +82,58 @@ def test_bytes_of_a_large_span(folder: Path, first: int) -> None:
 def test_every_byte_of_a_feeds_record(store: FeedStore, tmp_path: Path, alice: KeyPair, party: PublicKey) -> None:
     store.create(alice.key, party)
     store.append(alice, party, drafts(2))
-    path = tmp_path / "store" / "data.mdb"
-    record = store.record(alice.key).encode()
-    places = _places(path, record)
+
+    for _ in each_byte_changed(tmp_path / "store" / "data.mdb", store.record(alice.key).encode()):
+        for read in (
+            lambda: store.bounds(alice.key),
+            lambda: list(store.read(alice.key)),
+            lambda: store.append(alice, party, drafts(1)),
+        ):
+            with pytest.raises(CorruptBlock) as raised:
+                read()
+            assert raised.value.feed == alice.key
+
+    assert store.append(alice, party, drafts(1))[0].seq == 2
+
+
+def test_every_byte_of_a_feeds_timeframe(store: FeedStore, tmp_path: Path, alice: KeyPair, party: PublicKey) -> None:
+    """A wrong one would make the writer sign entries that do not move, which ends its feed everywhere."""
+    seen = Entry(b"seen" * 8, 3, 4, b"hash" * 8)
+    store.create(alice.key, party)
+    store.append(alice, party, drafts(1), seen=[seen])
+
+    for _ in each_byte_changed(tmp_path / "store" / "data.mdb", seen.encode()):
+        for read in (lambda: store.frontier(alice.key), lambda: store.append(alice, party, drafts(1), seen=[seen])):
+            with pytest.raises(CorruptBlock):
+                read()
+
+    assert store.frontier(alice.key) == {seen.feed: seen}
+
+
+def test_a_refusal_that_changed_is_listed_as_such(store: FeedStore, tmp_path: Path) -> None:
+    refusal = Refusal(b"feed" * 8, 3, 1, 1_000, "a reason")
+    store.refuse(refusal)
+
+    for _ in each_byte_changed(tmp_path / "store" / "data.mdb", refusal.encode()):
+        assert "have changed on the disk" in store.quarantine().refusals[0].reason
+
+    assert store.quarantine().refusals == (refusal,)
+
+
+def each_byte_changed(path: Path, part: bytes) -> Iterator[int]:
+    """Change each byte of `part` wherever it lies in the file, and put it back."""
+    places = _places(path, part)
     assert places
     handle = os.open(path, os.O_RDWR)
     try:
-        for at in range(len(record)):
+        for at in range(len(part)):
             for place in places:
-                os.pwrite(handle, bytes([record[at] ^ 0x10]), place + at)
-            for read in (
-                lambda: store.bounds(alice.key),
-                lambda: list(store.read(alice.key)),
-                lambda: store.append(alice, party, drafts(1)),
-            ):
-                with pytest.raises(CorruptBlock) as raised:
-                    read()
-                assert raised.value.feed == alice.key
+                os.pwrite(handle, bytes([part[at] ^ 0x10]), place + at)
+            yield at
             for place in places:
-                os.pwrite(handle, bytes([record[at]]), place + at)
+                os.pwrite(handle, bytes([part[at]]), place + at)
     finally:
         os.close(handle)
-    assert store.append(alice, party, drafts(1))[0].seq == 2
 
 
 def test_what_is_damaged_does_not_hide_the_rest(folder: Path, open_store: OpenStore, alice: KeyPair) -> None:
@@ -126,4 +158,7 @@ def test_what_is_damaged_does_not_hide_the_rest(folder: Path, open_store: OpenSt
 
 
 def _places(path: Path, part: bytes) -> list[int]:
-    return [found.start() for found in re.finditer(re.escape(part), path.read_bytes())]
+    data, places = path.read_bytes(), list[int]()
+    while (at := data.find(part, places[-1] + 1 if places else 0)) >= 0:
+        places.append(at)
+    return places

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.core.errors import BadEncoding, BadSignature, BrokenChain, MissingBlocks, RefusedBlocks
@@ -234,6 +234,7 @@ def test_an_ended_feed_does_not_begin_again_at_a_base(store: FeedStore, writer: 
 # -- bodies that are not here
 
 
+@settings(max_examples=settings.default.max_examples // 3)
 @given(chosen=st.data())
 def test_bodies_that_were_left_out_come_in_later(
     chosen: st.DataObject, tmp_path_factory: pytest.TempPathFactory

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -85,4 +86,4 @@ class Life(RuleBasedStateMachine):
         self._temporary.cleanup()
 
 
-TestLife = Life.TestCase
+TestLife = pytest.mark.slow(Life.TestCase)

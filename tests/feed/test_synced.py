@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.core.errors import AntiphonError
+from antiphon.core.errors import StoreError
 from antiphon.core.keys import KeyPair
 from antiphon.feed.store import FeedStore
 
@@ -149,10 +149,10 @@ def _missing(data: bytes, folder: Path, feed: bytes, trace: Trace, marks: list[i
     if not marks:
         return []
     try:
-        with FeedStore.open(folder, readonly=True) as store:
+        with FeedStore.open(folder, sync=False) as store:
             length = store.verify(feed).length
             messages = [block.message or b"" for block in store.read(feed)]
-    except AntiphonError:
+    except StoreError:
         return list(marks)
     finally:
         shutil.rmtree(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from antiphon.core.errors import Equivocation
-from antiphon.feed.append import Draft
 from antiphon.feed.block import Block
 from antiphon.feed.chain import verify_span
 from antiphon.feed.header import Entry
@@ -21,7 +20,7 @@ from antiphon.feed.rules import judge
 from antiphon.feed.span import Span
 from antiphon.feed.store import FeedStore
 from antiphon.testing.feeds import LAWS, run_feed_store_tests
-from antiphon.testing.spans import Forged, SeededRandomness, SpanWriter, hostile_span, key_pair
+from antiphon.testing.spans import Forged, SeededRandomness, SpanWriter, StillClock, drafts, hostile_span, key_pair
 
 
 def test_a_feed_store_keeps_every_law(tmp_path: Path) -> None:
@@ -112,13 +111,11 @@ def test_forged_blocks_are_honest_where_nothing_else_is_said() -> None:
 
 def test_a_writer_in_memory_signs_what_a_store_signs(tmp_path: Path) -> None:
     pair, party = key_pair("alice"), key_pair("party").key
-    messages: list[Draft] = [Draft(4, bytes(16), b"x") for _ in range(3)]  # type: ignore[arg-type]
-    clock: Callable[[], int] = lambda: 1_000  # noqa: E731
+    messages = drafts(3)
 
     (span,) = SpanWriter(pair, party, seed=5).extend(messages, atomic=True)
 
-    with FeedStore.open(tmp_path / "store", randomness=SeededRandomness(5)) as store:
-        store._clock = type("Still", (), {"now_ms": staticmethod(clock)})()
+    with FeedStore.open(tmp_path / "store", clock=StillClock(), randomness=SeededRandomness(5)) as store:
         store.create(pair.key, party)
         store.append(pair, party, messages, atomic=True)
         assert next(store.spans(pair.key)) == span

@@ -16,7 +16,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
 from antiphon.feed.fork import Fork
-from antiphon.feed.header import Entry
+from antiphon.feed.header import Entry, Kind
 from antiphon.halo.act import Act, Seen, View, read_act
 from antiphon.halo.authority import NO_END, Authority
 from antiphon.halo.claims import (
@@ -177,10 +177,10 @@ class PartyMachine:
         """The last delivered block of each control feed, for the advance of one's own next block."""
         return tuple(lane.blocks[lane.delivered - 1].entry for lane in self._lanes.values() if lane.delivered)
 
-    def judge_data(self, feed: bytes, seq: int, seen: Mapping[bytes, int]) -> str:
+    def judge_data(self, feed: bytes, seq: int, seen: Mapping[bytes, int], kind: Kind = Kind.MUTATION) -> str:
         """Why a data message is void for want of rights, by the control state in its own timeframe; "" if it is not."""
         self._authority.settle()
-        return judge_data(self._authority, View(feed, seq, seen))
+        return judge_data(self._authority, View(feed, seq, seen), kind)
 
     def preview(self, act: Act) -> str:
         """Why an act would be void if it were written now; "" if it would be in force."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from antiphon.feed.header import Kind
 from antiphon.halo.act import Act, View
 from antiphon.halo.authority import Authority
 from antiphon.halo.claims import (
@@ -99,8 +100,10 @@ def _judge_attestation(authority: Authority, act: Act) -> str:
     return "" if authority.permits(act.view, _ANY) else "its issuer is not a member"
 
 
-def judge_data(authority: Authority, view: View) -> str:
+def judge_data(authority: Authority, view: View, kind: Kind) -> str:
     """Why a data message at this place is void for want of rights; empty if its writer had them."""
+    if kind is Kind.CREDENTIAL:
+        return "a data feed holds item messages only"
     owner = authority.owners.get(view.feed)
     if owner is None or owner.kind is not FeedKind.DATA:
         return "its feed is not admitted as a data feed"
