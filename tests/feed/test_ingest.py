@@ -234,7 +234,7 @@ def test_an_ended_feed_does_not_begin_again_at_a_base(store: FeedStore, writer: 
 # -- bodies that are not here
 
 
-@settings(max_examples=settings.default.max_examples // 3)
+@settings(max_examples=settings().max_examples // 3)
 @given(chosen=st.data())
 def test_bodies_that_were_left_out_come_in_later(
     chosen: st.DataObject, tmp_path_factory: pytest.TempPathFactory

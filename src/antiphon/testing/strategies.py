@@ -20,31 +20,32 @@ PARTY = key_pair("party").key
 ALICE = key_pair("alice")
 
 kinds = st.sampled_from(Kind)
-items = st.binary(min_size=16, max_size=16)
+items = st.sampled_from([bytes([number] * 16) for number in range(4)])
 hashes = st.binary(min_size=32, max_size=32)
 u64s = st.integers(0, 2**64 - 1)
 
 
-def messages(size_max: int = 200) -> st.SearchStrategy[Draft]:
+def messages(size_max: int = 40) -> st.SearchStrategy[Draft]:
     return st.builds(Draft, kinds, items, st.binary(max_size=size_max))
 
 
 def entries(lamport_max: int = 1000) -> st.SearchStrategy[Entry]:
     """Entries for feeds of some other writers."""
     feeds = st.sampled_from([bytes(key_pair(name).key) for name in ("bob", "carol", "dave")])
-    return st.builds(Entry, feeds, st.integers(0, 1000), st.integers(1, lamport_max), hashes)
+    known = st.sampled_from([bytes([number] * 32) for number in range(4)])
+    return st.builds(Entry, feeds, st.integers(0, 1000), st.integers(1, lamport_max), known)
 
 
 @st.composite
 def histories(
-    draw: st.DrawFn, pair: KeyPair = ALICE, party: bytes = PARTY, spans_max: int = 4, blocks_max: int = 6
+    draw: st.DrawFn, pair: KeyPair = ALICE, party: bytes = PARTY, spans_max: int = 3, blocks_max: int = 4
 ) -> list[Span]:
     """Consecutive honest spans of one feed, some of them batches, some with entries."""
     writer = SpanWriter(pair, party, seed=draw(st.integers(0, 999)))
     spans: list[Span] = []
     for _ in range(draw(st.integers(1, spans_max))):
         batch = draw(st.lists(messages(), min_size=1, max_size=blocks_max))
-        seen = draw(st.lists(entries(), max_size=3))
+        seen = draw(st.lists(entries(), max_size=2))
         spans += writer.extend(batch, atomic=draw(st.booleans()), seen=seen)
     return spans
 
