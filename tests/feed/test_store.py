@@ -18,6 +18,7 @@ from antiphon.feed.header import Entry, Kind
 from antiphon.feed.ingest import Outcome
 from antiphon.feed.record import Bounds
 from antiphon.feed.store import FeedStore
+from antiphon.feed.tables import checked
 from antiphon.testing.spans import SpanWriter, drafts, joined, key_pair
 
 OpenStore = Callable[..., FeedStore]
@@ -295,7 +296,7 @@ def test_a_store_of_another_format_is_not_opened(open_store: OpenStore, tmp_path
     with lmdb.open(str(tmp_path / "store"), max_dbs=6) as env:
         table = env.open_db(b"meta")
         with env.begin(write=True) as transaction:
-            transaction.put(b"format", b"antiphon.feeds.9", db=table)
+            transaction.put(b"format", checked(b"antiphon.feeds.9"), db=table)
 
     for readonly in (False, True):
         with pytest.raises(StoreError, match=r"feeds\.9"):

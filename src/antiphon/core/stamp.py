@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from antiphon.core.codec import Reader
+from antiphon.core.errors import BadEncoding
 
 STAMP_SIZE = 48
 
@@ -34,6 +35,8 @@ class Stamp(NamedTuple):
         feed = reader.take(32)
         seq = int.from_bytes(reader.take(8), "big")
         reader.done()
+        if lamport >= 1 << 63 or seq >= 1 << 63:
+            raise BadEncoding("stamp: an integer is above 2^63 - 1")
         return cls(lamport, feed, seq)
 
     def __str__(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import lmdb
 
 from antiphon.core.errors import StoreClosed, StoreError, StoreLocked
-from antiphon.feed.tables import TABLES, Tables
+from antiphon.feed.tables import TABLES, Tables, checked
 
 MAP_SIZE_START = 64 << 20
 MAP_SIZE_MAX = 16 << 40
@@ -157,7 +157,7 @@ class Env:
             with lmdb.open(str(aside), map_size=map_size, max_dbs=len(TABLES), lock=False) as env:
                 meta = env.open_db(b"meta")
                 with env.begin(write=True) as txn:
-                    txn.put(b"file", identity_of(made), db=meta)
+                    txn.put(b"file", checked(identity_of(made)), db=meta)
                 env.sync(True)
             self._env.close()
             os.replace(made, self.path / "data.mdb")

@@ -3,9 +3,9 @@
     records     feed → Record
     spans       feed ‖ first seq (big-endian) → Span with hashes ‖ CRC-32
     frontiers   feed ‖ other feed → the last advance entry that `feed` has for it
-    forks       feed → Fork evidence, the one with the least seq
+    forks       feed → Fork evidence, the one with the least seq ‖ CRC-32
     quarantine  "n" ‖ number (big-endian) → Refusal, "d" ‖ digest → number
-    meta        name → value
+    meta        name → value ‖ CRC-32
 
 A span's bytes carry a checksum for bulk reads; a single block is checked by its own hashes. Either way a byte that
 changed on the disk is reported with feed and seq, never served.
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from antiphon.core.codec import Reader, u32
-from antiphon.core.errors import BadEncoding, CorruptBlock, TooLarge, UnknownFeed
+from antiphon.core.errors import BadEncoding, CorruptBlock, StoreError, TooLarge, UnknownFeed
 from antiphon.feed import span as spans
 from antiphon.feed.chain import check_bodies, span_hashes
 from antiphon.feed.header import HASH_SIZE, Entry
@@ -139,21 +139,24 @@ class Tables:
 
     def fork(self, feed: bytes) -> bytes | None:
         data = self._txn.get(feed, db=self._dbs["forks"])
-        return None if data is None else bytes(data)
+        return None if data is None else _evidence(feed, bytes(data))
 
     def put_fork(self, feed: bytes, evidence: bytes) -> None:
-        self._txn.put(feed, evidence, db=self._dbs["forks"])
+        self._txn.put(feed, checked(evidence), db=self._dbs["forks"])
 
     def forks(self) -> list[bytes]:
         with self._txn.cursor(self._dbs["forks"]) as cursor:
-            return [bytes(value) for _, value in cursor]
+            return [_evidence(bytes(key), bytes(value)) for key, value in cursor]
 
     def meta(self, name: str) -> bytes | None:
         data = self._txn.get(name.encode(), db=self._dbs["meta"])
-        return None if data is None else bytes(data)
+        value = None if data is None else unchecked(bytes(data))
+        if data is not None and value is None:
+            raise StoreError(f"the store's own entry {name!r} has changed on the disk; restore the store from peers")
+        return value
 
     def put_meta(self, name: str, value: bytes) -> None:
-        self._txn.put(name.encode(), value, db=self._dbs["meta"])
+        self._txn.put(name.encode(), checked(value), db=self._dbs["meta"])
 
     def raw(self, table: str) -> tuple[Any, Any]:
         """The transaction and the database handle, for a part that keeps a table of its own."""
@@ -180,6 +183,17 @@ def _entry(feed: bytes, data: bytes) -> Entry:
     return Entry.read(Reader(entry, "frontier"))
 
 
+def _evidence(feed: bytes, data: bytes) -> bytes:
+    evidence = unchecked(data)
+    if evidence is None:
+        raise CorruptBlock(
+            f"feed {feed.hex()[:8]}: the evidence of its fork has changed on the disk; fetch it from a peer",
+            feed=feed,
+            seq=0,
+        )
+    return evidence
+
+
 def _key(feed: bytes, first: int) -> bytes:
     return feed + first.to_bytes(8, "big")
 
@@ -190,18 +204,6 @@ def _corrupt(feed: bytes, seq: int, why: str) -> CorruptBlock:
         feed=feed,
         seq=seq,
     )
-
-
-def _peek(feed: bytes, first: int, stored: bytes) -> Span:
-    """A stored span whose blocks the caller checks one by one; no hash covers a body's state, so the checksum must."""
-    try:
-        span = spans.decode(stored[:-4])
-    except (BadEncoding, TooLarge):
-        raise _damage(feed, first, stored) from None
-    wrong_label = span.feed != feed or span.first != first or not span.hashes
-    if wrong_label or (span.states and not _intact(feed, first, stored)):
-        raise _damage(feed, first, stored)
-    return span
 
 
 def _intact(feed: bytes, first: int, stored: bytes) -> bool:
