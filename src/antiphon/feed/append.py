@@ -15,7 +15,18 @@ from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.feed.chain import link, sign_head
-from antiphon.feed.header import ENTRY_SIZE, HEADER_SIZE, PACK, VERSION, Entry, Flag, Kind, encode_entries
+from antiphon.feed.header import (
+    ENTRY_SIZE,
+    HEADER_SIZE,
+    KIND_MAX,
+    KIND_MIN,
+    PACK,
+    VERSION,
+    Entry,
+    Flag,
+    Kind,
+    encode_entries,
+)
 from antiphon.feed.limits import (
     ADVANCE_MAX,
     BODY_SIZE_MAX,
@@ -74,7 +85,7 @@ class Append:
         created_ms: int,
         salts: bytes,
     ) -> None:
-        count, name = len(drafts), pair.key.short
+        count = len(drafts)
         self.pair = pair
         self.party = party
         self.count = count
@@ -86,22 +97,26 @@ class Append:
         self.kinds, self.items, self.messages = cast(_Columns, columns)
         self.sizes = [SALT_SIZE + size for size in map(len, self.messages)]
         if not count or len(salts) != count * SALT_SIZE or not 0 <= created_ms < 1 << 62:
-            raise InvalidInput(f"feed {name}: an append takes drafts, {SALT_SIZE} bytes of salt for each, and a time")
+            raise InvalidInput(
+                f"feed {pair.key.short}: an append takes drafts, {SALT_SIZE} bytes of salt for each, and a time"
+            )
         if max(self.sizes) > BODY_SIZE_MAX:
             raise TooLarge(
-                f"feed {name}: a message of {max(self.sizes) - SALT_SIZE} bytes; at most {BODY_SIZE_MAX - SALT_SIZE} "
-                "fit into a block, larger content belongs into blobs"
+                f"feed {pair.key.short}: a message of {max(self.sizes) - SALT_SIZE} bytes; at most "
+                f"{BODY_SIZE_MAX - SALT_SIZE} fit into a block, larger content belongs into blobs"
             )
         if set(map(len, self.items)) != {ITEM_ID_SIZE}:
-            raise InvalidInput(f"feed {name}: an item id has {ITEM_ID_SIZE} bytes")
-        if min(self.kinds) < min(Kind) or max(self.kinds) > max(Kind):
-            raise InvalidInput(f"feed {name}: a kind of block that no receiver knows")
+            raise InvalidInput(f"feed {pair.key.short}: an item id has {ITEM_ID_SIZE} bytes")
+        if min(self.kinds) < KIND_MIN or max(self.kinds) > KIND_MAX:
+            raise InvalidInput(f"feed {pair.key.short}: a kind of block that no receiver knows")
+        if not self.atomic:
+            return
         headers = count * HEADER_SIZE + min(len(seen), ADVANCE_MAX) * ENTRY_SIZE
         bodies = sum(self.sizes)
-        if self.atomic and (count > SPAN_BLOCKS_MAX or headers > SPAN_HEADERS_SIZE_MAX or bodies > _SPAN_BODIES_MAX):
+        if count > SPAN_BLOCKS_MAX or headers > SPAN_HEADERS_SIZE_MAX or bodies > _SPAN_BODIES_MAX:
             raise TooLarge(
-                f"feed {name}: a batch of {count} blocks and {bodies} bytes; at most {SPAN_BLOCKS_MAX} blocks and "
-                f"{_SPAN_BODIES_MAX} bytes are seen all or none, so split it"
+                f"feed {pair.key.short}: a batch of {count} blocks and {bodies} bytes; at most {SPAN_BLOCKS_MAX} blocks "
+                f"and {_SPAN_BODIES_MAX} bytes are seen all or none, so split it"
             )
 
 

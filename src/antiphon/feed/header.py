@@ -65,6 +65,7 @@ class Flag(enum.IntFlag):
 
 #: By number, because calling an enum class costs ten times as much.
 KINDS = {int(kind): kind for kind in Kind}
+KIND_MIN, KIND_MAX = min(KINDS), max(KINDS)
 FLAGS = tuple(Flag(number) for number in range(4))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from antiphon.feed.header import ENTRY, VERSION, Entry, Flag, Kind, decode_entries
+from antiphon.feed.header import ENTRY, KIND_MAX, KIND_MIN, VERSION, Entry, Flag, decode_entries
 from antiphon.feed.limits import ADVANCE_MAX, BODY_SIZE_MAX, LAMPORT_MAX, LAMPORT_STEP_MAX, SALT_SIZE
 from antiphon.feed.span import Span
 
@@ -75,7 +75,7 @@ def _columns(span: Span, faults: dict[int, str]) -> None:
     columns = span.columns
     kinds = columns["kind"]
     _first(columns["version"] != VERSION, "its version is not known", faults)
-    _first((kinds < min(Kind)) | (kinds > max(Kind)), "its kind is not known", faults)
+    _first((kinds < KIND_MIN) | (kinds > KIND_MAX), "its kind is not known", faults)
     _first((columns["flags"] & ~np.uint16(_MARKS)) != 0, "unknown flags", faults)
     wanted = np.arange(span.first, span.end, dtype=np.uint64)
     _first(columns["seq"] != wanted, "its seq is not its position", faults)

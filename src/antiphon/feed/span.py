@@ -211,7 +211,8 @@ class Span:
         parts = self._parts(hashes=True)
         check = zlib.crc32(key)
         for part in parts:
-            check = zlib.crc32(part, check)
+            if part:
+                check = zlib.crc32(part, check)
         return b"".join((*parts, u32(check)))
 
     def _parts(self, *, hashes: bool) -> tuple[bytes, ...]:
