@@ -115,7 +115,7 @@ class Append:
         bodies = sum(self.sizes)
         if count > SPAN_BLOCKS_MAX or headers > SPAN_HEADERS_SIZE_MAX or bodies > _SPAN_BODIES_MAX:
             raise TooLarge(
-                f"feed {pair.key.short}: a batch of {count} blocks and {bodies} bytes; at most {SPAN_BLOCKS_MAX} blocks "
+                f"feed {pair.key.short}: a batch of {count} blocks, {bodies} bytes; at most {SPAN_BLOCKS_MAX} blocks "
                 f"and {_SPAN_BODIES_MAX} bytes are seen all or none, so split it"
             )
 
