@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antiphon.core.errors import InvalidInput
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed import arrow
 from antiphon.feed.block import Block
@@ -110,3 +111,9 @@ def test_batches_have_a_bounded_size(store: FeedStore, alice: KeyPair, party: Pu
 @given(histories())
 def test_spans_joined_or_not_give_the_same_rows(history: list[Span]) -> None:
     assert rows(arrow.batches(history)) == rows(arrow.batches([joined(*history)]))
+
+
+@pytest.mark.parametrize("columns", [[], ["seq", "colour"]])
+def test_columns_that_blocks_do_not_have_are_named(columns: list[str]) -> None:
+    with pytest.raises(InvalidInput, match="choose from seq, lamport"):
+        next(arrow.batches([], columns))

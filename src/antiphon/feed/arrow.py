@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from antiphon.core.errors import InvalidInput
 from antiphon.feed.span import Span
 
 #: The columns of a batch of blocks. `advance` holds the raw entries (80 bytes each); a body that is not here is null.
@@ -33,6 +34,9 @@ BATCH_SIZE = 16 << 20
 def batches(spans: Iterable[Span], columns: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
     """Record batches of about `BATCH_ROWS` rows, with the columns asked for."""
     names = list(columns) if columns is not None else SCHEMA.names
+    unknown = [name for name in names if name not in SCHEMA.names]
+    if unknown or not names:
+        raise InvalidInput(f"blocks have no columns {unknown}; choose from {', '.join(SCHEMA.names)}")
     schema = pa.schema([SCHEMA.field(name) for name in names])
     waiting: list[Span] = []
     rows = size = 0

@@ -121,6 +121,7 @@ class Env:
 
     def _grow(self) -> None:
         with self._gate.exclusive():
+            self._env.reader_check()  # a reader that died holds pages that could be used again
             size = self._env.info()["map_size"] * 2
             if size > MAP_SIZE_MAX:
                 raise StoreError(f"the store at {self.path} would grow above {MAP_SIZE_MAX} bytes; prune or split it")

@@ -103,6 +103,8 @@ class FeedReader:
                 raise CorruptBlock(f"feed {feed.hex()[:8]}, block {at}: it does not link up", feed=feed, seq=at)
             checked = verify_span(span)
             previous, at = checked.hash_at(checked.end - 1), checked.end
+            if at == record.length and (previous, checked.signature) != (record.hash, record.signature):
+                raise CorruptBlock(f"feed {feed.hex()[:8]}, block {at - 1}: it is not the head", feed=feed, seq=at - 1)
         return record.bounds
 
     def watch(self) -> Watch:
