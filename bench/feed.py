@@ -40,7 +40,8 @@ NOTES = (
     "Not synced, equal durability: when an append returns, both sides have handed the bytes to the kernel and synced "
     "nothing, so they survive a killed process but not a power cut. hypercore 11.37.1 writes through rocksdb-native, "
     "which passes no write options (binding.cc: rocksdb_write(…, nullptr, …)), so RocksDB's log is written and not "
-    "synced; strace shows no fsync between appends. Ours is LMDB with MDB_NOSYNC. After a power cut they differ: "
+    "synced; strace shows no fsync between appends, but for a full memtable's (64 MB, in the background). Ours is "
+    "LMDB with MDB_NOSYNC, without any. After a power cut they differ: "
     "RocksDB recovers a prefix of its log, LMDB may find its file damaged, so `sync=False` is not our default.",
     "Synced: each of our commits is on the disk when it returns (our default). hypercore has no such mode; here its "
     "memtable is flushed into a synced file after each append, the only way to the disk that rocksdb-native offers. "
