@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 help: ## say what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock pyproject.toml hatch_build.py src/antiphon/feed/_hashing.c
 	@echo "antiphon: creating $(VENV) with $$($(PYTHON) --version), packages pinned in requirements.lock"
 	@$(PYTHON) -c 'import sys; sys.exit("antiphon needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
 	@$(PYTHON) -m venv $(VENV)

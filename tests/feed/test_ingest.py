@@ -126,7 +126,7 @@ def test_what_does_not_verify_is_listed_and_not_stored(store: FeedStore, writer:
     assert store.feeds() == ()
     (refusal,) = store.quarantine().refusals
     assert (refusal.feed, refusal.seq) == (alice.key, 0)
-    assert "is not the one that its header names" in refusal.reason
+    assert "do not fit each other" in refusal.reason
 
 
 # -- faults

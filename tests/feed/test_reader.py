@@ -88,9 +88,10 @@ def test_feeds_are_listed_by_party(store: FeedStore, alice: KeyPair, bob: KeyPai
 
 
 def test_a_reader_may_be_slow_while_the_feed_grows_and_is_pruned(
-    store: FeedStore, alice: KeyPair, party: PublicKey
+    store: FeedStore, alice: KeyPair, party: PublicKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No transaction is held between two blocks, so a slow reader neither blocks others nor keeps old pages."""
+    monkeypatch.setattr("antiphon.feed.reader._READ_SIZE", 1)
     store.create(alice.key, party)
     store.append(alice, party, drafts(3, 9000))
     store.append(alice, party, drafts(3, 9000))

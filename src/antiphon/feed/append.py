@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from typing import NamedTuple, cast, overload
 
 import numpy as np
@@ -14,9 +13,11 @@ from antiphon.core.errors import FeedRetired, InvalidInput, TooLarge
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
-from antiphon.feed.chain import link, sign_head
+from antiphon.feed import hashing
+from antiphon.feed.chain import BLOCK_TAG, sign_head
 from antiphon.feed.header import (
     ENTRY_SIZE,
+    HASH_SIZE,
     HEADER_SIZE,
     KIND_MAX,
     KIND_MIN,
@@ -39,10 +40,11 @@ from antiphon.feed.limits import (
 )
 from antiphon.feed.record import Record
 from antiphon.feed.rules import Frontier
-from antiphon.feed.span import FIXED_SIZE, Span
+from antiphon.feed.span import FIXED_SIZE, Span, offsets_of
 
 _Columns = tuple[Sequence[Kind], Sequence[bytes], Sequence[bytes]]
 _SALT = np.dtype((np.void, SALT_SIZE))
+_HASH = np.dtype((np.void, HASH_SIZE))
 _SPAN_BODIES_MAX = SPAN_SIZE_MAX - SPAN_HEADERS_SIZE_MAX - SPAN_BLOCKS_MAX * 33 - FIXED_SIZE
 
 
@@ -200,10 +202,10 @@ class _Chain:
     def _begin(self) -> None:
         self._previous = self._hash
         self._first = self._length
-        self._headers: list[bytes] = []
+        self._headers = b""
         self._advance = b""
         self._bodies: list[bytes] = []
-        self._hashes: list[bytes] = []
+        self._hashes = b""
         self._bodies_size = 0
 
     def add(self, append: Append, entries: list[Entry]) -> Written:
@@ -227,8 +229,8 @@ class _Chain:
 
     def _fit(self, append: Append, start: int, advance_size: int) -> int:
         """How far the drafts from `start` fit under the head of the open span; a batch fits whole or not at all."""
-        used = len(self._headers) * HEADER_SIZE + len(self._advance) + advance_size
-        room = min(SPAN_BLOCKS_MAX - len(self._headers), (SPAN_HEADERS_SIZE_MAX - used) // HEADER_SIZE)
+        used = len(self._headers) + len(self._advance) + advance_size
+        room = min(SPAN_BLOCKS_MAX - len(self._headers) // HEADER_SIZE, (SPAN_HEADERS_SIZE_MAX - used) // HEADER_SIZE)
         sizes = append.sizes
         stop = max(start, min(len(sizes), start + room))
         left = _SPAN_BODIES_MAX - self._bodies_size
@@ -238,16 +240,18 @@ class _Chain:
         return stop if not append.atomic or stop == len(sizes) else start
 
     def _extend(self, append: Append, start: int, stop: int, base: int, advance: bytes) -> None:
-        """Two hashes and a packed header for each block; column by column, which measured 1.2 times a plain loop."""
+        """Two hashes and a packed header for each block, column by column: no line of Python runs for each."""
         count, last = stop - start, append.count - 1
         flags: Iterable[int] = itertools.repeat(0)
         lamports: Iterable[int] = range(base + start, base + stop)
         if append.atomic:
             flags = ((Flag.MORE if i < last else 0) | (Flag.CONTINUED if i else 0) for i in range(count))
             lamports = itertools.repeat(base)
-        salts = append.salts[start * SALT_SIZE : stop * SALT_SIZE]
-        bodies = list(map(operator.add, np.frombuffer(salts, dtype=_SALT).tolist(), append.messages[start:stop]))
-        headers = list(
+        salts = np.frombuffer(append.salts, dtype=_SALT)[start:stop].tolist()
+        sizes = append.sizes[start:stop]
+        bodies = b"".join(map(operator.add, salts, append.messages[start:stop]))
+        digests = hashing.digests(bodies, offsets_of(sizes))
+        headers = b"".join(
             map(
                 PACK,
                 itertools.repeat(VERSION),
@@ -257,18 +261,21 @@ class _Chain:
                 lamports,
                 itertools.repeat(append.created_ms),
                 append.items[start:stop],
-                append.sizes[start:stop],
-                [sha256(body).digest() for body in bodies],
+                sizes,
+                np.frombuffer(digests, dtype=_HASH).tolist(),
                 itertools.chain((len(advance) // ENTRY_SIZE,), itertools.repeat(0)),
             )
         )
+        moving = np.full(count + 1, len(advance), dtype=np.int64)
+        moving[0] = 0
+        prefix = BLOCK_TAG + self._before.party + self._pair.key
+        hashes = hashing.chain(prefix, self._hash, headers, advance, moving)
         self._headers += headers
-        self._bodies += bodies
+        self._bodies.append(bodies)
         self._advance += advance
-        self._bodies_size += sum(append.sizes[start:stop])
-        headers[0] += advance
-        self._hashes += link(self._before.party, self._pair.key, self._hash, headers)
-        self._hash = self._hashes[-1]
+        self._hashes += hashes
+        self._bodies_size += len(bodies)
+        self._hash = hashes[-HASH_SIZE:]
         self._length += count
 
     def seal(self) -> None:
@@ -281,10 +288,10 @@ class _Chain:
                     first=self._first,
                     previous=self._previous,
                     signature=sign_head(self._pair, self._before.party, self._length, self._hash),
-                    headers=b"".join(self._headers),
+                    headers=self._headers,
                     advance=self._advance,
                     bodies=b"".join(self._bodies),
-                    hashes=b"".join(self._hashes),
+                    hashes=self._hashes,
                 )
             )
         self._begin()

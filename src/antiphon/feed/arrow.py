@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from antiphon.core.errors import InvalidInput
+from antiphon.feed.block import BodyState
+from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER, Headers
 from antiphon.feed.span import Span
 
 #: The columns of a batch of blocks. `advance` holds the raw entries (80 bytes each); a body that is not here is null.
@@ -52,43 +54,43 @@ def batches(spans: Iterable[Span], columns: Iterable[str] | None = None) -> Iter
 
 
 def _batch(spans: list[Span], schema: pa.Schema) -> pa.RecordBatch:
-    headers = np.concatenate([span.columns for span in spans]) if len(spans) > 1 else spans[0].columns
+    """One batch of several spans: their columns are joined as bytes, and offsets are counted once for all."""
+    headers = np.frombuffer(b"".join([span.headers for span in spans]), dtype=HEADER)
     return pa.RecordBatch.from_arrays([_column(field.name, spans, headers) for field in schema], schema=schema)
 
 
-def _column(name: str, spans: list[Span], headers: Any) -> pa.Array:
-    field = SCHEMA.field(name)
+def _column(name: str, spans: list[Span], headers: Headers) -> pa.Array:
     if name == "hash":
-        return _fixed(b"".join(span.hashes for span in spans), 32)
+        return _fixed(b"".join([span.hashes for span in spans]), HASH_SIZE)
     if name in ("item", "body_hash"):
-        return _fixed(headers[name].tobytes(), field.type.byte_width)
+        return _fixed(headers[name].tobytes(), SCHEMA.field(name).type.byte_width)
     if name == "state":
-        return pa.array(np.frombuffer(b"".join(span.states or bytes(span.count) for span in spans), dtype=np.uint8))
+        return pa.array(np.frombuffer(_states(spans), dtype=np.uint8))
     if name == "advance":
-        return _variable(b"".join(span.advance for span in spans), [span.advance_offsets for span in spans], np.int32)
+        sizes = headers["advance"].astype(np.int32) * ENTRY_SIZE
+        return _variable(pa.binary(), b"".join([span.advance for span in spans]), sizes)
     if name == "body":
-        present = None
-        if any(span.states for span in spans):
-            present = np.concatenate([span.present for span in spans])
-        return _variable(
-            b"".join(span.bodies for span in spans), [span.body_offsets for span in spans], np.int64, present
-        )
+        bodies, sizes = b"".join([span.bodies for span in spans]), headers["body_size"].astype(np.int64)
+        if not any(span.states for span in spans):
+            return _variable(pa.large_binary(), bodies, sizes)
+        present = np.equal(np.frombuffer(_states(spans), dtype=np.uint8), BodyState.PRESENT)
+        return _variable(pa.large_binary(), bodies, np.where(present, sizes, 0), present)
     return pa.array(np.ascontiguousarray(headers[name]))
+
+
+def _states(spans: list[Span]) -> bytes:
+    return b"".join([span.states or bytes(span.count) for span in spans])
 
 
 def _fixed(data: bytes, width: int) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(data) // width, [None, pa.py_buffer(data)])
 
 
-def _variable(data: bytes, parts: list[Any], kind: Any, present: Any = None) -> pa.Array:
-    shifted, base = [parts[0][:1]], 0
-    for offsets in parts:
-        shifted.append(offsets[1:] + base)
-        base += int(offsets[-1])
-    offsets = np.concatenate(shifted).astype(kind)
+def _variable(kind: pa.DataType, data: bytes, sizes: Any, present: Any = None) -> pa.Array:
+    offsets = np.zeros(len(sizes) + 1, dtype=sizes.dtype)
+    np.cumsum(sizes, out=offsets[1:])
     validity, nulls = None, 0
     if present is not None:
         validity = pa.py_buffer(np.packbits(present, bitorder="little").tobytes())
         nulls = int(len(present) - present.sum())
-    of = pa.binary() if kind is np.int32 else pa.large_binary()
-    return pa.Array.from_buffers(of, len(offsets) - 1, [validity, pa.py_buffer(offsets), pa.py_buffer(data)], nulls)
+    return pa.Array.from_buffers(kind, len(sizes), [validity, pa.py_buffer(offsets), pa.py_buffer(data)], nulls)

@@ -16,6 +16,7 @@ from hashlib import sha256
 from antiphon.core.codec import Reader, u64
 from antiphon.core.errors import BadSignature, BrokenChain
 from antiphon.core.keys import SIGNATURE_SIZE, KeyPair, verify
+from antiphon.feed import hashing
 from antiphon.feed.header import HASH_SIZE, HEADER_SIZE
 from antiphon.feed.span import Span
 
@@ -77,22 +78,20 @@ def span_headers(span: Span) -> list[bytes]:
 
 def span_hashes(span: Span) -> bytes:
     """The hash column of a span, computed from its headers and `previous`."""
-    return b"".join(link(span.party, span.feed, span.previous, span_headers(span)))
+    prefix = BLOCK_TAG + span.party + span.feed
+    return hashing.chain(prefix, span.previous, span.headers, span.advance, span.advance_offsets)
 
 
 def check_bodies(span: Span) -> int | None:
     """The index of the first body here that is not the one in its header; None if all are right."""
-    offsets = span.body_offsets.tolist()
-    bodies = span.bodies
-    found = [sha256(bodies[offsets[i] : offsets[i + 1]]).digest() for i in range(span.count)]
-    wanted = span.columns["body_hash"].tobytes()
-    if not span.states:
-        if b"".join(found) == wanted:
-            return None
-    elif not span.present.any():
+    if not span.bodies and span.states:
+        return None
+    found, wanted = hashing.digests(span.bodies, span.body_offsets), span.columns["body_hash"].tobytes()
+    if found == wanted:
         return None
     for i, here in enumerate(span.present.tolist()):
-        if here and found[i] != wanted[i * HASH_SIZE : (i + 1) * HASH_SIZE]:
+        at = i * HASH_SIZE
+        if here and found[at : at + HASH_SIZE] != wanted[at : at + HASH_SIZE]:
             return i
     return None
 
@@ -104,6 +103,8 @@ def verify_span(span: Span) -> Span:
     sender made up fails here; what a feed's own writer did wrong is found by `rules`.
     """
     where = f"feed {span.feed.hex()[:8]}, blocks {span.first} to {span.end - 1}"
+    if not span.fits:
+        raise BrokenChain(f"{where}: its columns do not fit each other", feed=span.feed, seq=span.first)
     hashes = span_hashes(span)
     if span.hashes and span.hashes != hashes:
         raise BrokenChain(f"{where}: the hashes sent are not those of the headers", feed=span.feed, seq=span.first)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import lmdb
 
 from antiphon.core.errors import StoreClosed, StoreError, StoreLocked
-from antiphon.feed.tables import TABLES, Tables, checked
+from antiphon.feed.tables import TABLES, Memory, Tables, checked
 
 MAP_SIZE_START = 64 << 20
 MAP_SIZE_MAX = 16 << 40
@@ -37,6 +37,7 @@ class Env:
         self.readonly = readonly
         self.sync_on_commit = sync
         self._gate = _Gate()
+        self._memory = Memory()
         self._closed = False
         new = [folder for folder in (path, *path.parents) if not folder.exists()]
         self._lock: int | None = _lock_shared(path) if readonly else _lock(path)
@@ -84,7 +85,7 @@ class Env:
                     txn = None
                 if txn is not None:
                     try:
-                        yield Tables(txn, self._tables)
+                        yield Tables(txn, self._tables, self._memory)
                     except lmdb.Error as error:
                         raise StoreError(
                             f"the store at {self.path} cannot be read: {error}. Restore it from peers; check the disk"
@@ -106,7 +107,7 @@ class Env:
         while True:
             try:
                 with self._gate.shared(), self._env.begin(write=True, buffers=True) as txn:
-                    return act(Tables(txn, self._tables), lambda part: self._nested(txn, part))
+                    return act(Tables(txn, self._tables, self._memory), lambda part: self._nested(txn, part))
             except lmdb.MapFullError:
                 self._grow()
             except lmdb.Error as error:
@@ -117,7 +118,7 @@ class Env:
 
     def _nested(self, parent: Any, part: Callable[[Tables], Any]) -> Any:
         with self._env.begin(write=True, buffers=True, parent=parent) as txn:
-            return part(Tables(txn, self._tables))
+            return part(Tables(txn, self._tables, self._memory))
 
     def _grow(self) -> None:
         with self._gate.exclusive():
@@ -269,38 +270,51 @@ def _without_readers(path: Path) -> Iterator[None]:
 
 
 class _Gate:
-    """Many may pass together, or one alone."""
+    """Many may pass together, or one alone. Plain classes, because every read and write comes through here."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._inside = 0
-        self._alone = False
+        self.condition = threading.Condition()
+        self.inside = 0
+        self.alone = False
+        self._shared = _Shared(self)
 
-    @contextmanager
-    def shared(self) -> Iterator[None]:
-        with self._condition:
-            while self._alone:
-                self._condition.wait()
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._inside -= 1
-                if not self._inside:
-                    self._condition.notify_all()
+    def shared(self) -> _Shared:
+        return self._shared
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        with self._condition:
-            while self._alone:
-                self._condition.wait()
-            self._alone = True
-            while self._inside:
-                self._condition.wait()
+        with self.condition:
+            while self.alone:
+                self.condition.wait()
+            self.alone = True
+            while self.inside:
+                self.condition.wait()
         try:
             yield
         finally:
-            with self._condition:
-                self._alone = False
-                self._condition.notify_all()
+            with self.condition:
+                self.alone = False
+                self.condition.notify_all()
+
+
+class _Shared:
+    """Passing a gate together with others."""
+
+    __slots__ = ("_gate",)
+
+    def __init__(self, gate: _Gate) -> None:
+        self._gate = gate
+
+    def __enter__(self) -> None:
+        gate = self._gate
+        with gate.condition:
+            while gate.alone:
+                gate.condition.wait()
+            gate.inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        gate = self._gate
+        with gate.condition:
+            gate.inside -= 1
+            if not gate.inside and gate.alone:
+                gate.condition.notify_all()

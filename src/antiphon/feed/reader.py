@@ -19,6 +19,8 @@ from antiphon.feed.record import Bounds, Record
 from antiphon.feed.span import Span
 from antiphon.feed.watch import Watch
 
+_READ_SIZE = 1 << 20
+
 
 class FeedReader:
     """The half of `FeedStore` that changes nothing. No transaction is held while a caller's code runs."""
@@ -147,22 +149,24 @@ class FeedReader:
             yield span, max(0, low - span.first), min(span.count, high - span.first)
 
     def _stored(self, feed: bytes, start: int | None, stop: int | None, *, valid: bool) -> Iterator[Span]:
-        """Stored spans from `start`, each read in a transaction of its own, so that none is held across a yield."""
+        """Stored spans from `start`, about a MiB in each transaction, so that none is held across a yield."""
         at = start
         while True:
             with self._env.read() as tables:
                 record = tables.record(feed)
                 at = record.start if at is None else at
                 length = record.valid_length if valid else record.length
-                if at >= (length if stop is None else min(stop, length)):
+                end = length if stop is None else min(stop, length)
+                if at >= end:
                     return
                 if at < record.start:
                     raise MissingBlocks(
                         f"feed {feed.hex()[:8]}: blocks {at} to {record.start - 1} are pruned here; ask a peer"
                     )
-                span = tables.span_at(record, at)
-            yield span if valid else span.tail(at)
-            at = span.end
+                spans = tables.spans_from(record, at, end, _READ_SIZE)
+            for span in spans:
+                yield span if valid else span.tail(max(at, span.first))
+            at = spans[-1].end
 
 
 def check_held(record: Record, seq: int) -> None:

@@ -62,6 +62,18 @@ class Span:
         """The size with every body here."""
         return self.size - len(self.bodies) + int(self.columns["body_size"].sum()) if self.states else self.size
 
+    @property
+    def fits(self) -> bool:
+        """Whether the columns have the sizes that the headers give them, as they have after `decode`."""
+        return (
+            len(self.headers) == self.count * HEADER_SIZE > 0
+            and len(self.previous) == HASH_SIZE
+            and len(self.hashes) in (0, self.count * HASH_SIZE)
+            and len(self.states) in (0, self.count)
+            and self.body_offsets[-1] == len(self.bodies)
+            and self.advance_offsets[-1] == len(self.advance)
+        )
+
     @cached_property
     def columns(self) -> Headers:
         return np.frombuffer(self.headers, dtype=HEADER)
@@ -76,11 +88,11 @@ class Span:
     def body_offsets(self) -> Ints:
         """count + 1 offsets into `bodies`; a body that is not here takes no bytes."""
         sizes = np.where(self.present, self.columns["body_size"], 0)
-        return _offsets(sizes)
+        return offsets_of(sizes)
 
     @cached_property
     def advance_offsets(self) -> Ints:
-        return _offsets(self.columns["advance"].astype(np.int64) * ENTRY_SIZE)
+        return offsets_of(self.columns["advance"].astype(np.int64) * ENTRY_SIZE)
 
     def hash_at(self, seq: int) -> bytes:
         """The hash of block `seq`, or of the one before the first; needs `hashes`."""
@@ -120,10 +132,14 @@ class Span:
 
     def alone(self, seq: int) -> Span:
         """One block of a span that may still lie in the map: only what belongs to it is copied."""
-        if self.body_offsets[-1] != len(self.bodies) or self.advance_offsets[-1] != len(self.advance):
+        index, columns = seq - self.first, self.columns
+        sizes, counts = columns["body_size"], columns["advance"]
+        if self.states:
+            sizes = np.where(self.present, sizes, 0)
+        if sizes.sum() != len(self.bodies) or counts.sum() * ENTRY_SIZE != len(self.advance):
             raise BadEncoding(f"span of feed {self.feed.hex()[:8]} at {self.first}: its sizes do not add up")
-        index = seq - self.first
-        body, advance = self.body_offsets[index : index + 2], self.advance_offsets[index : index + 2]
+        body, advance = int(sizes[:index].sum()), int(counts[:index].sum()) * ENTRY_SIZE
+        body_end, advance_end = body + int(sizes[index]), advance + int(counts[index]) * ENTRY_SIZE
         return Span(
             party=self.party,
             feed=self.feed,
@@ -131,8 +147,8 @@ class Span:
             previous=bytes(self.hash_at(seq - 1)),
             signature=self.signature,
             headers=bytes(self.headers[index * HEADER_SIZE : (index + 1) * HEADER_SIZE]),
-            advance=bytes(self.advance[advance[0] : advance[1]]),
-            bodies=bytes(self.bodies[body[0] : body[1]]),
+            advance=bytes(self.advance[advance:advance_end]),
+            bodies=bytes(self.bodies[body:body_end]),
             hashes=bytes(self.hash_at(seq)),
             states=bytes(self.states[index : index + 1]),
         )
@@ -289,7 +305,8 @@ def _check_sizes(span: Span) -> None:
         raise BadEncoding(f"{where}: the sizes in the headers do not add up to what is there")
 
 
-def _offsets(sizes: npt.NDArray[np.generic]) -> Ints:
+def offsets_of(sizes: npt.NDArray[np.generic] | list[int]) -> Ints:
+    """Where each of these begins when they are joined, and the end."""
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets

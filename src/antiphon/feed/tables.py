@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from antiphon.core.codec import Reader, u32
 from antiphon.core.errors import BadEncoding, CorruptBlock, StoreError, TooLarge, UnknownFeed
 from antiphon.feed import span as spans
-from antiphon.feed.chain import check_bodies, span_hashes
+from antiphon.feed.chain import BLOCK_TAG, check_bodies, span_hashes
+from antiphon.feed.hashing import chain_in_python
 from antiphon.feed.header import HASH_SIZE, Entry
 from antiphon.feed.record import Record
 from antiphon.feed.span import Span
@@ -28,20 +29,43 @@ from antiphon.feed.span import Span
 TABLES = ("records", "spans", "frontiers", "forks", "quarantine", "meta")
 _MERGE_SIZE_MAX = 8 << 10  # small appends are gathered into spans of about this size
 _MERGE_BLOCKS_MAX = 256
+_MEMORY_FEEDS_MAX = 1024
+_Value = TypeVar("_Value")
+
+
+class Memory:
+    """What was decoded last, by the very bytes that are stored: it cannot be stale, whoever wrote or rolled back."""
+
+    __slots__ = ("records", "tails")
+
+    def __init__(self) -> None:
+        self.records: dict[bytes, tuple[bytes, Record]] = {}
+        self.tails: dict[bytes, tuple[bytes, Span]] = {}
+
+    @staticmethod
+    def keep(where: dict[bytes, tuple[bytes, _Value]], feed: bytes, data: bytes, value: _Value) -> None:
+        if len(where) >= _MEMORY_FEEDS_MAX:
+            where.clear()
+        where[feed] = (data, value)
 
 
 class Tables:
     """Typed reads and writes of one transaction. Nothing returned refers to the map: all of it is copied."""
 
-    __slots__ = ("_dbs", "_txn")
+    __slots__ = ("_dbs", "_memory", "_txn")
 
-    def __init__(self, txn: Any, dbs: dict[str, Any]) -> None:
+    def __init__(self, txn: Any, dbs: dict[str, Any], memory: Memory) -> None:
         self._txn = txn
         self._dbs = dbs
+        self._memory = memory
 
     def find(self, feed: bytes) -> Record | None:
         data = self._txn.get(feed, db=self._dbs["records"])
-        return None if data is None else Record.decode(feed, bytes(data))
+        if data is None:
+            return None
+        stored = bytes(data)
+        known = self._memory.records.get(feed)
+        return known[1] if known is not None and known[0] == stored else Record.decode(feed, stored)
 
     def record(self, feed: bytes) -> Record:
         record = self.find(feed)
@@ -50,7 +74,9 @@ class Tables:
         return record
 
     def put_record(self, record: Record) -> None:
-        self._txn.put(record.feed, record.encode(), db=self._dbs["records"])
+        data = record.encode()
+        self._memory.keep(self._memory.records, record.feed, data, record)
+        self._txn.put(record.feed, data, db=self._dbs["records"])
 
     def feeds(self) -> Iterator[Record]:
         with self._txn.cursor(self._dbs["records"]) as cursor:
@@ -66,6 +92,26 @@ class Tables:
         if not span.first <= seq < span.end:
             raise _corrupt(record.feed, seq, "it is missing from the store")
         return span
+
+    def spans_from(self, record: Record, seq: int, stop: int, size: int) -> list[Span]:
+        """The stored spans that hold block `seq` and what follows, up to `stop` or so many bytes, all checked.
+
+        Damage ends the list; it is raised when nothing stands before it.
+        """
+        found: list[Span] = []
+        with self._txn.cursor(self._dbs["spans"]) as cursor:
+            cursor.set_key(_key(record.feed, self._stored_at(record.feed, seq)[0]))
+            while seq < stop and size > 0:
+                try:
+                    span = _span_under(cursor, record.feed, seq)
+                except CorruptBlock:
+                    if found:
+                        break
+                    raise
+                found.append(span)
+                seq, size = span.end, size - span.size
+                cursor.next()
+        return found
 
     def block_at(self, record: Record, seq: int) -> Span:
         """One block alone, checked by its own hashes, at a cost that hardly depends on its span."""
@@ -107,14 +153,23 @@ class Tables:
             first, stored = self._stored_at(record.feed, record.length - 1)
             small = len(stored) + span.size < _MERGE_SIZE_MAX
             if small and record.length - first + span.count <= _MERGE_BLOCKS_MAX:
-                held = _decode(record.feed, first, bytes(stored))
+                held = self._tail(record.feed, first, bytes(stored))
                 if held.whole_size + span.whole_size < _MERGE_SIZE_MAX:  # bodies that were left out may come in later
                     span = held.joined(span)
         self.put_span(span)
 
     def put_span(self, span: Span) -> None:
         key = _key(span.feed, span.first)
-        self._txn.put(key, span.encode_stored(key), db=self._dbs["spans"])
+        data = span.encode_stored(key)
+        if len(data) < _MERGE_SIZE_MAX:
+            self._memory.keep(self._memory.tails, span.feed, data, span)
+        self._txn.put(key, data, db=self._dbs["spans"])
+
+    def _tail(self, feed: bytes, first: int, stored: bytes) -> Span:
+        known = self._memory.tails.get(feed)
+        if known is not None and known[0] == stored and known[1].first == first:
+            return known[1]
+        return _decode(feed, first, stored)
 
     def drop_span(self, span: Span) -> None:
         self._txn.delete(_key(span.feed, span.first), db=self._dbs["spans"])
@@ -217,6 +272,18 @@ def _decode(feed: bytes, first: int, stored: bytes) -> Span:
     return spans.split(stored[:-4])
 
 
+def _span_under(cursor: Any, feed: bytes, seq: int) -> Span:
+    """The span at a cursor, which must be the one that holds block `seq`."""
+    key = bytes(cursor.key())
+    first = int.from_bytes(key[32:], "big")
+    if key[:32] != feed or first > seq:
+        raise _corrupt(feed, seq, "it is missing from the store")
+    span = _decode(feed, first, bytes(cursor.value()))
+    if seq >= span.end:
+        raise _corrupt(feed, seq, "it is missing from the store")
+    return span
+
+
 def _damage(feed: bytes, first: int, stored: bytes) -> CorruptBlock:
     """The error for a stored span that changed; it names the first block that did, where that can be told."""
     try:
@@ -225,10 +292,13 @@ def _damage(feed: bytes, first: int, stored: bytes) -> CorruptBlock:
         return _corrupt(feed, first, "its span cannot be read")
     if span.feed != feed or span.first != first or not span.hashes:
         return _corrupt(feed, first, "its span is labelled as another")
-    wanted = span_hashes(span)
+    # The sizes may have changed, too, so this goes the way that looks before it reads.
+    wanted = chain_in_python(
+        BLOCK_TAG + span.party + feed, span.previous, span.headers, span.advance, span.advance_offsets
+    )
     for index in range(span.count):
         at = index * HASH_SIZE
         if wanted[at : at + HASH_SIZE] != span.hashes[at : at + HASH_SIZE]:
             return _corrupt(feed, first + index, "its stored header has changed")
-    wrong = check_bodies(span)
+    wrong = check_bodies(span) if span.fits else 0
     return _corrupt(feed, first + (wrong or 0), "its stored bytes have changed")
