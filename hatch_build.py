@@ -1,4 +1,4 @@
-"""Builds src/antiphon/feed/_hashing.so on installing. Without a compiler nothing is built, and Python serves."""
+"""Builds src/antiphon/feed/_hashing.clib on installing. Without a compiler nothing is built, and Python serves."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class HashingBuildHook(BuildHookInterface[Any]):
         if self.target_name != "wheel":
             return
         source = Path(self.root) / SOURCE
-        library = source.with_suffix(".so")
+        library = source.with_suffix(".clib")  # not .so: it is no Python module
         compiler = shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0]) or shutil.which("cc")
         if compiler is None:
             sys.stderr.write("antiphon: no C compiler here; hashing will be done in Python, which is slower\n")
             return
-        made = library.with_suffix(".so.new")
+        made = library.with_suffix(".new")
         command = [compiler, "-O2", "-shared", "-fPIC", "-Wall", "-Werror", "-o", str(made), str(source)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -87,7 +87,7 @@ def _check(right: bool) -> None:
 
 
 def _chosen() -> tuple[Digests, Chain, bool]:
-    found = _load(Path(__file__).with_name("_hashing.so"))
+    found = _load(Path(__file__).with_name("_hashing.clib"))
     if found is not None:
         offsets = np.array([0, 3, 3], dtype=np.int64)
         sample = (b"p" * 128, b"q" * HASH_SIZE, b"h" * HEADER_SIZE * 2, b"abc", offsets)

@@ -109,6 +109,11 @@ class FeedReader:
                 raise CorruptBlock(f"feed {feed.hex()[:8]}, block {at - 1}: it is not the head", feed=feed, seq=at - 1)
         return record.bounds
 
+    @property
+    def transaction(self) -> int:
+        """A number that moves when anything in the store has changed, in any process."""
+        return self._env.transaction()
+
     def watch(self) -> Watch:
         """Tells which feeds grow from now on."""
         watch = Watch(self._lengths, self._env.transaction, self._forget, remote=self._env.readonly)

@@ -36,7 +36,7 @@ from antiphon.feed.append import Append, Draft, Written
 from antiphon.feed.chain import verify_span
 from antiphon.feed.commit import Change, Committer
 from antiphon.feed.env import MAP_SIZE_START, Env
-from antiphon.feed.header import Entry
+from antiphon.feed.header import Entry, Kind
 from antiphon.feed.ingest import Base, Ingested, Outcome
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.quarantine import Refusal
@@ -181,7 +181,11 @@ class FeedStore(FeedReader):
                 batch.results.extend(self._committer.submit(batch.changes))
 
     def prune(self, feed: bytes, before: int) -> Bounds:
-        """Forget the blocks before seq `before`, rounded down to a batch's end."""
+        """Forget the blocks before seq `before`, rounded down to a batch's end. Control feeds are kept whole."""
+        if self.first_kind(feed) is Kind.CREDENTIAL:
+            raise InvalidInput(
+                f"feed {feed.hex()[:8]} is a control feed, by which its party is judged; it is kept whole"
+            )
         return self._change(lambda tables: receiving.prune(tables, tables.record(feed), before)).bounds  # type: ignore[no-any-return]
 
     def erase(self, feed: bytes, seq: int) -> None:

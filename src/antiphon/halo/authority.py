@@ -36,7 +36,6 @@ from antiphon.halo.claims import (
     with_implied,
 )
 
-GROUP_DEPTH_MAX = 16
 NO_END = (1 << 63) - 1
 _NOBODY: Roles = frozenset()
 _OWNER: Roles = frozenset({Role.OWNER})
@@ -62,7 +61,8 @@ class Authority:
     def __init__(self, party: bytes, genesis_feed: bytes) -> None:
         self._party = party
         self._genesis_feed = genesis_feed
-        self.owners: dict[bytes, Owner] = {}
+        self._controls: dict[bytes, Owner] = {}
+        self._admitted: dict[bytes, list[Owner]] = defaultdict(list)  # data feeds: every admission, oldest first
         self.grants: dict[bytes, list[Act]] = defaultdict(list)  # by subject, oldest first
         self.narrowings: dict[Position, list[Act]] = defaultdict(list)  # by the grant they name
         self.policies: list[Act] = []
@@ -121,14 +121,27 @@ class Authority:
 
     def _own(self, act: Act, admission: FeedAdmission) -> None:
         """A control feed is its own device's word; a data feed is admitted by a control feed of the same device."""
-        if admission.kind is FeedKind.DATA:
-            carrier = self.owners.get(act.stamp.feed)
-            if carrier is None or (carrier.identity, carrier.device) != (admission.identity, admission.device):
-                return
-            known = self.owners.get(admission.feed)
-            if known is not None and (known.kind is FeedKind.CONTROL or known.opened.stamp <= act.stamp):
-                return
-        self.owners[admission.feed] = Owner(admission.identity, admission.device, admission.kind, act)
+        owner = Owner(admission.identity, admission.device, admission.kind, act)
+        if admission.kind is FeedKind.CONTROL:
+            self._controls[admission.feed] = owner
+            return
+        carrier = self._controls.get(act.stamp.feed)
+        if carrier is not None and (carrier.identity, carrier.device) == (admission.identity, admission.device):
+            self._admitted[admission.feed].append(owner)
+            self._admitted[admission.feed].sort(key=lambda known: known.opened.stamp)
+
+    def owner(self, feed: bytes) -> Owner | None:
+        """Whose a feed is. Of several admissions of a data feed, the oldest that is in force counts."""
+        control = self._controls.get(feed)
+        if control is not None:
+            return control
+        admissions = self._admitted.get(feed, [])
+        return next((owner for owner in admissions if self.alive(owner.opened.view)), None)
+
+    def owners(self) -> dict[bytes, Owner]:
+        """Every feed that has an owner."""
+        found = {feed: self.owner(feed) for feed in (*self._controls, *self._admitted)}
+        return {feed: owner for feed, owner in found.items() if owner is not None}
 
     def settle(self) -> None:
         """Judge the grants from the oldest on. Each rests on older ones only, so no question ever goes deep."""
@@ -153,14 +166,14 @@ class Authority:
 
     def permits(self, view: View, wanted: Roles, limit: Stamp | None = None) -> bool:
         """Whether the writer of the feed at this place has one of the roles, resting on grants older than `limit`."""
-        owner = self.owners.get(view.feed)
+        owner = self.owner(view.feed)
         if owner is None or not self.alive(view, limit):
             return False
         return not wanted.isdisjoint(self.roles(owner.identity, view, limit))
 
     def alive(self, view: View, limit: Stamp | None = None) -> bool:
         """Whether the feed has not ended before this place, and was opened by a member."""
-        owner = self.owners.get(view.feed)
+        owner = self.owner(view.feed)
         if owner is None or view.seq >= self.static_end(view.feed):
             return False
         opened = owner.opened.view
@@ -168,13 +181,13 @@ class Authority:
             return False
         if opened.feed != view.feed and not self.alive(opened, limit):
             return False
-        if not self.roles(owner.identity, _opening(owner), limit):
+        if not self.roles(owner.identity, owner.opened.view, limit):
             return False
         return all(cut > view.seq for cut in self._ending_cuts(view.feed, owner, limit))
 
     def static_end(self, feed: bytes) -> int:
         """Where a feed ends by its writer's own doing: a fork, or the word of its identity or device."""
-        owner = self.owners.get(feed)
+        owner = self.owner(feed)
         end = self.fork_ends.get(feed, NO_END)
         for act in self._ends:
             claim = act.claim
@@ -186,7 +199,7 @@ class Authority:
 
     def ends_device(self, act: Act, claim: FeedEnd, owner: Owner) -> bool:
         """Whether this is the word of the owner's identity, or of its device for itself, in a feed of theirs."""
-        carrier = self.owners.get(act.stamp.feed)
+        carrier = self.owner(act.stamp.feed)
         if carrier is None or carrier.identity != owner.identity or claim.identity != owner.identity:
             return False
         if act.stamp.seq >= self.fork_ends.get(act.stamp.feed, NO_END):
@@ -195,59 +208,69 @@ class Authority:
 
     def end(self, feed: bytes) -> int:
         """How many blocks of a feed count, as far as the acts tell; `NO_END` if it is open."""
-        owner = self.owners.get(feed)
-        if owner is None or not self.roles(owner.identity, _opening(owner), None):
+        owner = self.owner(feed)
+        if owner is None or not self.roles(owner.identity, owner.opened.view, None):
             return 0
         return min([self.static_end(feed), *self._ending_cuts(feed, owner, None)])
 
     def _ending_cuts(self, feed: bytes, owner: Owner, limit: Stamp | None) -> Iterator[int]:
         """The cuts of revocations that left the feed's writer without any role: ended feeds never come back."""
-        opening = _opening(owner)
-        for grant in self._paths(owner.identity, limit):
-            for narrowing in self.narrowings.get(grant.position, ()):
-                claim = narrowing.claim
-                assert isinstance(claim, Narrowing)
-                if claim.roles or opening.sees(narrowing.position) or not self.binds(narrowing, grant):
-                    continue
-                cut = _cut(claim.cuts, feed, self._genesis_feed)
-                after = View(feed, cut, {**narrowing.view.seen, narrowing.stamp.feed: narrowing.stamp.seq})
-                if not self.roles(owner.identity, after, limit):
-                    yield cut
+        opening = owner.opened.view
+        for subject in self._above(owner.identity, None, limit):
+            for grant in self._older(subject, limit):
+                for narrowing in self.narrowings.get(grant.position, ()):
+                    claim = narrowing.claim
+                    assert isinstance(claim, Narrowing)
+                    if claim.roles or opening.sees(narrowing.position) or not self.binds(narrowing, grant):
+                        continue
+                    cut = _cut(claim.cuts, feed, self._genesis_feed)
+                    after = View(feed, cut, {**narrowing.view.seen, narrowing.stamp.feed: narrowing.stamp.seq})
+                    # Only what the issuer had seen can have been meant: a group that the writer joined unseen is not.
+                    meant = subject in self._above(owner.identity, narrowing.view, limit)
+                    if meant and not self.roles(owner.identity, after, limit):
+                        yield cut
 
-    def _paths(self, subject: bytes, limit: Stamp | None, depth: int = 0) -> Iterator[Act]:
-        """Every grant that could give the subject a role, valid or not."""
+    def _older(self, subject: bytes, limit: Stamp | None) -> Iterator[Act]:
         for grant in self.grants.get(subject, ()):
             if limit is not None and grant.stamp >= limit:
                 return
             yield grant
-            if isinstance(grant.claim, GroupAdmission) and depth < GROUP_DEPTH_MAX:
-                yield from self._paths(grant.claim.group, limit, depth + 1)
+
+    def _above(self, subject: bytes, view: View | None, limit: Stamp | None, *, left: bool = False) -> set[bytes]:
+        """The subject and the groups that it is part of, transitively, by valid grants older than `limit`.
+
+        With a view, by those seen there; with `left`, by those of which something is left there. A set, so circles and
+        many ways to one group cost nothing.
+        """
+        found, fresh = {subject}, [subject]
+        while fresh:
+            for grant in self._older(fresh.pop(), limit):
+                claim = grant.claim
+                if not isinstance(claim, GroupAdmission) or claim.group in found:
+                    continue
+                if view is not None and not view.sees(grant.position):
+                    continue
+                if self.valid_grant(grant) and (not left or view is None or self.left(grant, view)):
+                    found.add(claim.group)
+                    fresh.append(claim.group)
+        return found
 
     def rests_on(self, identity: bytes, subject: bytes) -> bool:
-        """Whether some right of an identity comes, or might come, through a subject (a group, say)."""
-        return any(
-            isinstance(act.claim, GroupAdmission) and act.claim.group == subject for act in self._paths(identity, None)
-        )
+        """Whether some right of an identity comes, or once came, through a subject (a group, say)."""
+        return subject in self._above(identity, None, None)
 
-    def roles(self, subject: bytes, view: View, limit: Stamp | None = None, depth: int = 0) -> Roles:
+    def roles(self, subject: bytes, view: View, limit: Stamp | None = None) -> Roles:
         """The roles of an identity or group at a place, implied ones included, resting on grants older than `limit`."""
         roles: set[Role] = set()
-        for grant in self.grants.get(subject, ()):
-            if limit is not None and grant.stamp >= limit:
-                break
-            if not view.sees(grant.position) and grant.position != (view.feed, view.seq):
-                continue
-            left = self._left(grant, view)
-            if left and isinstance(grant.claim, GroupAdmission):
-                left = self.roles(grant.claim.group, view, limit, depth + 1) if depth < GROUP_DEPTH_MAX else _NOBODY
-            roles |= left
+        for above in self._above(subject, view, limit, left=True):
+            for grant in self._older(above, limit):
+                if isinstance(grant.claim, GroupAdmission) or len(roles) == len(Role):
+                    continue
+                if view.sees(grant.position) or grant.position == (view.feed, view.seq):
+                    roles |= self.left(grant, view)
         return frozenset(roles)
 
-    def holds(self, grant: Act, view: View) -> bool:
-        """Whether anything of a grant is left at a place."""
-        return bool(self._left(grant, view))
-
-    def _left(self, grant: Act, view: View) -> Roles:
+    def left(self, grant: Act, view: View) -> Roles:
         """What of a grant is left at a place."""
         if not self.valid_grant(grant):
             return _NOBODY
@@ -297,7 +320,7 @@ class Authority:
         assert isinstance(claim, Narrowing)
         if narrowing.stamp.seq >= self.fork_ends.get(narrowing.stamp.feed, NO_END) or _expired(narrowing):
             return False
-        if narrowing.stamp.feed not in self.owners or not narrowing.view.sees(grant.position):
+        if narrowing.stamp.feed not in self._controls or not narrowing.view.sees(grant.position):
             return False
         if claim.expired and not 0 < grant.expires_ms <= narrowing.created_ms:
             return False
@@ -342,15 +365,11 @@ class Authority:
 
     def signed_by_writer(self, act: Act) -> bool:
         """Whether the device whose feed carries the act has signed its credential."""
-        owner = self.owners.get(act.stamp.feed)
+        owner = self.owner(act.stamp.feed)
         return owner is not None and owner.device in act.signers
 
     def act(self, position: Position) -> Act | None:
         return self._by_position.get(position)
-
-
-def _opening(owner: Owner) -> View:
-    return owner.opened.view
 
 
 def _given(grant: Act) -> Roles:

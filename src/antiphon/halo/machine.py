@@ -16,7 +16,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
 from antiphon.feed.fork import Fork
-from antiphon.feed.header import Entry, Kind
+from antiphon.feed.header import Entry, Flag, Kind
 from antiphon.halo.act import Act, Seen, View, read_act
 from antiphon.halo.authority import NO_END, Authority
 from antiphon.halo.claims import (
@@ -61,6 +61,7 @@ class PartyMachine:
         self._asleep: dict[bytes, set[bytes]] = defaultdict(set)  # feed waited for → feeds that wait
         self._authority = Authority(party, genesis_feed)
         self._acts: list[Act] = []
+        self._known_forks: dict[bytes, int] = {}
         self._state: PartyState | None = None
 
     # -- in
@@ -90,6 +91,8 @@ class PartyMachine:
                 )
             lane.blocks.append(block)
             woken.add(block.feed)
+        if woken & self._authority.fork_ends.keys():
+            woken |= self._forked()
         return self._deliver(woken)
 
     def add_fork(self, evidence: bytes) -> None:
@@ -97,9 +100,31 @@ class PartyMachine:
         fork = Fork.decode(evidence)
         if fork.party != self.party:
             raise InvalidInput(f"this evidence is about a feed of party {fork.party.hex()[:8]}, not of this one")
-        self._authority.fork(fork.feed, fork.seq)
-        self._state = None
-        self._deliver(set(self._asleep.pop(fork.feed, set())))
+        self.end_fork(fork.feed, fork.seq)
+
+    def end_fork(self, feed: bytes, length: int) -> None:
+        """A feed is forked, and this many of its blocks are common to all branches."""
+        if length < self._authority.fork_ends.get(feed, NO_END):
+            self._authority.fork(feed, length)
+            self._state = None
+            self._deliver(self._forked())
+
+    def _forked(self) -> set[bytes]:
+        """Settle where forked feeds end, a batch being cut whole, and wake those who wait for what is gone."""
+        for feed, end in list(self._authority.fork_ends.items()):
+            lane, start = self._lanes.get(feed), end
+            while lane is not None and 0 < start <= len(lane.blocks) and lane.blocks[start - 1].flags & Flag.MORE:
+                start -= 1
+            if start < end:
+                self._authority.fork(feed, start)
+        ends = self._authority.fork_ends
+        moved = {feed for feed, end in ends.items() if self._known_forks.get(feed) != end}
+        self._known_forks = dict(ends)
+        woken: set[bytes] = set()
+        for feed in moved:
+            self._state = None
+            woken |= self._asleep.pop(feed, set())
+        return woken
 
     def _deliver(self, ready: set[bytes]) -> int:
         """Deliver what can be, waking feeds as those they wait for move."""
@@ -122,14 +147,12 @@ class PartyMachine:
                 acts.append(read_act(self.party, block, lane.seen))
                 lane.delivered += 1
             if acts:
-                forks = dict(self._authority.fork_ends)
                 self._authority.add(acts)
                 self._acts.extend(acts)
                 self._state = None
                 fresh += len(acts)
                 ready |= self._asleep.pop(feed, set())
-                for forked in self._authority.fork_ends.keys() - forks.keys():
-                    ready |= self._asleep.pop(forked, set())
+                ready |= self._forked()
         return fresh
 
     def _blocking(self, lane: _Lane, block: Block) -> Entry | None:
@@ -210,9 +233,9 @@ class PartyMachine:
                 voids += [Void(block.stamp, lane.fault) for block in lane.blocks[lane.delivered :]]
         force = [act for act, reason in verdicts if not reason]
         attestations = [
-            (authority.owners[act.stamp.feed].identity, act.claim)
+            (owner.identity, act.claim)
             for act in force
-            if isinstance(act.claim, EpochAttestation)
+            if isinstance(act.claim, EpochAttestation) and (owner := authority.owner(act.stamp.feed)) is not None
         ]
         return PartyState(
             party=self.party,
@@ -231,7 +254,7 @@ class PartyMachine:
             claim = act.claim
             if isinstance(claim, PartyGenesis | MemberAdmission | GroupAdmission):
                 subject = claim.identity if isinstance(claim, PartyGenesis) else claim.subject
-                if self._authority.holds(act, now):
+                if self._authority.left(act, now):
                     since.setdefault(subject, act.stamp)
         roles = {subject: without_implied(self._authority.roles(subject, now)) for subject in since}
         return tuple(Member(subject, roles[subject], since[subject]) for subject in sorted(since) if roles[subject])
@@ -240,14 +263,14 @@ class PartyMachine:
         pairs = {
             (act.claim.group, act.claim.subject)
             for act in force
-            if isinstance(act.claim, GroupAdmission) and self._authority.holds(act, now)
+            if isinstance(act.claim, GroupAdmission) and self._authority.left(act, now)
         }
         return tuple(GroupMember(group, subject) for group, subject in sorted(pairs))
 
     def _feeds(self) -> tuple[FeedState, ...]:
         """The feeds of which something counts; where an admission is void, peers need not know of the feed."""
         feeds = []
-        for feed, owner in sorted(self._authority.owners.items()):
+        for feed, owner in sorted(self._authority.owners().items()):
             end = self._authority.end(feed)
             if self._authority.alive(owner.opened.view) and end > 0:
                 feeds.append(FeedState(feed, owner.kind, owner.identity, owner.device, None if end == NO_END else end))

@@ -1,8 +1,7 @@
 """`Membership`: one device's hand in a party. It opens the device's feeds and writes its credentials.
 
 >>> from antiphon.core.ports import SystemRandomness
->>> from antiphon.feed.reader import FeedReader
-from antiphon.feed.store import FeedStore
+>>> from antiphon.feed.store import FeedStore
 >>> from antiphon.halo.identity import new_device, new_identity
 >>> from antiphon.halo.keystore import KeyStore
 >>> from antiphon.halo.keyfile import Protection
@@ -17,18 +16,22 @@ from antiphon.feed.store import FeedStore
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from antiphon.core.errors import FeedRetired, InvalidInput, NotAuthorised, UnknownKey
+from antiphon.core.errors import FeedRetired, InvalidInput, MissingBlocks, NotAuthorised, UnknownKey
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import credential_pb2, message_pb2
+from antiphon.feed.append import Draft, Written
+from antiphon.feed.block import Block
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Kind
 from antiphon.feed.reader import FeedReader
+from antiphon.feed.record import End
 from antiphon.feed.store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo import credential
@@ -50,7 +53,6 @@ from antiphon.halo.claims import (
     Position,
     Role,
     Roles,
-    with_implied,
 )
 from antiphon.halo.identity import Device, Identity
 from antiphon.halo.keyfile import KeyKind
@@ -79,6 +81,8 @@ class Membership:
         self._store = store
         self._keys = keys
         self._clock = clock or SystemClock()
+        self._synced = -1  # the store's last transaction that was looked at
+        self._data_feeds: set[bytes] = set()
         self.control: FeedWriter | None = None
         self.data: FeedWriter | None = None
 
@@ -143,6 +147,7 @@ class Membership:
         feed = self._keys.generate(KeyKind.FEED, f"control of {self.party.short}", owner=self.device.key)
         admission, signed = self._admission(FeedKind.CONTROL, feed, word)
         view = View(feed.key, 0, dict(self.machine.timeframe()))
+        self.machine.authority.settle()
         if not self.machine.authority.roles(admission.identity, view):
             raise NotAuthorised(
                 f"identity {admission.identity.hex()[:8]} is no member of party {self.party.short} as far as is known "
@@ -153,6 +158,7 @@ class Membership:
 
     def open_data_feed(self) -> FeedWriter:
         """This device's data feed, admitted by its control feed."""
+        self.sync()
         if self.data is None:
             feed = self._keys.generate(KeyKind.FEED, f"data of {self.party.short}", owner=self.device.key)
             _, signed = self._admission(FeedKind.DATA, feed, self._known_word())
@@ -161,14 +167,31 @@ class Membership:
         self.data.see(*self.machine.entries())
         return self.data
 
+    def write(self, drafts: Sequence[Draft], *, atomic: bool = False) -> Written:
+        """Append item messages to this device's data feed, having seen everything that is known of the party."""
+        return self.open_data_feed().extend(drafts, atomic=atomic)
+
+    def in_force(self, feed: bytes) -> Iterator[Block]:
+        """The blocks of a data feed that count, each judged in its own timeframe and by all cuts known here."""
+        self.sync()
+        seen: dict[bytes, int] = {}
+        for block in self._store.read(feed):
+            seen.update((entry.feed, entry.seq) for entry in block.advance)
+            if not self.machine.judge_data(feed, block.seq, seen, block.kind):
+                yield block
+
     # -- acts
 
     def admit(self, subject: bytes, roles: Iterable[Role], *, expires_ms: int = 0) -> Stamp:
         """Admit an identity or a group, or give it further roles. Admitting twice is the same as once."""
         wanted = frozenset(roles)
-        member = self.state.member(subject)
-        if member is not None and wanted <= with_implied(member.roles) and not expires_ms:
-            return member.since
+        self.sync()
+        authority, now = self.machine.authority, self.machine.everything()
+        authority.settle()
+        for grant in authority.grants.get(subject, ()):
+            lasting = isinstance(grant.claim, MemberAdmission) and not grant.expires_ms and not expires_ms
+            if lasting and wanted <= authority.left(grant, now):
+                return grant.stamp
         return self._write(MemberAdmission(bytes(subject), wanted), expires_ms=expires_ms)
 
     def admit_to_group(self, group: bytes, subject: bytes, group_pair: KeyPair | None = None) -> Stamp:
@@ -196,8 +219,9 @@ class Membership:
     def end_device(self, device: bytes, identity: Identity | None = None) -> Stamp:
         """End a device's feeds at what is held here: a lost one by its identity's word, or this one by its own."""
         self.sync()
-        feeds = [feed for feed, owner in self.machine.authority.owners.items() if owner.device == device]
-        cuts = {feed: self._length(feed) for feed in feeds}
+        feeds = [feed for feed, owner in self.machine.authority.owners().items() if owner.device == device]
+        lengths = self._lengths()
+        cuts = {feed: lengths[feed] for feed in feeds}
         if self.control is not None and self.control.feed in cuts:
             cuts[self.control.feed] += 1  # the block that says so still counts
         claim = FeedEnd(self.device.identity, bytes(device), cuts)
@@ -211,9 +235,9 @@ class Membership:
         """The same policy, made to hold also for blocks that have not seen it but stand past what is held here."""
         self.sync()
         known = tuple(act.position for act in self.machine.authority.policies)
-        return replace(
-            policy, tightens=known, cuts={feed: self._length(feed) for feed in self.machine.authority.owners}
-        )
+        lengths = self._lengths()
+        cuts = {feed: lengths[feed] for feed in self.machine.authority.owners()}
+        return replace(policy, tightens=tuple(sorted(known)), cuts=cuts)
 
     def declare(self, epoch: EpochGenesis) -> Stamp:
         return self._write(epoch)
@@ -233,7 +257,12 @@ class Membership:
 
     def sync(self) -> int:
         """Take what the store has of the party's control feeds; returns how many acts became known."""
-        return sync_machine(self.machine, self._store)
+        now = self._store.transaction
+        if now == self._synced:
+            return 0
+        fresh = sync_machine(self.machine, self._store, self._data_feeds)
+        self._synced = now
+        return fresh
 
     @property
     def state(self) -> PartyState:
@@ -252,18 +281,19 @@ class Membership:
 
     def _cuts(self, subject: bytes) -> dict[bytes, int]:
         """What is held of every feed whose writer's rights rest on the subject."""
-        authority = self.machine.authority
+        authority, lengths = self.machine.authority, self._lengths()
         resting = {
-            feed: self._length(feed)
-            for feed, owner in authority.owners.items()
+            feed: lengths[feed]
+            for feed, owner in authority.owners().items()
             if owner.identity == subject or authority.rests_on(owner.identity, subject)
         }
         if self.control is not None and self.control.feed in resting:
             resting[self.control.feed] += 1  # one's own last word still counts
         return resting
 
-    def _length(self, feed: bytes) -> int:
-        return next((record.valid_length for record in self._store.feeds(self.party) if record.feed == feed), 0)
+    def _lengths(self) -> Mapping[bytes, int]:
+        """How much is held of each feed; none of one that is not here."""
+        return defaultdict(int, ((record.feed, record.valid_length) for record in self._store.feeds(self.party)))
 
     def _admission(self, kind: FeedKind, feed: KeyPair, word: bytes) -> tuple[FeedAdmission, bytes]:
         vouched = credential.read(self.party, word).claim
@@ -273,7 +303,7 @@ class Membership:
         return claim, credential.sign(self.party, claim, [self.device.pair, feed])
 
     def _known_word(self) -> bytes:
-        for owner in self.machine.authority.owners.values():
+        for owner in self.machine.authority.owners().values():
             admission = owner.opened.admission
             if owner.device == self.device.key and admission is not None:
                 return admission.device_credential
@@ -286,7 +316,7 @@ class Membership:
         """The feed of this device that is still to be written, if there is one."""
         authority = self.machine.authority
         authority.settle()
-        for feed, owner in sorted(authority.owners.items()):
+        for feed, owner in sorted(authority.owners().items()):
             if (owner.device, owner.kind) != (self.device.key, kind):
                 continue
             held = next((record for record in self._store.feeds(self.party) if record.feed == feed), None)
@@ -330,19 +360,30 @@ class Membership:
         return stamp
 
 
-def sync_machine(machine: PartyMachine, store: FeedReader) -> int:
-    """Take what a store has of a party's control feeds; returns how many acts became known."""
+def sync_machine(machine: PartyMachine, store: FeedReader, data: set[bytes] | None = None) -> int:
+    """Take what a store has of a party's control feeds; returns how many acts became known.
+
+    Feeds that turn out to be data feeds are put into `data`, and not looked at again.
+    """
     fresh = 0
+    data = set() if data is None else data
     for record in store.feeds(machine.party):
-        at = machine.length(record.feed)
-        if record.length <= at or record.start > at:
-            continue
-        if at == 0 and store.first_kind(record.feed) is not Kind.CREDENTIAL:
-            continue
-        fresh += machine.add(store.read(record.feed, at, record.valid_length))
-    for evidence in store.forks():
-        if Fork.decode(evidence).party == machine.party:
+        feed, at = record.feed, machine.length(record.feed)
+        if record.why is End.FORK:
+            machine.end_fork(feed, record.end)
+        elif record.why is End.FAULT and (evidence := store.fork(feed)):
             machine.add_fork(evidence)
+        if feed in data or record.valid_length <= at:
+            continue
+        if record.start > at and (at or feed == machine.genesis_feed):
+            raise MissingBlocks(
+                f"control feed {feed.hex()[:8]}: blocks {at} to {record.start - 1} are not here, and a party is judged "
+                "by all of them; fetch them from a peer"
+            )
+        if at == 0 and store.first_kind(feed) is not Kind.CREDENTIAL:
+            data.add(feed)
+            continue
+        fresh += machine.add(store.read(feed, at, record.valid_length))
     return fresh
 
 

@@ -34,7 +34,7 @@ def judge(authority: Authority, act: Act) -> str:
         return act.problem
     if isinstance(claim, Equivocated):
         return ""  # it proves itself
-    owner = authority.owners.get(act.stamp.feed)
+    owner = authority.owner(act.stamp.feed)
     if owner is None:
         return "its feed does not begin with its own admission"
     if not authority.alive(act.view):
@@ -63,7 +63,7 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
         bound = any(grant is not None and authority.binds(act, grant) for grant in named)
         return "" if bound else "its issuer may not take from any of the admissions that it names"
     if isinstance(claim, FeedEnd):
-        owners = [owner for owner in authority.owners.values() if owner.device == claim.device]
+        owners = [owner for owner in authority.owners().values() if owner.device == claim.device]
         ended = any(authority.ends_device(act, claim, owner) for owner in owners)
         return "" if ended else "only an identity, or a device for itself, may end its feeds"
     if not signed:
@@ -78,7 +78,7 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
 
 
 def _judge_feed(authority: Authority, act: Act, claim: FeedAdmission) -> str:
-    owner = authority.owners.get(claim.feed)
+    owner = authority.owner(claim.feed)
     if owner is None or owner.opened is not act:
         return "it admits a feed that is another's, or was admitted before"
     return "" if authority.permits(act.view, _ANY) else "its device's identity is not a member"
@@ -86,16 +86,16 @@ def _judge_feed(authority: Authority, act: Act, claim: FeedAdmission) -> str:
 
 def _judge_epoch(authority: Authority, act: Act) -> str:
     generator = authority.policy(act.view).generator
-    owner = authority.owners[act.stamp.feed]
+    owner = authority.owner(act.stamp.feed)
     if generator:
-        return "" if owner.identity == generator else "the policy names another generator"
+        return "" if owner is not None and owner.identity == generator else "the policy names another generator"
     return "" if authority.permits(act.view, _GENERATORS) else "its issuer may not declare epochs"
 
 
 def _judge_attestation(authority: Authority, act: Act) -> str:
     attesters = authority.policy(act.view).attesters
-    owner = authority.owners[act.stamp.feed]
-    if attesters and owner.identity not in attesters:
+    owner = authority.owner(act.stamp.feed)
+    if attesters and (owner is None or owner.identity not in attesters):
         return "the policy names other attesters"
     return "" if authority.permits(act.view, _ANY) else "its issuer is not a member"
 
@@ -104,7 +104,7 @@ def judge_data(authority: Authority, view: View, kind: Kind) -> str:
     """Why a data message at this place is void for want of rights; empty if its writer had them."""
     if kind is Kind.CREDENTIAL:
         return "a data feed holds item messages only"
-    owner = authority.owners.get(view.feed)
+    owner = authority.owner(view.feed)
     if owner is None or owner.kind is not FeedKind.DATA:
         return "its feed is not admitted as a data feed"
     if not authority.alive(view):
