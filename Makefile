@@ -12,7 +12,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 .PHONY: help demo test quick soak lint bench fuzz proto lock clean
 
 help: ## say what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-7s %s\n", $$1, $$2}'
 
 $(STAMP): requirements.lock pyproject.toml hatch_build.py src/antiphon/feed/_hashing.c
 	@echo "antiphon: creating $(VENV) with $$($(PYTHON) --version), packages pinned in requirements.lock"
@@ -26,7 +26,7 @@ $(STAMP): requirements.lock pyproject.toml hatch_build.py src/antiphon/feed/_has
 $(NODE): bench/anchors/package-lock.json
 	@if command -v npm >/dev/null; then \
 	  echo "antiphon: installing the JavaScript anchors with npm ci"; \
-	  cd bench/anchors && npm ci --silent --no-audit --no-fund && touch node_modules/.built; \
+	  cd bench/anchors && npm ci --loglevel=error --no-audit --no-fund && touch node_modules/.built; \
 	else echo "antiphon: no npm here; tests that compare with JavaScript libraries will skip"; fi
 
 demo: $(STAMP) ## three devices in three processes agree on a party

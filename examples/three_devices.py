@@ -195,7 +195,12 @@ def exchange(devices: list[Remote], chance: random.Random) -> int:
 
 def direct(home: Path, seed: int, console: Console) -> bool:
     chance = random.Random(seed)
+    marker = home / "made-by-the-demo"
+    if home.exists() and any(home.iterdir()) and not marker.exists():
+        raise SystemExit(f"{home} is not empty, and not the demo's; name another folder with --home")
     shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    marker.touch()
     devices = [Remote(name, home) for name in NAMES]
     alice, bob, carol = devices
     who = {device.name: str(device("whoami")["identity"]) for device in devices}

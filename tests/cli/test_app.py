@@ -79,8 +79,9 @@ def test_a_flipped_byte_ends_verify_with_an_error(run: Run, homes: Path) -> None
 
 
 def test_errors_are_told_in_a_line(run: Run) -> None:
-    done = run("feeds", "--home", "nowhere")
+    done = run("feeds", "--home", "nowhere[/x]")
     assert done.returncode == 2
+    assert run("party", "--home", "nowhere").returncode == 2
     assert "there is no feed store" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -33,6 +33,7 @@ def test_erased_bytes_are_gone_after_compaction(tmp_path: Path) -> None:
         assert SECRET in (tmp_path / "data.mdb").read_bytes(), "freed pages keep it until then"
         store.compact()
         assert SECRET not in (tmp_path / "data.mdb").read_bytes()
+        assert (tmp_path / "data.mdb").stat().st_mode & 0o777 == 0o600
         assert [block.message for block in store.read(PAIR.key)] == [b"a", None, b"c", b"d"]
         store.verify(PAIR.key)
 

@@ -124,9 +124,10 @@ def test_what_does_not_verify_is_listed_and_not_stored(store: FeedStore, writer:
         store.ingest_bytes(span.encode()[:-1])
 
     assert store.feeds() == ()
-    (refusal,) = store.quarantine().refusals
-    assert (refusal.feed, refusal.seq) == (alice.key, 0)
-    assert "do not fit each other" in refusal.reason
+    unfit, cut = store.quarantine().refusals
+    assert (unfit.feed, unfit.seq) == (cut.feed, cut.seq) == (alice.key, 0)
+    assert "do not fit each other" in unfit.reason
+    assert "bytes announced" in cut.reason
 
 
 # -- faults

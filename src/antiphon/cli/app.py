@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -77,7 +78,7 @@ def verify(home: Home = HERE, as_json: Json = False) -> None:
 
     def tell() -> None:
         for row in wrong:
-            err.print(f"[red]{row['error']}[/]")
+            err.print(row["error"], style="red", markup=False)
         out.print(f"{answer['feeds']} feeds, {answer['blocks']} blocks: {'all right' if not wrong else 'NOT right'}")
 
     _show(as_json, answer, tell)
@@ -98,7 +99,7 @@ def quarantine(home: Home = HERE, as_json: Json = False) -> None:
     def table() -> None:
         shown = Table("feed", "from", "blocks", "reason")
         for refusal in listed.refusals:
-            shown.add_row(refusal.feed.hex()[:8], str(refusal.seq), str(refusal.count), refusal.reason)
+            shown.add_row(refusal.feed.hex()[:8], str(refusal.seq), str(refusal.count), escape(refusal.reason))
         out.print(shown)
         if listed.dropped:
             out.print(f"{listed.dropped} older ones are not kept")
@@ -113,14 +114,18 @@ def party(
     as_json: Json = False,
 ) -> None:
     """Who is in a party, with which feeds. Without a key: the parties of this home."""
+    if not (home / "meta.db").exists():
+        raise InvalidInput(f"there is no peer in {home}; name its folder with --home")
     with MetaStore.open(home / "meta.db") as meta:
         known = [row for row in meta.parties() if row.party.hex().startswith(key)]
     if not key:
         rows = [{"party": row.party.hex(), "label": row.label, "state": row.state.value} for row in known]
         _show(as_json, rows, lambda: out.print(_table(["party", "label", "state"], rows)))
         return
-    if len(known) != 1 or known[0].genesis_feed is None:
+    if len(known) != 1:
         raise InvalidInput(f"{len(known)} parties of this home begin with {key!r}; `antiphon party` lists them")
+    if known[0].genesis_feed is None:
+        raise InvalidInput(f"the first feed of party {known[0].party.short} is not known here yet")
     machine = PartyMachine(known[0].party, known[0].genesis_feed)
     with _store(home) as store:
         sync_machine(machine, store)
@@ -164,7 +169,7 @@ def main() -> None:
     try:
         app()
     except AntiphonError as error:
-        err.print(f"[red]antiphon:[/] {error}", highlight=False)
+        err.print(f"antiphon: {error}", highlight=False, markup=False)
         sys.exit(2)
 
 
@@ -209,7 +214,7 @@ def _short(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(value)
     text = "" if value is None else str(value)
-    return text[:16] if len(text) == 64 else text
+    return escape(text[:16] if len(text) == 64 else text)
 
 
 def _progress() -> Progress:

@@ -13,13 +13,14 @@ from typing import Any
 
 import lmdb
 
+from antiphon.core.errors import StoreError
 from antiphon.feed.append import Append, Written, build
 from antiphon.feed.env import Env
 from antiphon.feed.tables import Tables
 
 GROUP_MAX = 1024
 
-#: A change to the tables; it returns its result and the feeds that grew.
+#: A change to the tables; it returns its result.
 Change = Callable[[Tables], Any]
 
 
@@ -59,13 +60,18 @@ class Committer:
             if job.done:
                 return _outcome(job)
             self._leading = True
+        group: list[_Job] = []
         try:
             while not job.done:
                 with self._condition:
-                    group, self._waiting = self._waiting[:GROUP_MAX], self._waiting[GROUP_MAX:]
+                    group = self._waiting[:GROUP_MAX]
+                    del self._waiting[:GROUP_MAX]
                 self._commit(group)
         finally:
             with self._condition:
+                for taken in group:  # also where an interrupt came between taking and committing them
+                    if not taken.done:
+                        taken.error, taken.done = StoreError("interrupted before it was committed; try again"), True
                 self._leading = False
                 self._condition.notify_all()
         return _outcome(job)

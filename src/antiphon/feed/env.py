@@ -161,6 +161,7 @@ class Env:
                 with env.begin(write=True) as txn:
                     txn.put(b"file", checked(identity_of(made)), db=meta)
                 env.sync(True)
+            made.chmod(0o600)  # LMDB's copy has a mode of its own
             self._env.close()
             os.replace(made, self.path / "data.mdb")
             (self.path / "lock.mdb").unlink(missing_ok=True)  # it counts transactions of the old file

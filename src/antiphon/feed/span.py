@@ -255,6 +255,11 @@ def decode(data: bytes) -> Span:
     return span
 
 
+def claimed_feed(data: bytes) -> bytes | None:
+    """The feed that bytes claim to be of, however broken they are otherwise; None if that cannot be told."""
+    return data[37:69] if len(data) >= FIXED_SIZE and data[:4] == MAGIC else None
+
+
 def split(data: bytes) -> Span:
     """Cut the bytes of a span into its columns, without a look at what is in them. A view is cut into views."""
     if not FIXED_SIZE <= len(data) <= SPAN_SIZE_MAX:

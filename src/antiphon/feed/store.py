@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.core.errors import (
+    BadEncoding,
     Equivocation,
     InvalidInput,
     RefusedBlocks,
@@ -164,12 +165,20 @@ class FeedStore(FeedReader):
         try:
             yield
         except RefusedBlocks as error:
-            self.refuse(Refusal(error.feed or bytes(KEY_SIZE), error.seq or 0, 1, self._clock.now_ms(), str(error)))
+            self._list(error.feed, error.seq or 0, error)
             raise
+
+    def _list(self, feed: bytes | None, seq: int, error: Exception) -> None:
+        self.refuse(Refusal(feed or bytes(KEY_SIZE), seq, 1, self._clock.now_ms(), str(error)))
 
     def ingest_bytes(self, data: bytes, base: Base | None = None) -> Ingested:
         """Take a range as it came over the wire."""
-        return self.ingest(spans.decode(data), base)
+        try:
+            span = spans.decode(data)
+        except (BadEncoding, TooLarge) as error:
+            self._list(spans.claimed_feed(data), 0, error)
+            raise
+        return self.ingest(span, base)
 
     @contextmanager
     def batch(self) -> Iterator[Batch]:

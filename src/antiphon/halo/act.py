@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from google.protobuf.message import DecodeError
+
 from antiphon.core.errors import AntiphonError, BadEncoding
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
@@ -74,7 +76,7 @@ def _signed(block: Block) -> bytes:
     message = message_pb2.Message()
     try:
         message.ParseFromString(block.message)
-    except Exception as error:  # protobuf raises several kinds
+    except DecodeError as error:
         raise BadEncoding(f"not a message: {error}") from None
     if message.WhichOneof("content") != "credential":
         raise BadEncoding("a control feed holds credentials only")

@@ -1,0 +1,206 @@
+"""What reviewers tried against the party state machine, and what must not come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from antiphon.core.errors import InvalidInput
+from antiphon.feed.append import Append, Draft, build
+from antiphon.feed.block import Block
+from antiphon.feed.chain import sign_head
+from antiphon.feed.fork import Fork
+from antiphon.feed.header import Kind
+from antiphon.feed.record import Record
+from antiphon.feed.span import Span
+from antiphon.feed.store import FeedStore
+from antiphon.halo.claims import Equivocated, GroupAdmission, Role
+from antiphon.halo.machine import PartyMachine
+from antiphon.halo.membership import sync_machine
+from antiphon.halo.state import PartyState
+from antiphon.testing.parties import Actor, Rehearsal, pair_of
+
+
+def machine_with(rehearsal: Rehearsal, *parts: Iterable[Block]) -> PartyMachine:
+    machine = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
+    for part in parts:
+        machine.add(part)
+        machine.state()  # an answer given on the way must not be remembered wrongly
+    return machine
+
+
+def branch(actor: Actor, at: int) -> Span:
+    """The blocks of a control feed from `at` on, under one head."""
+    span = actor.raw[at]
+    for raw in actor.raw[at + 1 :]:
+        span = span.joined(raw)
+    signature = sign_head(actor.control, span.party, span.end, span.hashes[-32:])
+    return Span(
+        span.party, span.feed, span.first, span.previous, signature, span.headers, span.advance, b"", span.hashes
+    )
+
+
+def twin(rehearsal: Rehearsal, founder: Actor, name: str) -> Actor:
+    """The same device once more, which may write another history of the same feed."""
+    other = Rehearsal()
+    other.genesis_feed = rehearsal.genesis_feed
+    actor = other.actor(name)
+    actor.machine = rehearsal.machine([founder.control.key] * len(founder.written))
+    actor.join()
+    return actor
+
+
+def test_a_strangers_group_admission_ends_nobodys_feed() -> None:
+    """Mallory, who was never admitted, says that Xavier is part of a "group" that is really revoked Bob."""
+    rehearsal = Rehearsal()
+    alice, dora, bob = rehearsal.founder("alice"), rehearsal.actor("dora"), rehearsal.actor("bob")
+    xavier, mallory = rehearsal.actor("xavier"), rehearsal.actor("mallory")
+    alice.admit(dora, Role.OWNER)
+    alice.admit(bob, Role.READER)
+    for actor in (dora, bob):
+        actor.hear(alice)
+        actor.join()
+    alice.hear(dora, bob)
+    dora.admit(xavier, Role.OWNER)
+    xavier.hear(dora)
+    xavier.join()
+    alice.narrow(bob)
+    xavier.admit(pair_of("yan").key, Role.READER)
+    mallory.join(seen=[])
+    mallory.write(GroupAdmission(bob.identity.key, xavier.identity.key), seen=[])
+    honest = (alice.written, dora.written, bob.written, xavier.written)
+    first = machine_with(rehearsal, mallory.written, *honest).state()
+    last = machine_with(rehearsal, *honest, mallory.written).state()
+    assert first == last
+    assert first.member(pair_of("yan").key) is not None
+    assert first.feed(xavier.control.key) is not None
+
+
+def test_many_ways_through_many_groups_cost_little() -> None:
+    """4 ways on each of 60 levels: 4 to the 60th paths, and 61 subjects."""
+    rehearsal = Rehearsal()
+    alice, mallory = rehearsal.founder("alice"), rehearsal.actor("mallory")
+    alice.admit(mallory, Role.EDITOR)
+    mallory.hear(alice)
+    mallory.join()
+    below = alice.identity.key
+    for level in range(60):
+        group = pair_of(f"group {level}")
+        for _ in range(4):
+            mallory.group(group.key, below, [group])
+        below = group.key
+    alice.hear(mallory)
+    assert len(alice.state.groups) == 60
+    assert not alice.state.voids
+
+
+def test_a_data_feed_belongs_to_the_admission_that_is_in_force() -> None:
+    """One branch of a forked control feed admits a data feed that another feed admits later: the latter counts."""
+    rehearsal = Rehearsal()
+    alice, mallory = rehearsal.founder("alice"), rehearsal.actor("mallory")
+    alice.admit(mallory, Role.OWNER)
+    mallory.hear(alice)
+    mallory.join()
+    other = twin(rehearsal, alice, "mallory")
+    data = pair_of("data")
+    mallory.open_data(data)
+    other.admit(pair_of("puppet").key, Role.READER)
+    second = Actor(rehearsal, mallory.identity, mallory.device, pair_of("second control"))
+    second.machine = rehearsal.machine([alice.control.key] * len(alice.written))
+    second.join()
+    for n in range(3):
+        second.admit(pair_of(f"q{n}").key, Role.READER)
+    second.open_data(data)
+    evidence = Fork.between(branch(mallory, 1), branch(other, 1)).encode()
+    states: list[PartyState] = []
+    for held in (mallory.written, other.written):
+        machine = machine_with(rehearsal, alice.written, held, second.written)
+        machine.add_fork(evidence)
+        states.append(machine.state())
+    assert states[0].digest == states[1].digest
+    assert states[0].feed(data.key) is not None
+
+
+def test_evidence_of_an_earlier_fork_wakes_those_who_wait() -> None:
+    rehearsal = Rehearsal()
+    alice, bob = rehearsal.founder("alice"), rehearsal.actor("bob")
+    alice.admit(rehearsal.actor("mallory"), Role.OWNER)
+    alice.admit(bob, Role.OWNER)
+    known = len(alice.written)
+    one, two, three = (twin(rehearsal, alice, "mallory") for _ in range(3))
+    for actor, tag in ((one, "a"), (two, "a"), (three, "c")):
+        for n in range(5):
+            actor.admit(pair_of(f"{tag}{n}").key, Role.READER)
+    one.admit(pair_of("a9").key, Role.READER)
+    two.admit(pair_of("b9").key, Role.READER)
+    late = Fork.between(branch(one, 6), branch(two, 6)).encode()
+    early = Fork.between(branch(one, 1), branch(three, 1)).encode()
+    bob.machine = rehearsal.machine([alice.control.key] * known)
+    bob.machine.add(three.written)
+    bob.join()
+    bob.admit(pair_of("zed").key, Role.READER)
+    alice.write(Equivocated(one.control.key, 6, late))
+    alice.write(Equivocated(one.control.key, 1, early))
+    start, told = alice.written[:known], alice.written[known:]
+    asleep = machine_with(rehearsal, start, one.written, bob.written, told[:1], told[1:])
+    awake = machine_with(rehearsal, start, one.written, told, bob.written)
+    assert asleep.waiting() == awake.waiting() == ()
+    assert asleep.state() == awake.state()
+    assert awake.state().member(pair_of("zed").key) is not None
+
+
+def test_a_fork_inside_a_batch_cuts_the_batch_for_those_who_only_heard_of_it(tmp_path: Path) -> None:
+    """One peer's store finds the fork and cuts at the batch's start; the other only reads the credential."""
+    rehearsal = Rehearsal()
+    alice, mallory = rehearsal.founder("alice"), rehearsal.actor("mallory")
+    alice.admit(mallory, Role.OWNER)
+    mallory.hear(alice)
+    mallory.join()
+    base = mallory.raw[0]
+    record = Record(base.feed, base.party, True, length=1, hash=base.hashes[-32:], lamport=mallory.written[0].lamport)
+    spans = [_batch(mallory, record, names) for names in (("p", "x"), ("p", "y"))]
+    with FeedStore.open(tmp_path) as store:
+        for span in (*alice.raw, base, spans[0]):
+            store.ingest(span)
+        with pytest.raises(Exception, match="two different blocks 2"):
+            store.ingest(spans[1])
+        evidence = store.fork(base.feed)
+        assert evidence is not None
+        assert store.bounds(base.feed).end == 1
+        cut = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
+        sync_machine(cut, store)
+    told = machine_with(rehearsal, alice.written, mallory.written, [spans[1].block(0), spans[1].block(1)])
+    assert told.state().member(pair_of("p").key) is not None
+    told.add_fork(evidence)
+    assert told.state().member(pair_of("p").key) is None
+    assert told.state().digest == cut.state().digest
+
+
+def _batch(actor: Actor, record: Record, names: tuple[str, ...]) -> Span:
+    drafts = [Draft(Kind.CREDENTIAL, bytes(16), _admission(actor, name)) for name in names]
+    salts = bytes(16 * len(names))
+    append = Append(actor.control, record.party, drafts, (), atomic=True, created_ms=1, salts=salts)
+    return build(record, [append], lambda _: None).spans[0]
+
+
+def _admission(actor: Actor, name: str) -> bytes:
+    scratch = Rehearsal()
+    clone = scratch.actor("mallory")
+    clone.admit(pair_of(name).key, Role.READER)
+    message = clone.written[0].message
+    assert message is not None
+    assert clone.device.key == actor.device.key
+    return message
+
+
+def test_a_control_feed_is_not_pruned(tmp_path: Path) -> None:
+    rehearsal = Rehearsal()
+    alice = rehearsal.founder("alice")
+    alice.admit(pair_of("bob").key, Role.READER)
+    with FeedStore.open(tmp_path) as store:
+        for span in alice.raw:
+            store.ingest(span)
+        with pytest.raises(InvalidInput, match="control feed"):
+            store.prune(alice.control.key, 1)
