@@ -41,7 +41,7 @@ from antiphon.feed.ingest import check_complete
 from antiphon.feed.quarantine import Refusal
 from antiphon.feed.record import Record
 from antiphon.feed.rules import judge
-from antiphon.feed.tables import Tables
+from antiphon.feed.tables import Memory, Tables
 from antiphon.halo import credential, keyfile, phrase
 from antiphon.halo.act import Act, read_act
 
@@ -135,7 +135,7 @@ class _OneSpan:
 
 def _stored_span(stored: bytes) -> spans.Span:
     """A span from the disk, as a whole and block by block."""
-    tables = Tables(_OneSpan(bytes(_SPAN_KEY), stored), {"spans": None})
+    tables = Tables(_OneSpan(bytes(_SPAN_KEY), stored), {"spans": None}, Memory())
     record = Record(feed=bytes(DATA.key), party=bytes(PARTY.key), length=2)
     for seq in (0, 1):
         with suppress(AntiphonError):

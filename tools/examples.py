@@ -26,11 +26,12 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.core.v1 import credential_pb2, message_pb2
 from antiphon.feed import span as spans
 from antiphon.feed.append import Draft
-from antiphon.feed.chain import BLOCK_TAG, Head, head_message, link, span_headers, verify_span
+from antiphon.feed.chain import Head, head_message, link, span_headers, verify_span
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import HEADER, NO_HASH, PACK, Entry, Kind, decode_entries, encode_entries
 from antiphon.feed.quarantine import Refusal
 from antiphon.feed.record import Record
+from antiphon.feed.span import BLOCK_TAG
 from antiphon.feed.store import FeedStore
 from antiphon.feed.tables import checked, unchecked
 from antiphon.halo import credential, keyfile, phrase

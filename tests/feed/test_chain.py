@@ -13,9 +13,9 @@ from antiphon.core.codec import Reader
 from antiphon.core.errors import AntiphonError, BadSignature, BrokenChain
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed.block import BodyState
-from antiphon.feed.chain import BLOCK_TAG, HEAD_TAG, Head, sign_head, verify_span
+from antiphon.feed.chain import HEAD_TAG, Head, sign_head, verify_span
 from antiphon.feed.header import NO_HASH
-from antiphon.feed.span import Span, decode
+from antiphon.feed.span import BLOCK_TAG, Span, decode
 from antiphon.testing.spans import SpanWriter, joined, key_pair, on_the_wire
 from antiphon.testing.strategies import histories
 

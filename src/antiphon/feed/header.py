@@ -37,7 +37,8 @@ HEADER = np.dtype(
     ]
 )
 HEADER_SIZE = HEADER.itemsize
-PACK = struct.Struct("<BBHQQQ16sI32sH").pack  # the same, for one block
+_ONE = struct.Struct("<BBHQQQ16sI32sH")  # the same, for one block
+PACK, UNPACK = _ONE.pack, _ONE.unpack
 ENTRY = np.dtype([("feed", "V32"), ("seq", "<u8"), ("lamport", "<u8"), ("hash", "V32")])
 ENTRY_SIZE = ENTRY.itemsize
 assert HEADER_SIZE == 82

@@ -55,7 +55,7 @@ class FeedReader:
         with self._env.read() as tables:
             record = tables.record(feed)
             check_held(record, seq)
-            return tables.block_at(record, seq).block(0)
+            return tables.block_at(record, seq)
 
     def first_kind(self, feed: bytes) -> Kind | None:
         """What a feed begins with: a control feed with a credential. None if its beginning is not held."""

@@ -20,11 +20,12 @@ from typing import Any, TypeVar
 from antiphon.core.codec import Reader, u32
 from antiphon.core.errors import BadEncoding, CorruptBlock, StoreError, TooLarge, UnknownFeed
 from antiphon.feed import span as spans
-from antiphon.feed.chain import BLOCK_TAG, check_bodies, span_hashes
+from antiphon.feed.block import Block
+from antiphon.feed.chain import check_bodies
 from antiphon.feed.hashing import chain_in_python
 from antiphon.feed.header import HASH_SIZE, Entry
 from antiphon.feed.record import Record
-from antiphon.feed.span import Span
+from antiphon.feed.span import BLOCK_TAG, Span
 
 TABLES = ("records", "spans", "frontiers", "forks", "quarantine", "meta")
 _MERGE_SIZE_MAX = 8 << 10  # small appends are gathered into spans of about this size
@@ -65,7 +66,11 @@ class Tables:
             return None
         stored = bytes(data)
         known = self._memory.records.get(feed)
-        return known[1] if known is not None and known[0] == stored else Record.decode(feed, stored)
+        if known is not None and known[0] == stored:
+            return known[1]
+        record = Record.decode(feed, stored)
+        self._memory.keep(self._memory.records, feed, stored, record)
+        return record
 
     def record(self, feed: bytes) -> Record:
         record = self.find(feed)
@@ -113,21 +118,22 @@ class Tables:
                 cursor.next()
         return found
 
-    def block_at(self, record: Record, seq: int) -> Span:
+    def block_at(self, record: Record, seq: int) -> Block:
         """One block alone, checked by its own hashes, at a cost that hardly depends on its span."""
         first, stored = self._stored_at(record.feed, seq)
         try:
             span = spans.split(stored[:-4])
-            if span.states:  # what is not here has no bytes to check: take the span's checksum
-                return self.span_at(record, seq).alone(seq)
-            if span.feed != record.feed or span.first != first or not span.hashes or seq >= span.end:
-                raise _corrupt(record.feed, seq, "its span is labelled as another, or too short")
-            alone = span.alone(seq)
         except (BadEncoding, TooLarge):
             raise _corrupt(record.feed, seq, "its span cannot be read") from None
-        if span_hashes(alone) != alone.hashes or check_bodies(alone) is not None:
+        if span.states:  # what is not here has no bytes to check: take the span's checksum
+            whole = self.span_at(record, seq)
+            return whole.block(seq - whole.first)
+        if span.feed != record.feed or span.first != first or not span.hashes or seq >= span.end:
+            raise _corrupt(record.feed, seq, "its span is labelled as another, or too short")
+        block = span.verified(seq - first)
+        if block is None:
             raise _corrupt(record.feed, seq, "its stored bytes have changed")
-        return alone
+        return block
 
     def _stored_at(self, feed: bytes, seq: int) -> tuple[int, Any]:
         with self._txn.cursor(self._dbs["spans"]) as cursor:
