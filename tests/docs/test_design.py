@@ -1,0 +1,41 @@
+"""What the documents promise about themselves: the first page, the conventions, the schemas."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+
+def test_the_first_page_tells_echo_halo_and_mesh_apart_and_draws_the_stack(root: Path) -> None:
+    page = (root / "docs" / "design" / "README.md").read_text()
+    for word in ("ECHO is", "HALO is", "MESH is"):
+        assert f"**{word}" in page
+    drawn = page[page.index("## The stack") : page.index("## The way of a message")]
+    for part in ("feed", "HALO", "items", "snapshot", "query", "MESH"):
+        assert part in drawn
+    assert drawn.count("|") > 20, "a picture, not a sentence"
+
+
+def test_contributing_says_how_names_are_written_and_decisions_recorded(root: Path) -> None:
+    page = (root / "CONTRIBUTING.md").read_text()
+    for heading in ("How names and prose are written", "How a design decision is recorded", "Move a row of the ledger"):
+        section = page[page.index(f"## {heading}") :].split("\n## ")[0]
+        assert len(section) > 200
+    assert '"N"' in (root / "pyproject.toml").read_text(), "ruff's rules for names are on"
+
+
+@pytest.mark.parametrize("name", ["message.proto", "credential.proto"])
+def test_every_message_of_a_schema_says_what_it_is_for(root: Path, name: str) -> None:
+    lines = (root / "proto" / "antiphon" / "v1" / name).read_text().splitlines()
+    found = [at for at, line in enumerate(lines) if re.match(r"(message|enum) ", line)]
+    assert len(found) >= 4
+    assert [lines[at] for at in found if not lines[at - 1].startswith("//")] == []
+
+
+def test_generated_messages_are_used_only_to_encode_and_decode(root: Path) -> None:
+    source = root / "src" / "antiphon"
+    users = {str(path.relative_to(source)) for path in source.rglob("*.py") if "core.v1" in path.read_text()}
+    users = {user for user in users if not user.startswith("core/v1/")}
+    assert users == {"halo/act.py", "halo/credential.py", "halo/membership.py", "testing/parties.py"}
