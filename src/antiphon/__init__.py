@@ -18,21 +18,33 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from antiphon.core.cid import Cid
-    from antiphon.core.errors import AntiphonError
+    from antiphon.core.errors import (
+        AntiphonError,
+        Equivocation,
+        InvalidInput,
+        KeyStoreError,
+        NotAuthorised,
+        RefusedBlocks,
+        StoreError,
+    )
     from antiphon.core.ids import ItemId
     from antiphon.core.keys import KeyPair, PublicKey
+    from antiphon.core.ports import SystemRandomness
     from antiphon.core.stamp import Stamp
     from antiphon.core.timeframe import Order, Timeframe
     from antiphon.feed.append import Draft
     from antiphon.feed.block import Block
+    from antiphon.feed.fork import Fork
     from antiphon.feed.header import Kind
+    from antiphon.feed.span import Span
     from antiphon.feed.store import FeedStore
     from antiphon.feed.writer import FeedWriter
-    from antiphon.halo.claims import Policy, Role
-    from antiphon.halo.identity import Device, Identity
+    from antiphon.halo.claims import EpochAttestation, EpochGenesis, FeedKind, Policy, Role
+    from antiphon.halo.identity import Device, Identity, new_device, new_identity, recover_identity
     from antiphon.halo.keyfile import Protection
     from antiphon.halo.keystore import KeyStore
-    from antiphon.halo.membership import Membership
+    from antiphon.halo.machine import PartyMachine
+    from antiphon.halo.membership import Membership, sync_machine
     from antiphon.halo.state import PartyState
     from antiphon.party.meta import MetaStore
 
@@ -44,23 +56,40 @@ _WHERE = {
     "Cid": "core.cid",
     "Device": "halo.identity",
     "Draft": "feed.append",
+    "EpochAttestation": "halo.claims",
+    "EpochGenesis": "halo.claims",
+    "Equivocation": "core.errors",
+    "FeedKind": "halo.claims",
     "FeedStore": "feed.store",
     "FeedWriter": "feed.writer",
+    "Fork": "feed.fork",
     "Identity": "halo.identity",
+    "InvalidInput": "core.errors",
     "ItemId": "core.ids",
     "KeyPair": "core.keys",
     "KeyStore": "halo.keystore",
+    "KeyStoreError": "core.errors",
     "Kind": "feed.header",
     "Membership": "halo.membership",
     "MetaStore": "party.meta",
+    "NotAuthorised": "core.errors",
     "Order": "core.timeframe",
+    "PartyMachine": "halo.machine",
     "PartyState": "halo.state",
     "Policy": "halo.claims",
     "Protection": "halo.keyfile",
     "PublicKey": "core.keys",
+    "RefusedBlocks": "core.errors",
     "Role": "halo.claims",
+    "Span": "feed.span",
     "Stamp": "core.stamp",
+    "StoreError": "core.errors",
+    "SystemRandomness": "core.ports",
     "Timeframe": "core.timeframe",
+    "new_device": "halo.identity",
+    "new_identity": "halo.identity",
+    "recover_identity": "halo.identity",
+    "sync_machine": "halo.membership",
 }
 
 __all__ = [
@@ -69,24 +98,41 @@ __all__ = [
     "Cid",
     "Device",
     "Draft",
+    "EpochAttestation",
+    "EpochGenesis",
+    "Equivocation",
+    "FeedKind",
     "FeedStore",
     "FeedWriter",
+    "Fork",
     "Identity",
+    "InvalidInput",
     "ItemId",
     "KeyPair",
     "KeyStore",
+    "KeyStoreError",
     "Kind",
     "Membership",
     "MetaStore",
+    "NotAuthorised",
     "Order",
+    "PartyMachine",
     "PartyState",
     "Policy",
     "Protection",
     "PublicKey",
+    "RefusedBlocks",
     "Role",
+    "Span",
     "Stamp",
+    "StoreError",
+    "SystemRandomness",
     "Timeframe",
     "__version__",
+    "new_device",
+    "new_identity",
+    "recover_identity",
+    "sync_machine",
 ]
 
 
