@@ -7,7 +7,7 @@ chain     hashes, signed heads, and the verification of a span against them
 rules     what a header must satisfy; the first fault ends a feed
 fork      two signed histories of one feed: the evidence, and how anybody checks it
 record    what the store remembers of a feed: bounds, head, end
-store     `FeedStore` on LMDB; `env`, `tables`, `commit`, `append`, `ingest`, `reader`, `watch`, `arrow`,
+store     `FeedStore` on LMDB; `env`, `tables`, `commit`, `append`, `single`, `ingest`, `reader`, `watch`, `arrow`,
           `quarantine` are its parts
 writer    `FeedWriter`, which sets seq, lamport and advance
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from typing import NamedTuple, cast, overload
 
 import numpy as np
@@ -44,7 +43,6 @@ from antiphon.feed.rules import Frontier
 from antiphon.feed.span import BLOCK_TAG, FIXED_SIZE, Span, offsets_of
 
 _Columns = tuple[Sequence[Kind], Sequence[bytes], Sequence[bytes]]
-_FEW = 4
 _SALT = np.dtype((np.void, SALT_SIZE))
 _HASH = np.dtype((np.void, HASH_SIZE))
 _SPAN_BODIES_MAX = SPAN_SIZE_MAX - SPAN_HEADERS_SIZE_MAX - SPAN_BLOCKS_MAX * 33 - FIXED_SIZE
@@ -242,47 +240,6 @@ class _Chain:
         return stop if not append.atomic or stop == len(sizes) else start
 
     def _extend(self, append: Append, start: int, stop: int, base: int, advance: bytes) -> None:
-        make = self._few if stop - start <= _FEW else self._many
-        headers, bodies, hashes = make(append, start, stop, base, advance)
-        self._headers += headers
-        self._bodies.append(bodies)
-        self._advance += advance
-        self._hashes += hashes
-        self._bodies_size += len(bodies)
-        self._hash = hashes[-HASH_SIZE:]
-        self._length += stop - start
-
-    def _few(self, append: Append, start: int, stop: int, base: int, advance: bytes) -> tuple[bytes, bytes, bytes]:
-        """Block by block: for a few, setting up columns costs more than it saves."""
-        last, hash_, prefix = append.count - 1, self._hash, BLOCK_TAG + self._before.party + self._pair.key
-        headers, bodies, hashes = b"", b"", b""
-        entries, flags, lamport = len(advance) // ENTRY_SIZE, 0, base
-        for i in range(start, stop):
-            body = append.salts[i * SALT_SIZE : (i + 1) * SALT_SIZE] + append.messages[i]
-            if append.atomic:
-                flags = (Flag.MORE if i < last else 0) | (Flag.CONTINUED if i else 0)
-            else:
-                lamport = base + i
-            seq = self._length + i - start
-            digest = sha256(body).digest()
-            header = PACK(
-                VERSION,
-                append.kinds[i],
-                flags,
-                seq,
-                lamport,
-                append.created_ms,
-                append.items[i],
-                len(body),
-                digest,
-                entries,
-            )
-            hash_ = sha256(prefix + hash_ + header + advance).digest()
-            headers, bodies, hashes = headers + header, bodies + body, hashes + hash_
-            entries, advance = 0, b""
-        return headers, bodies, hashes
-
-    def _many(self, append: Append, start: int, stop: int, base: int, advance: bytes) -> tuple[bytes, bytes, bytes]:
         """Two hashes and a packed header for each block, column by column: no line of Python runs for each."""
         count, last = stop - start, append.count - 1
         flags: Iterable[int] = itertools.repeat(0)
@@ -312,7 +269,14 @@ class _Chain:
         moving = np.full(count + 1, len(advance), dtype=np.int64)
         moving[0] = 0
         prefix = BLOCK_TAG + self._before.party + self._pair.key
-        return headers, bodies, hashing.chain(prefix, self._hash, headers, advance, moving)
+        hashes = hashing.chain(prefix, self._hash, headers, advance, moving)
+        self._headers += headers
+        self._bodies.append(bodies)
+        self._advance += advance
+        self._hashes += hashes
+        self._bodies_size += len(bodies)
+        self._hash = hashes[-HASH_SIZE:]
+        self._length += count
 
     def seal(self) -> None:
         """Sign what is open as a span."""

@@ -23,7 +23,7 @@ from antiphon.feed import span as spans
 from antiphon.feed.block import Block
 from antiphon.feed.chain import check_bodies
 from antiphon.feed.hashing import chain_in_python
-from antiphon.feed.header import HASH_SIZE, Entry
+from antiphon.feed.header import HASH_SIZE, HEADER_SIZE, Entry
 from antiphon.feed.record import Record
 from antiphon.feed.span import BLOCK_TAG, Span
 
@@ -163,6 +163,16 @@ class Tables:
                 if held.whole_size + span.whole_size < _MERGE_SIZE_MAX:  # bodies that were left out may come in later
                     span = held.joined(span)
         self.put_span(span)
+
+    def small_tail(self, record: Record, size: int) -> Span | None:
+        """The last span, if it is known, whole, and may grow by a block with a body of this size."""
+        known = self._memory.tails.get(record.feed)
+        if known is None or known[1].states or known[1].end != record.length:
+            return None
+        data, span = known
+        room = len(data) + size + HEADER_SIZE + HASH_SIZE < _MERGE_SIZE_MAX and span.count < _MERGE_BLOCKS_MAX
+        stored = self._txn.get(_key(record.feed, span.first), db=self._dbs["spans"]) if room else None
+        return span if stored is not None and bytes(stored) == data else None
 
     def put_span(self, span: Span) -> None:
         key = _key(span.feed, span.first)
