@@ -44,6 +44,7 @@ class Act:
     signers: frozenset[bytes] = frozenset()
     expires_ms: int = 0
     problem: str = ""
+    digest: bytes = b""  # of its credential's payload
 
     @property
     def position(self) -> Position:
@@ -65,7 +66,7 @@ def read_act(party: bytes, block: Block, seen: Seen) -> Act:
         found = credential.read(party, _signed(block))
     except AntiphonError as error:
         return Act(block.stamp, view, block.created_ms, None, problem=str(error))
-    return Act(block.stamp, view, block.created_ms, found.claim, found.signers, found.expires_ms)
+    return Act(block.stamp, view, block.created_ms, found.claim, found.signers, found.expires_ms, digest=found.digest)
 
 
 def _signed(block: Block) -> bytes:

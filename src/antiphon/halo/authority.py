@@ -71,16 +71,18 @@ class Authority:
         self._by_position: dict[Position, Act] = {}
         self._valid: dict[Position, bool] = {}
         self._binds: dict[tuple[Position, Position], bool] = {}
+        self._ending_known: dict[tuple[bytes, Position, tuple[tuple[bytes, int], ...]], int] = {}
         self._settled = True
 
     def add(self, acts: Iterable[Act]) -> None:
-        """Take more acts. Answers given before may change only through narrowings, ends, forks and policies."""
+        """Take more acts, and forget the answers that they may change."""
         forget = self._settled = False
         for act in acts:
             self._by_position[act.position] = act
             claim = act.claim
             if act.admission is not None:
                 self._own(act, act.admission)
+            forget = forget or (bool(self.narrowings) and isinstance(claim, MemberAdmission | GroupAdmission))
             if isinstance(claim, PartyGenesis):
                 if act.position == (self._genesis_feed, 0) and self._party in act.signers:
                     self._grant(claim.identity, act)
@@ -113,6 +115,7 @@ class Authority:
     def _forget(self) -> None:
         self._valid.clear()
         self._binds.clear()
+        self._ending_known.clear()
         self._settled = False
 
     def _grant(self, subject: bytes, act: Act) -> None:
@@ -183,7 +186,7 @@ class Authority:
             return False
         if not self.roles(owner.identity, owner.opened.view, limit):
             return False
-        return all(cut > view.seq for cut in self._ending_cuts(view.feed, owner, limit))
+        return view.seq < self._ending(view.feed, owner, limit)
 
     def static_end(self, feed: bytes) -> int:
         """Where a feed ends by its writer's own doing: a fork, or the word of its identity or device."""
@@ -199,10 +202,10 @@ class Authority:
 
     def ends_device(self, act: Act, claim: FeedEnd, owner: Owner) -> bool:
         """Whether this is the word of the owner's identity, or of its device for itself, in a feed of theirs."""
-        carrier = self.owner(act.stamp.feed)
+        carrier = self._controls.get(act.stamp.feed)
         if carrier is None or carrier.identity != owner.identity or claim.identity != owner.identity:
             return False
-        if act.stamp.seq >= self.fork_ends.get(act.stamp.feed, NO_END):
+        if act.stamp.seq >= self.fork_ends.get(act.stamp.feed, NO_END) or _expired(act):
             return False
         return owner.identity in act.signers or owner.device in act.signers
 
@@ -211,7 +214,17 @@ class Authority:
         owner = self.owner(feed)
         if owner is None or not self.roles(owner.identity, owner.opened.view, None):
             return 0
-        return min([self.static_end(feed), *self._ending_cuts(feed, owner, None)])
+        return min(self.static_end(feed), self._ending(feed, owner, None))
+
+    def _ending(self, feed: bytes, owner: Owner, limit: Stamp | None) -> int:
+        """The least ending cut; `limit` matters only through the grants that are older."""
+        above = self._above(owner.identity, None, limit)
+        rank = tuple(sorted((subject, sum(1 for _ in self._older(subject, limit))) for subject in above))
+        known = self._ending_known.get((feed, owner.opened.position, rank))
+        if known is None:
+            known = min(self._ending_cuts(feed, owner, limit), default=NO_END)
+            self._ending_known[feed, owner.opened.position, rank] = known
+        return known
 
     def _ending_cuts(self, feed: bytes, owner: Owner, limit: Stamp | None) -> Iterator[int]:
         """The cuts of revocations that left the feed's writer without any role: ended feeds never come back."""
@@ -224,7 +237,7 @@ class Authority:
                     if claim.roles or opening.sees(narrowing.position) or not self.binds(narrowing, grant):
                         continue
                     cut = _cut(claim.cuts, feed, self._genesis_feed)
-                    after = View(feed, cut, {**narrowing.view.seen, narrowing.stamp.feed: narrowing.stamp.seq})
+                    after = _After(feed, cut, narrowing.view.seen, self, narrowing)
                     # Only what the issuer had seen can have been meant: a group that the writer joined unseen is not.
                     meant = subject in self._above(owner.identity, narrowing.view, limit)
                     if meant and not self.roles(owner.identity, after, limit):
@@ -262,12 +275,19 @@ class Authority:
     def roles(self, subject: bytes, view: View, limit: Stamp | None = None) -> Roles:
         """The roles of an identity or group at a place, implied ones included, resting on grants older than `limit`."""
         roles: set[Role] = set()
-        for above in self._above(subject, view, limit, left=True):
+        through: dict[bytes, Roles] = {subject: _ANY}  # what may come down from each group: grows, so this ends
+        fresh = [subject]
+        while fresh and len(roles) < len(Role):
+            above = fresh.pop()
             for grant in self._older(above, limit):
-                if isinstance(grant.claim, GroupAdmission) or len(roles) == len(Role):
+                if not view.sees(grant.position) and grant.position != (view.feed, view.seq):
                     continue
-                if view.sees(grant.position) or grant.position == (view.feed, view.seq):
-                    roles |= self.left(grant, view)
+                left = self.left(grant, view) & through[above]
+                if not isinstance(grant.claim, GroupAdmission):
+                    roles |= left
+                elif not left <= through.get(grant.claim.group, _NOBODY):
+                    through[grant.claim.group] = left | through.get(grant.claim.group, _NOBODY)
+                    fresh.append(grant.claim.group)
         return frozenset(roles)
 
     def left(self, grant: Act, view: View) -> Roles:
@@ -292,12 +312,14 @@ class Authority:
 
     def _judge_grant(self, grant: Act) -> bool:
         claim = grant.claim
-        if grant.stamp.seq >= self.fork_ends.get(grant.stamp.feed, NO_END) or _expired(grant):
-            return False
         if isinstance(claim, PartyGenesis):
             return True
+        if grant.stamp.seq >= self.fork_ends.get(grant.stamp.feed, NO_END) or _expired(grant):
+            return False
+        if grant.stamp.feed not in self._controls:
+            return False
         if isinstance(claim, GroupAdmission) and claim.group in grant.signers:
-            return self.permits(grant.view, _ANY, grant.stamp)
+            return self.permits(grant.view, _ANY, grant.stamp) and not self._copied(grant)
         if not self.signed_by_writer(grant):
             return False
         if self.permits(grant.view, _OWNER, grant.stamp):
@@ -306,6 +328,14 @@ class Authority:
             policy = self.policy(grant.view, grant.stamp)
             return policy.editors_admit and self.permits(grant.view, frozenset({Role.EDITOR}), grant.stamp)
         return False
+
+    def _copied(self, grant: Act) -> bool:
+        """Whether the same signed bytes count already at an older place: who was removed must not bring them back."""
+        return any(
+            other.digest == grant.digest and other.stamp < grant.stamp and self.valid_grant(other)
+            for other in self.grants.get(_subject(grant), ())
+            if grant.digest
+        )
 
     def binds(self, narrowing: Act, grant: Act) -> bool:
         """Whether a narrowing takes from a grant that it names: the issuer's right must be older than the grant."""
@@ -321,6 +351,8 @@ class Authority:
         if narrowing.stamp.seq >= self.fork_ends.get(narrowing.stamp.feed, NO_END) or _expired(narrowing):
             return False
         if narrowing.stamp.feed not in self._controls or not narrowing.view.sees(grant.position):
+            return False
+        if not self.valid_grant(grant):
             return False
         if claim.expired and not 0 < grant.expires_ms <= narrowing.created_ms:
             return False
@@ -344,6 +376,7 @@ class Authority:
                 if (
                     act.stamp > current.stamp
                     and current.position in claim.tightens
+                    and act.view.sees(current.position)
                     and view.seq >= claim.cuts.get(view.feed, 0)
                     and self.signed_by_writer(act)
                     and not _expired(act)
@@ -365,11 +398,34 @@ class Authority:
 
     def signed_by_writer(self, act: Act) -> bool:
         """Whether the device whose feed carries the act has signed its credential."""
-        owner = self.owner(act.stamp.feed)
+        owner = self._controls.get(act.stamp.feed)
         return owner is not None and owner.device in act.signers
 
     def act(self, position: Position) -> Act | None:
         return self._by_position.get(position)
+
+
+@dataclass(frozen=True, slots=True)
+class _After(View):
+    """What the issuer of a narrowing had seen, and the grants that it did not see and could not have taken."""
+
+    authority: Authority
+    narrowing: Act
+
+    def sees(self, position: Position) -> bool:
+        narrowing, authority = self.narrowing, self.authority
+        if View.sees(self, position) or narrowing.view.sees(position) or position == narrowing.position:
+            return True
+        act = authority.act(position)
+        if act is None or not isinstance(act.claim, PartyGenesis | MemberAdmission | GroupAdmission):
+            return False
+        return not act.view.sees(narrowing.position) and not authority.permits(narrowing.view, _OWNER, act.stamp)
+
+
+def _subject(grant: Act) -> bytes:
+    claim = grant.claim
+    assert isinstance(claim, PartyGenesis | MemberAdmission | GroupAdmission)
+    return claim.identity if isinstance(claim, PartyGenesis) else claim.subject
 
 
 def _given(grant: Act) -> Roles:

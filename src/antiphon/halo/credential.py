@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TypeVar, cast
 
 from google.protobuf.message import DecodeError
@@ -49,6 +50,7 @@ from antiphon.halo.claims import (
 TAG = b"antiphon.cred.v1"
 SIGNATURES_MAX = 8
 LIST_MAX = 8192
+NONCE_MAX = 32
 CREDENTIAL_SIZE_MAX = EVIDENCE_SIZE_MAX + 4096
 _TIME_MAX = 1 << 62
 _Item = TypeVar("_Item")
@@ -61,11 +63,12 @@ class Credential:
     claim: Claim
     signers: frozenset[bytes]
     expires_ms: int
+    digest: bytes  # of the payload: the same wherever a copy of it stands
 
 
-def sign(party: bytes, claim: Claim, pairs: Iterable[KeyPair], *, expires_ms: int = 0) -> bytes:
-    """The bytes of a credential signed by these keys."""
-    payload = pb.Credential(party=party, expires_ms=expires_ms)
+def sign(party: bytes, claim: Claim, pairs: Iterable[KeyPair], *, expires_ms: int = 0, nonce: bytes = b"") -> bytes:
+    """The bytes of a credential signed by these keys. The nonce tells it from an earlier one with the same claim."""
+    payload = pb.Credential(party=party, expires_ms=expires_ms, nonce=nonce)
     _write(payload, claim)
     raw = payload.SerializeToString(deterministic=True)
     signatures = [
@@ -100,10 +103,12 @@ def _read(party: bytes, signed: pb.SignedCredential, only: str = "") -> Credenti
     if only and payload.WhichOneof("claim") != only:
         raise BadEncoding(f"credential: it holds another one, which must be the admission of a {only}")
     expires_ms = _time(payload.expires_ms)
+    if len(payload.nonce) > NONCE_MAX:
+        raise TooLarge(f"credential: a nonce of {len(payload.nonce)} bytes, at most {NONCE_MAX} are allowed")
     signers = frozenset(keys)
     claim = _claim(party, payload)
     _check_signers(claim, signers)
-    return Credential(claim, signers, expires_ms)
+    return Credential(claim, signers, expires_ms, sha256(signed.payload).digest())
 
 
 def _check_signers(claim: Claim, signers: frozenset[bytes]) -> None:

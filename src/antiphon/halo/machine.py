@@ -40,6 +40,7 @@ class _Lane:
     delivered: int = 0
     seen: Seen = field(default_factory=dict)
     fault: str = ""
+    lie: Entry | None = None  # the entry that is the fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,15 @@ class PartyMachine:
     def add(self, blocks: Iterable[Block]) -> int:
         """Take blocks of control feeds, each feed from its first block on; returns how many acts became known."""
         woken: set[bytes] = set()
+        try:
+            self._take(blocks, woken)
+        finally:
+            if woken & self._authority.fork_ends.keys():
+                woken |= self._forked()
+            fresh = self._deliver(woken)
+        return fresh
+
+    def _take(self, blocks: Iterable[Block], woken: set[bytes]) -> None:
         for block in blocks:
             lane = self._lanes.setdefault(block.feed, _Lane())
             if block.seq < len(lane.blocks):
@@ -90,10 +100,9 @@ class PartyMachine:
                     f"control feed {block.feed.hex()[:8]}: block {len(lane.blocks)} comes next, not {block.seq}"
                 )
             lane.blocks.append(block)
+            if lane.fault:
+                self._state = None
             woken.add(block.feed)
-        if woken & self._authority.fork_ends.keys():
-            woken |= self._forked()
-        return self._deliver(woken)
 
     def add_fork(self, evidence: bytes) -> None:
         """Take evidence that a feed's writer signed two histories, as the store kept it."""
@@ -124,6 +133,10 @@ class PartyMachine:
         for feed in moved:
             self._state = None
             woken |= self._asleep.pop(feed, set())
+        for feed, lane in self._lanes.items():
+            if lane.lie is not None and lane.lie.seq >= ends.get(lane.lie.feed, NO_END):
+                lane.fault, lane.lie = "", None
+                woken.add(feed)
         return woken
 
     def _deliver(self, ready: set[bytes]) -> int:
@@ -138,6 +151,7 @@ class PartyMachine:
                 block = lane.blocks[lane.delivered]
                 blocking = self._blocking(lane, block)
                 if lane.fault:
+                    self._state = None
                     break
                 if blocking is not None:
                     self._asleep[blocking.feed].add(feed)
@@ -158,9 +172,12 @@ class PartyMachine:
     def _blocking(self, lane: _Lane, block: Block) -> Entry | None:
         """The first entry that is not covered. Entries beyond a fork count as covered: no two peers hold the same."""
         for entry in block.advance:
-            if entry.seq >= self._authority.fork_ends.get(entry.feed, NO_END):
-                continue
             other = self._lanes.get(entry.feed)
+            end = self._authority.fork_ends.get(entry.feed, NO_END)
+            if entry.seq >= end:
+                if end and (other is None or other.delivered < end):
+                    return entry
+                continue
             if other is None or other.delivered <= entry.seq:
                 return entry
             held = other.blocks[entry.seq]
@@ -168,6 +185,7 @@ class PartyMachine:
                 return entry
             if held.lamport != entry.lamport:
                 # The hash fixes the lamport, so everybody finds this lie, and for everybody the feed ends here.
+                lane.lie = entry
                 lane.fault = f"block {block.seq}: its entry for feed {entry.feed.hex()[:8]} tells a wrong lamport"
                 return None
         return None
@@ -244,7 +262,7 @@ class PartyMachine:
             feeds=self._feeds(),
             policy=self._policy(now),
             epochs=tuple(_epoch(act, act.claim, attestations) for act in force if isinstance(act.claim, EpochGenesis)),
-            attestations=tuple(attestations),
+            attestations=tuple(dict.fromkeys(attestations)),  # saying it twice is saying it once
             voids=tuple(sorted(voids, key=lambda void: void.stamp)),
         )
 

@@ -36,6 +36,7 @@ from antiphon.feed.store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo import credential
 from antiphon.halo.act import Act, View
+from antiphon.halo.authority import NO_END
 from antiphon.halo.claims import (
     Claim,
     DeviceAdmission,
@@ -60,6 +61,8 @@ from antiphon.halo.keystore import KeyStore
 from antiphon.halo.machine import PartyMachine
 from antiphon.halo.state import PartyState
 
+POLICIES_NAMED_MAX = 256  # older ones have been replaced by these
+
 
 class Membership:
     """A party as one device holds it: the state machine over the store's control feeds, and the device's own feeds."""
@@ -73,7 +76,9 @@ class Membership:
         genesis_feed: bytes,
         *,
         clock: Clock | None = None,
+        randomness: Randomness | None = None,
     ) -> None:
+        self._randomness = randomness or SystemRandomness()
         self.party = PublicKey(party)
         self.genesis_feed = PublicKey(genesis_feed)
         self.machine = PartyMachine(self.party, self.genesis_feed)
@@ -102,7 +107,7 @@ class Membership:
         """A new party. Its genesis key signs this once, and is not kept."""
         genesis = KeyPair.generate(randomness or SystemRandomness())
         feed = keys.generate(KeyKind.FEED, f"control of {genesis.key.short}", owner=device.key)
-        self = cls(store, keys, device, genesis.key, feed.key, clock=clock)
+        self = cls(store, keys, device, genesis.key, feed.key, clock=clock, randomness=randomness)
         admission, signed = self._admission(FeedKind.CONTROL, feed, self.vouch(identity))
         claim = PartyGenesis(identity.key, admission, signed)
         self.control = FeedWriter.open(store, feed, self.party)
@@ -228,13 +233,13 @@ class Membership:
         return self._write(claim, [identity.pair] if identity else [])
 
     def set_policy(self, policy: Policy) -> Stamp:
-        """Set the policy. One that tightens names the policies that it replaces, and cuts (`tightened`)."""
-        return self._write(policy)
+        """Set the policy. It names those that it replaces, and cuts (`tightened`): nobody goes on by not looking."""
+        return self._write(policy if policy.tightens else self.tightened(policy))
 
     def tightened(self, policy: Policy) -> Policy:
         """The same policy, made to hold also for blocks that have not seen it but stand past what is held here."""
         self.sync()
-        known = tuple(act.position for act in self.machine.authority.policies)
+        known = [act.position for act in self.machine.authority.policies][-POLICIES_NAMED_MAX:]
         lengths = self._lengths()
         cuts = {feed: lengths[feed] for feed in self.machine.authority.owners()}
         return replace(policy, tightens=tuple(sorted(known)), cuts=cuts)
@@ -246,11 +251,20 @@ class Membership:
         return self._write(attestation)
 
     def publish_forks(self) -> list[Stamp]:
-        """Tell the party of forks that this store has evidence of and no control feed tells yet."""
+        """Tell the party of forks that are known here and that no control feed tells for everybody yet."""
         self.sync()
-        known = {act.claim.feed for act in self.machine.acts() if isinstance(act.claim, Equivocated)}
-        found = [Fork.decode(evidence) for evidence in self._store.forks()]
-        new = [fork for fork in found if fork.party == self.party and fork.feed not in known]
+        ends = self.machine.authority.fork_ends
+        told: dict[bytes, int] = {}
+        found = {fork.feed: fork for fork in map(Fork.decode, self._store.forks()) if fork.party == self.party}
+        for act in self.machine.acts():
+            if not isinstance(act.claim, Equivocated):
+                continue
+            feed, length = act.claim.feed, act.claim.length
+            if act.stamp.seq < ends.get(act.stamp.feed, NO_END):
+                told[feed] = min(length, told.get(feed, NO_END))
+            elif feed not in found or length < found[feed].seq:  # told only on a branch that others need not hold
+                found[feed] = Fork.decode(act.claim.evidence)
+        new = [fork for feed, fork in sorted(found.items()) if fork.seq < told.get(feed, NO_END)]
         return [self._write(Equivocated(fork.feed, fork.seq, fork.encode())) for fork in new]
 
     # -- reading
@@ -273,9 +287,11 @@ class Membership:
 
     def _narrow(self, subject: bytes, roles: Roles, identity: Identity | None, expired: bool) -> Stamp:
         self.sync()
-        grants = self.machine.authority.grants.get(subject, [])
+        authority, now = self.machine.authority, self.machine.everything()
+        authority.settle()
+        grants = [grant for grant in authority.grants.get(subject, ()) if authority.left(grant, now)]
         if not grants:
-            raise InvalidInput(f"{subject.hex()[:8]} was never admitted to party {self.party.short}")
+            raise InvalidInput(f"{subject.hex()[:8]} is not admitted to party {self.party.short}, or no more")
         claim = Narrowing(_named(grants), roles, self._cuts(subject), expired)
         return self._write(claim, [identity.pair] if identity else [])
 
@@ -348,7 +364,10 @@ class Membership:
         reason = self.machine.preview(act)
         if reason:
             raise NotAuthorised(f"party {self.party.short}: this would be void: {reason}")
-        return self._append(credential.sign(self.party, claim, pairs.values(), expires_ms=expires_ms))
+        nonce = self._randomness.bytes(16)
+        signed = credential.sign(self.party, claim, pairs.values(), expires_ms=expires_ms, nonce=nonce)
+        credential.read(self.party, signed)  # what others would refuse to read is not written
+        return self._append(signed)
 
     def _append(self, signed: bytes) -> Stamp:
         if self.control is None:

@@ -35,9 +35,12 @@ def judge(authority: Authority, act: Act) -> str:
     if isinstance(claim, Equivocated):
         return ""  # it proves itself
     owner = authority.owner(act.stamp.feed)
-    if owner is None:
+    if owner is None or owner.kind is not FeedKind.CONTROL:
         return "its feed does not begin with its own admission"
-    if not authority.alive(act.view):
+    # Grants and policies count by what is older than they are; an identity's own word counts wherever it stands.
+    limit = act.stamp if isinstance(claim, MemberAdmission | GroupAdmission | Policy) else None
+    own_word = isinstance(claim, FeedEnd) or (isinstance(claim, Narrowing) and owner.identity in act.signers)
+    if not own_word and not authority.alive(act.view, limit):
         return _why_dead(authority, act.view)
     if 0 < act.expires_ms <= act.created_ms:
         return "it had expired when it was written"
@@ -69,7 +72,7 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
     if not signed:
         return "it is not signed by the device that wrote it"
     if isinstance(claim, Policy):
-        return "" if authority.permits(act.view, _OWNER) else "only owners set the policy"
+        return "" if authority.permits(act.view, _OWNER, act.stamp) else "only owners set the policy"
     if isinstance(claim, EpochGenesis):
         return _judge_epoch(authority, act)
     if isinstance(claim, EpochAttestation):

@@ -185,7 +185,8 @@ class Actor:
     ) -> Stamp:
         """Write a credential, permitted or not, signed by the device and these keys."""
         pairs = {pair.key: pair for pair in (self.device, *signers)}
-        signed = credential.sign(self._rehearsal.party.key, claim, pairs.values(), expires_ms=expires_ms)
+        nonce = self.control.key[:8] + len(self.written).to_bytes(4, "big")
+        signed = credential.sign(self._rehearsal.party.key, claim, pairs.values(), expires_ms=expires_ms, nonce=nonce)
         return self.write_signed(signed, seen)
 
     def write_signed(self, signed: bytes, seen: Sequence[Entry] | None = None) -> Stamp:

@@ -46,9 +46,10 @@ class Signature(_message.Message):
     def __init__(self, key: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
 
 class Credential(_message.Message):
-    __slots__ = ("party", "expires_ms", "party_genesis", "device", "feed", "member", "group", "narrowing", "feed_end", "policy", "epoch_genesis", "epoch_attestation", "equivocation")
+    __slots__ = ("party", "expires_ms", "nonce", "party_genesis", "device", "feed", "member", "group", "narrowing", "feed_end", "policy", "epoch_genesis", "epoch_attestation", "equivocation")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
     PARTY_GENESIS_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     FEED_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +63,7 @@ class Credential(_message.Message):
     EQUIVOCATION_FIELD_NUMBER: _ClassVar[int]
     party: bytes
     expires_ms: int
+    nonce: bytes
     party_genesis: PartyGenesis
     device: DeviceAdmission
     feed: FeedAdmission
@@ -73,7 +75,7 @@ class Credential(_message.Message):
     epoch_genesis: EpochGenesis
     epoch_attestation: EpochAttestation
     equivocation: Equivocation
-    def __init__(self, party: _Optional[bytes] = ..., expires_ms: _Optional[int] = ..., party_genesis: _Optional[_Union[PartyGenesis, _Mapping]] = ..., device: _Optional[_Union[DeviceAdmission, _Mapping]] = ..., feed: _Optional[_Union[FeedAdmission, _Mapping]] = ..., member: _Optional[_Union[MemberAdmission, _Mapping]] = ..., group: _Optional[_Union[GroupAdmission, _Mapping]] = ..., narrowing: _Optional[_Union[Narrowing, _Mapping]] = ..., feed_end: _Optional[_Union[FeedEnd, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., epoch_genesis: _Optional[_Union[EpochGenesis, _Mapping]] = ..., epoch_attestation: _Optional[_Union[EpochAttestation, _Mapping]] = ..., equivocation: _Optional[_Union[Equivocation, _Mapping]] = ...) -> None: ...
+    def __init__(self, party: _Optional[bytes] = ..., expires_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., party_genesis: _Optional[_Union[PartyGenesis, _Mapping]] = ..., device: _Optional[_Union[DeviceAdmission, _Mapping]] = ..., feed: _Optional[_Union[FeedAdmission, _Mapping]] = ..., member: _Optional[_Union[MemberAdmission, _Mapping]] = ..., group: _Optional[_Union[GroupAdmission, _Mapping]] = ..., narrowing: _Optional[_Union[Narrowing, _Mapping]] = ..., feed_end: _Optional[_Union[FeedEnd, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., epoch_genesis: _Optional[_Union[EpochGenesis, _Mapping]] = ..., epoch_attestation: _Optional[_Union[EpochAttestation, _Mapping]] = ..., equivocation: _Optional[_Union[Equivocation, _Mapping]] = ...) -> None: ...
 
 class Position(_message.Message):
     __slots__ = ("feed", "seq")
