@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.core.errors import InvalidInput
+from antiphon.core.v1 import message_pb2
 from antiphon.feed.append import Append, Draft, build
 from antiphon.feed.block import Block
 from antiphon.feed.chain import sign_head
@@ -16,7 +17,7 @@ from antiphon.feed.header import Kind
 from antiphon.feed.record import Record
 from antiphon.feed.span import Span
 from antiphon.feed.store import FeedStore
-from antiphon.halo.claims import Equivocated, GroupAdmission, Role
+from antiphon.halo.claims import Equivocated, FeedEnd, GroupAdmission, MemberAdmission, Narrowing, Position, Role
 from antiphon.halo.machine import PartyMachine
 from antiphon.halo.membership import sync_machine
 from antiphon.halo.state import PartyState
@@ -204,3 +205,122 @@ def test_a_control_feed_is_not_pruned(tmp_path: Path) -> None:
             store.ingest(span)
         with pytest.raises(InvalidInput, match="control feed"):
             store.prune(alice.control.key, 1)
+
+
+def test_a_grant_that_is_hidden_from_a_narrowing_still_counts() -> None:
+    """A stranger makes a void admission of Bob, narrows it with no cuts, and shows nothing of Bob's real admission."""
+    rehearsal = Rehearsal()
+    alice, bob, mallory = rehearsal.founder("alice"), rehearsal.actor("bob"), rehearsal.actor("mallory")
+    alice.admit(bob, Role.OWNER)
+    bob.hear(alice)
+    bob.join()
+    alice.hear(bob)
+    before = alice.state.digest
+    group = pair_of("mallory's group")
+    mallory.join(seen=[])
+    made = mallory.write(GroupAdmission(group.key, bob.identity.key), [group], seen=[])
+    mallory.write(Narrowing((Position(made.feed, made.seq),), frozenset(), {}), [group], seen=[])
+    alice.hear(mallory)
+    assert alice.state.digest == before
+    assert len(alice.state.voids) == 3
+
+
+def test_a_junior_owner_cannot_end_a_seniors_feeds_by_narrowing_an_admission_of_its_own() -> None:
+    rehearsal = Rehearsal()
+    alice, bob, carol = rehearsal.founder("alice"), rehearsal.actor("bob"), rehearsal.actor("carol")
+    for actor in (bob, carol):
+        alice.admit(actor, Role.OWNER)
+        actor.hear(alice)
+        actor.join()
+    alice.hear(bob, carol)
+    made = carol.write(MemberAdmission(bob.identity.key, frozenset({Role.READER})))
+    carol.write(Narrowing((Position(made.feed, made.seq),), frozenset(), {}))
+    alice.hear(carol)
+    feed = alice.state.feed(bob.control.key)
+    assert feed is not None
+    assert feed.end is None
+
+
+def test_a_copy_of_a_groups_word_does_not_bring_back_who_was_removed() -> None:
+    rehearsal = Rehearsal()
+    alice, bob = rehearsal.founder("alice"), rehearsal.actor("bob")
+    team = pair_of("team")
+    alice.admit(team.key, Role.OWNER)
+    alice.admit(bob, Role.READER)
+    joined = alice.group(team.key, bob.identity.key, [team])
+    message = alice.written[-1].message
+    bob.hear(alice)
+    bob.join()
+    alice.hear(bob)
+    alice.write(Narrowing((Position(joined.feed, joined.seq),), frozenset(), {bob.control.key: 1}))
+    bob.hear(alice)
+    assert message is not None
+    bob.write_signed(message_pb2.Message.FromString(message).credential.SerializeToString())
+    alice.hear(bob)
+    member = alice.state.member(bob.identity.key)
+    assert member is not None
+    assert member.roles == {Role.READER}
+    alice.group(team.key, bob.identity.key, [team])
+    member = alice.state.member(bob.identity.key)
+    assert member is not None
+    assert member.roles == {Role.OWNER}, "the group may take him back itself"
+
+
+def test_a_demotion_inside_a_group_counts() -> None:
+    rehearsal = Rehearsal()
+    alice = rehearsal.founder("alice")
+    team, bob = pair_of("team"), pair_of("bob")
+    alice.admit(team.key, Role.OWNER)
+    joined = alice.group(team.key, bob.key)
+    alice.write(Narrowing((Position(joined.feed, joined.seq),), frozenset({Role.READER}), {}))
+    member = alice.state.member(bob.key)
+    assert member is not None
+    assert member.roles == {Role.READER}
+
+
+def test_acts_in_a_data_feed_are_no_control_acts() -> None:
+    """A feed that is admitted as a data feed cannot grant, nor end anything, whatever it says."""
+    rehearsal = Rehearsal()
+    alice, mallory = rehearsal.founder("alice"), rehearsal.actor("mallory")
+    alice.admit(mallory, Role.READER)
+    mallory.hear(alice)
+    mallory.join()
+    data = Actor(rehearsal, mallory.identity, mallory.device, pair_of("data as control"))
+    mallory.open_data(data.control)
+    data.machine = rehearsal.machine([])
+    data.write(FeedEnd(mallory.identity.key, mallory.device.key, {}), [mallory.identity], seen=[])
+    data.admit(mallory, Role.OWNER)
+    state = machine_with(rehearsal, alice.written, mallory.written, data.written).state()
+    member = state.member(mallory.identity.key)
+    assert member is not None
+    assert member.roles == {Role.READER}
+    feed = state.feed(mallory.control.key)
+    assert feed is not None
+    assert feed.end is None
+
+
+def test_a_fork_of_the_genesis_block_leaves_the_founder() -> None:
+    rehearsal = Rehearsal()
+    alice = rehearsal.founder("alice")
+    other = Rehearsal()
+    twin_founder = other.founder("alice")
+    twin_founder.write_signed(b"")
+    alice.admit(pair_of("bob").key, Role.READER)
+    alice.machine.end_fork(alice.control.key, 0)
+    assert alice.state.member(alice.identity.key) is not None
+
+
+def test_many_void_or_leaving_acts_are_judged_in_little_time() -> None:
+    """A stranger's void admissions of itself, and a member that leaves again and again: the work stays small."""
+    rehearsal = Rehearsal()
+    alice, mallory, bob = rehearsal.founder("alice"), rehearsal.actor("mallory"), rehearsal.actor("bob")
+    alice.admit(bob, Role.READER)
+    bob.hear(alice)
+    bob.join()
+    mallory.join(seen=[])
+    for _ in range(300):
+        mallory.write(MemberAdmission(mallory.identity.key, frozenset({Role.OWNER})), seen=[])
+        bob.narrow(bob, signers=[bob.identity], cuts={bob.control.key: 1000})
+    state = machine_with(rehearsal, alice.written, mallory.written, bob.written).state()
+    assert state.member(mallory.identity.key) is None
+    assert len(state.voids) >= 300

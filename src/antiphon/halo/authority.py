@@ -72,6 +72,7 @@ class Authority:
         self._valid: dict[Position, bool] = {}
         self._binds: dict[tuple[Position, Position], bool] = {}
         self._ending_known: dict[tuple[bytes, Position, tuple[tuple[bytes, int], ...]], int] = {}
+        self._good: dict[bytes, list[Act]] = {}  # the valid grants by subject, oldest first
         self._settled = True
 
     def add(self, acts: Iterable[Act]) -> None:
@@ -143,6 +144,7 @@ class Authority:
 
     def owners(self) -> dict[bytes, Owner]:
         """Every feed that has an owner."""
+        self.settle()
         found = {feed: self.owner(feed) for feed in (*self._controls, *self._admitted)}
         return {feed: owner for feed, owner in found.items() if owner is not None}
 
@@ -150,11 +152,13 @@ class Authority:
         """Judge the grants from the oldest on. Each rests on older ones only, so no question ever goes deep."""
         if self._settled:
             return
-        self._settled = True
+        self._good = defaultdict(list)
         for grant in sorted((grant for grants in self.grants.values() for grant in grants), key=lambda act: act.stamp):
-            self.valid_grant(grant)
+            if self.valid_grant(grant):
+                self._good[_subject(grant)].append(grant)
             for narrowing in self.narrowings.get(grant.position, ()):
                 self.binds(narrowing, grant)
+        self._settled = True
 
     def without_memory(self, position: Position, ask: Callable[[], str]) -> str:
         """Ask about an act that is not written yet, and keep nothing of the answer."""
@@ -244,7 +248,8 @@ class Authority:
                         yield cut
 
     def _older(self, subject: bytes, limit: Stamp | None) -> Iterator[Act]:
-        for grant in self.grants.get(subject, ()):
+        """The valid grants of a subject that are older than `limit`, as far as they are settled."""
+        for grant in self._good.get(subject, ()):
             if limit is not None and grant.stamp >= limit:
                 return
             yield grant
@@ -301,6 +306,8 @@ class Authority:
             past = view.seq >= _cut(claim.cuts, view.feed, self._genesis_feed)
             if (past or view.sees(narrowing.position)) and self.binds(narrowing, grant):
                 roles &= with_implied(claim.roles)
+            if not roles:
+                break
         return roles
 
     def valid_grant(self, grant: Act) -> bool:
