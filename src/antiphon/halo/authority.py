@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from antiphon.core.stamp import Stamp
 from antiphon.halo.act import Act, View
 from antiphon.halo.claims import (
-    Cuts,
     Equivocated,
     FeedAdmission,
     FeedEnd,
@@ -35,6 +34,7 @@ from antiphon.halo.claims import (
     Roles,
     with_implied,
 )
+from antiphon.halo.grant import cut_of, expired, given, self_signers, subject_of
 
 NO_END = (1 << 63) - 1
 _NOBODY: Roles = frozenset()
@@ -155,7 +155,7 @@ class Authority:
         self._good = defaultdict(list)
         for grant in sorted((grant for grants in self.grants.values() for grant in grants), key=lambda act: act.stamp):
             if self.valid_grant(grant):
-                self._good[_subject(grant)].append(grant)
+                self._good[subject_of(grant)].append(grant)
             for narrowing in self.narrowings.get(grant.position, ()):
                 self.binds(narrowing, grant)
         self._settled = True
@@ -209,7 +209,7 @@ class Authority:
         carrier = self._controls.get(act.stamp.feed)
         if carrier is None or carrier.identity != owner.identity or claim.identity != owner.identity:
             return False
-        if act.stamp.seq >= self.fork_ends.get(act.stamp.feed, NO_END) or _expired(act):
+        if act.stamp.seq >= self.fork_ends.get(act.stamp.feed, NO_END) or expired(act):
             return False
         return owner.identity in act.signers or owner.device in act.signers
 
@@ -240,7 +240,7 @@ class Authority:
                     assert isinstance(claim, Narrowing)
                     if claim.roles or opening.sees(narrowing.position) or not self.binds(narrowing, grant):
                         continue
-                    cut = _cut(claim.cuts, feed, self._genesis_feed)
+                    cut = cut_of(claim.cuts, feed, self._genesis_feed)
                     after = _After(feed, cut, narrowing.view.seen, self, narrowing)
                     # Only what the issuer had seen can have been meant: a group that the writer joined unseen is not.
                     meant = subject in self._above(owner.identity, narrowing.view, limit)
@@ -299,11 +299,11 @@ class Authority:
         """What of a grant is left at a place."""
         if not self.valid_grant(grant):
             return _NOBODY
-        roles = _given(grant)
+        roles = given(grant)
         for narrowing in self.narrowings.get(grant.position, ()):
             claim = narrowing.claim
             assert isinstance(claim, Narrowing)
-            past = view.seq >= _cut(claim.cuts, view.feed, self._genesis_feed)
+            past = view.seq >= cut_of(claim.cuts, view.feed, self._genesis_feed)
             if (past or view.sees(narrowing.position)) and self.binds(narrowing, grant):
                 roles &= with_implied(claim.roles)
             if not roles:
@@ -321,7 +321,7 @@ class Authority:
         claim = grant.claim
         if isinstance(claim, PartyGenesis):
             return True
-        if grant.stamp.seq >= self.fork_ends.get(grant.stamp.feed, NO_END) or _expired(grant):
+        if grant.stamp.seq >= self.fork_ends.get(grant.stamp.feed, NO_END) or expired(grant):
             return False
         if grant.stamp.feed not in self._controls:
             return False
@@ -340,7 +340,7 @@ class Authority:
         """Whether the same signed bytes count already at an older place: who was removed must not bring them back."""
         return any(
             other.digest == grant.digest and other.stamp < grant.stamp and self.valid_grant(other)
-            for other in self.grants.get(_subject(grant), ())
+            for other in self.grants.get(subject_of(grant), ())
             if grant.digest
         )
 
@@ -355,7 +355,7 @@ class Authority:
     def _judge_binding(self, narrowing: Act, grant: Act) -> bool:
         claim = narrowing.claim
         assert isinstance(claim, Narrowing)
-        if narrowing.stamp.seq >= self.fork_ends.get(narrowing.stamp.feed, NO_END) or _expired(narrowing):
+        if narrowing.stamp.seq >= self.fork_ends.get(narrowing.stamp.feed, NO_END) or expired(narrowing):
             return False
         if narrowing.stamp.feed not in self._controls or not narrowing.view.sees(grant.position):
             return False
@@ -363,7 +363,7 @@ class Authority:
             return False
         if claim.expired and not 0 < grant.expires_ms <= narrowing.created_ms:
             return False
-        if not _self_signers(grant).isdisjoint(narrowing.signers):
+        if not self_signers(grant).isdisjoint(narrowing.signers):
             return True
         wanted = _EXPIRERS if claim.expired else _OWNER
         return self.signed_by_writer(narrowing) and self.permits(narrowing.view, wanted, grant.stamp)
@@ -386,7 +386,7 @@ class Authority:
                     and act.view.sees(current.position)
                     and view.seq >= claim.cuts.get(view.feed, 0)
                     and self.signed_by_writer(act)
-                    and not _expired(act)
+                    and not expired(act)
                     and self.permits(act.view, _OWNER, current.stamp)
                 ):
                     current, moved = act, True
@@ -400,7 +400,7 @@ class Authority:
         known = self._valid.get(act.position)
         if known is None:
             allowed = self.signed_by_writer(act) and self.permits(act.view, _OWNER, act.stamp)
-            known = self._valid[act.position] = allowed and not _expired(act)
+            known = self._valid[act.position] = allowed and not expired(act)
         return known
 
     def signed_by_writer(self, act: Act) -> bool:
@@ -427,34 +427,3 @@ class _After(View):
         if act is None or not isinstance(act.claim, PartyGenesis | MemberAdmission | GroupAdmission):
             return False
         return not act.view.sees(narrowing.position) and not authority.permits(narrowing.view, _OWNER, act.stamp)
-
-
-def _subject(grant: Act) -> bytes:
-    claim = grant.claim
-    assert isinstance(claim, PartyGenesis | MemberAdmission | GroupAdmission)
-    return claim.identity if isinstance(claim, PartyGenesis) else claim.subject
-
-
-def _given(grant: Act) -> Roles:
-    claim = grant.claim
-    return with_implied(claim.roles) if isinstance(claim, MemberAdmission) else _ANY
-
-
-def _self_signers(grant: Act) -> frozenset[bytes]:
-    """Whose own word is enough to give a grant back: its subject's, and for a group's the group's."""
-    claim = grant.claim
-    if isinstance(claim, PartyGenesis):
-        return frozenset({claim.identity})
-    if isinstance(claim, GroupAdmission):
-        return frozenset({claim.subject, claim.group})
-    return frozenset({claim.subject}) if isinstance(claim, MemberAdmission) else frozenset()
-
-
-def _expired(act: Act) -> bool:
-    """Whether a credential had expired when it was written. Later expiry is a narrowing, or an epoch."""
-    return 0 < act.expires_ms <= act.created_ms
-
-
-def _cut(cuts: Cuts, feed: bytes, genesis_feed: bytes) -> int:
-    """A feed that a narrowing does not name ends at nothing; but a party keeps its genesis."""
-    return max(cuts.get(feed, 0), 1) if feed == genesis_feed else cuts.get(feed, 0)
