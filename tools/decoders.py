@@ -179,14 +179,18 @@ def _nested(payload: bytes) -> credential.Credential:
 
 
 def _payload(value: credential.Credential) -> bytes:
-    signed = credential.sign(PARTY.key, value.claim, [PARTY], expires_ms=value.expires_ms)
+    signed = credential.sign(PARTY.key, value.claim, [PARTY], expires_ms=value.expires_ms, nonce=value.nonce)
     return pb.SignedCredential.FromString(signed).payload
 
 
 def _signed_again(value: credential.Credential) -> bytes:
     pairs = {bytes(pair.key): pair for pair in (PARTY, ALICE, LAPTOP, CONTROL, DATA, TEAM)}
     return credential.sign(
-        PARTY.key, value.claim, [pairs[key] for key in sorted(value.signers)], expires_ms=value.expires_ms
+        PARTY.key,
+        value.claim,
+        [pairs[key] for key in sorted(value.signers)],
+        expires_ms=value.expires_ms,
+        nonce=value.nonce,
     )
 
 

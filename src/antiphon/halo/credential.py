@@ -14,7 +14,7 @@ The party key is in the signature and in the payload, so a credential of one par
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TypeVar, cast
 
@@ -63,7 +63,8 @@ class Credential:
     claim: Claim
     signers: frozenset[bytes]
     expires_ms: int
-    digest: bytes  # of the payload: the same wherever a copy of it stands
+    nonce: bytes
+    digest: bytes = field(compare=False)  # of the payload as it came: the same wherever a copy of it stands
 
 
 def sign(party: bytes, claim: Claim, pairs: Iterable[KeyPair], *, expires_ms: int = 0, nonce: bytes = b"") -> bytes:
@@ -108,7 +109,7 @@ def _read(party: bytes, signed: pb.SignedCredential, only: str = "") -> Credenti
     signers = frozenset(keys)
     claim = _claim(party, payload)
     _check_signers(claim, signers)
-    return Credential(claim, signers, expires_ms, sha256(signed.payload).digest())
+    return Credential(claim, signers, expires_ms, payload.nonce, sha256(signed.payload).digest())
 
 
 def _check_signers(claim: Claim, signers: frozenset[bytes]) -> None:
