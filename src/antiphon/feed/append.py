@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Sequence
 from typing import NamedTuple, cast, overload
 
@@ -40,7 +39,7 @@ from antiphon.feed.limits import (
 )
 from antiphon.feed.record import Record
 from antiphon.feed.rules import Frontier
-from antiphon.feed.span import BLOCK_TAG, FIXED_SIZE, Span, offsets_of
+from antiphon.feed.span import BLOCK_TAG, FIXED_SIZE, Span
 
 _Columns = tuple[Sequence[Kind], Sequence[bytes], Sequence[bytes]]
 _SALT = np.dtype((np.void, SALT_SIZE))
@@ -98,14 +97,14 @@ class Append:
         self.salts = salts
         columns = zip(*drafts, strict=True) if count else ((), (), ())
         self.kinds, self.items, self.messages = cast(_Columns, columns)
-        self.sizes = [SALT_SIZE + size for size in map(len, self.messages)]
+        self.sizes = list(map(len, self.messages))
         if not count or len(salts) != count * SALT_SIZE or not 0 <= created_ms < 1 << 62:
             raise InvalidInput(
                 f"feed {pair.key.short}: an append takes drafts, {SALT_SIZE} bytes of salt for each, and a time"
             )
-        if max(self.sizes) > BODY_SIZE_MAX:
+        if max(self.sizes) > BODY_SIZE_MAX - SALT_SIZE:
             raise TooLarge(
-                f"feed {pair.key.short}: a message of {max(self.sizes) - SALT_SIZE} bytes; at most "
+                f"feed {pair.key.short}: a message of {max(self.sizes)} bytes; at most "
                 f"{BODY_SIZE_MAX - SALT_SIZE} fit into a block, larger content belongs into blobs"
             )
         if set(map(len, self.items)) != {ITEM_ID_SIZE}:
@@ -115,7 +114,7 @@ class Append:
         if not self.atomic:
             return
         headers = count * HEADER_SIZE + min(len(seen), ADVANCE_MAX) * ENTRY_SIZE
-        bodies = sum(self.sizes)
+        bodies = sum(self.sizes) + count * SALT_SIZE
         if count > SPAN_BLOCKS_MAX or headers > SPAN_HEADERS_SIZE_MAX or bodies > _SPAN_BODIES_MAX:
             raise TooLarge(
                 f"feed {pair.key.short}: a batch of {count} blocks, {bodies} bytes; at most {SPAN_BLOCKS_MAX} blocks "
@@ -235,8 +234,8 @@ class _Chain:
         sizes = append.sizes
         stop = max(start, min(len(sizes), start + room))
         left = _SPAN_BODIES_MAX - self._bodies_size
-        if sum(sizes[start:stop]) > left:
-            ends = itertools.accumulate(sizes[start:stop])
+        if sum(sizes[start:stop]) + (stop - start) * SALT_SIZE > left:
+            ends = itertools.accumulate(size + SALT_SIZE for size in sizes[start:stop])
             stop = start + sum(1 for end in ends if end <= left)
         return stop if not append.atomic or stop == len(sizes) else start
 
@@ -244,8 +243,9 @@ class _Chain:
         """Two hashes and a header for each block, column by column: hardly a line of Python runs for each."""
         count = stop - start
         salts = np.frombuffer(append.salts, dtype=_SALT)[start:stop].tolist()
-        bodies = b"".join(map(operator.add, salts, append.messages[start:stop]))
-        sizes = np.array(append.sizes[start:stop], dtype=np.int64)
+        bodies = b"".join(itertools.chain.from_iterable(zip(salts, append.messages[start:stop], strict=True)))
+        offsets = np.zeros(count + 1, dtype=np.int64)
+        np.add.accumulate(np.array(append.sizes[start:stop]) + SALT_SIZE, out=offsets[1:])
         columns = np.zeros(count, dtype=HEADER)
         columns["version"] = VERSION
         columns["kind"] = np.frombuffer(bytes(append.kinds[start:stop]), dtype=np.uint8)
@@ -253,8 +253,8 @@ class _Chain:
         columns["lamport"] = base if append.atomic else np.arange(base + start, base + stop)
         columns["created_ms"] = append.created_ms
         columns["item"] = np.frombuffer(b"".join(append.items[start:stop]), dtype=_ITEM)
-        columns["body_size"] = sizes
-        columns["body_hash"] = np.frombuffer(hashing.digests(bodies, offsets_of(sizes)), dtype=_HASH)
+        columns["body_size"] = offsets[1:] - offsets[:-1]
+        columns["body_hash"] = np.frombuffer(hashing.digests(bodies, offsets), dtype=_HASH)
         columns["advance"][0] = len(advance) // ENTRY_SIZE
         if append.atomic:  # a batch is never split, so it begins and ends here
             columns["flags"] = Flag.MORE | Flag.CONTINUED

@@ -10,7 +10,7 @@ from hashlib import sha256
 from antiphon.feed.append import Append, Written
 from antiphon.feed.chain import sign_head
 from antiphon.feed.header import PACK, VERSION
-from antiphon.feed.limits import LAMPORT_MAX
+from antiphon.feed.limits import LAMPORT_MAX, SALT_SIZE
 from antiphon.feed.span import BLOCK_TAG, Span
 from antiphon.feed.tables import Tables
 
@@ -21,7 +21,8 @@ def append_single(tables: Tables, append: Append) -> Written | None:
         return None
     record = tables.record(append.pair.key)
     plain = record.writable and not record.retired and record.length < record.end and record.party == append.party
-    tail = tables.small_tail(record, append.sizes[0]) if plain and record.lamport + 1 < LAMPORT_MAX else None
+    plain = plain and record.lamport + 1 < LAMPORT_MAX
+    tail = tables.small_tail(record, append.sizes[0] + SALT_SIZE) if plain else None
     if tail is None:
         return None
     lamport, seq, party, feed = record.lamport + 1, record.length, record.party, record.feed
