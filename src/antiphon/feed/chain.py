@@ -10,8 +10,7 @@ A signature covers a whole span: one costs as much as hashing some fifty blocks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from hashlib import sha256
+from dataclasses import dataclass, replace
 
 from antiphon.core.codec import Reader, u64
 from antiphon.core.errors import BadSignature, BrokenChain
@@ -52,16 +51,7 @@ def sign_head(pair: KeyPair, party: bytes, length: int, last: bytes) -> bytes:
 
 def link(party: bytes, feed: bytes, previous: bytes, headers: list[bytes]) -> list[bytes]:
     """The hashes of consecutive headers (entries included), given the hash before them."""
-    begun = sha256(BLOCK_TAG + party + feed).copy
-    hashes: list[bytes] = []
-    add = hashes.append
-    for header in headers:
-        state = begun()
-        state.update(previous)
-        state.update(header)
-        previous = state.digest()
-        add(previous)
-    return hashes
+    return hashing.link(BLOCK_TAG + party + feed, previous, headers)
 
 
 def span_headers(span: Span) -> list[bytes]:
@@ -119,15 +109,4 @@ def verify_span(span: Span) -> Span:
             feed=span.feed,
             seq=span.first + wrong,
         )
-    return Span(
-        party=span.party,
-        feed=span.feed,
-        first=span.first,
-        previous=span.previous,
-        signature=span.signature,
-        headers=span.headers,
-        advance=span.advance,
-        bodies=span.bodies,
-        hashes=hashes,
-        states=span.states,
-    )
+    return replace(span, hashes=hashes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
 
@@ -29,18 +29,24 @@ def digests_in_python(data: bytes, offsets: Ints) -> bytes:
     return b"".join([sha256(data[start:stop]).digest() for start, stop in itertools.pairwise(bounds)])
 
 
-def chain_in_python(prefix: bytes, previous: bytes, headers: bytes, entries: bytes, offsets: Ints) -> bytes:
+def link(prefix: bytes, previous: bytes, headers: Iterable[bytes]) -> list[bytes]:
+    """The hashes of consecutive headers (entries included), each over the prefix and the hash before it."""
     begun = sha256(prefix).copy
-    bounds = offsets.tolist()
     hashes: list[bytes] = []
-    for i, at in enumerate(range(0, len(headers), HEADER_SIZE)):
+    for header in headers:
         state = begun()
         state.update(previous)
-        state.update(headers[at : at + HEADER_SIZE])
-        state.update(entries[bounds[i] : bounds[i + 1]])
+        state.update(header)
         previous = state.digest()
         hashes.append(previous)
-    return b"".join(hashes)
+    return hashes
+
+
+def chain_in_python(prefix: bytes, previous: bytes, headers: bytes, entries: bytes, offsets: Ints) -> bytes:
+    starts, bounds = range(0, len(headers), HEADER_SIZE), itertools.pairwise(offsets.tolist())
+    pieces = zip(starts, bounds, strict=True)
+    whole = (headers[at : at + HEADER_SIZE] + entries[low:high] for at, (low, high) in pieces)
+    return b"".join(link(prefix, previous, whole))
 
 
 def _load(path: Path) -> tuple[Digests, Chain] | None:

@@ -175,19 +175,12 @@ def _extend(tables: Tables, record: Record, span: Span, now_ms: int) -> Ingested
     # That a body is erased is for a credential to say (rule 13); a sender's word only means that it is not here.
     if span.states:
         span = replace(span, states=span.states.replace(_ERASED, _LEFT_OUT))
-    known_lamport = record.lamport if record.length or record.start == 0 else None
-    verdict = judge(span, known_lamport, lambda other: tables.frontier(span.feed, other))
+    verdict = judge(span, record.lamport, lambda other: tables.frontier(span.feed, other))
     tables.append_span(record, span)
     for entry in verdict.moved.values():
         tables.move_frontier(span.feed, entry)
-    longer = replace(
-        record,
-        length=span.end,
-        hash=span.hashes[-HASH_SIZE:],
-        lamport=int(span.columns["lamport"][-1]),
-        signature=span.signature,
-        retired=retired,
-    )
+    lamport = int(span.columns["lamport"][-1])
+    longer = replace(record.extended(span.end, span.hashes[-HASH_SIZE:], lamport, span.signature), retired=retired)
     if verdict.fault is None:
         tables.put_record(longer)
         return Ingested(Outcome.STORED, span.count)
@@ -208,7 +201,8 @@ def prune(tables: Tables, record: Record, before: int) -> Record:
         before = held.first + batch_start(held, before - held.first)
     if before <= record.start:
         return record
-    last = tables.span_at(record, before - 1).block(before - 1 - tables.span_at(record, before - 1).first)
+    held = tables.span_at(record, before - 1)
+    last = held.block(before - 1 - held.first)
     _drop_before(tables, record, before)
     pruned = replace(record, start=before, start_hash=last.hash, start_lamport=last.lamport)
     tables.put_record(pruned)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 
@@ -216,18 +216,8 @@ class Span:
 
     def with_bodies(self, bodies: list[bytes | None], states: bytes) -> Span:
         """The same headers with other bodies here."""
-        return Span(
-            party=self.party,
-            feed=self.feed,
-            first=self.first,
-            previous=self.previous,
-            signature=self.signature,
-            headers=self.headers,
-            advance=self.advance,
-            bodies=b"".join(body for body in bodies if body is not None),
-            hashes=self.hashes,
-            states=states if any(states) else b"",
-        )
+        here = b"".join(body for body in bodies if body is not None)
+        return replace(self, bodies=here, states=states if any(states) else b"")
 
     def body_list(self) -> list[bytes | None]:
         offsets = self.body_offsets.tolist()

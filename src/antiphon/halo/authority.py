@@ -184,11 +184,9 @@ class Authority:
         if owner is None or view.seq >= self.static_end(view.feed):
             return False
         opened = owner.opened.view
-        if opened.feed != view.feed and not view.sees(owner.opened.position):
+        if opened.feed != view.feed and not (view.sees(owner.opened.position) and self.alive(opened, limit)):
             return False
-        if opened.feed != view.feed and not self.alive(opened, limit):
-            return False
-        if not self.roles(owner.identity, owner.opened.view, limit):
+        if not self.roles(owner.identity, opened, limit):
             return False
         return view.seq < self._ending(view.feed, owner, limit)
 
@@ -204,12 +202,15 @@ class Authority:
         # Without its genesis there would be no party to speak of.
         return max(end, 1) if feed == self._genesis_feed else end
 
+    def _past_fork(self, act: Act) -> bool:
+        return act.stamp.seq >= self.fork_ends.get(act.stamp.feed, NO_END)
+
     def ends_device(self, act: Act, claim: FeedEnd, owner: Owner) -> bool:
         """Whether this is the word of the owner's identity, or of its device for itself, in a feed of theirs."""
         carrier = self._controls.get(act.stamp.feed)
         if carrier is None or carrier.identity != owner.identity or claim.identity != owner.identity:
             return False
-        if act.stamp.seq >= self.fork_ends.get(act.stamp.feed, NO_END) or expired(act):
+        if self._past_fork(act) or expired(act):
             return False
         return owner.identity in act.signers or owner.device in act.signers
 
@@ -254,11 +255,10 @@ class Authority:
                 return
             yield grant
 
-    def _above(self, subject: bytes, view: View | None, limit: Stamp | None, *, left: bool = False) -> set[bytes]:
+    def _above(self, subject: bytes, view: View | None, limit: Stamp | None) -> set[bytes]:
         """The subject and the groups that it is part of, transitively, by valid grants older than `limit`.
 
-        With a view, by those seen there; with `left`, by those of which something is left there. A set, so circles and
-        many ways to one group cost nothing.
+        With a view, by those seen there. A set, so circles and many ways to one group cost nothing.
         """
         found, fresh = {subject}, [subject]
         while fresh:
@@ -266,9 +266,7 @@ class Authority:
                 claim = grant.claim
                 if not isinstance(claim, GroupAdmission) or claim.group in found:
                     continue
-                if view is not None and not view.sees(grant.position):
-                    continue
-                if self.valid_grant(grant) and (not left or view is None or self.left(grant, view)):
+                if view is None or view.sees(grant.position):
                     found.add(claim.group)
                     fresh.append(claim.group)
         return found
@@ -321,7 +319,7 @@ class Authority:
         claim = grant.claim
         if isinstance(claim, PartyGenesis):
             return True
-        if grant.stamp.seq >= self.fork_ends.get(grant.stamp.feed, NO_END) or expired(grant):
+        if self._past_fork(grant) or expired(grant):
             return False
         if grant.stamp.feed not in self._controls:
             return False
@@ -355,7 +353,7 @@ class Authority:
     def _judge_binding(self, narrowing: Act, grant: Act) -> bool:
         claim = narrowing.claim
         assert isinstance(claim, Narrowing)
-        if narrowing.stamp.seq >= self.fork_ends.get(narrowing.stamp.feed, NO_END) or expired(narrowing):
+        if self._past_fork(narrowing) or expired(narrowing):
             return False
         if narrowing.stamp.feed not in self._controls or not narrowing.view.sees(grant.position):
             return False

@@ -25,9 +25,9 @@ from antiphon.halo.claims import (
     GroupAdmission,
     MemberAdmission,
     PartyGenesis,
-    Policy,
     without_implied,
 )
+from antiphon.halo.grant import subject_of
 from antiphon.halo.state import Epoch, FeedState, GroupMember, Member, PartyState, Void
 from antiphon.halo.verdict import judge, judge_data
 
@@ -260,7 +260,7 @@ class PartyMachine:
             members=self._members(force, now),
             groups=self._groups(force, now),
             feeds=self._feeds(),
-            policy=self._policy(now),
+            policy=authority.policy(now),
             epochs=tuple(_epoch(act, act.claim, attestations) for act in force if isinstance(act.claim, EpochGenesis)),
             attestations=tuple(dict.fromkeys(attestations)),  # saying it twice is saying it once
             voids=tuple(sorted(voids, key=lambda void: void.stamp)),
@@ -269,11 +269,9 @@ class PartyMachine:
     def _members(self, force: list[Act], now: View) -> tuple[Member, ...]:
         since: dict[bytes, Stamp] = {}
         for act in force:
-            claim = act.claim
-            if isinstance(claim, PartyGenesis | MemberAdmission | GroupAdmission):
-                subject = claim.identity if isinstance(claim, PartyGenesis) else claim.subject
-                if self._authority.left(act, now):
-                    since.setdefault(subject, act.stamp)
+            grants = isinstance(act.claim, PartyGenesis | MemberAdmission | GroupAdmission)
+            if grants and self._authority.left(act, now):
+                since.setdefault(subject_of(act), act.stamp)
         roles = {subject: without_implied(self._authority.roles(subject, now)) for subject in since}
         return tuple(Member(subject, roles[subject], since[subject]) for subject in sorted(since) if roles[subject])
 
@@ -293,9 +291,6 @@ class PartyMachine:
             if self._authority.alive(owner.opened.view) and end > 0:
                 feeds.append(FeedState(feed, owner.kind, owner.identity, owner.device, None if end == NO_END else end))
         return tuple(feeds)
-
-    def _policy(self, now: View) -> Policy:
-        return self._authority.policy(now)
 
 
 def _epoch(act: Act, claim: EpochGenesis, attestations: list[tuple[bytes, EpochAttestation]]) -> Epoch:
