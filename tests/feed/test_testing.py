@@ -30,8 +30,10 @@ def test_a_feed_store_keeps_every_law(tmp_path: Path) -> None:
 
 
 class ForgetsSeen(FeedStore):
-    def _append(self, pair: Any, party: bytes, drafts: Any, seen: Any, atomic: bool) -> Any:
-        return super()._append(pair, party, drafts, (), atomic)
+    def _append(
+        self, pair: Any, party: bytes, drafts: Any, seen: Any, atomic: bool, created_ms: int | None = None
+    ) -> Any:
+        return super()._append(pair, party, drafts, (), atomic, created_ms)
 
 
 class ErasesNothing(FeedStore):
@@ -72,7 +74,16 @@ class LosesLateBodies(FeedStore):
 
 
 class WritesBatchesSingly(FeedStore):
-    def append(self, pair: Any, party: bytes, drafts: Any, *, seen: Any = (), atomic: bool = False) -> Any:
+    def append(
+        self,
+        pair: Any,
+        party: bytes,
+        drafts: Any,
+        *,
+        seen: Any = (),
+        atomic: bool = False,
+        created_ms: int | None = None,
+    ) -> Any:
         return super().append(pair, party, drafts, seen=seen)
 
 

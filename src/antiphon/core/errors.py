@@ -3,7 +3,8 @@
 AntiphonError
 ├── InvalidInput        bytes or arguments from outside that break a format or a bound
 │   ├── BadEncoding     bytes that are no canonical encoding of the structure named
-│   └── TooLarge        a size above its limit
+│   ├── TooLarge        a size above its limit
+│   └── InvalidMutation a mutation that its model refuses
 ├── RefusedBlocks       blocks from a peer that do not verify; nothing of them was stored
 │   ├── BrokenChain     hashes or positions do not link up
 │   ├── BadSignature    a head or credential is not signed by the key that it names
@@ -14,7 +15,10 @@ AntiphonError
 │   ├── StoreClosed     the store was closed
 │   ├── UnknownFeed     the store holds no such feed
 │   ├── MissingBlocks   the range asked for is pruned, or not here yet
-│   └── FeedRetired     the feed must not be written any more (ended, or restored from a backup)
+│   ├── FeedRetired     the feed must not be written any more (ended, or restored from a backup)
+│   ├── UnknownItem     the party holds no such item, or not yet
+│   ├── UnknownModel    no code for this model is installed here
+│   └── PartyPaused     the party is paused, closed or deleted here
 ├── KeyStoreError       keys cannot be read or kept
 │   ├── WrongPassphrase the passphrase does not open the key store
 │   └── UnknownKey      no such key is held
@@ -38,6 +42,10 @@ class BadEncoding(InvalidInput):
 
 class TooLarge(InvalidInput):
     """A size is above its limit. Split the value, or keep large content in blobs."""
+
+
+class InvalidMutation(InvalidInput):
+    """A model refuses a mutation. From a peer: it is in the quarantine, and nothing else is touched by it."""
 
 
 class RefusedBlocks(AntiphonError):
@@ -98,6 +106,22 @@ class MissingBlocks(StoreError):
 
 class FeedRetired(StoreError):
     """The feed must not be written any more. Open a new feed; readers of the old one lose nothing."""
+
+
+class UnknownItem(StoreError, KeyError):
+    """The party holds no such item: it never was, its genesis is void, or its messages have not come yet."""
+
+    __str__ = Exception.__str__
+
+
+class UnknownModel(StoreError, KeyError):
+    """No code for this model or version is here. The item's messages are safe; install the model, and open it again."""
+
+    __str__ = Exception.__str__
+
+
+class PartyPaused(StoreError):
+    """The party is paused, closed or deleted here. Resume it, or open it again."""
 
 
 class KeyStoreError(AntiphonError):

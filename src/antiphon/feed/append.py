@@ -125,11 +125,15 @@ class Append:
 class Written(Sequence[Stamp]):
     """The stamps of appended blocks; made one by one only where somebody asks."""
 
-    __slots__ = ("_lamports", "feed", "first")
+    __slots__ = ("_lamports", "advance", "feed", "first", "hash")
 
-    def __init__(self, feed: bytes, first: int, lamports: Sequence[int]) -> None:
+    def __init__(
+        self, feed: bytes, first: int, lamports: Sequence[int], hash_: bytes = b"", advance: Sequence[Entry] = ()
+    ) -> None:
         self.feed = feed
         self.first = first
+        self.hash = hash_  # of the last block
+        self.advance = advance  # what the first block came to see
         self._lamports = lamports
 
     def __len__(self) -> int:
@@ -225,7 +229,8 @@ class _Chain:
             self._extend(append, start, stop, base, advance)
             advance, start = b"", stop
         self._lamport = base if append.atomic else base + count - 1
-        return Written(self._pair.key, first, [base] * count if append.atomic else range(base, base + count))
+        lamports = [base] * count if append.atomic else range(base, base + count)
+        return Written(self._pair.key, first, lamports, self._hash, entries)
 
     def _fit(self, append: Append, start: int, advance_size: int) -> int:
         """How far the drafts from `start` fit under the head of the open span; a batch fits whole or not at all."""

@@ -64,14 +64,14 @@ class FeedReader:
 
     def read(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[Block]:
         """Blocks [start, stop) one by one; from the first that is held to the feed's end by default."""
-        for span, low, high in self._runs(feed, start, stop):
+        for span, low, high in self.runs(feed, start, stop):
             yield from span.blocks(low, high)
 
     def arrow(
         self, feed: bytes, start: int | None = None, stop: int | None = None, columns: Iterable[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The same blocks as Arrow record batches (`antiphon.feed.arrow.SCHEMA`)."""
-        return arrow.batches((_cut(span, low, high) for span, low, high in self._runs(feed, start, stop)), columns)
+        return arrow.batches((_cut(span, low, high) for span, low, high in self.runs(feed, start, stop)), columns)
 
     def spans(self, feed: bytes, start: int | None = None, *, bodies: bool = True) -> Iterator[Span]:
         """Everything held from `start` on, as ranges under signed heads: what a peer is given. Synced first."""
@@ -146,7 +146,8 @@ class FeedReader:
         if self._env.readonly or not self._env.sync_on_commit:
             self._env.flush()
 
-    def _runs(self, feed: bytes, start: int | None, stop: int | None) -> Iterator[tuple[Span, int, int]]:
+    def runs(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[tuple[Span, int, int]]:
+        """The same blocks as stored spans, each with the indexes [low, high) that count: for columnar readers."""
         record = self.record(feed)
         low = record.start if start is None else start
         high = record.valid_length if stop is None else min(stop, record.valid_length)

@@ -45,4 +45,4 @@ def append_single(tables: Tables, append: Append) -> Written | None:
         )
     )
     tables.put_record(record.extended(seq + 1, hash_, lamport, signature))
-    return Written(feed, seq, (lamport,))
+    return Written(feed, seq, (lamport,), hash_)

@@ -121,15 +121,24 @@ class FeedStore(FeedReader):
         *,
         seen: Sequence[Entry] = (),
         atomic: bool = False,
+        created_ms: int | None = None,
     ) -> Written:
         """Append drafts to one's own feed, durable on return. Concurrent callers share a commit."""
-        return self._committer.submit([self._append(pair, party, drafts, seen, atomic)])[0]  # type: ignore[no-any-return]
+        append = self._append(pair, party, drafts, seen, atomic, created_ms)
+        return self._committer.submit([append])[0]  # type: ignore[no-any-return]
 
     def _append(
-        self, pair: KeyPair, party: bytes, drafts: Sequence[Draft], seen: Sequence[Entry], atomic: bool
+        self,
+        pair: KeyPair,
+        party: bytes,
+        drafts: Sequence[Draft],
+        seen: Sequence[Entry],
+        atomic: bool,
+        created_ms: int | None = None,
     ) -> Append:
         salts = self._randomness.bytes(len(drafts) * SALT_SIZE)
-        return Append(pair, party, drafts, seen, atomic=atomic, created_ms=self._clock.now_ms(), salts=salts)
+        created_ms = self._clock.now_ms() if created_ms is None else created_ms
+        return Append(pair, party, drafts, seen, atomic=atomic, created_ms=created_ms, salts=salts)
 
     def ingest(self, span: Span, base: Base | None = None) -> Ingested:
         """Take a range of blocks from a peer: verified whole, or refused, kept in the quarantine's list and raised.

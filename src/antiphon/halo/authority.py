@@ -148,6 +148,10 @@ class Authority:
         found = {feed: self.owner(feed) for feed in (*self._controls, *self._admitted)}
         return {feed: owner for feed, owner in found.items() if owner is not None}
 
+    def admitted(self) -> tuple[bytes, ...]:
+        """Every data feed that some act admits, in force or not."""
+        return tuple(self._admitted)
+
     def settle(self) -> None:
         """Judge the grants from the oldest on. Each rests on older ones only, so no question ever goes deep."""
         if self._settled:

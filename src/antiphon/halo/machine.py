@@ -7,6 +7,7 @@ no trace in it.
 
 from __future__ import annotations
 
+import enum
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -41,6 +42,14 @@ class _Lane:
     seen: Seen = field(default_factory=dict)
     fault: str = ""
     lie: Entry | None = None  # the entry that is the fault
+
+
+class Covered(enum.Enum):
+    """How an advance entry about a control feed stands to what is delivered."""
+
+    YES = "yes"
+    NOT_YET = "not yet"
+    LIE = "lie"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,25 +179,27 @@ class PartyMachine:
         return fresh
 
     def _blocking(self, lane: _Lane, block: Block) -> Entry | None:
-        """The first entry that is not covered. Entries beyond a fork count as covered: no two peers hold the same."""
+        """The first entry that is not covered."""
         for entry in block.advance:
-            other = self._lanes.get(entry.feed)
-            end = self._authority.fork_ends.get(entry.feed, NO_END)
-            if entry.seq >= end:
-                if end and (other is None or other.delivered < end):
-                    return entry
-                continue
-            if other is None or other.delivered <= entry.seq:
+            covered = self.covered(entry)
+            if covered is Covered.NOT_YET:
                 return entry
-            held = other.blocks[entry.seq]
-            if held.hash != entry.hash:
-                return entry
-            if held.lamport != entry.lamport:
+            if covered is Covered.LIE:
                 # The hash fixes the lamport, so everybody finds this lie, and for everybody the feed ends here.
                 lane.lie = entry
                 lane.fault = f"block {block.seq}: its entry for feed {entry.feed.hex()[:8]} tells a wrong lamport"
                 return None
         return None
+
+    def covered(self, entry: Entry) -> Covered:
+        """How an entry stands to what is delivered. One beyond a fork is covered: no two peers hold the same there."""
+        other = self._lanes.get(entry.feed)
+        end = self._authority.fork_ends.get(entry.feed, NO_END)
+        if entry.seq >= end:
+            return Covered.NOT_YET if end and (other is None or other.delivered < end) else Covered.YES
+        if other is None or other.delivered <= entry.seq or other.blocks[entry.seq].hash != entry.hash:
+            return Covered.NOT_YET
+        return Covered.YES if other.blocks[entry.seq].lamport == entry.lamport else Covered.LIE
 
     # -- out
 
@@ -235,6 +246,10 @@ class PartyMachine:
     def acts(self) -> tuple[Act, ...]:
         """Everything delivered, in force or not."""
         return tuple(self._acts)
+
+    @property
+    def act_count(self) -> int:
+        return len(self._acts)
 
     @property
     def authority(self) -> Authority:

@@ -1,0 +1,146 @@
+"""What a block's body says: the message around a mutation, read and written with as little work as possible."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from antiphon.core.errors import InvalidInput, InvalidMutation
+from antiphon.core.ids import ITEM_ID_SIZE, NONCE_SIZE
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import message_pb2
+from antiphon.feed.header import Kind
+from antiphon.model.factory import MODEL_NAME_SIZE_MAX
+
+_MUTATION_TAG = 0x22  # field 4, length-delimited
+_METADATA_TAG = 0x2A  # field 5
+_TAGS = {Kind.MUTATION: _MUTATION_TAG, Kind.METADATA: _METADATA_TAG}
+_FIELDS = {Kind.GENESIS: "genesis", Kind.CHANGE: "change", Kind.MUTATION: "mutation", Kind.METADATA: "metadata"}
+
+
+class Note(NamedTuple):
+    """A message to an item, as the fold takes it. `void` says why it does not count; empty if it does."""
+
+    kind: int
+    lamport: int
+    feed: bytes
+    seq: int
+    created_ms: int
+    message: bytes | None  # None: the body is not here
+    void: str = ""
+
+    @property
+    def stamp(self) -> Stamp:
+        return Stamp(self.lamport, self.feed, self.seq)
+
+
+class Genesis(NamedTuple):
+    """How an item begins."""
+
+    nonce: bytes
+    model: str
+    version: int
+    parent: bytes = b""
+    link: tuple[bytes, bytes] | None = None
+
+
+class Change(NamedTuple):
+    """One of: a new parent (empty for none), deleted or restored, forked into another item."""
+
+    parent: bytes | None = None
+    deleted: bool | None = None
+    forked_to: bytes | None = None
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(data) and shift < 35:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    return -1, at
+
+
+def content(kind: int, message: bytes) -> bytes:
+    """The bytes of a mutation or metadata mutation inside its message."""
+    if len(message) > 1 and message[0] == _TAGS[Kind(kind)]:
+        size, at = (message[1], 2) if message[1] < 0x80 else _varint(message, 1)
+        if size == len(message) - at:  # the one field, and nothing else: what every writer sends
+            return message[at:]
+    parsed = _parse(kind, message)
+    return parsed.mutation if kind == Kind.MUTATION else parsed.metadata
+
+
+def wrap(kind: Kind, data: bytes) -> bytes:
+    """The message around a mutation or metadata mutation."""
+    size, head = len(data), bytearray((_TAGS[kind],))
+    while size >= 0x80:
+        head.append((size & 0x7F) | 0x80)
+        size >>= 7
+    head.append(size)
+    return bytes(head) + data
+
+
+def _parse(kind: int, message: bytes) -> message_pb2.Message:
+    try:
+        parsed = message_pb2.Message.FromString(message)
+    except DecodeError:
+        raise InvalidMutation("its body is no message") from None
+    if parsed.WhichOneof("content") != _FIELDS[Kind(kind)]:
+        raise InvalidMutation("its body is not what its header says")
+    return parsed
+
+
+def read_genesis(message: bytes) -> Genesis:
+    genesis = _parse(Kind.GENESIS, message).genesis
+    link = (genesis.link.source, genesis.link.target) if genesis.HasField("link") else None
+    if len(genesis.nonce) != NONCE_SIZE:
+        raise InvalidMutation(f"a genesis has a nonce of {NONCE_SIZE} bytes, not {len(genesis.nonce)}")
+    if not 0 < len(genesis.model.encode()) <= MODEL_NAME_SIZE_MAX or not genesis.version:
+        raise InvalidMutation("a genesis names a model and its version")
+    if len(genesis.parent) not in (0, ITEM_ID_SIZE) or (link and any(len(end) != ITEM_ID_SIZE for end in link)):
+        raise InvalidMutation("a parent or an end of a link is no item id")
+    return Genesis(genesis.nonce, genesis.model, genesis.version, genesis.parent, link)
+
+
+def write_genesis(genesis: Genesis) -> bytes:
+    proto = message_pb2.Genesis(
+        nonce=genesis.nonce, model=genesis.model, version=genesis.version, parent=genesis.parent
+    )
+    if genesis.link is not None:
+        proto.link.source, proto.link.target = genesis.link
+    message = message_pb2.Message(genesis=proto).SerializeToString(deterministic=True)
+    _refuse_own(read_genesis, message)
+    return message
+
+
+def read_change(message: bytes) -> Change:
+    change = _parse(Kind.CHANGE, message).change
+    which = change.WhichOneof("change")
+    if which is None:
+        raise InvalidMutation("a change of a kind that this version does not know")
+    if which == "deleted":
+        return Change(deleted=change.deleted)
+    item = change.parent if which == "parent" else change.forked_to
+    if len(item) != ITEM_ID_SIZE and (which != "parent" or item):
+        raise InvalidMutation(f"a change of {which} names {len(item)} bytes, which is no item id")
+    return Change(parent=item) if which == "parent" else Change(forked_to=item)
+
+
+def write_change(change: Change) -> bytes:
+    proto = message_pb2.Change(**{name: part for name, part in change._asdict().items() if part is not None})
+    message = message_pb2.Message(change=proto).SerializeToString(deterministic=True)
+    _refuse_own(read_change, message)
+    return message
+
+
+def _refuse_own(read: object, message: bytes) -> None:
+    """What a receiver would refuse is refused before it is written."""
+    try:
+        read(message)  # type: ignore[operator]
+    except InvalidMutation as error:
+        raise InvalidInput(str(error)) from None

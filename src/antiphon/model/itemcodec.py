@@ -1,0 +1,151 @@
+"""An item's bytes: its canonical snapshot, and the record that this machine's item store keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from antiphon.core.errors import BadEncoding, UnknownModel
+from antiphon.core.ids import ITEM_ID_SIZE
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import item_pb2
+from antiphon.model.factory import ModelFactory
+from antiphon.model.heard import FeedTable, kept_stamp, read_feeds
+from antiphon.model.interface import Model
+from antiphon.model.item import META, Checkpoint, ItemState, Kept, keeps_tail
+
+
+def snapshot(item: ItemState) -> bytes:
+    """The canonical bytes of an item: equal on all engines that folded the same messages."""
+    if item.model is None:
+        raise UnknownModel(
+            f"item {item.id.hex()}: no code for its model {item.name} {item.version} is here; its messages are safe"
+        )
+    whole_log = not item.model.has_snapshot
+    proto = _snapshot(item, item.tail if whole_log else ())
+    if not whole_log:
+        proto.state = item.model.snapshot(item.state)
+    return proto.SerializeToString(deterministic=True)
+
+
+def _snapshot(item: ItemState, log: Sequence[Kept]) -> item_pb2.ItemSnapshot:
+    stamps = [item.genesis, *(at for at, _ in item.parents), *(at for at, _ in item.forks)]
+    if item.deleted is not None:
+        stamps.append(item.deleted)
+    stamps += [kept.stamp for kept in log]
+    table = FeedTable.of({stamp.feed for stamp in stamps})
+    proto = item_pb2.ItemSnapshot(
+        id=item.id,
+        model=item.name,
+        version=item.version,
+        feeds=table.feeds,
+        genesis=table.name(item.genesis),
+        created_ms=item.created_ms,
+        is_deleted=item.is_deleted,
+    )
+    if item.link is not None:
+        proto.link.source, proto.link.target = item.link
+    if item.parents:
+        proto.parents.extend(_claims(item.parents, table))
+    if item.forks:
+        proto.forks.extend(_claims(item.forks, table))
+    if item.deleted is not None:
+        proto.deleted.at.CopyFrom(table.name(item.deleted))
+    if item.meta is not None:
+        proto.metadata = META.snapshot(item.meta)
+    if log:  # without the reasons: in which words a message was refused is no part of the state
+        proto.messages.extend(_kept([kept._replace(void="void" if kept.void else "") for kept in log], table))
+    return proto
+
+
+def _claims(claims: Iterable[tuple[Stamp, bytes]], table: FeedTable) -> list[item_pb2.Claim]:
+    return [item_pb2.Claim(at=table.name(at), item=item) for at, item in claims]
+
+
+def _kept(tail: Iterable[Kept], table: FeedTable) -> list[item_pb2.KeptMessage]:
+    return [item_pb2.KeptMessage(at=table.name(kept.stamp), mutation=kept.mutation, void=kept.void) for kept in tail]
+
+
+def encode(item: ItemState) -> bytes:
+    """A row for the item store: all that is needed to go on from here."""
+    table = FeedTable()
+    record = item_pb2.ItemRecord(item=_snapshot(item, ()), trimmed=item.trimmed)
+    if item.model is not None and item.model.has_snapshot:
+        record.item.state = item.model.snapshot(item.state)
+    record.frame.extend([table.name(stamp) for stamp in item.frame.values()])
+    if item.model is not None and keeps_tail(item.model):
+        record.checkpoints.extend(
+            [item_pb2.Checkpoint(at=table.name(point.stamp), state=point.state) for point in item.checkpoints]
+        )
+        record.tail.extend(_kept(item.tail, table))
+    record.feeds.extend(table.feeds)
+    return record.SerializeToString()
+
+
+def decode(data: bytes, models: ModelFactory) -> ItemState:
+    """An item from its row. The code for its model may have come, or gone, since: see `ItemState.model`."""
+    try:
+        record = item_pb2.ItemRecord.FromString(data)
+    except DecodeError:
+        raise BadEncoding("an item's record does not parse") from None
+    item = _restore(record.item, models)
+    feeds = read_feeds(record.feeds)
+    item.frame = {stamp.feed: stamp for stamp in [kept_stamp(name, feeds) for name in record.frame]}
+    item.trimmed = record.trimmed
+    if record.tail or record.checkpoints:
+        item.tail = _read_kept(record.tail, feeds)
+        item.checkpoints = [Checkpoint(kept_stamp(point.at, feeds), point.state) for point in record.checkpoints]
+        if item.model is not None and not item.model.has_snapshot:
+            _replay(item.model, item)
+    return item
+
+
+def restore(data: bytes, models: ModelFactory) -> ItemState:
+    """An item from its canonical snapshot."""
+    try:
+        proto = item_pb2.ItemSnapshot.FromString(data)
+    except DecodeError:
+        raise BadEncoding("an item's snapshot does not parse") from None
+    item = _restore(proto, models)
+    if item.model is not None and snapshot(item) != data:
+        raise BadEncoding(f"item {item.id.hex()}: not the canonical bytes of its state")
+    return item
+
+
+def _restore(proto: item_pb2.ItemSnapshot, models: ModelFactory) -> ItemState:
+    feeds = read_feeds(proto.feeds)
+    if len(proto.id) != ITEM_ID_SIZE:
+        raise BadEncoding(f"an item's snapshot has an id of {len(proto.id)} bytes")
+    model = models.find(proto.model, proto.version)
+    item = ItemState.__new__(ItemState)
+    item.id, item.name, item.version, item.model = proto.id, proto.model, proto.version, model
+    item.genesis = kept_stamp(proto.genesis, feeds)
+    item.created_ms = proto.created_ms
+    item.link = (proto.link.source, proto.link.target) if proto.HasField("link") else None
+    item.parents = [(kept_stamp(claim.at, feeds), claim.item) for claim in proto.parents]
+    item.forks = [(kept_stamp(claim.at, feeds), claim.item) for claim in proto.forks]
+    item.deleted = kept_stamp(proto.deleted.at, feeds) if proto.HasField("deleted") else None
+    item.is_deleted = proto.is_deleted
+    item.meta = META.restore(proto.metadata) if proto.metadata else None
+    item.frame, item.tail, item.checkpoints, item.trimmed = {}, [], [], False
+    item.state = None
+    if model is not None:
+        item.state = model.restore(proto.state) if model.has_snapshot else model.initial()
+        if not model.has_snapshot:
+            item.tail = _read_kept(proto.messages, feeds)
+            _replay(model, item)
+    return item
+
+
+def _read_kept(messages: Iterable[item_pb2.KeptMessage], feeds: Sequence[bytes]) -> list[Kept]:
+    return [Kept(kept_stamp(kept.at, feeds), kept.mutation, kept.void) for kept in messages]
+
+
+def _replay(model: Model[Any], item: ItemState) -> None:
+    for stamp, mutation, void in item.tail:
+        try:
+            model.apply(item.state, mutation, stamp, void=bool(void))
+        except Exception:  # noqa: S112 - refused when it came, and listed then; it changes nothing now either
+            continue

@@ -1,0 +1,168 @@
+"""Marks: formatting of a text. For each character and name, the covering mark with the greatest stamp wins.
+
+Of marks with the same name and the same two anchors only the latest is kept: they cover the same characters in every
+state, so the earlier ones can never show again, and which is dropped does not depend on the order of delivery.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from antiphon.core.stamp import Stamp
+from antiphon.model.runs import Leaf
+from antiphon.model.sequence import Sequence
+from antiphon.model.textcodec import Anchor, Insert, Mark
+
+Key = tuple[int, bytes, int, int]  # lamport, feed, seq, and which mark of the message: the order of marks
+
+
+class Kept(NamedTuple):
+    """A mark as it is kept, sorted by its stamp."""
+
+    key: Key
+    mark: Mark
+
+
+class Segment(NamedTuple):
+    """A stretch of the text shown, and the marks that win there (those that unset something, too)."""
+
+    start: int
+    stop: int
+    winners: dict[str, Kept]
+
+
+class TextState(Sequence):
+    """A sequence and its marks; and for the undo of this session, which is in no snapshot, what is a copy of what."""
+
+    __slots__ = ("copies", "marks")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.marks: dict[tuple[str, Anchor, Anchor], Kept] = {}
+        self.copies: dict[tuple[bytes, int], tuple[bytes, int]] = {}
+
+    def add_copies(self, insert: Insert, feed: bytes) -> None:
+        """Remember what an undo brought back, so that undoing its insertion takes it away, too."""
+        clock = insert.start
+        for original, first, last in insert.revived:
+            for old in range(first, last + 1):
+                self.copies[original, old] = (feed, clock)
+                clock += 1
+
+    def add_mark(self, mark: Mark, stamp: Stamp, nth: int) -> None:
+        key = (stamp.lamport, stamp.feed, stamp.seq, nth)
+        place = (mark.name, mark.start, mark.end)
+        old = self.marks.get(place)
+        if old is None or old.key < key:
+            self.marks[place] = Kept(key, mark)
+
+
+class Places:
+    """Positions of anchors, while the text stays as it is: in what is shown, or among all elements."""
+
+    def __init__(self, state: Sequence, *, among_all: bool = False) -> None:
+        self._state = state
+        self._among_all = among_all
+        self._before: dict[Leaf, int] = {}
+        leaf: Leaf | None = state.head
+        count = 0
+        while leaf is not None:
+            self._before[leaf] = count
+            count += sum(run.length for run in leaf.runs) if among_all else leaf.shown
+            leaf = leaf.after
+        self.length = count
+
+    def of(self, anchor: Anchor) -> int | None:
+        """How much of the text stands before an anchor; None if its element is not here."""
+        if not anchor.feed:
+            return self.length if anchor.after else 0
+        writer = self._state.writers.get(anchor.feed)
+        found = None if writer is None else writer.find(anchor.clock)
+        if found is None:
+            return None
+        run, at = found
+        count = self._before[run.leaf]
+        for other in run.leaf.runs:
+            if other is run:
+                break
+            if other.text is not None or self._among_all:
+                count += other.length
+        return count + at + anchor.after if run.text is not None or self._among_all else count
+
+
+def segments(state: TextState, names: Iterable[str] | None = None, *, among_all: bool = False) -> list[Segment]:
+    """The text shown (or all elements), cut where the winning marks change; of some names only, if they are given."""
+    places = Places(state, among_all=among_all)
+    wanted = None if names is None else set(names)
+    events: list[tuple[int, bool, Kept]] = []
+    for covering in state.marks.values():
+        if wanted is not None and covering.mark.name not in wanted:
+            continue
+        start, stop = places.of(covering.mark.start), places.of(covering.mark.end)
+        if start is not None and stop is not None and start < stop:
+            events += [(start, True, covering), (stop, False, covering)]
+    events.sort(key=lambda event: event[0])
+    found: list[Segment] = []
+    active: dict[str, list[Kept]] = {}
+    winners: dict[str, Kept] = {}
+    position = 0
+    ends: list[tuple[int, bool, Kept | None]] = [*events, (places.length, False, None)]
+    for at, begins, kept in ends:
+        if at > position:
+            if found and found[-1].winners == winners:
+                found[-1] = found[-1]._replace(stop=at)
+            else:
+                found.append(Segment(position, at, dict(winners)))
+            position = at
+        if kept is None:
+            break
+        layers = active.setdefault(kept.mark.name, [])
+        if begins:
+            insort(layers, kept, key=_key)
+        else:
+            del layers[bisect_left(layers, kept.key, key=_key)]
+        if layers:
+            winners[kept.mark.name] = layers[-1]
+        else:
+            winners.pop(kept.mark.name, None)
+    return found
+
+
+def winners_after(state: TextState, place: Anchor) -> dict[str, Kept]:
+    """The marks that would win on an element right after the one that an anchor stands after."""
+    places = Places(state, among_all=True)
+    here = places.of(place)
+    winners: dict[str, Kept] = {}
+    for kept in state.marks.values():
+        start, end = kept.mark.start, kept.mark.end
+        low, high = places.of(start), places.of(end)
+        if here is None or low is None or high is None:
+            continue
+        begins = low < here or (low == here and start.after)
+        ends = high < here or (high == here and end.after and end.feed)
+        known = winners.get(kept.mark.name)
+        if begins and not ends and (known is None or known.key < kept.key):
+            winners[kept.mark.name] = kept
+    return winners
+
+
+def _key(kept: Kept) -> Key:
+    return kept.key
+
+
+def anchor_before(state: Sequence, index: int) -> Anchor:
+    """The anchor before the element shown at a position; the end of the text if there is none."""
+    if index >= state.length:
+        return Anchor(b"", 0, True)
+    run, at = state.find(index)
+    return Anchor(run.writer.feed, run.clock(at), False)
+
+
+def anchor_after(state: Sequence, index: int) -> Anchor:
+    """The anchor after the element shown right before a position; the start of the text if there is none."""
+    if index <= 0:
+        return Anchor(b"", 0, False)
+    run, at = state.find(index - 1)
+    return Anchor(run.writer.feed, run.clock(at), True)

@@ -1,0 +1,109 @@
+"""The state of a messenger: its posts by stamp, and what was said of posts that have not come yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from antiphon.core.stamp import Stamp
+from antiphon.model.heard import Heard
+from antiphon.model.value import Value
+
+Versions = tuple[tuple[Stamp, Value], ...]  # by stamp: the last one wins, the others are concurrent
+_NONE: frozenset[Stamp] = frozenset()
+
+
+class Entry:
+    """A post, or what was said of one before it came."""
+
+    __slots__ = ("redacted", "reply_to", "sent_ms", "stamp", "versions", "waits")
+
+    def __init__(self, stamp: Stamp, versions: Versions, reply_to: Stamp | None, sent_ms: int) -> None:
+        self.stamp = stamp
+        self.versions = versions
+        self.reply_to = reply_to
+        self.sent_ms = sent_ms
+        self.waits = _NONE  # versions that are replaced already, and have not come
+        self.redacted: Stamp | None = None  # the least of its redactions
+
+
+class MessengerState:
+    """Posts that are there, and in `pending` those whose message did not come yet. `due` finds what one settles."""
+
+    __slots__ = ("due", "heard", "pending", "posts")
+
+    def __init__(self) -> None:
+        self.heard = Heard()
+        self.posts: dict[Stamp, Entry] = {}
+        self.pending: dict[Stamp, Entry] = {}
+        # By feed, a heap: the seq of a message that has not come, and a post that something was said of for it.
+        self.due: dict[bytes, list[tuple[int, Stamp]]] = {}
+
+    def post(self, stamp: Stamp, body: Value, reply_to: Stamp | None, sent_ms: int) -> None:
+        entry = Entry(stamp, ((stamp, body),), reply_to, sent_ms)
+        if self.pending and (said := self.pending.pop(stamp, None)) is not None:
+            own = entry.versions if said.redacted is None and stamp not in said.waits else ()
+            entry.versions = (*own, *said.versions)  # an edit's stamp is above its post's
+            entry.waits, entry.redacted = said.waits, said.redacted
+        self.posts[stamp] = entry
+
+    def edit(self, post: Stamp, stamp: Stamp, body: Value, replaces: Sequence[Stamp]) -> None:
+        entry = self.posts.get(post) or self._said(post)
+        if entry is None or entry.redacted is not None:
+            return
+        unheard = frozenset(past for past in replaces if not self.heard.has(past)) - entry.waits
+        if unheard:
+            for past in unheard:
+                self._owe(past, post)
+            entry.waits |= unheard
+        gone = set(replaces)
+        versions = [version for version in entry.versions if version[0] not in gone]
+        if stamp not in entry.waits:
+            versions.append((stamp, body))
+            versions.sort(key=_stamp_of)
+        entry.versions = tuple(versions)
+
+    def redact(self, post: Stamp, stamp: Stamp) -> None:
+        entry = self.posts.get(post) or self._said(post)
+        if entry is not None:
+            entry.versions, entry.waits = (), _NONE
+            if entry.redacted is None or stamp < entry.redacted:
+                entry.redacted = stamp
+
+    def _said(self, post: Stamp) -> Entry | None:
+        """The post that is not here yet; none if it was here, or never will be."""
+        said = self.pending.get(post)
+        if said is None and not self.heard.has(post):
+            said = self.pending[post] = Entry(post, (), None, 0)
+            self._owe(post, post)
+        return said
+
+    def _owe(self, stamp: Stamp, post: Stamp) -> None:
+        heappush(self.due.setdefault(stamp.feed, []), (stamp.seq, post))
+
+    def settle(self, stamp: Stamp) -> None:
+        """After a message: what was kept for it, or for any before it in its feed, has taken effect or never will."""
+        due = self.due.get(stamp.feed)
+        if not due:
+            return
+        while due and due[0][0] <= stamp.seq:
+            post = heappop(due)[1]
+            if self.heard.has(post):
+                self.pending.pop(post, None)
+            entry = self.posts.get(post) or self.pending.get(post)
+            if entry is not None and entry.waits:
+                entry.waits = frozenset(past for past in entry.waits if not self.heard.has(past))
+        if not due:
+            del self.due[stamp.feed]
+
+    def index(self) -> None:
+        """What is derived, after a restore."""
+        for entry in (*self.posts.values(), *self.pending.values()):
+            for past in entry.waits:
+                self._owe(past, entry.stamp)
+        for post in self.pending:
+            self._owe(post, post)
+
+
+def _stamp_of(version: tuple[Stamp, Value]) -> Stamp:
+    return version[0]

@@ -1,0 +1,235 @@
+"""Runs of elements, and leaves of runs in the order of the document: what a sequence is kept in.
+
+A run is a stretch of one writer's elements that stand in a row, each the right child of the one before, all shown or
+all deleted. Its clocks ascend by one stride: 1 inside a message, a whole lamport or more where somebody types.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+
+OFFSET_BITS = 20  # a body has at most 1 MiB, so a message inserts fewer elements than this can count
+OFFSET_MAX = (1 << OFFSET_BITS) - 1
+LAMPORT = 1 << OFFSET_BITS  # one lamport, in clocks
+RUN_MAX = 1024  # elements shown in a run; the bound keeps appending and splitting cheap in a long text
+LEAF_MAX = 48  # runs in a leaf; `list.index` in it must stay cheap
+EMBED = "\N{OBJECT REPLACEMENT CHARACTER}"
+
+
+class Run:
+    """Elements start, start + stride, ...; `text` is None once they are deleted, and then only their ids are kept."""
+
+    __slots__ = (
+        "above",
+        "above_clock",
+        "item",
+        "leaf",
+        "left",
+        "lefts",
+        "length",
+        "rights",
+        "start",
+        "stride",
+        "text",
+        "writer",
+    )
+
+    def __init__(
+        self,
+        writer: Writer,
+        start: int,
+        length: int,
+        text: str | None,
+        item: bytes | None,
+        above: Writer | None,
+        above_clock: int,
+        left: bool,
+    ) -> None:
+        self.writer = writer
+        self.start = start
+        self.stride = 1
+        self.length = length
+        self.text = text
+        self.item = item
+        self.above = above  # the writer of the parent of the first element; None is the root
+        self.above_clock = above_clock  # named by id, not by run, so that splitting the parent costs nothing
+        self.left = left
+        self.lefts: list[Run] | None = None  # runs that hang left on the first element, ascending by id
+        self.rights: list[Run] | None = None  # runs that hang right on the last element, likewise
+        self.leaf: Leaf
+
+    @property
+    def end(self) -> int:
+        """The clock of the last element."""
+        return self.start + (self.length - 1) * self.stride
+
+    @property
+    def key(self) -> tuple[bytes, int]:
+        """What siblings are sorted by."""
+        return self.writer.feed, self.start
+
+    def clock(self, at: int) -> int:
+        return self.start + at * self.stride
+
+
+class Writer:
+    """All that a text knows of one feed."""
+
+    __slots__ = ("doomed", "feed", "floor", "last", "runs", "starts", "units", "waiting")
+
+    def __init__(self, feed: bytes) -> None:
+        self.feed = feed
+        self.floor = 0  # its next element has this clock or a greater one: clocks ascend in the order of the feed
+        self.last = -1  # the clock of the last element in `runs`
+        self.runs: list[Run] = []  # by clock
+        self.starts: list[int] = []  # their first clocks
+        self.doomed: list[tuple[int, int]] = []  # ranges of clocks not below the floor that somebody deleted already
+        self.waiting: dict[int, list[Unit]] = {}  # insertions that wait for an element of this writer, by its clock
+        self.units: list[Unit] = []  # insertions of this writer that wait, by clock
+
+    def find(self, clock: int) -> tuple[Run, int] | None:
+        """The run that holds an element, and the element's place in it."""
+        at = bisect_right(self.starts, clock) - 1
+        if at < 0:
+            return None
+        run = self.runs[at]
+        place, rest = divmod(clock - run.start, run.stride)
+        return None if rest or place >= run.length else (run, place)
+
+    def add(self, run: Run) -> None:
+        """Keep a run whose elements lie between those of its neighbours here."""
+        if run.start > self.last:
+            self.runs.append(run)
+            self.starts.append(run.start)
+            self.last = run.end
+        else:
+            at = bisect_right(self.starts, run.start)
+            self.runs.insert(at, run)
+            self.starts.insert(at, run.start)
+
+    def doom(self, first: int, last: int) -> None:
+        """Remember to delete what may still come in a range of clocks."""
+        first = max(first, self.floor)
+        if first > last:
+            return
+        begin = bisect_left(self.doomed, first - 1, key=_high)
+        end = bisect_right(self.doomed, last + 1, key=_low)
+        if begin < end:
+            first, last = min(first, self.doomed[begin][0]), max(last, self.doomed[end - 1][1])
+        self.doomed[begin:end] = [(first, last)]
+
+    def doomed_in(self, first: int, last: int) -> list[tuple[int, int]]:
+        return self.doomed[bisect_left(self.doomed, first, key=_high) : bisect_right(self.doomed, last, key=_low)]
+
+    def raise_floor(self, floor: int) -> None:
+        if floor > self.floor:
+            self.floor = floor
+            if self.doomed and self.doomed[0][0] < floor:
+                del self.doomed[: bisect_left(self.doomed, floor, key=_high)]
+                if self.doomed and self.doomed[0][0] < floor:
+                    self.doomed[0] = (floor, self.doomed[0][1])
+
+
+def _low(bounds: tuple[int, int]) -> int:
+    return bounds[0]
+
+
+def _high(bounds: tuple[int, int]) -> int:
+    return bounds[1]
+
+
+class Unit:
+    """One insertion as it was written: a chain of elements, in pieces that are shown (text) or deleted (None)."""
+
+    __slots__ = ("above", "above_clock", "item", "left", "length", "pieces", "start", "writer")
+
+    def __init__(self, writer: Writer, start: int, length: int, text: str | None, item: bytes | None) -> None:
+        self.writer = writer
+        self.start = start
+        self.length = length
+        self.pieces: list[tuple[int, str | None]] = [(length, text)]
+        self.item = item if text is not None else None
+        self.above: Writer | None = None
+        self.above_clock = 0
+        self.left = False
+
+    def hide(self, first: int, last: int) -> None:
+        """Delete the elements in a range of clocks."""
+        low, high = max(first - self.start, 0), min(last - self.start + 1, self.length)
+        if low >= high:
+            return
+        self.item = None
+        kept: list[tuple[int, str | None]] = []
+        at = 0
+        for count, text in self.pieces:
+            cuts = sorted({0, count, min(max(low - at, 0), count), min(max(high - at, 0), count)})
+            for begin, end in pairwise(cuts):
+                hidden = text is None or low <= at + begin < high
+                part = None if hidden or text is None else text[begin:end]
+                if kept and part is None and kept[-1][1] is None:
+                    kept[-1] = (kept[-1][0] + end - begin, None)
+                else:
+                    kept.append((end - begin, part))
+            at += count
+        self.pieces = kept
+
+
+class Leaf:
+    """Some neighbouring runs of the document, and how many of their elements are shown."""
+
+    __slots__ = ("after", "before", "runs", "shown")
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self.shown = 0
+        self.before: Leaf | None = None
+        self.after: Leaf | None = None
+
+    def count(self) -> None:
+        self.shown = sum(run.length for run in self.runs if run.text is not None)
+
+    def halve(self) -> Leaf:
+        """Move the second half into a new leaf after this one."""
+        half = len(self.runs) // 2
+        new = Leaf()
+        new.runs = self.runs[half:]
+        del self.runs[half:]
+        for run in new.runs:
+            run.leaf = new
+        new.count()
+        self.shown -= new.shown
+        new.before, new.after = self, self.after
+        if self.after is not None:
+            self.after.before = new
+        self.after = new
+        return new
+
+
+def next_to(run: Run, step: int) -> Run | None:
+    """The run after another one in the document (step 1), or before it (step -1)."""
+    runs = run.leaf.runs
+    at = runs.index(run) + step
+    if 0 <= at < len(runs):
+        return runs[at]
+    leaf = run.leaf.after if step > 0 else run.leaf.before
+    return None if leaf is None else leaf.runs[0 if step > 0 else -1]
+
+
+def in_order(root: Run) -> Iterator[Run]:
+    """The runs of a tree in the order of the document, with no recursion: chains may be very deep."""
+    stack: list[Run | None] = [root]
+    while stack:
+        run = stack.pop()
+        if run is None:  # what is below it was on its left, and is done
+            run = stack.pop()
+            assert run is not None
+        elif run.lefts:
+            stack.append(run)
+            stack.append(None)
+            stack.extend(reversed(run.lefts))
+            continue
+        yield run
+        if run.rights:
+            stack.extend(reversed(run.rights))

@@ -1,0 +1,138 @@
+"""Values that items hold: JSON's types, bytes, aware datetimes and references to items; with one encoding each.
+
+>>> from datetime import UTC, datetime
+>>> value = {"tags": ["a", 1, None, True, 2.5], "at": datetime(2026, 1, 2, tzinfo=UTC), "raw": b"bytes"}
+>>> read_value(to_proto(value)) == value
+True
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from antiphon.core.errors import InvalidInput, TooLarge
+from antiphon.core.ids import ITEM_ID_SIZE, ItemId
+from antiphon.core.v1 import value_pb2
+from antiphon.model.interface import InvalidMutation
+
+VALUE_DEPTH_MAX = 32
+_INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US = timedelta(microseconds=1)
+_TIME_MIN = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _US
+_TIME_MAX = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _US
+_NAN = float("nan")
+
+Value = Any  # None, bool, int, float, str, bytes, datetime, Reference, list of these, dict of str to these
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Reference:
+    """Names an item; of the same party if `party` is empty."""
+
+    item: bytes
+    party: bytes = b""
+
+    def __post_init__(self) -> None:
+        if len(self.item) != ITEM_ID_SIZE or len(self.party) not in (0, 32):
+            raise InvalidInput("a reference is an item id of 16 bytes, and a party key of 32 or none")
+
+    def __str__(self) -> str:
+        return f"{self.party.hex()}/{self.item.hex()}" if self.party else self.item.hex()
+
+
+def to_proto(value: Value, depth: int = 0) -> value_pb2.Value:
+    """A value's message; anything that is no value is refused, saying so."""
+    kind = type(value)
+    if kind is str:
+        return value_pb2.Value(text=_utf8(value))
+    if kind is bool:  # before int: in Python a bool is an int
+        return value_pb2.Value(boolean=value)
+    if kind is int:
+        if not _INT_MIN <= value <= _INT_MAX:
+            raise InvalidInput(f"the integer {value} does not fit into 64 bits; keep it as text or bytes")
+        return value_pb2.Value(integer=value)
+    if kind is float:
+        return value_pb2.Value(real=_NAN if math.isnan(value) else value)
+    if value is None:
+        return value_pb2.Value(null=True)
+    if depth >= VALUE_DEPTH_MAX:
+        raise TooLarge(f"a value nested more than {VALUE_DEPTH_MAX} deep")
+    if isinstance(value, bytes | bytearray | memoryview):
+        return value_pb2.Value(data=bytes(value))
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InvalidInput(f"the datetime {value} has no time zone; give it one, say datetime.now(UTC)")
+        return value_pb2.Value(time_us=(value - _EPOCH) // _US)
+    if isinstance(value, Reference):
+        return value_pb2.Value(reference=value_pb2.Reference(item=value.item, party=value.party))
+    if isinstance(value, ItemId):
+        return value_pb2.Value(reference=value_pb2.Reference(item=value))
+    return _container(value, depth)
+
+
+def _container(value: Value, depth: int) -> value_pb2.Value:
+    if isinstance(value, list | tuple):
+        return value_pb2.Value(list=value_pb2.ValueList(values=[to_proto(part, depth + 1) for part in value]))
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise InvalidInput("the keys of a map are text")
+        fields = [value_pb2.ValueField(key=_utf8(key), value=to_proto(value[key], depth + 1)) for key in sorted(value)]
+        return value_pb2.Value(map=value_pb2.ValueMap(fields=fields))
+    for plain in (bool, int, float, str):
+        if isinstance(value, plain):  # a subclass, an enum say: kept as what it stands for
+            return to_proto(plain(value), depth)
+    raise InvalidInput(
+        f"a {type(value).__name__} is no value; values are None, bool, int, float, str, bytes, datetime, Reference, "
+        "and lists and dicts of them"
+    )
+
+
+def _utf8(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"text that is not valid Unicode: {error}") from None
+    return text
+
+
+def read_value(proto: value_pb2.Value, depth: int = 0) -> Value:
+    """The Python value of a received message, or `InvalidMutation`."""
+    kind = proto.WhichOneof("kind")
+    if kind == "real":
+        return _NAN if math.isnan(proto.real) else proto.real
+    if kind in ("text", "boolean", "integer", "data"):
+        return getattr(proto, kind)
+    if kind == "null":
+        return None
+    if kind == "time_us":
+        if not _TIME_MIN <= proto.time_us <= _TIME_MAX:
+            raise InvalidMutation(f"the time {proto.time_us} is outside the years 1 to 9999")
+        return _EPOCH + proto.time_us * _US
+    if kind == "reference":
+        return _reference(proto.reference)
+    if kind is None:
+        raise InvalidMutation("a value of a kind that this version does not know")
+    if depth >= VALUE_DEPTH_MAX:
+        raise InvalidMutation(f"a value nested more than {VALUE_DEPTH_MAX} deep")
+    if kind == "list":
+        return [read_value(part, depth + 1) for part in proto.list.values]
+    fields = {field.key: read_value(field.value, depth + 1) for field in proto.map.fields}
+    if len(fields) != len(proto.map.fields):
+        raise InvalidMutation("a map that has a key twice")
+    return fields
+
+
+def _reference(proto: value_pb2.Reference) -> Reference:
+    try:
+        return Reference(proto.item, proto.party)
+    except InvalidInput as error:
+        raise InvalidMutation(str(error)) from None
+
+
+def value_bytes(value: Value) -> bytes:
+    """The one encoding of a value: equal values of one type have equal bytes (1, True and 1.0 do not)."""
+    return to_proto(value).SerializeToString(deterministic=True)

@@ -1,0 +1,129 @@
+"""The two authorities: a party's control state, or nobody at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from antiphon.core.errors import FeedRetired, NotAuthorised
+from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.feed.header import Entry, Kind
+from antiphon.feed.reader import FeedReader
+from antiphon.feed.store import FeedStore
+from antiphon.feed.writer import FeedWriter
+from antiphon.halo.machine import Covered, PartyMachine
+from antiphon.halo.membership import Membership, sync_machine
+from antiphon.party.ports import NO_END, Seen, Standing
+
+_STANDING = {
+    Covered.YES: Standing.COVERED,
+    Covered.NOT_YET: Standing.WAITING,
+    Covered.LIE: Standing.LIE,
+}
+
+
+class OpenAuthority:
+    """No credentials: every feed of the party counts, and whoever holds a key may write. For stores that run alone."""
+
+    def __init__(self, store: FeedStore, party: bytes, pair: KeyPair | None = None) -> None:
+        self._store = store
+        self._party = PublicKey(party)
+        self._writer = FeedWriter.open(store, pair, party) if pair is not None else None
+        self._feeds: frozenset[bytes] = frozenset()
+
+    def refresh(self) -> bool:
+        before, self._feeds = self._feeds, frozenset(record.feed for record in self._store.feeds(self._party))
+        return before != self._feeds
+
+    def data_feeds(self) -> Iterable[bytes]:
+        return self._feeds
+
+    def is_control(self, feed: bytes) -> bool:
+        return False
+
+    def standing(self, entry: Entry) -> Standing:
+        return Standing.WAITING
+
+    def fork_end(self, feed: bytes) -> int:
+        return NO_END
+
+    def entries(self) -> Sequence[Entry]:
+        return ()
+
+    def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
+        return ""
+
+    def writer(self) -> FeedWriter:
+        if self._writer is None:
+            raise NotAuthorised(f"party {self._party.short}: no key was given to write with; open it with a key pair")
+        return self._writer
+
+
+class PartyAuthority:
+    """The party's own word: credentials in its control feeds, folded by its state machine."""
+
+    def __init__(self, store: FeedReader, machine: PartyMachine, membership: Membership | None = None) -> None:
+        self._store = store
+        self._machine = machine
+        self._membership = membership
+        self._data: set[bytes] = set()
+        self._transaction = -1
+        self._acts = -1
+        self._forks: dict[bytes, int] = {}
+
+    @classmethod
+    def of(cls, store: FeedStore, membership: Membership) -> PartyAuthority:
+        """For a device that is, or may become, a member."""
+        return cls(store, membership.machine, membership)
+
+    def refresh(self) -> bool:
+        now = self._store.transaction
+        if now != self._transaction:
+            sync_machine(self._machine, self._store, self._data)
+            self._transaction = now
+        acts, forks = self._machine.act_count, dict(self._machine.authority.fork_ends)
+        changed = (acts, forks) != (self._acts, self._forks)
+        self._acts, self._forks = acts, forks
+        return changed
+
+    def data_feeds(self) -> Iterable[bytes]:
+        # Also those whose admission is void: others may have seen their messages, and wait for them.
+        return self._machine.authority.admitted()
+
+    def is_control(self, feed: bytes) -> bool:
+        return self._machine.length(feed) > 0
+
+    def standing(self, entry: Entry) -> Standing:
+        return _STANDING[self._machine.covered(entry)]
+
+    def fork_end(self, feed: bytes) -> int:
+        return self._forks.get(feed, NO_END)
+
+    def entries(self) -> Sequence[Entry]:
+        return self._machine.entries()
+
+    def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
+        return self._machine.judge_data(feed, seq, seen, kind)
+
+    def writer(self) -> FeedWriter:
+        if self._membership is None:
+            raise NotAuthorised(f"party {self._machine.party.hex()[:8]} is only read here; open it as a member")
+        self._membership.sync()
+        party, state = self._membership.party, self._membership.machine
+        if self._membership.control is None:
+            raise NotAuthorised(f"this device has no feed in party {party.short}; `join` it first")
+        writer = self._membership.open_data_feed()
+        seq = self._store.record(writer.feed).length
+        seen = {entry.feed: entry.seq for entry in state.entries()}
+        reason = state.judge_data(writer.feed, seq, seen)
+        if reason:
+            raise NotAuthorised(
+                f"party {party.short}: this device may not write: {reason}; ask an owner of the party for a role"
+            )
+        return writer
+
+
+def check_writable(store: FeedReader, writer: FeedWriter) -> None:
+    """A feed that was restored from a backup, or ended, is never written again."""
+    record = store.record(writer.feed)
+    if record.retired or record.length >= record.end:
+        raise FeedRetired(f"feed {writer.feed.short} must not be written any more; open a new one")

@@ -1,0 +1,202 @@
+"""Writing: messages are tried on the state first, then written, all in one batch, and only then do they count.
+
+Inside a batch its own changes are seen. If its code raises, or the disk does, nothing of it has happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from antiphon.core.errors import InvalidInput, InvalidMutation, StoreError, UnknownModel
+from antiphon.core.ids import NONCE_SIZE, ItemId
+from antiphon.core.stamp import Stamp
+from antiphon.feed.append import Draft, Written
+from antiphon.feed.header import Entry as SeenEntry
+from antiphon.feed.header import Kind
+from antiphon.feed.writer import FeedWriter
+from antiphon.model.envelope import Change, Genesis, Note, content, wrap, write_change, write_genesis
+from antiphon.model.interface import Model
+from antiphon.model.item import META, ItemState, fold, mutate
+from antiphon.party.cache import Entry
+
+if TYPE_CHECKING:
+    from antiphon.party.processor import PartyProcessor
+
+
+class Reversal:
+    """What undoing a message will need: the message, and what was there before it."""
+
+    __slots__ = ("captured", "item", "kind", "message", "stamp")
+
+    def __init__(self, item: bytes, kind: int, message: bytes, stamp: Stamp, captured: Any) -> None:
+        self.item = item
+        self.kind = kind
+        self.message = message
+        self.stamp = stamp
+        self.captured = captured
+
+
+class Batch:
+    """Messages of one device that belong together: they share a lamport, and a reader sees all of them or none."""
+
+    def __init__(self, processor: PartyProcessor, *, capture: bool) -> None:
+        self._processor = processor
+        self._engine = processor.engine
+        self._writer: FeedWriter = processor.authority.writer()
+        self._lane = processor.own_lane(self._writer)
+        self._created_ms = processor.clock.now_ms()
+        self._capture = capture
+        self._drafts: list[Draft] = []
+        self._seqs: dict[bytes, list[int]] = {}  # the messages to each item
+        self._touched: dict[bytes, Entry] = {}
+        self._spoilt = False  # a message was refused after it had touched a state
+        self.reversals: list[Reversal] = []
+        self.feed: bytes = self._writer.feed
+        self._first = self._lane.state.position
+        # One above everything delivered here: what the block will show as seen has no higher one.
+        self.lamport = 1 + self._engine.lamport
+
+    def __len__(self) -> int:
+        return len(self._drafts)
+
+    @property
+    def items(self) -> list[bytes]:
+        """The items that it writes to."""
+        return list(self._seqs)
+
+    # -- messages
+
+    def create(self, model: str, version: int, parent: bytes, link: tuple[bytes, bytes] | None) -> bytes:
+        nonce = self._processor.randomness.bytes(NONCE_SIZE)
+        item = ItemId.derive(self.lamport, party=self._engine.party, feed=self.feed, nonce=nonce)
+        message = write_genesis(Genesis(nonce, model, version, parent, link))
+        self._touched[item] = self._engine.cache.put(Entry(item, None))
+        self._add(Kind.GENESIS, item, message)
+        return item
+
+    def edit(self, item: bytes, command: str, arguments: Sequence[Any], options: dict[str, Any]) -> Stamp:
+        """Run a command of the item's model, and write the mutation that it makes."""
+        state = self._entry(item).item
+        assert state is not None
+        model = known_model(state)
+        if command not in model.commands:
+            raise InvalidInput(
+                f"the model {model.name} has no command {command!r}; it has {', '.join(sorted(model.commands))}"
+            )
+        extra = model.context(state.state, command, self.feed, self.lamport)
+        mutation = getattr(model, command)(state.state, *arguments, feed=self.feed, **extra, **options)
+        return self.mutate(item, mutation)
+
+    def mutate(self, item: bytes, mutation: bytes) -> Stamp:
+        return self._add(Kind.MUTATION, item, wrap(Kind.MUTATION, mutation), mutation)
+
+    def describe(self, item: bytes, mutation: bytes) -> Stamp:
+        return self._add(Kind.METADATA, item, wrap(Kind.METADATA, mutation))
+
+    def change(self, item: bytes, change: Change) -> Stamp:
+        return self._add(Kind.CHANGE, item, write_change(change))
+
+    def _entry(self, item: bytes) -> Entry:
+        entry = self._touched.get(item)
+        if entry is None:
+            entry = self._touched[item] = self._engine.entry(item)
+        return entry
+
+    def _add(self, kind: Kind, item: bytes, message: bytes, mutation: bytes | None = None) -> Stamp:
+        """Try a message on the state; what others would refuse is not written."""
+        entry = self._entry(item)
+        seq = self._first + len(self._drafts)
+        stamp = Stamp(self.lamport, self.feed, seq)
+        if self._capture:
+            captured = capture(entry.item, kind, message, stamp)
+            self.reversals.append(Reversal(item, kind, message, stamp, captured))
+        seqs = self._seqs.get(item)
+        if seqs is None:  # also where it is refused: what was tried is to be taken back
+            seqs = self._seqs[item] = []
+        if mutation is None or entry.item is None or not mutate(entry.item, mutation, stamp):
+            note = Note(kind, self.lamport, self.feed, seq, self._created_ms, message)
+            folded = fold(self._engine.party, item, entry.item, [note], self._engine.models)
+            entry.item = folded.item
+            reason = folded.verdicts.get(stamp)
+            if reason:
+                self._spoilt = True
+                raise InvalidMutation(f"item {item.hex()}: {reason}")
+            assert not folded.late
+        self._drafts.append(Draft(kind, item, message))
+        seqs.append(seq)
+        return stamp
+
+    # -- the end
+
+    def commit(self) -> Written | None:
+        """Write the messages; durable on return."""
+        if self._spoilt:
+            self.roll_back()
+            raise InvalidInput("a message of this batch was refused, so nothing of it was written")
+        if not self._drafts:
+            self.roll_back()
+            return None
+        try:
+            self._writer.see(*self._entries())
+            written = self._writer.extend(self._drafts, atomic=True, created_ms=self._created_ms)
+        except BaseException:
+            self.roll_back()
+            raise
+        if written[0] != Stamp(self.lamport, self.feed, self._first):
+            self.roll_back()
+            self._engine.process()
+            raise StoreError(
+                f"feed {self._writer.feed.short} was written by somebody else meanwhile; messages that name each other "
+                "may be refused: look at the quarantine"
+            )
+        self._accept(written)
+        return written
+
+    def _accept(self, written: Written) -> None:
+        state, authority = self._lane.state, self._engine.authority
+        control = {entry.feed: entry.seq for entry in written.advance if authority.is_control(entry.feed)}
+        if control:
+            self._lane.see(written.first, control)
+        state.position = written.first + len(written)
+        state.lamport, state.hash = self.lamport, written.hash
+        self._lane.release()
+        self._engine.lamport = self.lamport
+        self._processor.moved.clear()
+        self._engine.accept(self._lane, self._seqs)
+
+    def roll_back(self) -> None:
+        """Nothing of this has happened."""
+        for item, entry in self._touched.items():
+            if item in self._seqs or entry.item is None:
+                self._engine.reload(entry)
+        self._touched.clear()
+
+    def _entries(self) -> Sequence[SeenEntry]:
+        """What this device has delivered since it last wrote, latest first: should there be too many for one header,
+        the lamports still hold."""
+        lanes = [self._engine.delivery.lanes[feed].state for feed in self._processor.moved]
+        seen = [SeenEntry(lane.feed, lane.position - 1, lane.lamport, lane.hash) for lane in lanes if lane.position]
+        seen += self._engine.authority.entries()
+        return sorted(seen, key=lambda entry: -entry.lamport)
+
+
+def known_model(item: ItemState) -> Model[Any]:
+    """An item's model, if its code is here."""
+    if item.model is None:
+        raise UnknownModel(
+            f"item {item.id.hex()}: no code for model {item.name} {item.version} is here; its messages are safe, and "
+            "are folded once it is installed"
+        )
+    return item.model
+
+
+def capture(item: ItemState | None, kind: int, message: bytes, stamp: Stamp) -> Any:
+    """What undoing this message will need of the state before it."""
+    if item is None:
+        return None
+    if kind == Kind.MUTATION and item.model is not None:
+        return item.model.capture(item.state, content(kind, message), stamp)
+    if kind == Kind.METADATA:
+        return META.capture(META.initial() if item.meta is None else item.meta, content(kind, message), stamp)
+    return item.parent, item.is_deleted

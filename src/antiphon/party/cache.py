@@ -1,0 +1,79 @@
+"""Open items: a bounded cache of states. What somebody holds a handle on stays; the rest goes when room is needed.
+
+States that the item store does not have yet are held apart until they are saved, so that nothing applied is lost.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterator
+
+from antiphon.model.item import ItemState
+from antiphon.party.ports import Posting
+
+CACHE_ITEMS_MAX = 1024
+
+
+class Entry:
+    """An open item. `item` is None where there are messages but no valid genesis."""
+
+    __slots__ = ("__weakref__", "id", "item", "postings")
+
+    def __init__(self, item_id: bytes, item: ItemState | None) -> None:
+        self.id = item_id
+        self.item = item
+        self.postings: list[Posting] = []  # since the last save
+
+    def post(self, number: int, seq: int) -> None:
+        """A message of lane `number` was folded in."""
+        last = self.postings[-1] if self.postings else None
+        if last is not None and last.number == number and last.stop == seq:
+            self.postings[-1] = Posting(number, last.start, seq + 1)
+        else:
+            self.postings.append(Posting(number, seq, seq + 1))
+
+
+class ItemCache:
+    """Entries by id. At most `limit` are kept that nobody holds."""
+
+    def __init__(self, limit: int = CACHE_ITEMS_MAX) -> None:
+        self._limit = limit
+        self._held: weakref.WeakValueDictionary[bytes, Entry] = weakref.WeakValueDictionary()
+        self._recent: OrderedDict[bytes, Entry] = OrderedDict()
+        self.dirty: dict[bytes, Entry] = {}
+
+    def get(self, item_id: bytes) -> Entry | None:
+        entry = self._held.get(item_id)
+        if entry is not None:
+            self._use(entry)
+        return entry
+
+    def put(self, entry: Entry) -> Entry:
+        self._held[entry.id] = entry
+        self._use(entry)
+        return entry
+
+    def drop(self, item_id: bytes) -> None:
+        self._recent.pop(item_id, None)
+        self.dirty.pop(item_id, None)
+        self._held.pop(item_id, None)
+
+    def clear(self) -> None:
+        self._recent.clear()
+        self.dirty.clear()
+        self._held.clear()
+
+    def open(self) -> Iterator[Entry]:
+        """Everything that is in memory."""
+        return iter(list(self._held.values()))
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def _use(self, entry: Entry) -> None:
+        recent = self._recent
+        recent[entry.id] = entry
+        recent.move_to_end(entry.id)
+        if len(recent) > self._limit:
+            recent.popitem(last=False)

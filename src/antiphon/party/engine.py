@@ -1,0 +1,364 @@
+"""The live engine of one party: verified feeds in, item states out. It has no thread, no lock and no clock.
+
+Delivery hands over runs of blocks in a causal order, the judge says which of them are void, the demultiplexer gathers
+messages by item, and the fold that all engines share makes states of them. What was applied is saved together with the
+positions that it stands at, so that a crash at any point leaves a store that is right, if perhaps a little behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from antiphon.core.errors import UnknownItem
+from antiphon.core.stamp import Stamp
+from antiphon.feed.reader import FeedReader
+from antiphon.model import itemcodec
+from antiphon.model.envelope import Note
+from antiphon.model.factory import ModelFactory
+from antiphon.model.item import ItemState, fold
+from antiphon.party.cache import CACHE_ITEMS_MAX, Entry, ItemCache
+from antiphon.party.delivery import Delivery
+from antiphon.party.demux import ItemDemuxer, notes_of
+from antiphon.party.judge import Judge, changed
+from antiphon.party.lane import Lane, Run
+from antiphon.party.ports import NO_END, Authority, ItemRow, Items, LaneState, Posting, Save, Void
+
+UNSAVED_MESSAGES_MAX = 20_000  # a restart after a crash folds no more than about this many again
+UNSAVED_ITEMS_MAX = 2_000
+_ROWS_AT_ONCE = 1_000
+_SHORT_RUN = 8  # so few blocks are quicker to fetch one by one
+
+
+class Engine:
+    """Not thread-safe: `PartyProcessor` is."""
+
+    def __init__(
+        self,
+        party: bytes,
+        store: FeedReader,
+        authority: Authority,
+        items: Items,
+        models: ModelFactory,
+        *,
+        cache_items_max: int = CACHE_ITEMS_MAX,
+    ) -> None:
+        self.party = party
+        self.store = store
+        self.authority = authority
+        self.items = items
+        self.models = models
+        self.cache = ItemCache(cache_items_max)
+        self._judge = Judge(authority)
+        self._demux = ItemDemuxer()
+        self._verdicts: dict[Stamp, tuple[bytes, str]] = {}  # the last word on each message, not saved yet
+        self._unsaved = 0
+        self._known_models: frozenset[tuple[str, int]] = frozenset()
+        self.changed: Callable[[Iterable[bytes]], None] = lambda _: None
+        self.delivery = Delivery(store, authority, items.lanes())
+        self.lamport = max((lane.state.lamport for lane in self.delivery.lanes.values()), default=0)
+        self._fresh = True  # verdicts saved by an earlier run are compared with those of now
+
+    # -- the pipeline
+
+    def process(self) -> int:
+        """Take everything that is new and can be delivered; returns how many messages that was."""
+        self._refresh()
+        taken = 0
+        for run in self.delivery.pump():
+            self._demux.take(run, self._void_parts(run))
+            self.lamport = max(self.lamport, int(run.span.columns["lamport"][run.high - 1]))
+            taken += run.high - run.low
+            if self._demux.full:
+                self._settle()
+        self._settle()
+        return taken
+
+    def _refresh(self) -> None:
+        news = self.authority.refresh()
+        for feed in self.authority.data_feeds():
+            self.delivery.activate(feed)
+        for record in self.store.feeds(self.party):
+            lane = self.delivery.lanes.get(record.feed)
+            if lane is None:
+                continue
+            end = min(record.end, self.authority.fork_end(record.feed))
+            if end != NO_END:
+                self._end_lane(lane, end)
+            if lane.state.position < record.valid_length:
+                self.delivery.wake(record.feed)
+        if news or self._fresh:
+            self._fresh = False
+            self.lamport = max([self.lamport, *(entry.lamport for entry in self.authority.entries())])
+            self.delivery.wake_for_control()
+            self._judge_again()
+        if self.models.keys != self._known_models:
+            self._known_models = self.models.keys
+            self._pick_up()
+
+    def _void_parts(self, run: Run) -> list[Void]:
+        lane = self.delivery.lanes[run.feed]
+        voids = list(self._judge.voids(lane, run.start, run.stop))
+        lane.state.voids += voids
+        return voids
+
+    def _settle(self) -> None:
+        """Fold what was gathered. Where it touches more items than the cache holds, they pass through it one by one."""
+        count, groups = self._demux.count, self._demux.drain()
+        if not groups:
+            return
+        absent = [item for item in groups if self.cache.get(item) is None]
+        if len(absent) > UNSAVED_ITEMS_MAX:
+            self._settle_many(groups)
+        else:
+            records = self.items.load(absent)
+            for item, notes in groups.items():
+                entry = self.cache.get(item) or self.cache.put(Entry(item, self._decode(records.get(item))))
+                self._fold(entry, notes)
+            self._unsaved += count
+            if self._unsaved > UNSAVED_MESSAGES_MAX or len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
+                self.save()
+        self.changed(groups)
+
+    def _settle_many(self, groups: dict[bytes, list[Note]]) -> None:
+        """The same for very many items at once: in one transaction, and none of them stays in memory."""
+        ids = sorted(groups)  # the order of the store's tree: neighbours are written together
+        with self.items.saving() as put:
+            for start in range(0, len(ids), _ROWS_AT_ONCE):
+                some = ids[start : start + _ROWS_AT_ONCE]
+                records = self.items.load([item for item in some if self.cache.get(item) is None])
+                passing = []
+                for item in some:
+                    entry = self.cache.get(item) or Entry(item, self._decode(records.get(item)))
+                    self._fold(entry, groups.pop(item), keep=False)
+                    passing.append(entry)
+                put(self._save_of(passing, self._drain_verdicts()))
+            self._put_all(put)
+
+    def _fold(self, entry: Entry, notes: list[Note], *, keep: bool = True) -> dict[Stamp, str]:
+        folded = fold(self.party, entry.id, entry.item, notes, self.models)
+        entry.item = folded.item
+        lanes = self.delivery.lanes
+        for note in notes:
+            entry.post(lanes[note.feed].state.number, note.seq)
+        if folded.late:
+            return self.refold(entry)
+        if folded.verdicts:
+            self._verdicts.update((stamp, (entry.id, reason)) for stamp, reason in folded.verdicts.items())
+        if keep:
+            self.cache.dirty[entry.id] = entry
+        return folded.verdicts
+
+    def accept(self, lane: Lane, groups: dict[bytes, list[int]]) -> None:
+        """Own messages, folded before they were written, are on the disk: they count from now on."""
+        number = lane.state.number
+        for item, seqs in groups.items():
+            entry = self.cache.get(item)
+            assert entry is not None
+            for seq in seqs:
+                entry.post(number, seq)
+            self.cache.dirty[item] = entry
+            self._unsaved += len(seqs)
+        if self._unsaved > UNSAVED_MESSAGES_MAX or len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
+            self.save()
+
+    # -- what is known now may change what counted before
+
+    def _judge_again(self) -> None:
+        """The control state moved: items of messages that became void, or count again, are folded afresh."""
+        self._judge.forget()
+        spoilt: set[bytes] = set()
+        for lane in self.delivery.lanes.values():
+            state = lane.state
+            voids = list(self._judge.voids(lane, 0, state.position))
+            for start, stop in changed(state.voids, voids):
+                spoilt |= self._items_in(state.feed, start, stop)
+            state.voids = voids
+        self._refold_all(spoilt)
+
+    def _end_lane(self, lane: Lane, end: int) -> None:
+        """A feed ends here for everybody; what was delivered beyond is taken back, as if it had never come."""
+        if not self.delivery.end_fork(lane.feed, end):
+            return
+        state = lane.state
+        spoilt = self._items_in(state.feed, end, state.position)
+        state.position = end
+        state.segments = [segment for segment in state.segments if segment[0] < end]
+        state.voids = [void._replace(stop=min(void.stop, end)) for void in state.voids if void.start < end]
+        last = self.store.block(state.feed, end - 1) if end else None
+        state.lamport, state.hash = (last.lamport, last.hash) if last else (0, bytes(32))
+        self._refold_all(spoilt)
+
+    def _pick_up(self) -> None:
+        """Code for models came: items that were opaque are folded from their messages, which waited in the feeds."""
+        self._refold_all({item for item, name, version in self.items.opaque() if (name, version) in self.models})
+        for entry in self.cache.open():
+            item = entry.item
+            if item is not None and item.model is None and (item.name, item.version) in self.models:
+                self.refold(entry)
+
+    def _items_in(self, feed: bytes, start: int, stop: int) -> set[bytes]:
+        found: set[bytes] = set()
+        for span in self.store.spans(feed, max(start, self.store.bounds(feed).start)):
+            if span.first >= stop:
+                break
+            found.update(span.columns["item"][: stop - span.first].tolist())
+        return found
+
+    def _refold_all(self, items: set[bytes]) -> None:
+        if not items:
+            return
+        for item in sorted(items):
+            self.refold(self.cache.get(item) or Entry(item, None))
+            if len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
+                self.save()
+        self.save()
+        self.changed(items)
+
+    def refold(self, entry: Entry) -> dict[Stamp, str]:
+        """Fold an item from all its messages, in the total order."""
+        postings = self._trim(self.items.postings(entry.id) + entry.postings)
+        notes = self.read(postings)
+        folded = fold(self.party, entry.id, None, notes, self.models)
+        entry.item = folded.item
+        self.items.forget(entry.id)
+        entry.postings = postings
+        for stamp, (item, _) in list(self._verdicts.items()):
+            if item == entry.id:
+                self._verdicts[stamp] = (item, "")
+        self._verdicts.update((stamp, (entry.id, reason)) for stamp, reason in folded.verdicts.items())
+        self.cache.put(entry)
+        self.cache.dirty[entry.id] = entry
+        return folded.verdicts
+
+    def reload(self, entry: Entry) -> None:
+        """The item as the feeds have it: what was tried and not written is undone."""
+        record = self.items.load([entry.id]).get(entry.id)
+        item = self._decode(record)
+        notes = self.read(self._trim(entry.postings))
+        folded = fold(self.party, entry.id, item, notes, self.models)
+        entry.item = folded.item
+        if folded.late:
+            self.refold(entry)
+        elif entry.item is None and not entry.postings:
+            self.cache.drop(entry.id)
+
+    # -- messages
+
+    def history(self, item: bytes) -> list[Note]:
+        """All messages to an item, in the total order."""
+        entry = self.cache.get(item)
+        return self.read(self._trim(self.items.postings(item) + (entry.postings if entry else [])))
+
+    def read(self, postings: Iterable[Posting]) -> list[Note]:
+        lanes = {lane.state.number: lane for lane in self.delivery.lanes.values()}
+        notes: list[Note] = []
+        for number, start, stop in postings:
+            lane = lanes[number]
+            voids = lane.state.voids
+            for note in self._read_run(lane, start, stop):
+                reason = next((void.reason for void in voids if void.start <= note.seq < void.stop), note.void)
+                notes.append(note._replace(void=reason) if reason else note)
+        notes.sort(key=lambda note: (note.lamport, note.feed, note.seq))
+        return notes
+
+    def _read_run(self, lane: Lane, start: int, stop: int) -> Iterator[Note]:
+        if stop - start <= _SHORT_RUN:
+            for seq in range(start, stop):
+                block = self.store.block(lane.feed, seq)
+                yield Note(block.kind, block.lamport, lane.feed, seq, block.created_ms, block.message)
+            return
+        for span, low, high in self.store.runs(lane.feed, start, stop):
+            for _, note in notes_of(Run(lane.feed, span, low, high)):
+                yield note
+
+    def _trim(self, postings: Iterable[Posting]) -> list[Posting]:
+        """Without what lies beyond the end of its feed, and with neighbours joined."""
+        ends = {lane.state.number: lane.state.position for lane in self.delivery.lanes.values()}
+        found: list[Posting] = []
+        for number, start, stop in postings:
+            end = min(stop, ends[number])
+            last = found[-1] if found else None
+            if end <= start:
+                continue
+            if last is not None and last.number == number and last.stop == start:
+                found[-1] = Posting(number, last.start, end)
+            else:
+                found.append(Posting(number, start, end))
+        return found
+
+    # -- items
+
+    def entry(self, item: bytes) -> Entry:
+        """An item's state, read from the item store where it is not open."""
+        entry = self.cache.get(item)
+        if entry is None:
+            record = self.items.load([item]).get(item)
+            if record is None:
+                raise UnknownItem(f"party {self.party.hex()[:8]} holds no item {item.hex()}, or not yet")
+            entry = self.cache.put(Entry(item, self._decode(record)))
+        if entry.item is None:
+            raise UnknownItem(f"party {self.party.hex()[:8]}: item {item.hex()} has messages, but no valid genesis")
+        return entry
+
+    def _decode(self, record: bytes | None) -> ItemState | None:
+        return None if record is None else itemcodec.decode(record, self.models)
+
+    # -- saving
+
+    def save(self) -> None:
+        """Put everything that was applied into the item store, with the positions that it stands at."""
+        if not self._unsaved and not self.cache.dirty and not self._verdicts and not self._moved():
+            return
+        with self.items.saving() as put:
+            self._put_all(put)
+
+    def _put_all(self, put: Callable[[Save], None]) -> None:
+        dirty = list(self.cache.dirty.values())
+        for start in range(0, len(dirty), _ROWS_AT_ONCE):
+            put(self._save_of(dirty[start : start + _ROWS_AT_ONCE], []))
+        put(Save(verdicts=self._drain_verdicts(), lanes=[lane.state for lane in self.delivery.lanes.values()]))
+        self._saved_positions = self._positions()
+        self.cache.dirty.clear()
+        self._unsaved = 0
+
+    _saved_positions: tuple[tuple[bytes, int], ...] = ()
+
+    def _positions(self) -> tuple[tuple[bytes, int], ...]:
+        return tuple((feed, lane.state.position) for feed, lane in self.delivery.lanes.items())
+
+    def _moved(self) -> bool:
+        return self._positions() != self._saved_positions
+
+    def _drain_verdicts(self) -> list[tuple[Stamp, bytes, str]]:
+        verdicts, self._verdicts = self._verdicts, {}
+        return [(stamp, item, reason) for stamp, (item, reason) in verdicts.items()]
+
+    def _save_of(self, entries: Iterable[Entry], verdicts: list[tuple[Stamp, bytes, str]]) -> Save:
+        save = Save(verdicts=verdicts)
+        for entry in entries:
+            save.rows.append(_row(entry))
+            if entry.postings:
+                save.postings.append((entry.id, entry.postings))
+                entry.postings = []
+        return save
+
+
+def _row(entry: Entry) -> ItemRow:
+    item = entry.item
+    if item is None:
+        return ItemRow(entry.id, None)
+    opaque = item.model is None
+    return ItemRow(entry.id, itemcodec.encode(item), item.name, item.version, item.parent, item.is_deleted, opaque)
+
+
+def agrees(lanes: Iterable[LaneState], store: FeedReader) -> bool:
+    """Whether what was processed is what the feeds hold. It is not after a restore of the feeds alone."""
+    records = {record.feed: record for record in store.feeds()}
+    for lane in lanes:
+        record = records.get(lane.feed)
+        if lane.position and (record is None or lane.position > record.length):
+            return False
+        held = record is not None and record.start < lane.position <= record.valid_length
+        if held and store.block(lane.feed, lane.position - 1).hash != lane.hash:
+            return False
+    return True

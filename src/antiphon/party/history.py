@@ -1,0 +1,105 @@
+"""The past of an item: its messages one by one, and its state at any earlier timeframe that feeds still hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from antiphon.core.errors import UnknownItem
+from antiphon.core.ids import ItemId
+from antiphon.core.stamp import Stamp
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.header import Kind
+from antiphon.model import itemcodec
+from antiphon.model.envelope import Note, content
+from antiphon.model.item import ItemState, fold
+
+if TYPE_CHECKING:
+    from antiphon.party.processor import PartyProcessor
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One message to an item. `refused` says why it does not count, if it does not."""
+
+    stamp: Stamp
+    kind: Kind
+    created_ms: int
+    mutation: bytes
+    refused: str
+
+
+def history(party: PartyProcessor, item: bytes) -> list[Event]:
+    with party.locked() as engine:
+        notes = engine.history(item)
+        if not notes:
+            raise UnknownItem(f"party {party.key.short} holds no message to item {item.hex()}")
+        verdicts = fold(party.key, item, None, notes, party.models).verdicts
+    return [
+        Event(note.stamp, Kind(note.kind), note.created_ms, _inside(note), verdicts.get(note.stamp, ""))
+        for note in notes
+    ]
+
+
+def _inside(note: Note) -> bytes:
+    """A mutation's own bytes; a whole message of another kind."""
+    if note.message is None:
+        return b""
+    plain = note.kind in (Kind.MUTATION, Kind.METADATA) and not note.void
+    try:
+        return content(note.kind, note.message) if plain else note.message
+    except ValueError:  # refused, and shown as it came
+        return note.message
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """An item as it was. Judged by what is known now: a message that was void later is void here too."""
+
+    id: ItemId
+    timeframe: Timeframe
+    state: ItemState
+
+    @classmethod
+    def of(cls, party: PartyProcessor, item: bytes, timeframe: Timeframe) -> Past:
+        with party.locked() as engine:
+            state = before(
+                party, item, (note for note in engine.history(item) if timeframe.includes(note.feed, note.seq))
+            )
+        if state is None:
+            raise UnknownItem(f"party {party.key.short}: at that timeframe there was no item {item.hex()}")
+        return cls(ItemId(item), timeframe, state)
+
+    @property
+    def value(self) -> Any:
+        return self.state.value
+
+    def snapshot(self) -> bytes:
+        return itemcodec.snapshot(self.state)
+
+
+def before(party: PartyProcessor, item: bytes, notes: Iterable[Note]) -> ItemState | None:
+    """The state that some of an item's messages make, in the total order."""
+    return fold(party.key, item, None, notes, party.models).item
+
+
+class PartyPast:
+    """A whole party as it was at a timeframe. Items are folded when they are asked for."""
+
+    def __init__(self, party: PartyProcessor, timeframe: Timeframe) -> None:
+        self._party = party
+        self.timeframe = timeframe
+
+    def item(self, item: bytes) -> Past:
+        return Past.of(self._party, item, self.timeframe)
+
+    def items(self) -> list[bytes]:
+        """The ids of the items that existed, by their geneses."""
+        found = []
+        with self._party.locked() as engine:
+            for item in self._party.items():
+                state = engine.entry(item).item
+                if state is not None and self.timeframe.includes(state.genesis.feed, state.genesis.seq):
+                    found.append(item)
+        return found

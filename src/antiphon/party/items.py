@@ -1,0 +1,161 @@
+"""`Item`: a handle on an item of a live party. It holds no state: what it shows is always what is there now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from antiphon.core.ids import ItemId
+from antiphon.core.stamp import Stamp
+from antiphon.core.timeframe import Timeframe
+from antiphon.model.envelope import Change
+from antiphon.model.interface import Model
+from antiphon.model.item import META, ItemState
+from antiphon.party.batch import known_model
+from antiphon.party.history import Event, Past, history
+
+if TYPE_CHECKING:
+    from antiphon.party.processor import PartyProcessor
+
+
+class Item:
+    """An item, by its id. Cheap: make as many as you like. While one observes, the item stays in memory."""
+
+    __slots__ = ("__weakref__", "_party", "id")
+
+    def __init__(self, party: PartyProcessor, item_id: bytes) -> None:
+        self._party = party
+        self.id = ItemId(item_id)
+
+    def __repr__(self) -> str:
+        return f"Item({self.id.hex()})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Item) and (self.id, self._party) == (other.id, other._party)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def _state(self) -> ItemState:
+        with self._party.locked() as engine:
+            item = engine.entry(self.id).item
+            assert item is not None
+            return item
+
+    def read(self, question: Callable[[Model[Any], Any], Any]) -> Any:
+        """Ask the model about the state: `text.read(lambda model, state: model.spans(state))`."""
+        with self._party.locked():
+            item = self._state()
+            return question(known_model(item), item.state)
+
+    @property
+    def value(self) -> Any:
+        """What the item holds, as plain Python values."""
+        return self.read(lambda model, state: model.value(state))
+
+    @property
+    def model(self) -> tuple[str, int]:
+        item = self._state()
+        return item.name, item.version
+
+    @property
+    def opaque(self) -> bool:
+        """Whether no code for its model is here."""
+        return self._state().model is None
+
+    @property
+    def metadata(self) -> Any:
+        return self._state().metadata
+
+    @property
+    def parent(self) -> bytes:
+        return self._state().parent
+
+    @property
+    def deleted(self) -> bool:
+        return self._state().is_deleted
+
+    @property
+    def forked_to(self) -> bytes:
+        return self._state().forked_to
+
+    @property
+    def created_ms(self) -> int:
+        return self._state().created_ms
+
+    @property
+    def timeframe(self) -> Timeframe:
+        """The last message of each feed that is in it."""
+        with self._party.locked():
+            return Timeframe({feed: stamp.seq for feed, stamp in self._state().frame.items()})
+
+    def snapshot(self) -> bytes:
+        return self._party.snapshot(self.id)
+
+    # -- the past
+
+    def history(self) -> list[Event]:
+        """All messages to this item, in the total order, the refused ones with the reason."""
+        return history(self._party, self.id)
+
+    def at(self, timeframe: Timeframe) -> Past:
+        """The item as it was at an earlier timeframe, as far as feeds are held."""
+        return Past.of(self._party, self.id, timeframe)
+
+    # -- writing
+
+    def edit(self, command: str, *arguments: Any, **options: Any) -> Stamp:
+        """Run one of the model's commands (`set`, `insert`, `post` …) and write the mutation that it makes."""
+        batch = self._party.open_batch()
+        if batch is not None:
+            return batch.edit(self.id, command, arguments, options)
+        with self._party.batch() as batch:
+            return batch.edit(self.id, command, arguments, options)
+
+    def mutate(self, mutation: bytes) -> Stamp:
+        """Write a mutation in the model's own bytes."""
+        with self._party.batch() as batch:
+            return batch.mutate(self.id, mutation)
+
+    def describe(self, path: Any, value: Any) -> Stamp:
+        """Set metadata, the display name say."""
+        with self._party.batch() as batch:
+            meta = self._state().meta
+            return batch.describe(
+                self.id, META.set(META.initial() if meta is None else meta, path, value, feed=batch.feed)
+            )
+
+    def move(self, parent: bytes | None) -> Stamp:
+        """Hang it under another item, or under none."""
+        with self._party.batch() as batch:
+            return batch.change(self.id, Change(parent=parent or b""))
+
+    def delete(self) -> Stamp:
+        with self._party.batch() as batch:
+            return batch.change(self.id, Change(deleted=True))
+
+    def restore(self) -> Stamp:
+        with self._party.batch() as batch:
+            return batch.change(self.id, Change(deleted=False))
+
+    def fork(self, *, version: int | None = None) -> Item:
+        """A new item of another version of the model, with this one's state; this one becomes its tombstone."""
+        with self._party.batch() as batch:
+            item = self._state()
+            newer = self._party.models.get(item.name, version)
+
+            def migrate(model: Model[Any], state: Any) -> list[bytes]:
+                return newer.migrate(item.version, model.snapshot(state), batch.feed)
+
+            mutations = self.read(migrate)
+            made = batch.create(newer.name, newer.version, item.parent, item.link)
+            for mutation in mutations:
+                batch.mutate(made, mutation)
+            batch.change(self.id, Change(forked_to=made))
+            return Item(self._party, made)
+
+    # -- listening
+
+    def observe(self, callback: Callable[[Item], None]) -> Callable[[], None]:
+        """Call back after each change of this item; returns how to stop. It ends with this handle at the latest."""
+        return self._party.listeners.observe(self, self.id, callback)

@@ -1,0 +1,253 @@
+"""`ItemStore`: what the pipeline made of a party, on SQLite. Derived, so it can be lost, and is then built again.
+
+States and the positions that they stand at change in one transaction, so a restart goes on where they are. A damaged
+file, or one of another version, is put aside and built anew; `why_rebuilt` says so.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from antiphon.core.codec import Reader, u32, u64
+from antiphon.core.errors import AntiphonError, BadEncoding, StoreError
+from antiphon.core.timeframe import Timeframe
+from antiphon.party.ports import LaneState, Posting, Refused, Save, Void
+
+FORMAT = "antiphon.items.1"
+REFUSED_MAX = 10_000  # the oldest beyond this are counted, not listed
+_LOAD_AT_ONCE = 500
+_VOIDS_MAX = 1 << 20
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE feeds (number INTEGER PRIMARY KEY, feed BLOB NOT NULL UNIQUE, state BLOB NOT NULL);
+CREATE TABLE items (
+  id BLOB PRIMARY KEY, model TEXT NOT NULL, version INTEGER NOT NULL, parent BLOB NOT NULL,
+  deleted INTEGER NOT NULL, opaque INTEGER NOT NULL, record BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX items_opaque ON items (id) WHERE opaque;
+CREATE TABLE postings (item BLOB NOT NULL, part INTEGER NOT NULL, runs BLOB NOT NULL, PRIMARY KEY (item, part))
+  WITHOUT ROWID;
+CREATE TABLE refused (
+  feed BLOB NOT NULL, seq INTEGER NOT NULL, item BLOB NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (feed, seq)
+) WITHOUT ROWID;
+CREATE INDEX refused_item ON refused (item);
+"""
+
+
+class ItemStore:
+    """Item states of one party in one file; `None` keeps them in memory. Not thread-safe: its processor is."""
+
+    def __init__(self, path: Path | None, party: bytes) -> None:
+        self.path = path
+        self._party = party
+        self._forgotten: list[bytes] = []
+        self.why_rebuilt = ""
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._db = self._open()
+        except (sqlite3.DatabaseError, AntiphonError) as error:
+            if path is None or isinstance(error, sqlite3.OperationalError):
+                raise StoreError(f"the item store at {path} cannot be opened: {error}") from error
+            self.why_rebuilt = str(error)
+            delete_file(path)
+            self._db = self._open()
+        row = self._db.execute("SELECT max(part) FROM postings").fetchone()
+        self._part = (row[0] or 0) + 1
+
+    def _open(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.path or ":memory:", check_same_thread=False, isolation_level=None, timeout=10)
+        try:
+            db.execute("PRAGMA page_size = 8192")
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")  # a lost transaction is processed again; a torn one is not there
+            db.execute("PRAGMA cache_size = -16384")
+            if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                db.executescript("BEGIN;" + _SCHEMA)
+                db.execute("INSERT INTO meta VALUES ('format', ?), ('party', ?)", (FORMAT, self._party))
+                db.execute("COMMIT")
+            found = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('format', 'party')"))
+            if found != {"format": FORMAT, "party": self._party}:
+                raise StoreError(f"it is of format {found.get('format')!r}, or of another party")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    # -- reading
+
+    def lanes(self) -> list[LaneState]:
+        rows = self._db.execute("SELECT number, feed, state FROM feeds ORDER BY number")
+        return [decode_lane(number, feed, _unchecked(state, "a feed's state")) for number, feed, state in rows]
+
+    def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = {}
+        for start in range(0, len(ids), _LOAD_AT_ONCE):
+            some = ids[start : start + _LOAD_AT_ONCE]
+            marks = ",".join("?" * len(some))
+            rows = self._db.execute(f"SELECT id, record FROM items WHERE id IN ({marks})", some)  # noqa: S608
+            found.update((item, _unchecked(record, f"item {item.hex()}")) for item, record in rows)
+        return found
+
+    def postings(self, item: bytes) -> list[Posting]:
+        rows = self._db.execute("SELECT runs FROM postings WHERE item = ? ORDER BY part", (item,))
+        return [posting for (runs,) in rows for posting in decode_postings(_unchecked(runs, f"item {item.hex()}"))]
+
+    def ids(self, model: str | None = None) -> Iterator[bytes]:
+        where, values = ("", ()) if model is None else (" WHERE model = ?", (model,))
+        return (item for (item,) in self._db.execute(f"SELECT id FROM items{where} ORDER BY id", values))  # noqa: S608
+
+    def opaque(self) -> list[tuple[bytes, str, int]]:
+        return list(self._db.execute("SELECT id, model, version FROM items WHERE opaque"))
+
+    def count(self) -> int:
+        return int(self._db.execute("SELECT count(*) FROM items").fetchone()[0])
+
+    def refused(self, limit: int = 1000) -> list[Refused]:
+        rows = self._db.execute("SELECT feed, seq, item, reason FROM refused ORDER BY feed, seq LIMIT ?", (limit,))
+        return [Refused(*row) for row in rows]
+
+    def refused_count(self) -> int:
+        return int(self._db.execute("SELECT count(*) FROM refused").fetchone()[0])
+
+    # -- writing
+
+    def forget(self, item: bytes) -> None:
+        self._forgotten.append(item)
+
+    @contextmanager
+    def saving(self) -> Iterator[Callable[[Save], None]]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._put
+            self._put(Save())
+            self._db.execute("COMMIT")
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._part += 1
+
+    def _put(self, save: Save) -> None:
+        run = self._db.executemany
+        forgotten, self._forgotten = self._forgotten, []
+        if forgotten:
+            run("DELETE FROM postings WHERE item = ?", [(item,) for item in forgotten])
+            run("DELETE FROM refused WHERE item = ?", [(item,) for item in forgotten])
+            run("DELETE FROM items WHERE id = ?", [(item,) for item in forgotten])
+        rows = [
+            (row.id, row.model, row.version, row.parent, row.deleted, row.opaque, _checked(row.record))
+            for row in save.rows
+            if row.record is not None
+        ]
+        run("INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        run(
+            "INSERT INTO postings VALUES (?, ?, ?)",
+            [(item, self._part, _checked(encode_postings(runs))) for item, runs in save.postings],
+        )
+        cleared = [(stamp.feed, stamp.seq) for stamp, _, reason in save.verdicts if not reason]
+        run("DELETE FROM refused WHERE feed = ? AND seq = ?", cleared)
+        refused = [(stamp.feed, stamp.seq, item, reason) for stamp, item, reason in save.verdicts if reason]
+        run("INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?)", refused)
+        run(
+            "INSERT OR REPLACE INTO feeds VALUES (?, ?, ?)",
+            [(lane.number, lane.feed, _checked(encode_lane(lane))) for lane in save.lanes],
+        )
+
+    def clear(self) -> None:
+        """Forget everything, so that it is built again."""
+        self._forgotten = []
+        self._db.executescript(
+            "BEGIN; DELETE FROM feeds; DELETE FROM items; DELETE FROM postings; DELETE FROM refused; COMMIT"
+        )
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def delete_file(path: Path) -> None:
+    """Remove an item store's file, with what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _checked(data: bytes) -> bytes:
+    return data + u32(zlib.crc32(data))
+
+
+def _unchecked(data: bytes, what: str) -> bytes:
+    if len(data) < 4 or u32(zlib.crc32(data[:-4])) != data[-4:]:
+        raise BadEncoding(f"{what}: its bytes in the item store have changed; delete the file, and it is built again")
+    return data[:-4]
+
+
+# -- formats
+
+
+def encode_postings(postings: Sequence[Posting]) -> bytes:
+    """Varints: lane number, start, stop."""
+    out = bytearray()
+    for posting in postings:
+        for value in posting:
+            while value >= 0x80:
+                out.append((value & 0x7F) | 0x80)
+                value >>= 7
+            out.append(value)
+    return bytes(out)
+
+
+def decode_postings(data: bytes) -> list[Posting]:
+    values: list[int] = []
+    value = shift = 0
+    for byte in data:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            values.append(value)
+            value = shift = 0
+        elif shift > 63:
+            raise BadEncoding("postings: an integer is too long")
+    if shift or len(values) % 3 or max(values, default=0) >= 1 << 63:
+        raise BadEncoding("postings: they end in the middle, or hold an integer that is too large")
+    return [Posting(*values[at : at + 3]) for at in range(0, len(values), 3)]
+
+
+def encode_lane(lane: LaneState) -> bytes:
+    fault = lane.fault.encode()
+    parts = [u64(lane.position), u64(lane.lamport), lane.hash, u32(len(fault)), fault, u32(len(lane.segments))]
+    for start, seen in lane.segments:
+        frame = Timeframe(seen).encode()
+        parts += [u64(start), u32(len(frame)), frame]
+    parts.append(u32(len(lane.voids)))
+    for void in lane.voids:
+        reason = void.reason.encode()
+        parts += [u64(void.start), u64(void.stop), u32(len(reason)), reason]
+    return b"".join(parts)
+
+
+def decode_lane(number: int, feed: bytes, data: bytes) -> LaneState:
+    reader = Reader(data, f"the state of feed {feed.hex()[:8]}")
+    position, lamport, last = reader.u64(), reader.u64(), reader.take(32)
+    fault = _text(reader.take(reader.u32()))
+    segments = [
+        (reader.u64(), dict(Timeframe.decode(reader.take(reader.u32())))) for _ in range(_bounded(reader.u32()))
+    ]
+    voids = [Void(reader.u64(), reader.u64(), _text(reader.take(reader.u32()))) for _ in range(_bounded(reader.u32()))]
+    reader.done()
+    return LaneState(feed, number, position, lamport, last, fault, segments, voids)
+
+
+def _bounded(count: int) -> int:
+    if count > _VOIDS_MAX:
+        raise BadEncoding(f"a feed's state: {count} parts are too many")
+    return count
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise BadEncoding(f"a feed's state: {error}") from None

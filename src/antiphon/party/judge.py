@@ -1,0 +1,76 @@
+"""Which delivered messages are void. Judged by range, because rights change with control blocks, not with messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from antiphon.party.lane import Lane
+from antiphon.party.ports import Authority, Seen, Void
+
+_FAR = 1 << 62
+
+
+class Judge:
+    """Answers from the authority, remembered until it changes."""
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+        self._cuts: dict[tuple[bytes, int], tuple[int, str]] = {}
+
+    def forget(self) -> None:
+        self._cuts.clear()
+
+    def voids(self, lane: Lane, start: int, stop: int) -> Iterator[Void]:
+        """The void parts of [start, stop), in order."""
+        for low, high, origin, seen in lane.pieces(start, stop):
+            key = (lane.feed, origin)
+            known = self._cuts.get(key)
+            if known is None:
+                known = self._cuts[key] = self._find(lane.feed, origin, seen)
+            first, reason = known
+            if first < high:
+                yield Void(max(first, low), high, reason)
+
+    def _find(self, feed: bytes, origin: int, seen: Seen) -> tuple[int, str]:
+        """From which seq on messages with this control timeframe are void, and why. Cuts are ends, so it is one seq."""
+        reason = self._authority.verdict(feed, origin, seen)
+        if reason:
+            return origin, reason
+        if not self._authority.verdict(feed, _FAR, seen):
+            return _FAR, ""
+        good, bad = origin, _FAR
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            if self._authority.verdict(feed, middle, seen):
+                bad = middle
+            else:
+                good = middle
+        return bad, self._authority.verdict(feed, bad, seen)
+
+
+def reason_at(voids: list[Void], seq: int) -> str:
+    """Why a message is void, if it is."""
+    for void in voids:
+        if void.start <= seq < void.stop:
+            return void.reason
+    return ""
+
+
+def changed(before: Iterable[Void], after: Iterable[Void]) -> list[tuple[int, int]]:
+    """The ranges in which messages have become void, or count again."""
+    edges: dict[int, int] = {}
+    for void in before:
+        edges[void.start] = edges.get(void.start, 0) ^ 1
+        edges[void.stop] = edges.get(void.stop, 0) ^ 1
+    for void in after:
+        edges[void.start] = edges.get(void.start, 0) ^ 1
+        edges[void.stop] = edges.get(void.stop, 0) ^ 1
+    found, inside = [], 0
+    ordered = sorted(edge for edge, odd in edges.items() if odd)
+    for at in ordered:
+        inside ^= 1
+        if inside:
+            found.append((at, at))
+        else:
+            found[-1] = (found[-1][0], at)
+    return found

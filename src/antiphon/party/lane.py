@@ -1,0 +1,134 @@
+"""A lane: one data feed on its way into the pipeline, and the buffer of blocks that were read but not yet delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from antiphon.feed.header import HASH_SIZE, Entry, Flag, decode_entries
+from antiphon.feed.reader import FeedReader
+from antiphon.feed.span import Span
+from antiphon.party.ports import NO_END, LaneState, Seen
+
+NOTHING: Seen = {}
+
+
+class Run(NamedTuple):
+    """Blocks [low, high) of a span that are delivered: whole batches, and everything that they have seen."""
+
+    feed: bytes
+    span: Span
+    low: int
+    high: int
+
+    @property
+    def start(self) -> int:
+        return self.span.first + self.low
+
+    @property
+    def stop(self) -> int:
+        return self.span.first + self.high
+
+
+class Buffer:
+    """A span with a cursor. Whether blocks advance is looked up by column, so a run without any costs nothing more."""
+
+    __slots__ = ("at", "high", "moving", "next_moving", "span")
+
+    def __init__(self, span: Span, low: int, high: int) -> None:
+        self.span = span
+        self.at = low
+        self.high = high
+        moving = np.flatnonzero(span.columns["advance"][low:high]) + low
+        self.moving: list[int] = moving.tolist()
+        self.next_moving = 0
+
+    def entries(self, index: int) -> tuple[Entry, ...]:
+        offsets = self.span.advance_offsets
+        return decode_entries(self.span.advance[offsets[index] : offsets[index + 1]])
+
+    def cut(self, stop: int) -> None:
+        """Nothing from seq `stop` on counts; a batch that reaches beyond it does not either."""
+        flags = self.span.columns["flags"]
+        high = max(self.at, min(self.high, stop - self.span.first))
+        while self.at < high < self.span.count and flags[high - 1] & Flag.MORE:
+            high -= 1
+        self.high = high
+
+
+class Lane:
+    """How far a feed is delivered, what it waits for, and what its writer had seen of the control feeds."""
+
+    __slots__ = ("_runs", "buffer", "state", "waits_for")
+
+    def __init__(self, state: LaneState) -> None:
+        self.state = state
+        self.waits_for: Entry | None = None
+        self.buffer: Buffer | None = None
+        self._runs: Iterator[tuple[Span, int, int]] | None = None
+
+    @property
+    def feed(self) -> bytes:
+        return self.state.feed
+
+    def fill(self, store: FeedReader, end: int) -> Buffer | None:
+        """The buffer with the next block in it, read from the store where there is none; None at the feed's end."""
+        position = self.state.position
+        if position >= end or self.state.fault:
+            self.release()
+            return None
+        if self.buffer is not None and self.buffer.at < self.buffer.high:
+            return self.buffer
+        for _ in range(2):  # an iterator that ended may have left off before the feed grew
+            if self._runs is None:
+                self._runs = store.runs(self.feed, position)
+            found = next(self._runs, None)
+            if found is not None:
+                self.buffer = Buffer(*found)
+                if end != NO_END:
+                    self.buffer.cut(end)
+                return self.buffer if self.buffer.at < self.buffer.high else None
+            self._runs = self.buffer = None
+        return None
+
+    def release(self) -> None:
+        """Let go of what was read: a feed that waits does so in its store."""
+        self.buffer = self._runs = None
+
+    def known(self, seq: int) -> tuple[bytes, int] | None:
+        """The hash and lamport of a block, if they are at hand."""
+        if seq == self.state.position - 1:
+            return self.state.hash, self.state.lamport
+        if self.buffer is not None and self.buffer.span.first <= seq < self.buffer.span.end:
+            span, index = self.buffer.span, seq - self.buffer.span.first
+            return span.hashes[index * HASH_SIZE : (index + 1) * HASH_SIZE], int(span.columns["lamport"][index])
+        return None
+
+    def delivered(self, run: Run) -> None:
+        self.state.position = run.stop
+        self.state.hash = run.span.hash_at(run.stop - 1)
+        self.state.lamport = int(run.span.columns["lamport"][run.high - 1])
+
+    def see(self, seq: int, control: dict[bytes, int]) -> None:
+        """From block `seq` on, the writer has seen these control blocks too."""
+        segments = self.state.segments
+        seen = {**(segments[-1][1] if segments else {}), **control}
+        if segments and segments[-1][0] == seq:
+            segments[-1] = (seq, seen)
+        else:
+            segments.append((seq, seen))
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int, Seen]]:
+        """The parts [low, high) of [start, stop), each with where its control timeframe begins, and what that is."""
+        at, origin, seen = start, 0, NOTHING
+        for begin, frame in self.state.segments:
+            if begin >= stop:
+                break
+            if begin > at:
+                yield at, begin, origin, seen
+                at = begin
+            origin, seen = begin, frame
+        if at < stop:
+            yield at, stop, origin, seen

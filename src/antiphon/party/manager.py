@@ -1,0 +1,202 @@
+"""`PartyManager`: the parties of one machine. It opens, closes and lists them; those that are closed cost nothing.
+
+>>> from antiphon import FeedStore, KeyStore, MetaStore, Protection, new_device, new_identity
+>>> keys = KeyStore.create("keys", protection=Protection.UNPROTECTED)
+>>> alice, _ = new_identity(keys, "Alice")
+>>> laptop = new_device(keys, "laptop", alice.key)
+>>> with FeedStore.open("feeds") as feeds, MetaStore.open("meta.db") as meta:
+...     with PartyManager(feeds, meta, keys, laptop, folder="items") as parties:
+...         party = parties.create(alice, "Book club")
+...         [(known.label, known.open) for known in parties.list()]
+[('Book club', True)]
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlocks
+from antiphon.core.keys import PublicKey
+from antiphon.core.ports import Clock, Randomness
+from antiphon.feed.header import Kind
+from antiphon.feed.reader import FeedReader
+from antiphon.feed.store import FeedStore
+from antiphon.halo.act import read_act
+from antiphon.halo.claims import PartyGenesis
+from antiphon.halo.identity import Device, Identity
+from antiphon.halo.keystore import KeyStore
+from antiphon.halo.membership import Membership
+from antiphon.model.factory import ModelFactory
+from antiphon.party.authority import PartyAuthority
+from antiphon.party.itemstore import delete_file
+from antiphon.party.meta import MetaStore, Subscription, SubscriptionState
+from antiphon.party.processor import PartyProcessor
+
+
+@dataclass(frozen=True, slots=True)
+class KnownParty:
+    """A party that this machine follows."""
+
+    party: PublicKey
+    label: str
+    state: SubscriptionState
+    open: bool
+
+
+class PartyManager:
+    """The stores are handed in, so any of them can be shared or replaced. Thread-safe."""
+
+    def __init__(
+        self,
+        feeds: FeedStore,
+        meta: MetaStore,
+        keys: KeyStore,
+        device: Device,
+        *,
+        folder: str | Path | None = None,
+        models: ModelFactory | None = None,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+        follow: bool = False,
+    ) -> None:
+        self.feeds = feeds
+        self.meta = meta
+        self.keys = keys
+        self.device = device
+        self.models = models or ModelFactory.standard()
+        self._folder = Path(folder) if folder is not None else None
+        self._clock = clock
+        self._randomness = randomness
+        self._follow = follow  # run each open party in a thread of its own
+        self._lock = threading.RLock()
+        self._open: dict[bytes, PartyProcessor] = {}
+        self._members: dict[bytes, Membership] = {}
+
+    # -- parties
+
+    def create(self, identity: Identity, label: str = "") -> PartyProcessor:
+        """Found a party."""
+        member = Membership.found(
+            self.feeds, self.keys, identity, self.device, clock=self._clock, randomness=self._randomness
+        )
+        with self._lock:
+            self.meta.subscribe(member.party, label=label, genesis_feed=member.genesis_feed)
+            return self._run(member)
+
+    def follow(self, party: bytes, genesis_feed: bytes | None = None, label: str = "") -> Subscription:
+        """Know of a party, from an invitation say. It can be opened once its genesis is here."""
+        return self.meta.subscribe(party, label=label, genesis_feed=genesis_feed)
+
+    def open(self, party: bytes) -> PartyProcessor:
+        """The party, running. Its genesis is looked for among the feeds that are here, if nobody told which it is."""
+        key = PublicKey(party)
+        with self._lock:
+            running = self._open.get(key)
+            if running is not None and running.running:
+                return running
+            known = self.meta.find(key)
+            if known is None or known.state is SubscriptionState.FORGOTTEN:
+                raise InvalidInput(f"party {key.short} is not followed here; follow it first")
+            if known.state is SubscriptionState.PAUSED:
+                raise InvalidInput(f"party {key.short} is paused; resume it first")
+            genesis = known.genesis_feed or find_genesis(self.feeds, key)
+            if genesis is None:
+                raise MissingBlocks(
+                    f"party {key.short}: its genesis is not here yet; fetch its control feeds from a peer"
+                )
+            if known.genesis_feed is None:
+                self.meta.set_genesis_feed(key, genesis)
+            member = Membership.open(self.feeds, self.keys, self.device, key, genesis, clock=self._clock)
+            return self._run(member)
+
+    def member(self, party: bytes) -> Membership:
+        """This device's hand in an open party: to join, admit, revoke."""
+        with self._lock:
+            self.open(party)
+            return self._members[bytes(party)]
+
+    def _run(self, member: Membership) -> PartyProcessor:
+        party = PartyProcessor(
+            member.party,
+            self.feeds,
+            PartyAuthority.of(self.feeds, member),
+            path=self._path(member.party),
+            models=self.models,
+            clock=self._clock,
+            randomness=self._randomness,
+        )
+        self._members[bytes(member.party)] = member
+        self._open[bytes(member.party)] = party
+        if self._follow:
+            party.start()
+        return party
+
+    def _path(self, party: bytes) -> Path | None:
+        return None if self._folder is None else self._folder / f"{party.hex()}.db"
+
+    def list(self) -> tuple[KnownParty, ...]:
+        """All parties that are followed or paused here."""
+        with self._lock:
+            return tuple(
+                KnownParty(known.party, known.label, known.state, self._is_open(known.party))
+                for known in self.meta.parties()
+                if known.state is not SubscriptionState.FORGOTTEN
+            )
+
+    def _is_open(self, party: bytes) -> bool:
+        running = self._open.get(bytes(party))
+        return running is not None and running.running
+
+    def close_party(self, party: bytes) -> None:
+        """Stop a party and free its memory; `open` brings it back."""
+        with self._lock:
+            running = self._open.pop(bytes(party), None)
+            self._members.pop(bytes(party), None)
+        if running is not None:
+            running.close()
+
+    def pause(self, party: bytes) -> None:
+        """Leave a party alone until `resume`, also after a restart."""
+        self.meta.pause(party)
+        self.close_party(party)
+
+    def resume(self, party: bytes) -> PartyProcessor:
+        self.meta.resume(party)
+        return self.open(party)
+
+    def delete(self, party: bytes) -> None:
+        """Forget a party: what was derived of it goes, and it does not come back unasked. Its feeds stay."""
+        with self._lock:
+            self.meta.forget(party)
+            running = self._open.pop(bytes(party), None)
+            self._members.pop(bytes(party), None)
+        if running is not None:
+            running.delete()
+        elif (path := self._path(party)) is not None:
+            delete_file(path)
+
+    def close(self) -> None:
+        for party in list(self._open):
+            self.close_party(party)
+
+    def __enter__(self) -> PartyManager:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def find_genesis(store: FeedReader, party: bytes) -> PublicKey | None:
+    """The feed that begins a party: its first block is the party genesis, signed with the party's own key."""
+    for record in store.feeds(party):
+        try:
+            if store.first_kind(record.feed) is not Kind.CREDENTIAL:
+                continue
+            act = read_act(party, store.block(record.feed, 0), {})
+        except AntiphonError:  # a feed that cannot be read is not the genesis; reading it for itself says why
+            continue
+        if isinstance(act.claim, PartyGenesis) and act.claim.admission.feed == record.feed and party in act.signers:
+            return PublicKey(record.feed)
+    return None

@@ -1,0 +1,150 @@
+"""What the live pipeline is built on, as ports: authority decides what counts, a store keeps what was derived.
+
+The pipeline needs nothing else of HALO or of SQLite, so a store runs alone without credentials (`OpenAuthority`), and
+a database part can be replaced by anything that passes `antiphon.testing.run_item_store_tests`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from antiphon.core.stamp import Stamp
+from antiphon.feed.header import Entry, Kind
+from antiphon.feed.writer import FeedWriter
+
+NO_END = (1 << 63) - 1
+
+Seen = Mapping[bytes, int]
+
+
+class Standing(enum.Enum):
+    """How an advance entry stands to what is here."""
+
+    COVERED = "covered"
+    WAITING = "waiting"  # for blocks, or for the evidence of a fork
+    LIE = "lie"  # its lamport is not that of the block it names: for everybody, the feed ends there
+
+
+class Authority(Protocol):
+    """Says which feeds belong to the party and which of their messages count."""
+
+    def refresh(self) -> bool:
+        """Take what is new; whether any verdict, feed or entry may be another now."""
+
+    def data_feeds(self) -> Iterable[bytes]:
+        """The feeds whose messages are delivered, whether or not they count."""
+
+    def is_control(self, feed: bytes) -> bool: ...
+
+    def standing(self, entry: Entry) -> Standing:
+        """How an entry about a control feed stands."""
+
+    def fork_end(self, feed: bytes) -> int:
+        """Where a forked data feed ends for everybody; `NO_END` if it is not forked."""
+
+    def entries(self) -> Sequence[Entry]:
+        """The control blocks that one's own next message has seen."""
+
+    def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
+        """Why a message is void, judged in its own timeframe; empty if it counts. Void from some seq on, or not."""
+
+    def writer(self) -> FeedWriter:
+        """This device's data feed; raises `NotAuthorised` if it may not write."""
+
+
+class Void(NamedTuple):
+    """Messages [start, stop) of a feed that do not count."""
+
+    start: int
+    stop: int
+    reason: str
+
+
+@dataclass(slots=True)
+class LaneState:
+    """What is kept of a data feed: how far it is processed, and as what."""
+
+    feed: bytes
+    number: int  # stands for the feed in postings
+    position: int = 0  # messages processed
+    lamport: int = 0  # of the last of them
+    hash: bytes = bytes(32)
+    fault: str = ""
+    segments: list[tuple[int, dict[bytes, int]]] = field(default_factory=list)  # from this seq on: control timeframe
+    voids: list[Void] = field(default_factory=list)
+
+
+class Posting(NamedTuple):
+    """Messages [start, stop) of lane `number` are an item's."""
+
+    number: int
+    start: int
+    stop: int
+
+
+class Refused(NamedTuple):
+    """A message that does not count, and why. Listed for people; it is derived like everything else here."""
+
+    feed: bytes
+    seq: int
+    item: bytes
+    reason: str
+
+
+class ItemRow(NamedTuple):
+    """An item as it is kept. `record` is None for an id that has messages but no valid genesis."""
+
+    id: bytes
+    record: bytes | None
+    model: str = ""
+    version: int = 0
+    parent: bytes = b""
+    deleted: bool = False
+    opaque: bool = False
+
+
+@dataclass(slots=True)
+class Save:
+    """Changes that belong together: states, and the positions that they stand at."""
+
+    rows: list[ItemRow] = field(default_factory=list)
+    postings: list[tuple[bytes, list[Posting]]] = field(default_factory=list)
+    verdicts: list[tuple[Stamp, bytes, str]] = field(default_factory=list)  # stamp, item, reason or "" to clear
+    lanes: list[LaneState] = field(default_factory=list)
+
+
+class Items(Protocol):
+    """Keeps item states with the timeframe that they stand at. Derived: it can always be rebuilt from the feeds."""
+
+    def lanes(self) -> list[LaneState]: ...
+
+    def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The records of those items that are there."""
+
+    def postings(self, item: bytes) -> list[Posting]:
+        """Where the messages of an item are, saved so far."""
+
+    def saving(self) -> AbstractContextManager[Callable[[Save], None]]:
+        """A transaction: what is put inside is saved when it ends, all of it or nothing."""
+
+    def forget(self, item: bytes) -> None:
+        """The item's state, postings and refusals, before they are saved anew; part of the next transaction."""
+
+    def ids(self, model: str | None = None) -> Iterator[bytes]: ...
+
+    def opaque(self) -> list[tuple[bytes, str, int]]:
+        """Items whose model had no code here when they were saved: id, model, version."""
+
+    def count(self) -> int: ...
+
+    def refused(self, limit: int) -> list[Refused]: ...
+
+    def refused_count(self) -> int: ...
+
+    def clear(self) -> None: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,380 @@
+"""`PartyProcessor`: one party, live. Create it, pause it, resume it, delete it at any time; parties are independent.
+
+>>> from antiphon.core.keys import KeyPair
+>>> from antiphon.feed.store import FeedStore
+>>> from antiphon.party.authority import OpenAuthority
+>>> with FeedStore.open("feeds") as store:
+...     key = KeyPair.from_seed(b"p" * 32).key
+...     alone = OpenAuthority(store, key, KeyPair.from_seed(b"f" * 32))
+...     with PartyProcessor(key, store, alone) as party:
+...         note = party.create("antiphon/object")
+...         note.edit("set", "title", "Milk")
+...         note.value
+{'title': 'Milk'}
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from antiphon.core.errors import InvalidInput, PartyPaused
+from antiphon.core.keys import PublicKey
+from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.store import FeedStore
+from antiphon.feed.watch import Watch
+from antiphon.feed.writer import FeedWriter
+from antiphon.model import itemcodec
+from antiphon.model.factory import ModelFactory
+from antiphon.party.batch import Batch
+from antiphon.party.cache import CACHE_ITEMS_MAX
+from antiphon.party.delivery import Blocked
+from antiphon.party.engine import Engine, agrees
+from antiphon.party.history import PartyPast
+from antiphon.party.items import Item
+from antiphon.party.itemstore import ItemStore, delete_file
+from antiphon.party.lane import Lane
+from antiphon.party.listeners import Listeners
+from antiphon.party.ports import Authority, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a party stands here, for people and for monitoring."""
+
+    running: bool
+    items: int
+    items_open: int
+    timeframe: Timeframe
+    blocked: tuple[Blocked, ...]
+    refused: int
+    error: str
+
+
+class PartyProcessor:
+    """The live pipeline of one party, and the way to write to it. Thread-safe; local calls are synchronous.
+
+    `path` is the item store's file; without one, states are kept in memory and built again at each start. `start` runs
+    the pipeline in a thread that follows the feeds; without it, call `process` after blocks were taken in.
+    """
+
+    def __init__(
+        self,
+        party: bytes,
+        store: FeedStore,
+        authority: Authority,
+        *,
+        path: str | Path | None = None,
+        models: ModelFactory | None = None,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+        cache_items_max: int = CACHE_ITEMS_MAX,
+    ) -> None:
+        self.key = PublicKey(party)
+        self.store = store
+        self.authority = authority
+        self.models = models or ModelFactory.standard()
+        self.clock = clock or SystemClock()
+        self.randomness = randomness or SystemRandomness()
+        self.path = Path(path) if path is not None else None
+        self._cache_items_max = cache_items_max
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._batch: Batch | None = None
+        self._engine: Engine | None = None
+        self._thread: threading.Thread | None = None
+        self._watch: Watch | None = None
+        self._stopping = threading.Event()
+        self._events: list[bytes] = []
+        self.listeners = Listeners(self.key.short)
+        self._advanced = threading.Condition(self._lock)
+        self.moved: set[bytes] = set()  # feeds that were delivered since this device last wrote
+        self.why_rebuilt = ""
+        self.error = ""
+        self.resume()
+
+    # -- life
+
+    @property
+    def engine(self) -> Engine:
+        if self._engine is None:
+            raise PartyPaused(f"party {self.key.short} is paused, closed or deleted here; resume it, or open it again")
+        return self._engine
+
+    @property
+    def running(self) -> bool:
+        return self._engine is not None
+
+    def resume(self) -> None:
+        """Go on where the item store stands. A party that runs is left alone."""
+        with self._lock:
+            if self._engine is not None:
+                return
+            items = ItemStore(self.path, self.key)
+            try:
+                why = items.why_rebuilt or _why_rebuild(items, self.store)
+                if why:
+                    items.clear()
+                    self.why_rebuilt = why
+                self._engine = Engine(
+                    self.key,
+                    self.store,
+                    self.authority,
+                    items,
+                    self.models,
+                    cache_items_max=self._cache_items_max,
+                )
+            except BaseException:
+                items.close()
+                raise
+            self._engine.changed = self._events.extend
+            self.moved = set(self._engine.delivery.lanes)
+        self.process()
+
+    def pause(self) -> None:
+        """Save, stop and let go of everything in memory. Handles stay, and work again after `resume`."""
+        self._stop_thread()
+        with self._lock:
+            if self._batch is not None:
+                raise InvalidInput(f"party {self.key.short}: a batch is open; leave it first")
+            engine, self._engine = self._engine, None
+            if engine is not None:
+                try:
+                    engine.save()
+                finally:
+                    engine.items.close()
+            self._advanced.notify_all()
+
+    close = pause
+
+    def delete(self) -> None:
+        """Remove what was derived of this party. Its feeds stay in the feed store, so it can be created again."""
+        self._stop_thread()
+        with self._lock:
+            engine, self._engine = self._engine, None
+            if engine is not None:
+                engine.items.close()
+            if self.path is not None:
+                delete_file(self.path)
+            self._advanced.notify_all()
+
+    def start(self) -> None:
+        """Follow the feeds in a thread of this party's own."""
+        with self._lock:
+            if self._thread is None:
+                self._stopping.clear()
+                self._watch = self.store.watch()
+                name = f"antiphon {self.key.short}"
+                self._thread = threading.Thread(target=self._follow, args=(self._watch,), daemon=True, name=name)
+                self._thread.start()
+
+    def _follow(self, watch: Watch) -> None:
+        with watch:
+            while not self._stopping.is_set():
+                try:
+                    self.process()
+                except PartyPaused:
+                    return
+                except Exception as error:
+                    self.error = str(error)  # kept for `status`; the next block tries again
+                if not watch.wait() and watch.closed:
+                    return
+
+    def _stop_thread(self) -> None:
+        thread, self._thread = self._thread, None
+        self._stopping.set()
+        if thread is not None and self._watch is not None:
+            self._watch.close()
+        if thread is not None and thread is not threading.current_thread():  # paused from inside: it ends by itself
+            thread.join()
+
+    def __enter__(self) -> PartyProcessor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- the pipeline
+
+    @contextmanager
+    def locked(self) -> Iterator[Engine]:
+        """The engine, for one caller at a time. What changed is told when the outermost one leaves."""
+        with self._lock:
+            self._depth += 1
+            try:
+                yield self.engine
+            finally:
+                self._depth -= 1
+                outermost = self._depth == 0
+                events = frozenset(self._events) if outermost else frozenset()
+                if events:
+                    self._events.clear()
+        if events:
+            failed = self.listeners.tell(events)
+            self.error = failed or self.error
+
+    def process(self) -> int:
+        """Take what the feeds have that is new; returns how many messages were delivered."""
+        with self.locked() as engine:
+            before = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
+            try:
+                taken = engine.process()
+            except BaseException:
+                self._reset()
+                raise
+            lanes = engine.delivery.lanes.items()
+            self.moved |= {feed for feed, lane in lanes if lane.state.position != before.get(feed, 0)}
+            if taken:
+                self.error = ""
+                self._advanced.notify_all()
+            return taken
+
+    def _reset(self) -> None:
+        """Something failed half-way: what is in memory is dropped, and the item store is what counts."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.items.close()
+        self._batch = None
+
+    def save(self) -> None:
+        """Put what was applied into the item store now; done by itself every so often, and on closing."""
+        with self.locked() as engine:
+            engine.save()
+
+    @property
+    def timeframe(self) -> Timeframe:
+        """What is delivered of each data feed."""
+        with self.locked() as engine:
+            return engine.delivery.timeframe()
+
+    def wait_for(self, timeframe: Timeframe, timeout_s: float | None = None) -> bool:
+        """Wait until all of `timeframe` is delivered; False if the time is up first."""
+        with self._advanced:
+            return self._advanced.wait_for(
+                lambda: self.engine.delivery.timeframe().covers(timeframe), timeout=timeout_s
+            )
+
+    def status(self) -> Status:
+        with self._lock:
+            if self._engine is None:
+                return Status(False, 0, 0, Timeframe(), (), 0, self.error)
+            engine = self._engine
+            engine.save()
+            return Status(
+                True,
+                engine.items.count(),
+                len(engine.cache),
+                engine.delivery.timeframe(),
+                tuple(engine.delivery.blocked()),
+                engine.items.refused_count(),
+                self.error,
+            )
+
+    def refused(self, limit: int = 1000) -> list[Refused]:
+        """Messages that do not count, each with the reason: the quarantine of the pipeline."""
+        with self.locked() as engine:
+            engine.save()
+            return engine.items.refused(limit)
+
+    # -- items
+
+    def item(self, item_id: bytes) -> Item:
+        """A handle on an item, which is read into memory when it is first looked at."""
+        with self.locked() as engine:
+            engine.entry(item_id)
+            return Item(self, bytes(item_id))
+
+    def items(self, model: str | None = None) -> list[bytes]:
+        """The ids of all items, deleted ones too, in the order of their geneses."""
+        with self.locked() as engine:
+            engine.save()
+            return list(engine.items.ids(model))
+
+    def snapshot(self, item_id: bytes) -> bytes:
+        """The canonical bytes of an item: equal on every peer and engine with the same messages."""
+        with self.locked() as engine:
+            item = engine.entry(item_id).item
+            assert item is not None
+            return itemcodec.snapshot(item)
+
+    def create(
+        self,
+        model: str,
+        *,
+        version: int | None = None,
+        parent: bytes | None = None,
+        link: tuple[bytes, bytes] | None = None,
+    ) -> Item:
+        """A new item."""
+        known = self.models.get(model, version)
+        with self.batch() as batch:
+            return Item(self, batch.create(known.name, known.version, parent or b"", link))
+
+    # -- writing
+
+    @contextmanager
+    def batch(self) -> Iterator[Batch]:
+        """Write several messages, to any items, that others see all or none of. Batches inside it are part of it."""
+        with self.locked():
+            if self._batch is not None:
+                yield self._batch
+                return
+            batch = self._batch = Batch(self, capture=self._undo_listener is not None)
+            self._batch_thread = threading.get_ident()
+            try:
+                yield batch
+            except BaseException:
+                self._batch, self._batch_thread = None, 0
+                batch.roll_back()
+                raise
+            self._batch, self._batch_thread = None, 0
+            touched = batch.items
+            batch.commit()
+            self._events.extend(touched)
+            self._advanced.notify_all()
+            if self._undo_listener is not None and batch.reversals:
+                self._undo_listener(batch)
+
+    def open_batch(self) -> Batch | None:
+        """The batch that the calling thread is in, if it is in one."""
+        return self._batch if self._batch_thread == threading.get_ident() else None
+
+    _batch_thread = 0
+    _undo_listener: Callable[[Batch], None] | None = None
+
+    def record_changes(self, listener: Callable[[Batch], None] | None) -> None:
+        """Let an undo stack have each batch that is written here, with what it takes to undo it; None ends that."""
+        with self._lock:
+            if listener is not None and self._undo_listener is not None:
+                raise InvalidInput(f"party {self.key.short} has an undo stack already; close that first")
+            self._undo_listener = listener
+
+    def at(self, timeframe: Timeframe) -> PartyPast:
+        """The whole party as it was at an earlier timeframe, as far as feeds are held."""
+        return PartyPast(self, timeframe)
+
+    def own_lane(self, writer: FeedWriter) -> Lane:
+        """The lane of this device's feed, delivered to its end."""
+        engine = self.engine
+        lane = engine.delivery.lanes.get(writer.feed)
+        if lane is None or lane.state.position != self.store.record(writer.feed).length:
+            self.process()
+            engine.delivery.activate(writer.feed)
+            lane = engine.delivery.lanes[writer.feed]
+        return lane
+
+    def listen(self, callback: Callable[[frozenset[bytes]], None]) -> Callable[[], None]:
+        """Call back with the ids of items that changed, after each batch; returns how to stop it."""
+        return self.listeners.listen(callback)
+
+
+def _why_rebuild(items: ItemStore, store: FeedStore) -> str:
+    try:
+        lanes = items.lanes()
+    except InvalidInput as error:
+        return str(error)
+    return "" if agrees(lanes, store) else "the feeds are not those that it was made from"

@@ -1,0 +1,217 @@
+"""Whole peers in one process: each with stores of its own on disk, and blocks passed between them by hand.
+
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder, Peers(folder) as peers:
+...     alice, bob = peers.add("alice"), peers.add("bob")
+...     note = alice.party.create("antiphon/object")
+...     _ = note.edit("set", "title", "Milk")
+...     moved = peers.exchange()
+...     bob.party.item(note.id).value
+{'title': 'Milk'}
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+
+from antiphon.core.errors import Equivocation, MissingBlocks
+from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.core.ports import Clock, Randomness
+from antiphon.feed.span import Span
+from antiphon.feed.store import FeedStore
+from antiphon.halo.claims import Role
+from antiphon.halo.identity import Device, Identity
+from antiphon.halo.keyfile import KeyKind, Protection
+from antiphon.halo.keystore import KeyStore
+from antiphon.halo.membership import Membership
+from antiphon.model.factory import ModelFactory
+from antiphon.party.authority import OpenAuthority, PartyAuthority
+from antiphon.party.ports import Authority
+from antiphon.party.processor import PartyProcessor
+
+
+class Ticks:
+    """A clock that a test moves."""
+
+    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
+        self.ms = now_ms
+
+    def now_ms(self) -> int:
+        self.ms += 1
+        return self.ms
+
+
+class Dice:
+    """Randomness that a seed repeats."""
+
+    def __init__(self, seed: str) -> None:
+        self._chance = random.Random(seed)  # noqa: S311
+
+    def bytes(self, count: int) -> bytes:
+        return self._chance.randbytes(count)
+
+
+class Peer:
+    """One device of one person. `party` is its live pipeline."""
+
+    def __init__(
+        self, name: str, folder: Path, models: ModelFactory, *, founder: Peer | None, open_party: KeyPair | None
+    ) -> None:
+        self.name = name
+        self.folder = folder
+        self.models = models
+        self.clock: Clock = Ticks()
+        self.dice: Randomness = Dice(name)
+        self.store = FeedStore.open(folder / "feeds", sync=False, clock=self.clock, randomness=self.dice)
+        self._open_party = open_party
+        self._path = folder / "items.db"
+        self.member: Membership | None = None
+        if open_party is None:
+            self._enrol(founder)
+        self.party = self._run()
+
+    def _enrol(self, founder: Peer | None) -> None:
+        self.keys = KeyStore.create(self.folder / "keys", protection=Protection.UNPROTECTED, randomness=self.dice)
+        self.identity = Identity(_pair(self.name))
+        self.device = Device(_pair(f"{self.name}'s device"), self.identity.key)
+        self.keys.add(self.device.pair, KeyKind.DEVICE, "device", owner=self.identity.key)
+        if founder is None:
+            self.member = Membership.found(
+                self.store, self.keys, self.identity, self.device, clock=self.clock, randomness=self.dice
+            )
+        else:
+            assert founder.member is not None
+            party, genesis = founder.member.party, founder.member.genesis_feed
+            self.member = Membership.open(self.store, self.keys, self.device, party, genesis, clock=self.clock)
+
+    def _run(self) -> PartyProcessor:
+        authority: Authority
+        if self._open_party is not None:
+            key = self._open_party.key
+            authority = OpenAuthority(self.store, key, _pair(f"{self.name}'s feed"))
+        else:
+            assert self.member is not None
+            key = self.member.party
+            authority = PartyAuthority.of(self.store, self.member)
+        return PartyProcessor(
+            key,
+            self.store,
+            authority,
+            path=self._path,
+            models=self.models,
+            clock=self.clock,
+            randomness=self.dice,
+        )
+
+    def restart(self, *, crash: bool = False) -> None:
+        """Close the party and open it again. After a crash, what was not saved is processed again."""
+        if crash:
+            with self.party.locked() as engine:
+                engine.items.close()
+        else:
+            self.party.close()
+        if self.member is not None:
+            member = self.member
+            self.member = Membership.open(
+                self.store, self.keys, self.device, member.party, member.genesis_feed, clock=self.clock
+            )
+        self.party = self._run()
+
+    def rebuild(self) -> None:
+        """Forget everything derived, and build it from the feeds."""
+        self.party.delete()
+        self.restart_after_delete()
+
+    def restart_after_delete(self) -> None:
+        self.party = self._run()
+
+    def join(self) -> None:
+        """Open this device's control feed, once an admission of its identity is here."""
+        assert self.member is not None
+        self.member.join(self.member.vouch(self.identity))
+
+    @property
+    def key(self) -> PublicKey:
+        return self.identity.key
+
+    def ranges(self, have: dict[bytes, int]) -> list[Span]:
+        """What another lacks."""
+        return [
+            span
+            for record in self.store.feeds(self.party.key)
+            if have.get(record.feed, 0) < record.length
+            for span in self.store.spans(record.feed, have.get(record.feed, 0))
+        ]
+
+    def take(self, ranges: Iterable[Span]) -> int:
+        """Take ranges in; those that do not link up yet are left. Returns how many blocks were new."""
+        taken = 0
+        for span in ranges:
+            try:
+                taken += self.store.ingest_bytes(span.encode()).added
+            except (MissingBlocks, Equivocation):
+                continue
+        self.party.process()
+        return taken
+
+    def lengths(self) -> dict[bytes, int]:
+        return {record.feed: record.length for record in self.store.feeds(self.party.key)}
+
+    def snapshots(self) -> dict[bytes, bytes]:
+        """The canonical bytes of every item."""
+        return {item: self.party.snapshot(item) for item in self.party.items()}
+
+    def close(self) -> None:
+        self.party.close()
+        self.store.close()
+
+
+class Peers:
+    """Peers of one party. With `authority=False` the party has no credentials, and whoever holds a key may write."""
+
+    def __init__(self, folder: str | Path, *, authority: bool = True, models: ModelFactory | None = None) -> None:
+        self._folder = Path(folder)
+        self._models = models or ModelFactory.standard()
+        self._open_party = None if authority else _pair("an open party")
+        self.all: list[Peer] = []
+
+    def add(self, name: str, role: Role | None = Role.EDITOR, models: ModelFactory | None = None) -> Peer:
+        """Another peer: the first founds the party, the others are admitted and join (with a role of None, not)."""
+        founder = self.all[0] if self.all and self._open_party is None else None
+        peer = Peer(name, self._folder / name, models or self._models, founder=founder, open_party=self._open_party)
+        self.all.append(peer)
+        if founder is not None and role is not None:
+            assert founder.member is not None
+            founder.member.admit(peer.key, [role])
+            self.pass_on(founder, peer)
+            peer.join()
+            self.exchange()
+        return peer
+
+    def pass_on(self, giver: Peer, taker: Peer) -> int:
+        """One peer gives another all that it has and the other lacks."""
+        return taker.take(giver.ranges(taker.lengths()))
+
+    def exchange(self) -> int:
+        """Until everybody has everything; returns how many blocks moved."""
+        total = 0
+        while True:
+            moved = sum(self.pass_on(one, other) for one in self.all for other in self.all if one is not other)
+            total += moved
+            if not moved:
+                return total
+
+    def __enter__(self) -> Peers:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for peer in self.all:
+            peer.close()
+
+
+def _pair(name: str) -> KeyPair:
+    return KeyPair.from_seed(sha256(name.encode()).digest())
