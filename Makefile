@@ -29,7 +29,7 @@ $(NODE): bench/anchors/package-lock.json
 	  cd bench/anchors && npm ci --loglevel=error --no-audit --no-fund && touch node_modules/.built; \
 	else echo "antiphon: no npm here; tests that compare with JavaScript libraries will skip"; fi
 
-demo: $(STAMP) ## three devices in three processes agree on a party
+demo: $(STAMP) ## three devices in three processes edit apart, then together, and agree
 	@$(BIN)/python examples/three_devices.py
 
 test: $(STAMP) $(NODE) lint ## lint, types, tidy and all tests (what CI runs)

@@ -1,8 +1,9 @@
-"""Three devices, three processes, three stores: they found a party, admit, revoke, and agree.
+"""Three devices, three processes, three stores: they found a party, edit apart and together, admit, revoke, and agree.
 
 Each device is a process of its own with its own folder. They talk over pipes; all that passes between them is bytes:
-ranges of feeds under signed heads, in an order that differs from device to device. At the end each prints the hash of
-the party's state as it sees it.
+ranges of feeds under signed heads, in an order that differs from device to device. Two of them edit a text and an
+object while they are apart; together again they have the same bytes. At the end each prints the hash of the party's
+state, and of all its items, as it sees them.
 
     make demo
 """
@@ -10,12 +11,14 @@ the party's state as it sees it.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -23,16 +26,18 @@ from rich.table import Table
 from antiphon.core.errors import AntiphonError
 from antiphon.core.keys import PublicKey
 from antiphon.core.ports import SystemRandomness
-from antiphon.feed.header import Kind
 from antiphon.feed.store import FeedStore
-from antiphon.halo.claims import FeedKind, Role
+from antiphon.halo.claims import Role
 from antiphon.halo.identity import new_device, new_identity
 from antiphon.halo.keyfile import Protection
 from antiphon.halo.keystore import KeyStore
 from antiphon.halo.membership import Membership
+from antiphon.party.authority import PartyAuthority
 from antiphon.party.meta import MetaStore
+from antiphon.party.processor import PartyProcessor
 
 NAMES = ("alice", "bob", "carol")
+MODELS = ("object", "text", "messenger")
 
 
 # -- the device process: answers one JSON line for each JSON line
@@ -47,7 +52,9 @@ class DeviceProcess:
         self.device = new_device(self.keys, f"{name}'s laptop", self.identity.key)
         self.store = FeedStore.open(home / "feeds")
         self.meta = MetaStore.open(home / "meta.db")
+        self.home = home
         self.party: Membership | None = None
+        self.processor: PartyProcessor | None = None
 
     def member(self) -> Membership:
         if self.party is None:
@@ -84,11 +91,33 @@ class DeviceProcess:
     def revoke(self, identity: str) -> dict[str, str]:
         return {"stamp": str(self.member().revoke(bytes.fromhex(identity)))}
 
-    def write(self, count: int) -> dict[str, int]:
-        writer = self.member().open_data_feed()
-        for number in range(count):
-            writer.append(Kind.MUTATION, bytes(16), f"note {number}".encode())
+    def live(self) -> PartyProcessor:
+        """The party's live pipeline."""
+        if self.processor is None:
+            member = self.member()
+            self.processor = PartyProcessor(
+                member.party, self.store, PartyAuthority.of(self.store, member), path=self.home / "items.db"
+            )
+        return self.processor
+
+    def create(self, model: str) -> dict[str, str]:
+        return {"item": self.live().create(model).id.hex()}
+
+    def edit(self, item: str, command: str, arguments: list[Any]) -> dict[str, str]:
+        return {"stamp": str(self.live().item(bytes.fromhex(item)).edit(command, *arguments))}
+
+    def post(self, item: str, count: int) -> dict[str, int]:
+        """Several messages of a thread, which the others see all or none of."""
+        party = self.live()
+        with party.batch():
+            for number in range(count):
+                party.item(bytes.fromhex(item)).edit("post", f"note {number}")
         return {"written": count}
+
+    def show(self, item: str) -> dict[str, Any]:
+        """An item's value, and the hash of its bytes."""
+        found = self.live().item(bytes.fromhex(item))
+        return {"value": found.value, "bytes": hashlib.sha256(found.snapshot()).hexdigest()}
 
     def lengths(self) -> dict[str, int]:
         return {record.feed.hex(): record.length for record in self.store.feeds(self.member().party)}
@@ -116,22 +145,20 @@ class DeviceProcess:
             if len(left) == len(waiting):
                 break
             waiting = left
+        if taken:
+            self.live().process()
         return {"blocks": taken, "refused": len(waiting)}
 
     def state(self) -> dict[str, object]:
-        state = self.member().state
-        data = [feed.feed for feed in state.feeds if feed.kind is FeedKind.DATA]
+        state, party = self.member().state, self.live()
+        items = hashlib.sha256(b"".join(party.snapshot(item) for item in party.items())).hexdigest()
         return {
             "digest": state.digest.hex(),
             "members": {member.subject.hex(): sorted(role.name for role in member.roles) for member in state.members},
             "feeds": len(state.feeds),
-            "notes": sum(self.in_force(feed) for feed in data),
-            "void notes": sum(self.store.bounds(feed).length - self.in_force(feed) for feed in data),
+            "items": items,
+            "void": len(party.refused()),
         }
-
-    def in_force(self, feed: bytes) -> int:
-        """How many blocks of a data feed count."""
-        return sum(1 for _ in self.member().in_force(feed))
 
 
 def serve(name: str, home: Path) -> None:
@@ -141,6 +168,8 @@ def serve(name: str, home: Path) -> None:
         answer = getattr(device, call.pop("do"))(**call)
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
+    if device.processor is not None:
+        device.processor.close()
     device.store.close()
     device.meta.close()
 
@@ -188,6 +217,30 @@ def exchange(devices: list[Remote], chance: random.Random) -> int:
             return total
 
 
+def edit_apart(alice: Remote, bob: Remote, trip: str, plan: str) -> None:
+    """Both edit the same object and the same text, and neither hears of the other."""
+    alice("edit", item=plan, command="insert", arguments=[16, ", by train"])
+    alice("edit", item=trip, command="set", arguments=["title", "A trip to the sea"])
+    alice("edit", item=trip, command="add", arguments=["bring", "towels"])
+    bob("edit", item=plan, command="insert", arguments=[0, "In June: "])
+    bob("edit", item=plan, command="mark", arguments=[0, 7, "bold", True])
+    bob("edit", item=trip, command="add", arguments=["bring", "books"])
+    bob("edit", item=trip, command="set", arguments=[["hotel", "stars"], 3])
+
+
+def show(console: Console, devices: list[Remote], trip: str, plan: str) -> bool:
+    """What each device has; whether the bytes are the same."""
+    table = Table("device", "the object", "the text", "hash of both")
+    hashes = set()
+    for device in devices:
+        item, text = device("show", item=trip), device("show", item=plan)
+        both = hashlib.sha256(f"{item['bytes']}{text['bytes']}".encode()).hexdigest()[:16]
+        hashes.add(both)
+        table.add_row(device.name, json.dumps(item["value"]), str(text["value"]), both)
+    console.print(table)
+    return len(hashes) == 1
+
+
 def direct(home: Path, seed: int, console: Console) -> bool:
     chance = random.Random(seed)
     marker = home / "made-by-the-demo"
@@ -210,28 +263,39 @@ def direct(home: Path, seed: int, console: Console) -> bool:
         device("join")
         console.print(f"{device.name} is admitted as {role.lower()}, joins, and opens its feeds")
     exchange(devices, chance)
-    for device in (bob, carol):
-        device("write", count=50)
-    moved = exchange([bob, carol], chance)
-    console.print(f"bob and carol write 50 notes each; {moved} blocks passed between the two")
 
+    trip, plan, notes = (str(alice("create", model=f"antiphon/{model}")["item"]) for model in MODELS)
+    alice("edit", item=trip, command="set", arguments=["title", "A trip"])
+    alice("edit", item=plan, command="insert", arguments=[0, "We go to the sea."])
+    exchange(devices, chance)
+    console.print("\nalice makes an object, a text and a thread; all have them. [bold]Now alice and bob are apart:[/]")
+    edit_apart(alice, bob, trip, plan)
+    show(console, [alice, bob], trip, plan)
+    moved = exchange([alice, bob], chance)
+    console.print(f"[bold]together again[/], after {moved} blocks: the same on both, byte for byte")
+    same = show(console, [alice, bob], trip, plan)
+
+    for device in (bob, carol):
+        device("post", item=notes, count=50)
+    moved = exchange([bob, carol], chance)
+    console.print(f"\nbob and carol post 50 notes each; {moved} blocks passed between the two")
     bob("revoke", identity=who["carol"])
-    carol("write", count=25)
-    console.print("bob revokes carol, while carol, who has not heard, writes 25 notes more")
+    carol("post", item=notes, count=25)
+    console.print("bob revokes carol, while carol, who has not heard, posts 25 notes more")
     moved = exchange(devices, chance)
     console.print(f"all exchange what they have, in orders of their own: {moved} blocks")
 
     states = [device("state") for device in devices]
-    table = Table("device", "members", "feeds", "notes", "void notes", "hash of the party's state")
+    table = Table("device", "members", "feeds", "void", "hash of the party's state", "hash of all items")
     names = {key: name for name, key in who.items()}
     for device, state in zip(devices, states, strict=True):
         members = state["members"]
         assert isinstance(members, dict)
         shown = ", ".join(sorted(f"{names[key]} ({'/'.join(roles).lower()})" for key, roles in members.items()))
-        figures = [str(state[key]) for key in ("feeds", "notes", "void notes")]
-        table.add_row(device.name, shown, *figures, str(state["digest"])[:16])
+        figures = [str(state[key]) for key in ("feeds", "void")]
+        table.add_row(device.name, shown, *figures, str(state["digest"])[:16], str(state["items"])[:16])
     console.print(table)
-    agreed = len({str(state["digest"]) for state in states}) == 1
+    agreed = same and len({(str(state["digest"]), str(state["items"])) for state in states}) == 1
     console.print("[bold green]All three agree.[/]" if agreed else "[bold red]They do not agree.[/]")
     for device in devices:
         device.close()

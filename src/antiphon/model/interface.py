@@ -109,6 +109,10 @@ class Model(Generic[State]):
         """Further keywords that commands need when several mutations share a lamport, as they do in a batch."""
         return {}
 
+    def in_batch(self, state: State, mutation: bytes, feed: bytes, lamport: int) -> bytes:
+        """A mutation made for this state, as it must be sent where earlier ones of its feed share its lamport."""
+        return mutation
+
     def migrate(self, version: int, snapshot: bytes, feed: bytes) -> list[bytes]:
         """Mutations that bring a new item of this version to the state of one of an older version."""
         raise InvalidInput(f"the model {self.name} {self.version} does not say how to take over version {version}")

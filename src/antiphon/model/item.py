@@ -10,7 +10,7 @@ import bisect
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from antiphon.core.errors import InvalidMutation
+from antiphon.core.errors import InvalidInput, InvalidMutation
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
@@ -129,6 +129,7 @@ def fold(party: bytes, item_id: bytes, item: ItemState | None, notes: Iterable[N
     """
     verdicts: dict[Stamp, str] = {}
     replay: list[Kept] = []
+    late = False
     for note in notes:
         kind, lamport, feed, seq, _, message, void = note
         stamp = Stamp(lamport, feed, seq)
@@ -136,8 +137,12 @@ def fold(party: bytes, item_id: bytes, item: ItemState | None, notes: Iterable[N
             if item is None:
                 item = _begin(party, item_id, note, models)
                 item.frame[feed] = stamp
+                # Messages to an id that nobody could know yet: in the total order they may stand after its genesis.
+                late = bool(verdicts) and max(verdicts) > stamp
                 continue
             item.frame[feed] = stamp
+            if lamport <= item.genesis[0] and stamp < item.genesis:
+                raise InvalidMutation(NO_ITEM)
             if message is None:
                 raise InvalidMutation(NO_BODY)
             model = item.model
@@ -153,11 +158,11 @@ def fold(party: bytes, item_id: bytes, item: ItemState | None, notes: Iterable[N
                 _apply_other(item, note, stamp)
             if void:
                 verdicts[stamp] = void
-        except InvalidMutation as error:
+        except InvalidInput as error:
             verdicts[stamp] = void or str(error)
-    if item is not None and replay:
-        return Folded(item, verdicts, not _merge(item, replay, verdicts))
-    return Folded(item, verdicts)
+    if item is not None and replay and not late:
+        late = not _merge(item, replay, verdicts)
+    return Folded(item, verdicts, late)
 
 
 def mutate(item: ItemState, mutation: bytes, stamp: Stamp) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -116,8 +117,7 @@ def restore(data: bytes, models: ModelFactory) -> ItemState:
 
 def _restore(proto: item_pb2.ItemSnapshot, models: ModelFactory) -> ItemState:
     feeds = read_feeds(proto.feeds)
-    if len(proto.id) != ITEM_ID_SIZE:
-        raise BadEncoding(f"an item's snapshot has an id of {len(proto.id)} bytes")
+    _check_ids(proto)
     model = models.find(proto.model, proto.version)
     item = ItemState.__new__(ItemState)
     item.id, item.name, item.version, item.model = proto.id, proto.model, proto.version, model
@@ -126,6 +126,8 @@ def _restore(proto: item_pb2.ItemSnapshot, models: ModelFactory) -> ItemState:
     item.link = (proto.link.source, proto.link.target) if proto.HasField("link") else None
     item.parents = [(kept_stamp(claim.at, feeds), claim.item) for claim in proto.parents]
     item.forks = [(kept_stamp(claim.at, feeds), claim.item) for claim in proto.forks]
+    _ascending([stamp for stamp, _ in item.parents])
+    _ascending([stamp for stamp, _ in item.forks])
     item.deleted = kept_stamp(proto.deleted.at, feeds) if proto.HasField("deleted") else None
     item.is_deleted = proto.is_deleted
     item.meta = META.restore(proto.metadata) if proto.metadata else None
@@ -139,8 +141,24 @@ def _restore(proto: item_pb2.ItemSnapshot, models: ModelFactory) -> ItemState:
     return item
 
 
+def _check_ids(proto: item_pb2.ItemSnapshot) -> None:
+    ids = [proto.id, *(claim.item for claim in proto.forks)]
+    ids += [claim.item for claim in proto.parents if claim.item]
+    if proto.HasField("link"):
+        ids += [proto.link.source, proto.link.target]
+    if any(len(item) != ITEM_ID_SIZE for item in ids) or not proto.model or not proto.version:
+        raise BadEncoding("an item's snapshot names what is no item, or no model")
+
+
+def _ascending(stamps: Sequence[Stamp]) -> None:
+    if any(one >= other for one, other in pairwise(stamps)):
+        raise BadEncoding("an item's snapshot: its stamps do not ascend")
+
+
 def _read_kept(messages: Iterable[item_pb2.KeptMessage], feeds: Sequence[bytes]) -> list[Kept]:
-    return [Kept(kept_stamp(kept.at, feeds), kept.mutation, kept.void) for kept in messages]
+    found = [Kept(kept_stamp(kept.at, feeds), kept.mutation, kept.void) for kept in messages]
+    _ascending([kept.stamp for kept in found])
+    return found
 
 
 def _replay(model: Model[Any], item: ItemState) -> None:

@@ -7,8 +7,8 @@ all deleted. Its clocks ascend by one stride: 1 inside a message, a whole lampor
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 
 OFFSET_BITS = 20  # a body has at most 1 MiB, so a message inserts fewer elements than this can count
 OFFSET_MAX = (1 << OFFSET_BITS) - 1
@@ -114,29 +114,29 @@ class Writer:
         first = max(first, self.floor)
         if first > last:
             return
-        begin = bisect_left(self.doomed, first - 1, key=_high)
-        end = bisect_right(self.doomed, last + 1, key=_low)
+        begin = bisect_left(self.doomed, first - 1, key=high_of)
+        end = bisect_right(self.doomed, last + 1, key=low_of)
         if begin < end:
             first, last = min(first, self.doomed[begin][0]), max(last, self.doomed[end - 1][1])
         self.doomed[begin:end] = [(first, last)]
 
     def doomed_in(self, first: int, last: int) -> list[tuple[int, int]]:
-        return self.doomed[bisect_left(self.doomed, first, key=_high) : bisect_right(self.doomed, last, key=_low)]
+        return self.doomed[bisect_left(self.doomed, first, key=high_of) : bisect_right(self.doomed, last, key=low_of)]
 
     def raise_floor(self, floor: int) -> None:
         if floor > self.floor:
             self.floor = floor
             if self.doomed and self.doomed[0][0] < floor:
-                del self.doomed[: bisect_left(self.doomed, floor, key=_high)]
+                del self.doomed[: bisect_left(self.doomed, floor, key=high_of)]
                 if self.doomed and self.doomed[0][0] < floor:
                     self.doomed[0] = (floor, self.doomed[0][1])
 
 
-def _low(bounds: tuple[int, int]) -> int:
+def low_of(bounds: tuple[int, int]) -> int:
     return bounds[0]
 
 
-def _high(bounds: tuple[int, int]) -> int:
+def high_of(bounds: tuple[int, int]) -> int:
     return bounds[1]
 
 
@@ -155,24 +155,30 @@ class Unit:
         self.above_clock = 0
         self.left = False
 
-    def hide(self, first: int, last: int) -> None:
-        """Delete the elements in a range of clocks."""
-        low, high = max(first - self.start, 0), min(last - self.start + 1, self.length)
-        if low >= high:
+    def hide(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Delete the elements in ranges of clocks, which ascend and do not overlap; in one pass, however many."""
+        bounds = [(max(low - self.start, 0), min(high - self.start + 1, self.length)) for low, high in ranges]
+        bounds = [(low, high) for low, high in bounds if low < high]
+        if not bounds:
             return
         self.item = None
+        cuts = {0, self.length, *(at for pair in bounds for at in pair)}
+        cuts.update(accumulate(count for count, _ in self.pieces))
         kept: list[tuple[int, str | None]] = []
-        at = 0
-        for count, text in self.pieces:
-            cuts = sorted({0, count, min(max(low - at, 0), count), min(max(high - at, 0), count)})
-            for begin, end in pairwise(cuts):
-                hidden = text is None or low <= at + begin < high
-                part = None if hidden or text is None else text[begin:end]
-                if kept and part is None and kept[-1][1] is None:
-                    kept[-1] = (kept[-1][0] + end - begin, None)
-                else:
-                    kept.append((end - begin, part))
-            at += count
+        pieces, hidden = iter(self.pieces), iter(bounds)
+        begin, end, text = 0, 0, None  # the piece that a cut falls into
+        low, high = next(hidden)
+        for at, stop in pairwise(sorted(cuts)):
+            if at >= end:
+                count, text = next(pieces)
+                begin, end = at, at + count
+            while high <= at:
+                low, high = next(hidden, (self.length, self.length + 1))
+            part = None if text is None or low <= at else text[at - begin : stop - begin]
+            if kept and part is None and kept[-1][1] is None:
+                kept[-1] = (kept[-1][0] + stop - at, None)
+            else:
+                kept.append((stop - at, part))
         self.pieces = kept
 
 

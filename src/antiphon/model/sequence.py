@@ -11,7 +11,19 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from antiphon.core.errors import InvalidInput
-from antiphon.model.runs import LAMPORT, LEAF_MAX, OFFSET_BITS, RUN_MAX, Leaf, Run, Unit, Writer, next_to
+from antiphon.model.runs import (
+    LAMPORT,
+    LEAF_MAX,
+    OFFSET_BITS,
+    RUN_MAX,
+    Leaf,
+    Run,
+    Unit,
+    Writer,
+    high_of,
+    low_of,
+    next_to,
+)
 
 _NOBODY = Writer(b"")
 
@@ -66,8 +78,8 @@ class Sequence:
         fresh = True
         while todo:
             unit = todo.pop()
-            for low, high in unit.writer.doomed_in(unit.start, unit.start + unit.length - 1):
-                unit.hide(low, high)
+            if unit.writer.doomed:
+                unit.hide(unit.writer.doomed_in(unit.start, unit.start + unit.length - 1))
             parent = self._parent(unit)
             if parent is None:
                 assert unit.above is not None
@@ -212,7 +224,7 @@ class Sequence:
     # -- deletion
 
     def delete(self, writer: Writer, first: int, last: int, *, own: bool) -> None:
-        """Delete a writer's elements in a range of clocks: those here, those that wait and those that will come."""
+        """Delete a writer's elements in a range of clocks: those here and those that will come."""
         at = max(bisect_right(writer.starts, first) - 1, 0)
         runs = writer.runs
         while at < len(runs):
@@ -228,13 +240,20 @@ class Sequence:
             high = min((last - start) // stride + 1, run.length)
             if low < high:
                 at += self._hide(run, at - 1, low, high)
-        if writer.units:
-            for unit in writer.units[max(bisect_right(writer.units, first, key=_unit_start) - 1, 0) :]:
-                if unit.start > last:
-                    break
-                unit.hide(first, last)
         if not own:
             writer.doom(first, last)
+
+    def delete_waiting(self, writer: Writer, ranges: list[tuple[int, int]]) -> None:
+        """Delete what waits of a writer's elements, in ranges that ascend and do not overlap."""
+        first = max(bisect_right(writer.units, ranges[0][0], key=_unit_start) - 1, 0)
+        for at in range(first, len(writer.units)):
+            unit = writer.units[at]
+            if unit.start > ranges[-1][1]:
+                break
+            low = bisect_left(ranges, unit.start, key=high_of)
+            high = bisect_right(ranges, unit.start + unit.length - 1, key=low_of)
+            if low < high:
+                unit.hide(ranges[low:high])
 
     def _hide(self, run: Run, at: int, low: int, high: int) -> int:
         """Delete elements low to high of the run at `at` of its writer; how many runs there are more for it."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -38,6 +39,7 @@ from antiphon.model.textcodec import (
     decode,
     mark_value,
     quick,
+    quick_bytes,
     read_mark_value,
 )
 from antiphon.model.value import Reference, Value
@@ -68,8 +70,13 @@ class TextModel(Model[TextState]):
             raise InvalidMutation("it inserts elements under ids that its feed has used, or gone past")
         writer = state.writer(stamp.feed)
         if not void:
-            for feed, first, last in ops.deletes:
-                state.delete(state.writer(feed), first, last, own=feed == stamp.feed)
+            for feed, deletes in groupby(ops.deletes, key=lambda delete: delete.feed):
+                target = state.writer(feed)
+                ranges = [(first, last) for _, first, last in deletes]
+                for first, last in ranges:
+                    state.delete(target, first, last, own=feed == stamp.feed)
+                if target.units:
+                    state.delete_waiting(target, ranges)
         for insert in ops.inserts:
             unit = Unit(writer, insert.start, len(insert.text), None if void else insert.text, insert.item)
             unit.above = state.writer(insert.feed) if insert.feed else None
@@ -98,6 +105,8 @@ class TextModel(Model[TextState]):
         base = lamport << OFFSET_BITS
         clock = named << OFFSET_BITS
         if not text:
+            if writer.units:
+                return False
             state.delete(writer, clock, clock, own=True)
             if base > writer.floor:
                 writer.raise_floor(base)
@@ -226,6 +235,8 @@ class TextModel(Model[TextState]):
             raise InvalidInput("there is nothing to insert or to delete")
         if len(text) > OFFSET_MAX + 1 - offset:
             raise TooLarge(f"a message inserts at most {OFFSET_MAX + 1} characters, not {len(text)}")
+        if offset == 0 and count + len(text) == 1 and (found := _typed(state, index, checked(text), feed)) is not None:
+            return found
         draft = Draft(feed, offset)
         for run, low, high in shown(state, index, index + count):
             textundo.delete_run(draft, run, low, high)
@@ -303,6 +314,18 @@ class TextModel(Model[TextState]):
             return self.delete(state, start, stop - start, feed=feed)
         typed = "".join(chance.choices("abcdefgh é😀", k=chance.randint(1, 6)))
         return self.replace(state, start, stop - start if act < 0.6 else 0, typed, feed=feed)
+
+
+def _typed(state: TextState, index: int, text: str, feed: bytes) -> bytes | None:
+    """The mutation of a typist's key (no text: one that deletes), if it names an element of the typist's own."""
+    left = False
+    if text:
+        run, left, at = state.gap(index)
+    else:
+        run, at = state.find(index)
+    if left or run.writer.feed != feed or not feed:
+        return None
+    return quick_bytes(run.start + at * run.stride, text)
 
 
 def _insert(state: TextState, draft: Draft, index: int, text: str, item: bytes) -> None:

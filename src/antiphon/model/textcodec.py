@@ -21,7 +21,9 @@ from antiphon.model.runs import EMBED, LAMPORT, OFFSET_BITS, OFFSET_MAX
 from antiphon.model.value import Value, read_value, to_proto, value_bytes
 
 OPS_MAX = 1 << 16
+INSERTS_MAX = 1 << 12  # fewer, for each may have to walk along an edge of the tree
 MARK_NAME_MAX = 256
+QUICK_TEXT_MAX = 32
 _LEFT, _NEXT, _ROOT = text_pb2.TEXT_PLACE_LEFT, text_pb2.TEXT_PLACE_NEXT, text_pb2.TEXT_PLACE_ROOT
 
 
@@ -82,6 +84,7 @@ def decode(mutation: bytes, stamp: Stamp) -> Ops:
     feeds = read_feeds(proto.feeds, stamp.feed)
     count = len(proto.inserts) + len(proto.deletes) + len(proto.marks)
     need(0 < count <= OPS_MAX, f"a mutation of a text holds 1 to {OPS_MAX} operations, not {count}")
+    need(len(proto.inserts) <= INSERTS_MAX, f"a mutation of a text holds at most {INSERTS_MAX} insertions")
     base = clock = _clock(stamp.lamport, proto.offset)
     after = (stamp.lamport + 1) * LAMPORT  # of its own feed, all of its batch may be named
     deletes = []
@@ -97,7 +100,20 @@ def decode(mutation: bytes, stamp: Stamp) -> Ops:
         clock += len(made.text)
         need(clock - stamp.lamport * LAMPORT <= OFFSET_MAX + 1, "a lamport has too many elements; use a later message")
     marks = [_mark(mark, feeds, stamp, base, clock, after) for mark in proto.marks]
-    return Ops(base, clock, inserts, deletes, marks)
+    return Ops(base, clock, inserts, _merged(deletes), marks)
+
+
+def _merged(deletes: list[Delete]) -> list[Delete]:
+    """The same ranges with no overlap, by feed: so the runs of a feed are looked at once for all of them."""
+    if len(deletes) < 2:
+        return deletes
+    merged: list[Delete] = []
+    for delete in sorted(deletes):
+        if merged and merged[-1].feed == delete.feed and delete.first <= merged[-1].last + 1:
+            merged[-1] = Delete(delete.feed, merged[-1].first, max(merged[-1].last, delete.last))
+        else:
+            merged.append(delete)
+    return merged
 
 
 def _clock(lamport: int, offset: int) -> int:
@@ -188,6 +204,22 @@ def quick(mutation: bytes) -> tuple[int, str] | None:
 # -- what commands write
 
 
+def quick_bytes(clock: int, text: str) -> bytes | None:
+    """What `quick` reads, as the general encoder would write it; None if it has to."""
+    lamport = clock >> OFFSET_BITS
+    content = text.encode()
+    if clock & OFFSET_MAX or not 0 < lamport < 1 << 56 or len(content) > QUICK_TEXT_MAX:
+        return None
+    name = bytearray(b"\x10")
+    while lamport > 127:
+        name.append(lamport & 127 | 128)
+        lamport >>= 7
+    name.append(lamport)
+    if not text:
+        return bytes((0x22, len(name))) + name
+    return bytes((0x1A, len(name) + 2 + len(content))) + name + bytes((0x2A, len(content))) + content
+
+
 class Draft:
     """A mutation in the making, by the writer of `feed`."""
 
@@ -217,6 +249,11 @@ class Draft:
     def insert_next(self, text: str, *, item: bytes = b"") -> None:
         """Text (or an item) after what was inserted last."""
         self._fill(self.proto.inserts.add(place=_NEXT), text, item)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what still comes should go into another mutation."""
+        return len(self.proto.inserts) >= INSERTS_MAX or len(self.proto.marks) >= OPS_MAX // 4
 
     def revive(self, names: Sequence[tuple[bytes, int]]) -> None:
         """Say that what was inserted last are copies of these elements, one for one."""
@@ -258,7 +295,7 @@ class Draft:
 
     def bytes(self) -> bytes:
         count = len(self.proto.inserts) + len(self.proto.deletes) + len(self.proto.marks)
-        if count > OPS_MAX:
+        if count > OPS_MAX or len(self.proto.inserts) > INSERTS_MAX:
             raise TooLarge(f"a mutation of a text holds at most {OPS_MAX} operations, not {count}; change less at once")
         if self._table.feeds:
             self.proto.feeds.extend(self._table.feeds)

@@ -96,20 +96,23 @@ def _bounds(state: TextState, mark: Mark, places: Places) -> Bounds:
 
 
 def revert(state: TextState, captured: Captured, ops: Ops, stamp: Stamp, feed: bytes) -> list[bytes]:
-    """The mutation that undoes a message, if there is anything left to undo."""
-    draft = Draft(feed)
+    """The mutations that undo a message: one, or none if nothing is left to undo, or some if it is very much."""
+    drafts = [Draft(feed)]
+    draft = drafts[0]
     if ops.inserts:
         for run, low, high in shown_in(state, stamp.feed, ops.base, ops.end - 1):
             delete_run(draft, run, low, high)
         if state.copies:
             _delete_copies(state, draft, ops, stamp.feed, feed)
     for group in _groups(state, captured.deleted):
+        if draft.is_full:
+            draft = Draft(feed)
+            drafts.append(draft)
         _bring_back(state, draft, group)
     for nth, (mark, bounds) in enumerate(zip(ops.marks, captured.marked, strict=True)):
         if not (mark.start.feed == stamp.feed and ops.base <= mark.start.clock < ops.end):
             _unmark(state, draft, mark, (stamp.lamport, stamp.feed, stamp.seq, nth), bounds)
-    proto = draft.proto
-    return [draft.bytes()] if proto.inserts or proto.deletes or proto.marks else []
+    return [draft.bytes() for draft in drafts if draft.proto.ByteSize()]
 
 
 def _delete_copies(state: TextState, draft: Draft, ops: Ops, writer: bytes, feed: bytes) -> None:

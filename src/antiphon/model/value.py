@@ -59,14 +59,10 @@ def to_proto(value: Value, depth: int = 0) -> value_pb2.Value:
         return value_pb2.Value(real=_NAN if math.isnan(value) else value)
     if value is None:
         return value_pb2.Value(null=True)
-    if depth >= VALUE_DEPTH_MAX:
-        raise TooLarge(f"a value nested more than {VALUE_DEPTH_MAX} deep")
     if isinstance(value, bytes | bytearray | memoryview):
         return value_pb2.Value(data=bytes(value))
     if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise InvalidInput(f"the datetime {value} has no time zone; give it one, say datetime.now(UTC)")
-        return value_pb2.Value(time_us=(value - _EPOCH) // _US)
+        return value_pb2.Value(time_us=_time_us(value))
     if isinstance(value, Reference):
         return value_pb2.Value(reference=value_pb2.Reference(item=value.item, party=value.party))
     if isinstance(value, ItemId):
@@ -74,7 +70,18 @@ def to_proto(value: Value, depth: int = 0) -> value_pb2.Value:
     return _container(value, depth)
 
 
+def _time_us(value: datetime) -> int:
+    if value.utcoffset() is None:
+        raise InvalidInput(f"the datetime {value} has no time zone; give it one, say datetime.now(UTC)")
+    time_us = (value - _EPOCH) // _US
+    if not _TIME_MIN <= time_us <= _TIME_MAX:  # its zone carries it over the edge
+        raise InvalidInput(f"the datetime {value} is outside the years 1 to 9999 in UTC")
+    return time_us
+
+
 def _container(value: Value, depth: int) -> value_pb2.Value:
+    if isinstance(value, list | tuple | dict) and depth >= VALUE_DEPTH_MAX:
+        raise TooLarge(f"a value nested more than {VALUE_DEPTH_MAX} deep")
     if isinstance(value, list | tuple):
         return value_pb2.Value(list=value_pb2.ValueList(values=[to_proto(part, depth + 1) for part in value]))
     if isinstance(value, dict):
@@ -82,9 +89,10 @@ def _container(value: Value, depth: int) -> value_pb2.Value:
             raise InvalidInput("the keys of a map are text")
         fields = [value_pb2.ValueField(key=_utf8(key), value=to_proto(value[key], depth + 1)) for key in sorted(value)]
         return value_pb2.Value(map=value_pb2.ValueMap(fields=fields))
-    for plain in (bool, int, float, str):
-        if isinstance(value, plain):  # a subclass, an enum say: kept as what it stands for
-            return to_proto(plain(value), depth)
+    if isinstance(value, str):  # a subclass, an enum say: kept as what it stands for
+        return to_proto(str.__str__(value))
+    if isinstance(value, int | float):
+        return to_proto(int.__int__(value) if isinstance(value, int) else float.__float__(value))
     raise InvalidInput(
         f"a {type(value).__name__} is no value; values are None, bool, int, float, str, bytes, datetime, Reference, "
         "and lists and dicts of them"

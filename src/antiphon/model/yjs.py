@@ -66,7 +66,8 @@ def import_update(state: TextState, update: bytes, *, feed: bytes = b"", name: s
         for run, first, last in shown(state, low, high):
             delete_run(drafts[-1], run, first, last)
         for chunk in range(begin, end, CHUNK_MAX):
-            if drafts[-1].inserted + end - chunk > CHUNK_MAX and drafts[-1].inserted:
+            full = drafts[-1].is_full or drafts[-1].inserted + end - chunk > CHUNK_MAX
+            if full and drafts[-1].inserted:
                 drafts.append(Draft(feed))
             _insert(state, drafts[-1], low, new[chunk : min(end, chunk + CHUNK_MAX)], names)
     return [draft.bytes() for draft in drafts if draft.proto.ByteSize()]

@@ -54,8 +54,9 @@ class Batch:
         self.reversals: list[Reversal] = []
         self.feed: bytes = self._writer.feed
         self._first = self._lane.state.position
-        # One above everything delivered here: what the block will show as seen has no higher one.
-        self.lamport = 1 + self._engine.lamport
+        # One above everything that the block will show as seen: control blocks may have come since the last delivery.
+        self._control = self._engine.authority.entries()
+        self.lamport = 1 + max([self._engine.lamport, *(entry.lamport for entry in self._control)])
 
     def __len__(self) -> int:
         return len(self._drafts)
@@ -108,24 +109,31 @@ class Batch:
         entry = self._entry(item)
         seq = self._first + len(self._drafts)
         stamp = Stamp(self.lamport, self.feed, seq)
-        if self._capture:
-            captured = capture(entry.item, kind, message, stamp)
-            self.reversals.append(Reversal(item, kind, message, stamp, captured))
+        captured = capture(entry.item, kind, message, stamp) if self._capture else None
         seqs = self._seqs.get(item)
         if seqs is None:  # also where it is refused: what was tried is to be taken back
             seqs = self._seqs[item] = []
-        if mutation is None or entry.item is None or not mutate(entry.item, mutation, stamp):
-            note = Note(kind, self.lamport, self.feed, seq, self._created_ms, message)
-            folded = fold(self._engine.party, item, entry.item, [note], self._engine.models)
-            entry.item = folded.item
-            reason = folded.verdicts.get(stamp)
-            if reason:
-                self._spoilt = True
-                raise InvalidMutation(f"item {item.hex()}: {reason}")
-            assert not folded.late
+        try:
+            if mutation is None or entry.item is None or not mutate(entry.item, mutation, stamp):
+                self._fold(entry, Note(kind, self.lamport, self.feed, seq, self._created_ms, message))
+        except InvalidMutation as error:
+            self._spoilt = True
+            raise InvalidMutation(f"item {item.hex()}: {error}") from error
+        if self._capture:
+            self.reversals.append(Reversal(item, kind, message, stamp, captured))
         self._drafts.append(Draft(kind, item, message))
         seqs.append(seq)
         return stamp
+
+    def _fold(self, entry: Entry, note: Note) -> None:
+        if note.kind == Kind.MUTATION and entry.item is not None:
+            known_model(entry.item)  # nothing is written that cannot be tried first
+        folded = fold(self._engine.party, entry.id, entry.item, [note], self._engine.models)
+        entry.item = folded.item
+        assert not folded.late
+        reason = folded.verdicts.get(note.stamp)
+        if reason:
+            raise InvalidMutation(reason)
 
     # -- the end
 
@@ -177,7 +185,7 @@ class Batch:
         the lamports still hold."""
         lanes = [self._engine.delivery.lanes[feed].state for feed in self._processor.moved]
         seen = [SeenEntry(lane.feed, lane.position - 1, lane.lamport, lane.hash) for lane in lanes if lane.position]
-        seen += self._engine.authority.entries()
+        seen += self._control
         return sorted(seen, key=lambda entry: -entry.lamport)
 
 

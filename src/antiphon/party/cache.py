@@ -18,11 +18,12 @@ CACHE_ITEMS_MAX = 1024
 class Entry:
     """An open item. `item` is None where there are messages but no valid genesis."""
 
-    __slots__ = ("__weakref__", "id", "item", "postings")
+    __slots__ = ("__weakref__", "id", "item", "orphaned", "postings")
 
     def __init__(self, item_id: bytes, item: ItemState | None) -> None:
         self.id = item_id
         self.item = item
+        self.orphaned = False  # messages came before a valid genesis, and wait for one
         self.postings: list[Posting] = []  # since the last save
 
     def post(self, number: int, seq: int) -> None:

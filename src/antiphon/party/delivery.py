@@ -63,6 +63,14 @@ class Delivery:
         """The control feeds moved: whoever waits for a feed that is not delivered here looks again."""
         for waited in [feed for feed in self._asleep if feed not in self.lanes]:
             self.wake(*self._asleep.pop(waited))
+        self._doubt_faults()
+
+    def _doubt_faults(self) -> None:
+        """What looked like a lie about a feed is none if that feed turns out to be forked before it: look again."""
+        for lane in self.lanes.values():
+            if lane.state.fault:
+                lane.state.fault = ""
+                self.wake(lane.feed)
 
     def end_fork(self, feed: bytes, end: int) -> int:
         """A feed ends at `end` for everybody; returns how many delivered blocks lie beyond it."""
@@ -71,6 +79,7 @@ class Delivery:
             self._ends[feed] = end
             lane.release()
             self.wake(*self._asleep.pop(feed, ()))
+            self._doubt_faults()
         return max(0, lane.state.position - end)
 
     # -- delivery

@@ -52,6 +52,11 @@ class ItemDemuxer:
         return groups
 
 
+def void_kind(kind: int) -> str:
+    """Why a block of this kind is void wherever it stands in a data feed."""
+    return NOT_AN_ITEM_MESSAGE if kind == Kind.CREDENTIAL else ""
+
+
 def notes_of(run: Run) -> list[tuple[bytes, Note]]:
     """The messages of a run, each with its item."""
     feed, span, low, high = run

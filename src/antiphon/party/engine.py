@@ -8,9 +8,11 @@ positions that it stands at, so that a crash at any point leaves a store that is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from antiphon.core.errors import UnknownItem
 from antiphon.core.stamp import Stamp
+from antiphon.feed.header import Flag
 from antiphon.feed.reader import FeedReader
 from antiphon.model import itemcodec
 from antiphon.model.envelope import Note
@@ -18,7 +20,7 @@ from antiphon.model.factory import ModelFactory
 from antiphon.model.item import ItemState, fold
 from antiphon.party.cache import CACHE_ITEMS_MAX, Entry, ItemCache
 from antiphon.party.delivery import Delivery
-from antiphon.party.demux import ItemDemuxer, notes_of
+from antiphon.party.demux import ItemDemuxer, notes_of, void_kind
 from antiphon.party.judge import Judge, changed
 from antiphon.party.lane import Lane, Run
 from antiphon.party.ports import NO_END, Authority, ItemRow, Items, LaneState, Posting, Save, Void
@@ -56,6 +58,8 @@ class Engine:
         self.changed: Callable[[Iterable[bytes]], None] = lambda _: None
         self.delivery = Delivery(store, authority, items.lanes())
         self.lamport = max((lane.state.lamport for lane in self.delivery.lanes.values()), default=0)
+        self.held = False  # a batch is open: states hold what is not written yet, and must not be saved
+        self.broken = False
         self._fresh = True  # verdicts saved by an earlier run are compared with those of now
 
     # -- the pipeline
@@ -106,29 +110,31 @@ class Engine:
         count, groups = self._demux.count, self._demux.drain()
         if not groups:
             return
-        absent = [item for item in groups if self.cache.get(item) is None]
-        if len(absent) > UNSAVED_ITEMS_MAX:
+        items = list(groups)
+        open_ = {item: entry for item in items if (entry := self.cache.get(item)) is not None}  # held: they must not go
+        if len(items) - len(open_) > UNSAVED_ITEMS_MAX:
             self._settle_many(groups)
         else:
-            records = self.items.load(absent)
+            records = self.items.load([item for item in items if item not in open_])
             for item, notes in groups.items():
-                entry = self.cache.get(item) or self.cache.put(Entry(item, self._decode(records.get(item))))
+                entry = open_.get(item) or self.cache.put(self._entry_of(item, records.get(item)))
                 self._fold(entry, notes)
             self._unsaved += count
             if self._unsaved > UNSAVED_MESSAGES_MAX or len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
                 self.save()
-        self.changed(groups)
+        self.changed(items)
 
     def _settle_many(self, groups: dict[bytes, list[Note]]) -> None:
         """The same for very many items at once: in one transaction, and none of them stays in memory."""
         ids = sorted(groups)  # the order of the store's tree: neighbours are written together
-        with self.items.saving() as put:
+        with self._saving() as put:
             for start in range(0, len(ids), _ROWS_AT_ONCE):
                 some = ids[start : start + _ROWS_AT_ONCE]
-                records = self.items.load([item for item in some if self.cache.get(item) is None])
+                open_ = {item: entry for item in some if (entry := self.cache.get(item)) is not None}
+                records = self.items.load([item for item in some if item not in open_])
                 passing = []
                 for item in some:
-                    entry = self.cache.get(item) or Entry(item, self._decode(records.get(item)))
+                    entry = open_.get(item) or self._entry_of(item, records.get(item))
                     self._fold(entry, groups.pop(item), keep=False)
                     passing.append(entry)
                 put(self._save_of(passing, self._drain_verdicts()))
@@ -136,11 +142,12 @@ class Engine:
 
     def _fold(self, entry: Entry, notes: list[Note], *, keep: bool = True) -> dict[Stamp, str]:
         folded = fold(self.party, entry.id, entry.item, notes, self.models)
-        entry.item = folded.item
+        late = folded.late or (entry.orphaned and folded.item is not None)
+        entry.item, entry.orphaned = folded.item, folded.item is None
         lanes = self.delivery.lanes
         for note in notes:
             entry.post(lanes[note.feed].state.number, note.seq)
-        if folded.late:
+        if late:
             return self.refold(entry)
         if folded.verdicts:
             self._verdicts.update((stamp, (entry.id, reason)) for stamp, reason in folded.verdicts.items())
@@ -177,6 +184,7 @@ class Engine:
 
     def _end_lane(self, lane: Lane, end: int) -> None:
         """A feed ends here for everybody; what was delivered beyond is taken back, as if it had never come."""
+        end = self._batch_start(lane.feed, end)
         if not self.delivery.end_fork(lane.feed, end):
             return
         state = lane.state
@@ -187,6 +195,13 @@ class Engine:
         last = self.store.block(state.feed, end - 1) if end else None
         state.lamport, state.hash = (last.lamport, last.hash) if last else (0, bytes(32))
         self._refold_all(spoilt)
+
+    def _batch_start(self, feed: bytes, end: int) -> int:
+        """An end rounded down to the start of the batch that it falls into, as far as that is here (rule 3)."""
+        bounds = self.store.bounds(feed)
+        while bounds.start < end < bounds.length and self.store.block(feed, end - 1).flags & Flag.MORE:
+            end -= 1
+        return end
 
     def _pick_up(self) -> None:
         """Code for models came: items that were opaque are folded from their messages, which waited in the feeds."""
@@ -207,11 +222,13 @@ class Engine:
     def _refold_all(self, items: set[bytes]) -> None:
         if not items:
             return
-        for item in sorted(items):
-            self.refold(self.cache.get(item) or Entry(item, None))
-            if len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
-                self.save()
-        self.save()
+        with self._saving() as put:  # with the verdicts and positions that they follow from: all of them or none
+            for item in sorted(items):
+                self.refold(self.cache.get(item) or Entry(item, None))
+                if len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
+                    put(self._save_of(self.cache.dirty.values(), self._drain_verdicts()))
+                    self.cache.dirty.clear()
+            self._put_all(put)
         self.changed(items)
 
     def refold(self, entry: Entry) -> dict[Stamp, str]:
@@ -219,7 +236,7 @@ class Engine:
         postings = self._trim(self.items.postings(entry.id) + entry.postings)
         notes = self.read(postings)
         folded = fold(self.party, entry.id, None, notes, self.models)
-        entry.item = folded.item
+        entry.item, entry.orphaned = folded.item, folded.item is None
         self.items.forget(entry.id)
         entry.postings = postings
         for stamp, (item, _) in list(self._verdicts.items()):
@@ -265,7 +282,8 @@ class Engine:
         if stop - start <= _SHORT_RUN:
             for seq in range(start, stop):
                 block = self.store.block(lane.feed, seq)
-                yield Note(block.kind, block.lamport, lane.feed, seq, block.created_ms, block.message)
+                void = void_kind(block.kind)
+                yield Note(block.kind, block.lamport, lane.feed, seq, block.created_ms, block.message, void)
             return
         for span, low, high in self.store.runs(lane.feed, start, stop):
             for _, note in notes_of(Run(lane.feed, span, low, high)):
@@ -295,22 +313,36 @@ class Engine:
             record = self.items.load([item]).get(item)
             if record is None:
                 raise UnknownItem(f"party {self.party.hex()[:8]} holds no item {item.hex()}, or not yet")
-            entry = self.cache.put(Entry(item, self._decode(record)))
+            entry = self.cache.put(self._entry_of(item, record))
         if entry.item is None:
             raise UnknownItem(f"party {self.party.hex()[:8]}: item {item.hex()} has messages, but no valid genesis")
         return entry
 
+    def _entry_of(self, item: bytes, record: bytes | None) -> Entry:
+        entry = Entry(item, self._decode(record))
+        entry.orphaned = record == b""
+        return entry
+
     def _decode(self, record: bytes | None) -> ItemState | None:
-        return None if record is None else itemcodec.decode(record, self.models)
+        return itemcodec.decode(record, self.models) if record else None
 
     # -- saving
 
     def save(self) -> None:
         """Put everything that was applied into the item store, with the positions that it stands at."""
-        if not self._unsaved and not self.cache.dirty and not self._verdicts and not self._moved():
+        if self.held or not (self._unsaved or self.cache.dirty or self._verdicts or self._moved()):
             return
-        with self.items.saving() as put:
+        with self._saving() as put:
             self._put_all(put)
+
+    @contextmanager
+    def _saving(self) -> Iterator[Callable[[Save], None]]:
+        try:
+            with self.items.saving() as put:
+                yield put
+        except BaseException:
+            self.broken = True  # what is in memory is no longer what the store will be told of
+            raise
 
     def _put_all(self, put: Callable[[Save], None]) -> None:
         dirty = list(self.cache.dirty.values())

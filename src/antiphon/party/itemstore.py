@@ -44,7 +44,7 @@ class ItemStore:
     def __init__(self, path: Path | None, party: bytes) -> None:
         self.path = path
         self._party = party
-        self._forgotten: list[bytes] = []
+        self._forgotten: set[bytes] = set()  # gone already for readers, and with the next transaction for good
         self.why_rebuilt = ""
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,8 +56,8 @@ class ItemStore:
             self.why_rebuilt = str(error)
             delete_file(path)
             self._db = self._open()
-        row = self._db.execute("SELECT max(part) FROM postings").fetchone()
-        self._part = (row[0] or 0) + 1
+        row = self._db.execute("SELECT value FROM meta WHERE key = 'part'").fetchone()
+        self._part: int = 1 + (row[0] if row is not None else 0)  # of the next transaction: orders an item's postings
 
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path or ":memory:", check_same_thread=False, isolation_level=None, timeout=10)
@@ -82,30 +82,41 @@ class ItemStore:
 
     def lanes(self) -> list[LaneState]:
         rows = self._db.execute("SELECT number, feed, state FROM feeds ORDER BY number")
-        return [decode_lane(number, feed, _unchecked(state, "a feed's state")) for number, feed, state in rows]
+        try:
+            return [
+                decode_lane(number, feed, _unchecked(state, _lane_key(number, feed), "a feed's state"))
+                for number, feed, state in rows
+            ]
+        except sqlite3.DatabaseError as error:
+            raise BadEncoding(f"the item store is damaged: {error}") from error
 
     def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
+        if self._forgotten:
+            ids = [item for item in ids if item not in self._forgotten]
         for start in range(0, len(ids), _LOAD_AT_ONCE):
             some = ids[start : start + _LOAD_AT_ONCE]
             marks = ",".join("?" * len(some))
             rows = self._db.execute(f"SELECT id, record FROM items WHERE id IN ({marks})", some)  # noqa: S608
-            found.update((item, _unchecked(record, f"item {item.hex()}")) for item, record in rows)
+            found.update((item, _unchecked(record, item, f"item {item.hex()}")) for item, record in rows)
         return found
 
     def postings(self, item: bytes) -> list[Posting]:
+        if item in self._forgotten:
+            return []
         rows = self._db.execute("SELECT runs FROM postings WHERE item = ? ORDER BY part", (item,))
-        return [posting for (runs,) in rows for posting in decode_postings(_unchecked(runs, f"item {item.hex()}"))]
+        found = [decode_postings(_unchecked(runs, item, f"item {item.hex()}")) for (runs,) in rows]
+        return [posting for postings in found for posting in postings]
 
     def ids(self, model: str | None = None) -> Iterator[bytes]:
-        where, values = ("", ()) if model is None else (" WHERE model = ?", (model,))
-        return (item for (item,) in self._db.execute(f"SELECT id FROM items{where} ORDER BY id", values))  # noqa: S608
+        where, value = ("model != ?", "") if model is None else ("model = ?", model)
+        return (item for (item,) in self._db.execute(f"SELECT id FROM items WHERE {where} ORDER BY id", (value,)))  # noqa: S608
 
     def opaque(self) -> list[tuple[bytes, str, int]]:
         return list(self._db.execute("SELECT id, model, version FROM items WHERE opaque"))
 
     def count(self) -> int:
-        return int(self._db.execute("SELECT count(*) FROM items").fetchone()[0])
+        return int(self._db.execute("SELECT count(*) FROM items WHERE model != ''").fetchone()[0])
 
     def refused(self, limit: int = 1000) -> list[Refused]:
         rows = self._db.execute("SELECT feed, seq, item, reason FROM refused ORDER BY feed, seq LIMIT ?", (limit,))
@@ -117,36 +128,40 @@ class ItemStore:
     # -- writing
 
     def forget(self, item: bytes) -> None:
-        self._forgotten.append(item)
+        self._forgotten.add(item)
 
     @contextmanager
     def saving(self) -> Iterator[Callable[[Save], None]]:
-        self._db.execute("BEGIN IMMEDIATE")
         try:
-            yield self._put
-            self._put(Save())
-            self._db.execute("COMMIT")
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._put
+                self._put(Save())
+                self._db.execute("INSERT OR REPLACE INTO meta VALUES ('part', ?)", (self._part,))
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # SQLite may have ended it by itself, when the disk was full say
+                    self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise StoreError(f"the item store at {self.path} cannot be written: {error}") from error
         self._part += 1
 
     def _put(self, save: Save) -> None:
         run = self._db.executemany
-        forgotten, self._forgotten = self._forgotten, []
+        forgotten, self._forgotten = self._forgotten, set()
         if forgotten:
             run("DELETE FROM postings WHERE item = ?", [(item,) for item in forgotten])
             run("DELETE FROM refused WHERE item = ?", [(item,) for item in forgotten])
             run("DELETE FROM items WHERE id = ?", [(item,) for item in forgotten])
         rows = [
-            (row.id, row.model, row.version, row.parent, row.deleted, row.opaque, _checked(row.record))
+            (row.id, row.model, row.version, row.parent, row.deleted, row.opaque, _checked(row.record or b"", row.id))
             for row in save.rows
-            if row.record is not None
         ]
         run("INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         run(
             "INSERT INTO postings VALUES (?, ?, ?)",
-            [(item, self._part, _checked(encode_postings(runs))) for item, runs in save.postings],
+            [(item, self._part, _checked(encode_postings(runs), item)) for item, runs in save.postings],
         )
         cleared = [(stamp.feed, stamp.seq) for stamp, _, reason in save.verdicts if not reason]
         run("DELETE FROM refused WHERE feed = ? AND seq = ?", cleared)
@@ -154,12 +169,15 @@ class ItemStore:
         run("INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?)", refused)
         run(
             "INSERT OR REPLACE INTO feeds VALUES (?, ?, ?)",
-            [(lane.number, lane.feed, _checked(encode_lane(lane))) for lane in save.lanes],
+            [
+                (lane.number, lane.feed, _checked(encode_lane(lane), _lane_key(lane.number, lane.feed)))
+                for lane in save.lanes
+            ],
         )
 
     def clear(self) -> None:
         """Forget everything, so that it is built again."""
-        self._forgotten = []
+        self._forgotten = set()
         self._db.executescript(
             "BEGIN; DELETE FROM feeds; DELETE FROM items; DELETE FROM postings; DELETE FROM refused; COMMIT"
         )
@@ -174,12 +192,17 @@ def delete_file(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _checked(data: bytes) -> bytes:
-    return data + u32(zlib.crc32(data))
+def _checked(data: bytes, key: bytes) -> bytes:
+    """Data with a checksum over it and the key that it is kept under, so that it cannot turn up under another."""
+    return data + u32(zlib.crc32(data, zlib.crc32(key)))
 
 
-def _unchecked(data: bytes, what: str) -> bytes:
-    if len(data) < 4 or u32(zlib.crc32(data[:-4])) != data[-4:]:
+def _lane_key(number: int, feed: bytes) -> bytes:
+    return u64(number) + feed
+
+
+def _unchecked(data: bytes, key: bytes, what: str) -> bytes:
+    if len(data) < 4 or u32(zlib.crc32(data[:-4], zlib.crc32(key))) != data[-4:]:
         raise BadEncoding(f"{what}: its bytes in the item store have changed; delete the file, and it is built again")
     return data[:-4]
 

@@ -6,6 +6,7 @@ import itertools
 import logging
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -24,6 +25,8 @@ class Listeners:
         self._keys = itertools.count()
         self._all: dict[int, Callable[[frozenset[bytes]], None]] = {}
         self._one: dict[bytes, dict[int, Callable[[], None]]] = {}
+        # Handles are collected at any moment, also while the lock is held: what they leave is tidied up later.
+        self._gone: deque[tuple[bytes, int]] = deque()
 
     def listen(self, callback: Callable[[frozenset[bytes]], None]) -> Callable[[], None]:
         """Call back with the ids of all items that changed; returns how to stop it."""
@@ -39,26 +42,38 @@ class Listeners:
         """Call back after changes of one item, until stopped or until its handle is gone."""
         held, item, key = weakref.ref(handle), bytes(item), next(self._keys)
         with self._lock:
+            self._tidy()
             self._one.setdefault(item, {})[key] = partial(_call, held, callback)
+        released = weakref.finalize(handle, self._gone.append, (item, key))
+        released.atexit = False
 
         def stop() -> None:
+            if released.detach() is not None:
+                self._gone.append((item, key))
             with self._lock:
-                known = self._one.get(item, {})
-                known.pop(key, None)
-                if not known:
-                    self._one.pop(item, None)
+                self._tidy()
 
-        weakref.finalize(handle, stop)
         return stop
+
+    def _tidy(self) -> None:
+        while self._gone:
+            item, key = self._gone.popleft()
+            known = self._one.get(item, {})
+            known.pop(key, None)
+            if not known:
+                self._one.pop(item, None)
 
     def __len__(self) -> int:
         """How many items are observed."""
-        return len(self._one)
+        with self._lock:
+            self._tidy()
+            return len(self._one)
 
     def tell(self, items: frozenset[bytes]) -> str:
         """Call those who listen. The error of one is logged, returned, and does not keep the news from the others."""
         calls: list[Callable[[], object]] = [partial(callback, items) for callback in list(self._all.values())]
         with self._lock:
+            self._tidy()
             observed = self._one.keys() & items if self._one else ()
             calls += [call for item in sorted(observed) for call in self._one[item].values()]
         failed = ""

@@ -96,7 +96,7 @@ class Refused(NamedTuple):
 
 
 class ItemRow(NamedTuple):
-    """An item as it is kept. `record` is None for an id that has messages but no valid genesis."""
+    """An item as it is kept. `record` is None, and the model empty, where there are messages but no valid genesis."""
 
     id: bytes
     record: bytes | None
@@ -123,7 +123,7 @@ class Items(Protocol):
     def lanes(self) -> list[LaneState]: ...
 
     def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The records of those items that are there."""
+        """The records of those items that are there; empty where there are messages but no valid genesis."""
 
     def postings(self, item: bytes) -> list[Posting]:
         """Where the messages of an item are, saved so far."""

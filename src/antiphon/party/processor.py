@@ -131,6 +131,7 @@ class PartyProcessor:
             except BaseException:
                 items.close()
                 raise
+            self._failed = False
             self._engine.changed = self._events.extend
             self.moved = set(self._engine.delivery.lanes)
         self.process()
@@ -139,9 +140,8 @@ class PartyProcessor:
         """Save, stop and let go of everything in memory. Handles stay, and work again after `resume`."""
         self._stop_thread()
         with self._lock:
-            if self._batch is not None:
-                raise InvalidInput(f"party {self.key.short}: a batch is open; leave it first")
             engine, self._engine = self._engine, None
+            self._failed = False
             if engine is not None:
                 try:
                     engine.save()
@@ -156,6 +156,7 @@ class PartyProcessor:
         self._stop_thread()
         with self._lock:
             engine, self._engine = self._engine, None
+            self._failed = False
             if engine is not None:
                 engine.items.close()
             if self.path is not None:
@@ -165,7 +166,7 @@ class PartyProcessor:
     def start(self) -> None:
         """Follow the feeds in a thread of this party's own."""
         with self._lock:
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
                 self._stopping.clear()
                 self._watch = self.store.watch()
                 name = f"antiphon {self.key.short}"
@@ -176,20 +177,28 @@ class PartyProcessor:
         with watch:
             while not self._stopping.is_set():
                 try:
-                    self.process()
+                    if self._failed:
+                        self.resume()
+                    else:
+                        self.process()
                 except PartyPaused:
-                    return
+                    if not self._failed:
+                        return
                 except Exception as error:
                     self.error = str(error)  # kept for `status`; the next block tries again
                 if not watch.wait() and watch.closed:
                     return
 
     def _stop_thread(self) -> None:
+        if self.open_batch() is not None:
+            raise InvalidInput(f"party {self.key.short}: a batch is open; leave it first")
         thread, self._thread = self._thread, None
         self._stopping.set()
         if thread is not None and self._watch is not None:
             self._watch.close()
-        if thread is not None and thread is not threading.current_thread():  # paused from inside: it ends by itself
+        # Stopped from inside, by the thread itself or by one that it waits for: then it ends by itself.
+        inside = thread is threading.current_thread() or self._owner == threading.get_ident()
+        if thread is not None and not inside:
             thread.join()
 
     def __enter__(self) -> PartyProcessor:
@@ -203,23 +212,30 @@ class PartyProcessor:
     @contextmanager
     def locked(self) -> Iterator[Engine]:
         """The engine, for one caller at a time. What changed is told when the outermost one leaves."""
-        with self._lock:
-            self._depth += 1
-            try:
-                yield self.engine
-            finally:
-                self._depth -= 1
-                outermost = self._depth == 0
-                events = frozenset(self._events) if outermost else frozenset()
-                if events:
-                    self._events.clear()
-        if events:
-            failed = self.listeners.tell(events)
-            self.error = failed or self.error
+        events: frozenset[bytes] = frozenset()
+        try:
+            with self._lock:
+                self._depth += 1
+                self._owner = threading.get_ident()
+                try:
+                    yield self.engine
+                finally:
+                    self._depth -= 1
+                    if self._depth == 0:
+                        self._owner = 0
+                        events = frozenset(self._events)
+                        self._events.clear()
+                        if self._engine is not None and self._engine.broken:
+                            self._reset()
+        finally:
+            if events:  # also where an error came after them
+                self.error = self.listeners.tell(events) or self.error
 
     def process(self) -> int:
         """Take what the feeds have that is new; returns how many messages were delivered."""
         with self.locked() as engine:
+            if self._batch is not None:  # its lamport and states stand; what is new is taken after it
+                return 0
             before = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
             try:
                 taken = engine.process()
@@ -238,6 +254,7 @@ class PartyProcessor:
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.items.close()
+            self._failed = True
         self._batch = None
 
     def save(self) -> None:
@@ -292,7 +309,11 @@ class PartyProcessor:
         """The ids of all items, deleted ones too, in the order of their geneses."""
         with self.locked() as engine:
             engine.save()
-            return list(engine.items.ids(model))
+            found = list(engine.items.ids(model))
+            if self._batch is None:
+                return found
+            unsaved = [entry.item for entry in engine.cache.open() if entry.item is not None]
+            return sorted({*found, *(bytes(item.id) for item in unsaved if model in (None, item.name))})
 
     def snapshot(self, item_id: bytes) -> bytes:
         """The canonical bytes of an item: equal on every peer and engine with the same messages."""
@@ -325,13 +346,14 @@ class PartyProcessor:
                 return
             batch = self._batch = Batch(self, capture=self._undo_listener is not None)
             self._batch_thread = threading.get_ident()
+            self.engine.held = True
             try:
                 yield batch
             except BaseException:
-                self._batch, self._batch_thread = None, 0
+                self._end_batch()
                 batch.roll_back()
                 raise
-            self._batch, self._batch_thread = None, 0
+            self._end_batch()
             touched = batch.items
             batch.commit()
             self._events.extend(touched)
@@ -339,11 +361,17 @@ class PartyProcessor:
             if self._undo_listener is not None and batch.reversals:
                 self._undo_listener(batch)
 
+    def _end_batch(self) -> None:
+        self._batch, self._batch_thread = None, 0
+        self.engine.held = False
+
     def open_batch(self) -> Batch | None:
         """The batch that the calling thread is in, if it is in one."""
         return self._batch if self._batch_thread == threading.get_ident() else None
 
     _batch_thread = 0
+    _owner = 0  # the thread that holds the lock
+    _failed = False  # stopped by an error, not by anybody's wish
     _undo_listener: Callable[[Batch], None] | None = None
 
     def record_changes(self, listener: Callable[[Batch], None] | None) -> None:

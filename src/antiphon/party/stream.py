@@ -1,7 +1,7 @@
 """Anchored streams: a reader that goes on where it left off, also after a restart, and a writer that can be waited for.
 
-An anchor is a serialised timeframe. A read stream delivers every message that counts once, in a causal order (the total
-order, within what has arrived), and its anchor names exactly what it has delivered.
+An anchor is a serialised timeframe. A read stream delivers once every message that its writer had the right to write,
+in a causal order (the total order, within what has arrived), and its anchor names exactly what it has delivered.
 
 >>> from antiphon.core.keys import KeyPair
 >>> from antiphon.feed.store import FeedStore

@@ -112,7 +112,8 @@ def take_back(party: PartyProcessor, batch: Batch, reversal: Reversal) -> None:
     if kind == Kind.MUTATION and item.model is not None:
         mutation = content(kind, reversal.message)
         for opposite in item.model.revert(item.state, reversal.captured, mutation, stamp, batch.feed):
-            batch.mutate(reversal.item, opposite)
+            state = entry.item.state if entry.item is not None else None
+            batch.mutate(reversal.item, item.model.in_batch(state, opposite, batch.feed, batch.lamport))
     elif kind == Kind.METADATA and item.meta is not None:
         mutation = content(kind, reversal.message)
         for opposite in META.revert(item.meta, reversal.captured, mutation, stamp, batch.feed):
