@@ -134,6 +134,6 @@ def test_dooms_join_and_are_dropped_as_the_feed_goes_past_them() -> None:
 
 def test_a_unit_that_waits_loses_what_is_deleted_of_it() -> None:
     unit = Unit(Writer(ALICE), 100, 10, "0123456789", None)
-    for first, last in ((102, 104), (0, 99), (109, 200), (103, 106)):
-        unit.hide(first, last)
+    for ranges in ([(102, 104)], [(0, 99)], [(103, 103), (105, 106), (109, 200)], []):
+        unit.hide(ranges)
     assert unit.pieces == [(2, "01"), (5, None), (2, "78"), (1, None)]

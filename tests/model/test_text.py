@@ -13,7 +13,7 @@ from antiphon.model.interface import Feeding
 from antiphon.model.marks import TextState
 from antiphon.model.runs import LAMPORT
 from antiphon.model.text import TextModel
-from antiphon.model.textcodec import decode, quick
+from antiphon.model.textcodec import QUICK_TEXT_MAX, Draft, decode, quick, quick_bytes
 from antiphon.model.value import Reference
 
 TEXT = TextModel()
@@ -309,6 +309,18 @@ def test_the_quick_decoder_agrees_with_the_general_one(mutation: bytes) -> None:
     else:
         assert [tuple(delete) for delete in ops.deletes] == [(ALICE, lamport * LAMPORT, lamport * LAMPORT)]
         assert not ops.inserts
+
+
+@given(st.integers(0, 1 << 63), st.integers(0, 1), st.text(max_size=9))
+def test_the_quick_encoder_writes_what_the_general_one_does(lamport: int, offset: int, text: str) -> None:
+    draft = Draft(ALICE)
+    if text:
+        draft.insert(text, ALICE, lamport * LAMPORT + offset)
+    else:
+        draft.delete(ALICE, lamport * LAMPORT + offset, lamport * LAMPORT + offset)
+    assert quick_bytes(lamport * LAMPORT + offset, text) in (None, draft.bytes())
+    fits = 0 < lamport < 1 << 56 and len(text.encode()) <= QUICK_TEXT_MAX
+    assert (quick_bytes(lamport * LAMPORT, text) is not None) is fits
 
 
 # -- attacks

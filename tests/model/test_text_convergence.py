@@ -16,6 +16,7 @@ from antiphon.model.marks import TextState
 from antiphon.model.runs import OFFSET_BITS, in_order
 from antiphon.model.text import TextModel
 from antiphon.model.textcodec import Anchor, decode, read_mark_value
+from antiphon.testing.models import run_model_tests
 
 TEXT = TextModel()
 Id = tuple[bytes, int]
@@ -270,6 +271,10 @@ def test_a_snapshot_in_the_middle_changes_nothing(seed: int) -> None:
         world.deliver(stopped, message)
 
     assert TEXT.snapshot(straight) == TEXT.snapshot(stopped) == TEXT.snapshot(world.replicas[0])
+
+
+def test_it_keeps_the_laws_of_models() -> None:
+    assert run_model_tests(TextModel, examples=20)
 
 
 @pytest.mark.parametrize("order", ["ab", "ba"])

@@ -88,6 +88,8 @@ def test_two_friends_writing_together_as_recorded(data: Path, tmp_path: Path) ->
         wanted[1 - txn["agent"]].add(version[1 - txn["agent"]])
     with Peers(tmp_path, authority=False) as peers:
         writers = [Writer(peers.add("alice")), Writer(peers.add("bob"))]
+        # Positions in the recording are those of its own merges, which put the first writer's text first at a tie.
+        assert writers[0].feed < writers[1].feed
         text = writers[0].peer.party.create("antiphon/text")
         writers[0].length = 1
         writers[0].send()

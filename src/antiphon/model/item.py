@@ -23,7 +23,7 @@ META = ObjectModel()
 CHECKPOINT_EVERY = 256  # messages of an ORDERED item between two states to roll back to
 
 NO_BODY = "its body is not here; fetch it from a peer"
-NO_ITEM = "there is no such item: its genesis is void, refused or not in this message's past"
+NO_ITEM = "there is no such item: its genesis is void, refused, missing, or later than this message"
 
 
 class Kept(NamedTuple):

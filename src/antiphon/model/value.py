@@ -59,14 +59,14 @@ def to_proto(value: Value, depth: int = 0) -> value_pb2.Value:
         return value_pb2.Value(real=_NAN if math.isnan(value) else value)
     if value is None:
         return value_pb2.Value(null=True)
+    if isinstance(value, ItemId):  # before bytes: an item id is those too
+        return value_pb2.Value(reference=value_pb2.Reference(item=value))
     if isinstance(value, bytes | bytearray | memoryview):
         return value_pb2.Value(data=bytes(value))
     if isinstance(value, datetime):
         return value_pb2.Value(time_us=_time_us(value))
     if isinstance(value, Reference):
         return value_pb2.Value(reference=value_pb2.Reference(item=value.item, party=value.party))
-    if isinstance(value, ItemId):
-        return value_pb2.Value(reference=value_pb2.Reference(item=value))
     return _container(value, depth)
 
 

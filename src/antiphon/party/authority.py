@@ -10,10 +10,12 @@ from antiphon.feed.header import Entry, Kind
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.store import FeedStore
 from antiphon.feed.writer import FeedWriter
+from antiphon.halo.claims import Role
 from antiphon.halo.machine import Covered, PartyMachine
 from antiphon.halo.membership import Membership, sync_machine
 from antiphon.party.ports import NO_END, Seen, Standing
 
+_WRITERS = frozenset({Role.OWNER, Role.EDITOR})
 _STANDING = {
     Covered.YES: Standing.COVERED,
     Covered.NOT_YET: Standing.WAITING,
@@ -111,6 +113,12 @@ class PartyAuthority:
         party, state = self._membership.party, self._membership.machine
         if self._membership.control is None:
             raise NotAuthorised(f"this device has no feed in party {party.short}; `join` it first")
+        state.authority.settle()
+        roles = state.authority.roles(self._membership.device.identity, state.everything())
+        if self._membership.data is None and not roles & _WRITERS:  # before a feed is opened in vain
+            raise NotAuthorised(
+                f"party {party.short}: this device's identity is no owner or editor; ask an owner for a role"
+            )
         writer = self._membership.open_data_feed()
         seq = self._store.record(writer.feed).length
         seen = {entry.feed: entry.seq for entry in state.entries()}

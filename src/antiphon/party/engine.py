@@ -17,7 +17,7 @@ from antiphon.feed.reader import FeedReader
 from antiphon.model import itemcodec
 from antiphon.model.envelope import Note
 from antiphon.model.factory import ModelFactory
-from antiphon.model.item import ItemState, fold
+from antiphon.model.item import NO_BODY, ItemState, fold
 from antiphon.party.cache import CACHE_ITEMS_MAX, Entry, ItemCache
 from antiphon.party.delivery import Delivery
 from antiphon.party.demux import ItemDemuxer, notes_of, void_kind
@@ -90,6 +90,8 @@ class Engine:
                 self._end_lane(lane, end)
             if lane.state.position < record.valid_length:
                 self.delivery.wake(record.feed)
+        if self._fresh:  # bodies that were not here when their messages came may have come since
+            self._refold_all(set(self.items.refused_items(NO_BODY)))
         if news or self._fresh:
             self._fresh = False
             self.lamport = max([self.lamport, *(entry.lamport for entry in self.authority.entries())])
@@ -102,7 +104,12 @@ class Engine:
     def _void_parts(self, run: Run) -> list[Void]:
         lane = self.delivery.lanes[run.feed]
         voids = list(self._judge.voids(lane, run.start, run.stop))
-        lane.state.voids += voids
+        known = lane.state.voids
+        for void in voids:
+            if known and known[-1].stop == void.start and known[-1].reason == void.reason:
+                known[-1] = known[-1]._replace(stop=void.stop)
+            else:
+                known.append(void)
         return voids
 
     def _settle(self) -> None:

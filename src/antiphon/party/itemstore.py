@@ -35,6 +35,7 @@ CREATE TABLE refused (
   feed BLOB NOT NULL, seq INTEGER NOT NULL, item BLOB NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (feed, seq)
 ) WITHOUT ROWID;
 CREATE INDEX refused_item ON refused (item);
+CREATE INDEX refused_reason ON refused (reason, item);
 """
 
 
@@ -124,6 +125,9 @@ class ItemStore:
 
     def refused_count(self) -> int:
         return int(self._db.execute("SELECT count(*) FROM refused").fetchone()[0])
+
+    def refused_items(self, reason: str) -> list[bytes]:
+        return [item for (item,) in self._db.execute("SELECT DISTINCT item FROM refused WHERE reason = ?", (reason,))]
 
     # -- writing
 

@@ -145,6 +145,9 @@ class Items(Protocol):
 
     def refused_count(self) -> int: ...
 
+    def refused_items(self, reason: str) -> list[bytes]:
+        """The items with messages that were refused for this very reason."""
+
     def clear(self) -> None: ...
 
     def close(self) -> None: ...

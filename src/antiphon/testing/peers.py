@@ -21,8 +21,11 @@ from types import TracebackType
 from antiphon.core.errors import Equivocation, MissingBlocks
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness
+from antiphon.feed.append import Draft, Written
+from antiphon.feed.header import Entry
 from antiphon.feed.span import Span
 from antiphon.feed.store import FeedStore
+from antiphon.feed.writer import FeedWriter
 from antiphon.halo.claims import Role
 from antiphon.halo.identity import Device, Identity
 from antiphon.halo.keyfile import KeyKind, Protection
@@ -133,6 +136,15 @@ class Peer:
         """Open this device's control feed, once an admission of its identity is here."""
         assert self.member is not None
         self.member.join(self.member.vouch(self.identity))
+
+    def forge(self, *drafts: Draft, atomic: bool = False, seen: Iterable[Entry] = ()) -> Written:
+        """Blocks that no honest program writes: straight into this device's data feed, looked at by nobody."""
+        if self.member is not None:
+            writer = self.member.open_data_feed()
+        else:
+            writer = FeedWriter.open(self.store, _pair(f"{self.name}'s feed"), self.party.key)
+        writer.see(*seen)
+        return writer.extend(drafts, atomic=atomic)
 
     @property
     def key(self) -> PublicKey:
