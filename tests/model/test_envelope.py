@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from antiphon.core.errors import InvalidInput, InvalidMutation
 from antiphon.core.v1 import message_pb2
 from antiphon.feed.header import Kind
-from antiphon.model.envelope import Change, Genesis, content, read_change, read_genesis, wrap, write_change, write_genesis
+from antiphon.model.envelope import (
+    Change,
+    Genesis,
+    content,
+    read_change,
+    read_genesis,
+    wrap,
+    write_change,
+    write_genesis,
+)
 
 SIZES = (0, 1, 2, 126, 127, 128, 129, 16383, 16384, 16385, 1 << 20)
 NONCE = b"n" * 16
@@ -66,7 +75,11 @@ def test_a_message_that_is_cut_or_of_another_kind_is_refused(message: bytes) -> 
 
 @pytest.mark.parametrize(
     "genesis",
-    [Genesis(NONCE, "a/b", 1), Genesis(NONCE, "é" * 128, (1 << 32) - 1, ITEM), Genesis(NONCE, "m", 2, b"", (ITEM, ITEM))],
+    [
+        Genesis(NONCE, "a/b", 1),
+        Genesis(NONCE, "é" * 128, (1 << 32) - 1, ITEM),
+        Genesis(NONCE, "m", 2, b"", (ITEM, ITEM)),
+    ],
 )
 def test_a_genesis_goes_round(genesis: Genesis) -> None:
     assert read_genesis(write_genesis(genesis)) == genesis
@@ -89,7 +102,8 @@ def test_a_genesis_that_others_would_refuse_is_not_written(genesis: Genesis, rea
 
 
 @pytest.mark.parametrize(
-    "change", [Change(parent=ITEM), Change(parent=b""), Change(deleted=True), Change(deleted=False), Change(forked_to=ITEM)]
+    "change",
+    [Change(parent=ITEM), Change(parent=b""), Change(deleted=True), Change(deleted=False), Change(forked_to=ITEM)],
 )
 def test_a_change_goes_round(change: Change) -> None:
     assert read_change(write_change(change)) == change

@@ -57,7 +57,7 @@ def test_a_table_of_feeds_holds_keys_and_not_too_many(monkeypatch: pytest.Monkey
         read_feeds([b"short"])
     monkeypatch.setattr(heard_module, "FEEDS_MAX", 1)
     with pytest.raises(InvalidMutation, match=r"no feed key, or too many"):
-        read_feeds([B, C])
+        read_feeds([B, C], A)
 
 
 def test_what_was_heard_goes_round_by_feed() -> None:

@@ -49,7 +49,9 @@ def made(name: str, seed: int = 0) -> ItemState:
     for at in range(8):
         if item.model is not None:
             mutation = item.model.rehearse(item.state, chance, B)
-            fold(PARTY, ITEM, item, [Note(Kind.MUTATION, 6 + at, B, 3 + at, 0, wrap(Kind.MUTATION, mutation))], models())
+            fold(
+                PARTY, ITEM, item, [Note(Kind.MUTATION, 6 + at, B, 3 + at, 0, wrap(Kind.MUTATION, mutation))], models()
+            )
     return item
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -13,8 +14,9 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import object_pb2, value_pb2
 from antiphon.model.object import ObjectModel, ObjectState
 from antiphon.model.objectcodec import read_mutation, write_mutation
+from antiphon.model.objectquick import take_plain
 from antiphon.model.objectstate import DELETE, Increment, Op
-from antiphon.model.objectwire import plain_bytes, plain_write, varint
+from antiphon.model.objectwire import plain_bytes, varint
 from antiphon.model.register import Counter, Mark, element_segment
 
 MODEL = ObjectModel()
@@ -111,32 +113,41 @@ def test_the_largest_mutation_is_taken() -> None:
 
 
 @given(
-    st.text(max_size=40),
-    st.text(max_size=40),
-    st.none() | st.tuples(st.integers(0, 49), st.integers(0, 1 << 62)),
-    st.binary(max_size=2),
-    st.integers(0, 200),
+    key=st.text(max_size=40),
+    content=st.text(max_size=40) | st.integers(-(1 << 63), (1 << 63) - 1) | st.booleans() | st.none(),
+    named=st.sampled_from([None, 0, 1, 2]),
+    noise=st.binary(max_size=2),
+    at=st.integers(0, 200),
 )
-def test_a_plain_write_is_read_as_the_library_reads_it(
-    key: str, text: str, name: tuple[int, int] | None, noise: bytes, at: int
+def test_the_short_way_of_a_plain_write_does_what_the_long_one_does(
+    key: str, content: Any, named: int | None, noise: bytes, at: int
 ) -> None:
-    names = [Stamp(name[0], BOB, name[1])] if name else []
-    data = write_mutation([Op((key,), text, names)], BOB)
-    assert list(read_mutation(data, HERE)) == [((key,), text, tuple(names))]
-
+    earlier = [Stamp(1 + 7 * number, BOB, 300 * number) for number in range(3)]
+    base = ObjectState()
+    for stamp in earlier:
+        base.take([Op((key,), f"{stamp}")], stamp)
+        base.hear(stamp)
+    data = write_mutation([Op((key,), content, () if named is None else (earlier[named],))], BOB)
+    here = Stamp(1 << 20, BOB, 1 << 20)
     for changed in (data, data[:at] + noise + data[at + len(noise) :]):
-        found = plain_write(changed)
-        if found:
-            row = object_pb2.ObjectMutation.FromString(changed).ops[0]
-            assert ([*row.path], row.write.text) == ([found.key], found.text)
-            assert [(row.lamport, row.seq) for row in row.replaces] == (
-                [] if found.seq < 0 else [(found.lamport, found.seq)]
-            )
+        short, long = MODEL.restore(MODEL.snapshot(base)), MODEL.restore(MODEL.snapshot(base))
+        before = MODEL.snapshot(short)
+        if take_plain(short, changed, here):
+            long.take(read_mutation(changed, here), here)
+            long.hear(here)
+            assert MODEL.snapshot(short) == MODEL.snapshot(long)
+        else:
+            assert MODEL.snapshot(short) == before
 
 
-def test_a_plain_write_is_quick_where_it_matters() -> None:
-    assert plain_write(write_mutation([Op(("title",), "x", [Stamp(1 << 40, BOB, 1 << 30)])], BOB))
-    assert plain_write(write_mutation([Op(("title",), "x")], BOB))
+def test_a_plain_write_takes_the_short_way() -> None:
+    state = ObjectState()
+    assert take_plain(state, write_mutation([Op(("title",), "x")], BOB), Stamp(1, BOB, 0))
+    second = write_mutation([Op(("title",), 70_000, [Stamp(1, BOB, 0)])], BOB)
+    assert take_plain(state, second, Stamp(1 << 20, BOB, 1 << 20))
+    third = write_mutation([Op(("title",), -1, [Stamp(1 << 20, BOB, 1 << 20)])], BOB)
+    assert take_plain(state, third, Stamp(1 << 30, BOB, 1 << 30))
+    assert MODEL.value(state) == {"title": -1}
     assert varint(300) == b"\xac\x02"
 
 

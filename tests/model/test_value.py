@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Any
 
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +34,7 @@ SCALARS = (
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
 
 
-class Colour(str, enum.Enum):
+class Colour(str, enum.Enum):  # noqa: UP042 - its str() is not what it stands for
     RED = "red"
 
 
@@ -169,7 +170,6 @@ def test_a_hostile_value_is_refused(proto: value_pb2.Value, reason: str) -> None
 def test_whatever_is_read_has_one_encoding(data: bytes) -> None:
     try:
         value = read_value(value_pb2.Value.FromString(data))
-    except Exception as error:
-        assert isinstance(error, InvalidMutation) or type(error).__name__ == "DecodeError"
+    except (InvalidMutation, DecodeError):
         return
     assert value_bytes(again(value)) == value_bytes(value)

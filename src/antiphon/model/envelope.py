@@ -15,7 +15,7 @@ from antiphon.model.factory import MODEL_NAME_SIZE_MAX
 
 _MUTATION_TAG = 0x22  # field 4, length-delimited
 _METADATA_TAG = 0x2A  # field 5
-_TAGS = {Kind.MUTATION: _MUTATION_TAG, Kind.METADATA: _METADATA_TAG}
+_TAGS: dict[int, int] = {Kind.MUTATION: _MUTATION_TAG, Kind.METADATA: _METADATA_TAG}
 _FIELDS = {Kind.GENESIS: "genesis", Kind.CHANGE: "change", Kind.MUTATION: "mutation", Kind.METADATA: "metadata"}
 
 
@@ -67,7 +67,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 def content(kind: int, message: bytes) -> bytes:
     """The bytes of a mutation or metadata mutation inside its message."""
-    if len(message) > 1 and message[0] == _TAGS[Kind(kind)]:
+    if len(message) > 1 and message[0] == _TAGS.get(kind):
         size, at = (message[1], 2) if message[1] < 0x80 else _varint(message, 1)
         if size == len(message) - at:  # the one field, and nothing else: what every writer sends
             return message[at:]

@@ -16,6 +16,7 @@ from antiphon.model.factory import ModelFactory
 from antiphon.model.heard import FeedTable, kept_stamp, read_feeds
 from antiphon.model.interface import Model
 from antiphon.model.item import META, Checkpoint, ItemState, Kept, keeps_tail
+from antiphon.model.objectwire import varint
 
 
 def snapshot(item: ItemState) -> bytes:
@@ -71,6 +72,43 @@ def _kept(tail: Iterable[Kept], table: FeedTable) -> list[item_pb2.KeptMessage]:
 
 def encode(item: ItemState) -> bytes:
     """A row for the item store: all that is needed to go on from here."""
+    return _encode_plain(item) or _encode(item)
+
+
+def _encode_plain(item: ItemState) -> bytes:
+    """The row of an item to which nothing but mutations came, put together by hand: that is most items.
+
+    Measured, the library takes as long for it as ten mutations. Empty for any other item.
+    """
+    model = item.model
+    if model is None or item.parents or item.forks or item.meta is not None or item.link or keeps_tail(model):
+        return b""
+    if item.deleted is not None or len(item.frame) > 1:
+        return b""
+    feed, lamport, seq = item.genesis.feed, varint(item.genesis.lamport), item.genesis.seq
+    named = b"\x08\x01\x10%b\x18%b" % (lamport, varint(seq)) if seq else b"\x08\x01\x10%b" % lamport
+    name, state = item.name.encode(), model.snapshot(item.state)
+    inside = b"\x0a\x10%b\x12%b%b\x18%b\x22\x20%b\x2a%b%b" % (
+        item.id,
+        varint(len(name)),
+        name,
+        varint(item.version),
+        feed,
+        varint(len(named)),
+        named,
+    )
+    if item.created_ms:
+        inside += b"\x30" + varint(item.created_ms)
+    if state:
+        inside += b"\x6a%b%b" % (varint(len(state)), state)
+    ((feed, last),) = item.frame.items()
+    named = b"\x08\x01\x10%b" % varint(last.lamport)
+    if last.seq:
+        named += b"\x18" + varint(last.seq)
+    return b"\x0a%b%b\x12\x20%b\x1a%b%b" % (varint(len(inside)), inside, feed, varint(len(named)), named)
+
+
+def _encode(item: ItemState) -> bytes:
     table = FeedTable()
     record = item_pb2.ItemRecord(item=_snapshot(item, ()), trimmed=item.trimmed)
     if item.model is not None and item.model.has_snapshot:

@@ -24,6 +24,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.model.interface import Model
 from antiphon.model.objectcodec import read_mutation, write_mutation
 from antiphon.model.objectedit import Edit, as_path, quick_set
+from antiphon.model.objectquick import take_plain
 from antiphon.model.objectsnapshot import read_snapshot, write_snapshot
 from antiphon.model.objectstate import ObjectState
 from antiphon.model.objectundo import Before, pack, remember, undo
@@ -48,6 +49,8 @@ class ObjectModel(Model[ObjectState]):
         return ObjectState()
 
     def apply(self, state: ObjectState, mutation: bytes, stamp: Stamp, *, void: bool = False) -> None:
+        if not void and take_plain(state, mutation, stamp):
+            return
         ops = read_mutation(mutation, stamp)
         if not void:
             state.take(ops, stamp)

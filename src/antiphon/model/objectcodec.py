@@ -15,7 +15,6 @@ from antiphon.core.v1 import object_pb2, value_pb2
 from antiphon.model.heard import FeedTable, read_feeds, read_name
 from antiphon.model.interface import InvalidMutation, need
 from antiphon.model.objectstate import DELETE, Increment, Op
-from antiphon.model.objectwire import plain_write
 from antiphon.model.register import (
     OPS_MAX,
     PATH_LENGTH_MAX,
@@ -37,13 +36,6 @@ _MARKS: dict[int, Content] = {1: DELETE, 2: Mark.MAP, 3: Mark.SET, 4: Mark.MEMBE
 
 def read_mutation(data: bytes, stamp: Stamp) -> Sequence[Op]:
     """The operations of a received mutation, or `InvalidMutation`."""
-    plain = plain_write(data)
-    if plain is not None:
-        key, text, lamport, seq = plain
-        if seq < 0:
-            return (Op((key,), text),)
-        if lamport < stamp.lamport:
-            return (Op((key,), text, (Stamp(lamport, stamp.feed, seq),)),)
     try:
         proto = object_pb2.ObjectMutation.FromString(data)
     except DecodeError as error:

@@ -36,25 +36,25 @@ class Foretold:
 class Kept:
     """`Foretold` for each message that was named and is not here yet."""
 
-    __slots__ = ("_feeds",)
+    __slots__ = ("feeds",)
 
     def __init__(self) -> None:
-        self._feeds: dict[bytes, tuple[list[tuple[int, Stamp]], dict[Stamp, Foretold]]] = {}
+        self.feeds: dict[bytes, tuple[list[tuple[int, Stamp]], dict[Stamp, Foretold]]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._feeds)
+        return bool(self.feeds)
 
     def __iter__(self) -> Iterator[tuple[Stamp, Foretold]]:
-        for _, foretold in self._feeds.values():
+        for _, foretold in self.feeds.values():
             yield from foretold.items()
 
     def get(self, stamp: Stamp) -> Foretold | None:
-        found = self._feeds.get(stamp.feed)
+        found = self.feeds.get(stamp.feed)
         return found[1].get(stamp) if found else None
 
     def at(self, stamp: Stamp) -> Foretold:
         """What was said about a message, to be added to."""
-        heap, foretold = self._feeds.setdefault(stamp.feed, ([], {}))
+        heap, foretold = self.feeds.setdefault(stamp.feed, ([], {}))
         if stamp not in foretold:
             heapq.heappush(heap, (stamp.seq, stamp))
             foretold[stamp] = Foretold()
@@ -62,11 +62,11 @@ class Kept:
 
     def forget(self, heard: Stamp) -> None:
         """A message came: it, and what its feed skipped before it, is no future any more."""
-        found = self._feeds.get(heard.feed)
+        found = self.feeds.get(heard.feed)
         if found is None:
             return
         heap, foretold = found
         while heap and heap[0][0] <= heard.seq:
             del foretold[heapq.heappop(heap)[1]]
         if not heap:
-            del self._feeds[heard.feed]
+            del self.feeds[heard.feed]

@@ -17,7 +17,7 @@ from antiphon.model.objectcodec import check_holds, read_path
 from antiphon.model.objectkept import Foretold
 from antiphon.model.objectstate import ObjectState
 from antiphon.model.objectwire import field, number_field, stamp_fields, varint
-from antiphon.model.register import Content, Counter, Mark, Path, grow, path_order
+from antiphon.model.register import Content, Counter, Mark, Node, Path, grow, path_order
 from antiphon.model.value import read_value, value_bytes
 
 _TOTAL_SIZE_MAX = 16  # 2^64 increments of the greatest amount fit
@@ -36,12 +36,44 @@ def write_snapshot(state: ObjectState) -> bytes:
     parts += [
         field(b"\x12", number_field(b"\x08", at[feed]) + number_field(b"\x18", heard[feed])) for feed in sorted(heard)
     ]
-    for path, node in state.root.below():
-        if node.values:
-            parts.append(field(b"\x1a", _register(path, node.values, at)))
+    for path, node in state.root.below() if state.root.members or _nested(state) else _flat(state):
+        values = node.values
+        if values:
+            parts.append(_plain_register(path, values, at) or field(b"\x1a", _register(path, values, at)))
     if state.kept:
         parts += _kept(state, at)
     return b"".join(parts)
+
+
+def _nested(state: ObjectState) -> bool:
+    return any(node.children for node in state.root.children.values())
+
+
+def _flat(state: ObjectState) -> Iterator[tuple[Path, Node]]:
+    """The nodes of an object without maps or sets in it."""
+    children = state.root.children
+    return (((key,), children[key]) for key in sorted(children))
+
+
+def _plain_register(path: Path, values: dict[Stamp, Content], at: dict[bytes, int]) -> bytes:
+    """One text at one key, as most registers are, in one piece; empty for any other."""
+    if len(values) > 1 or len(path) > 1:
+        return b""
+    ((stamp, content),) = values.items()
+    if type(content) is str:
+        text = content.encode()
+        inner = b"\x2a%c%b" % (len(text), text) if len(text) < 64 else b""
+    elif type(content) is int:
+        inner = b"\x18" + varint((content << 1) ^ (content >> 63))
+    else:
+        return b""
+    key, feed, lamport, seq = str(path[0]).encode(), at[stamp.feed], varint(stamp.lamport), varint(stamp.seq)
+    if not inner or len(key) + len(inner) > 80 or feed > 127:
+        return b""
+    named = b"\x10%b\x18%b" % (lamport, seq) if stamp.seq else b"\x10%b" % lamport
+    entry = b"\x08%c%b\x22%c%b" % (feed, named, len(inner), inner)
+    row = b"\x0a%c%b\x1a%c%b" % (len(key), key, len(entry), entry)
+    return b"\x1a%c%b" % (len(row), row)
 
 
 def _register(path: Path, values: dict[Stamp, Content], at: dict[bytes, int]) -> bytes:

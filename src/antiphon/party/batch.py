@@ -175,10 +175,12 @@ class Batch:
 
     def roll_back(self) -> None:
         """Nothing of this has happened."""
+        broken, self._engine.broken = self._engine.broken, True  # until all of it is taken back
         for item, entry in self._touched.items():
             if item in self._seqs or entry.item is None:
                 self._engine.reload(entry)
         self._touched.clear()
+        self._engine.broken = broken
 
     def _entries(self) -> Sequence[SeenEntry]:
         """What this device has delivered since it last wrote, latest first: should there be too many for one header,

@@ -63,12 +63,13 @@ def notes_of(run: Run) -> list[tuple[bytes, Note]]:
     bodies, states = span.bodies, span.states
     offsets = span.body_offsets[low : high + 1].tolist()
     found = []
+    new = tuple.__new__  # half the price of calling the class, for every message
     for i, row in enumerate(span.columns[low:high].tolist()):
         _, kind, _, seq, lamport, created_ms, item, _, _, _ = row
         here = not states or states[low + i] == BodyState.PRESENT
         message = bodies[offsets[i] + SALT_SIZE : offsets[i + 1]] if here else None
         void = NOT_AN_ITEM_MESSAGE if kind == Kind.CREDENTIAL else ""
-        found.append((item, Note(kind, lamport, feed, seq, created_ms, message, void)))
+        found.append((item, new(Note, (kind, lamport, feed, seq, created_ms, message, void))))
     return found
 
 

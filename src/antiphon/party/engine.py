@@ -7,6 +7,7 @@ positions that it stands at, so that a crash at any point leaves a store that is
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -133,6 +134,10 @@ class Engine:
 
     def _settle_many(self, groups: dict[bytes, list[Note]]) -> None:
         """The same for very many items at once: in one transaction, and none of them stays in memory."""
+        with _uncollected():
+            self._settle_in_order(groups)
+
+    def _settle_in_order(self, groups: dict[bytes, list[Note]]) -> None:
         ids = sorted(groups)  # the order of the store's tree: neighbours are written together
         with self._saving() as put:
             for start in range(0, len(ids), _ROWS_AT_ONCE):
@@ -151,9 +156,7 @@ class Engine:
         folded = fold(self.party, entry.id, entry.item, notes, self.models)
         late = folded.late or (entry.orphaned and folded.item is not None)
         entry.item, entry.orphaned = folded.item, folded.item is None
-        lanes = self.delivery.lanes
-        for note in notes:
-            entry.post(lanes[note.feed].state.number, note.seq)
+        self._post(entry, notes)
         if late:
             return self.refold(entry)
         if folded.verdicts:
@@ -161,6 +164,22 @@ class Engine:
         if keep:
             self.cache.dirty[entry.id] = entry
         return folded.verdicts
+
+    def _post(self, entry: Entry, notes: list[Note]) -> None:
+        """Remember where the messages are."""
+        lanes, postings = self.delivery.lanes, entry.postings
+        number, start, stop = postings.pop() if postings else (0, 0, 0)
+        feed, now = b"", 0
+        for note in notes:
+            if note[2] != feed:
+                feed = note[2]
+                now = lanes[feed].state.number
+            if now != number or note[3] != stop:
+                if number:
+                    postings.append(Posting(number, start, stop))
+                number, start = now, note[3]
+            stop = note[3] + 1
+        postings.append(Posting(number, start, stop))
 
     def accept(self, lane: Lane, groups: dict[bytes, list[int]]) -> None:
         """Own messages, folded before they were written, are on the disk: they count from now on."""
@@ -380,6 +399,18 @@ class Engine:
                 save.postings.append((entry.id, entry.postings))
                 entry.postings = []
         return save
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the cycle collector: it would walk a hundred thousand states again and again, and find nothing."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _row(entry: Entry) -> ItemRow:

@@ -52,7 +52,8 @@ class ItemStore:
         try:
             self._db = self._open()
         except (sqlite3.DatabaseError, AntiphonError) as error:
-            if path is None or isinstance(error, sqlite3.OperationalError):
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # that one: it is not our schema
+            if path is None or (isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR):
                 raise StoreError(f"the item store at {path} cannot be opened: {error}") from error
             self.why_rebuilt = str(error)
             delete_file(path)
@@ -63,7 +64,7 @@ class ItemStore:
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path or ":memory:", check_same_thread=False, isolation_level=None, timeout=10)
         try:
-            db.execute("PRAGMA page_size = 8192")
+            db.execute("PRAGMA page_size = 4096")
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")  # a lost transaction is processed again; a torn one is not there
             db.execute("PRAGMA cache_size = -16384")
@@ -71,6 +72,8 @@ class ItemStore:
                 db.executescript("BEGIN;" + _SCHEMA)
                 db.execute("INSERT INTO meta VALUES ('format', ?), ('party', ?)", (FORMAT, self._party))
                 db.execute("COMMIT")
+            for table in ("feeds", "items", "postings", "refused"):
+                db.execute(f"SELECT 1 FROM {table} LIMIT 1")  # noqa: S608
             found = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('format', 'party')"))
             if found != {"format": FORMAT, "party": self._party}:
                 raise StoreError(f"it is of format {found.get('format')!r}, or of another party")

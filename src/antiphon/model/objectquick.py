@@ -1,0 +1,93 @@
+"""The short way of the most common mutation: one text or integer at one key, in place of what its writer wrote before.
+
+It reads the bytes by hand and changes the state as `objectstate` would, or does nothing and leaves it to the long way.
+Measured, it takes a third of the time, and most of a party's history is made of such messages. Tests compare the two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antiphon.core.stamp import Stamp
+from antiphon.model.objectstate import ObjectState
+from antiphon.model.register import Node
+
+_NO_ENTRY = object()
+
+
+def take_plain(state: ObjectState, data: bytes, stamp: Stamp) -> bool:
+    """Apply the mutation if it is of that form, short, and names only what is here; else False, and nothing changed."""
+    size = len(data)
+    if not 7 < size < 130 or data[0] != 0x12 or data[1] != size - 2 or data[2] != 0x0A or state.kept.feeds:
+        return False
+    at = 4 + data[3]
+    if at + 4 > size or data[at] != 0x1A:
+        return False
+    end = at + 2 + data[at + 1]
+    if end > size:
+        return False
+    kind = data[at + 2]
+    try:
+        key = data[4:at].decode()
+        if kind == 0x2A and data[at + 3] == end - at - 4:
+            content: str | int = data[at + 4 : end].decode()
+        elif kind == 0x18:
+            number, stop = _number(data, at + 3, end)
+            if stop != end:
+                return False
+            content = (number >> 1) ^ -(number & 1)
+        else:
+            return False
+    except UnicodeDecodeError:
+        return False
+    node = state.root.children.get(key)
+    if end == size:
+        if node is None:
+            node = state.root.children[key] = Node()
+    else:
+        name = _name(data, end, size, stamp)
+        if name is None or node is None or node.children:
+            return False
+        entries: dict[Any, Any] = node.values
+        if entries.pop(name, _NO_ENTRY) is _NO_ENTRY:
+            return False
+    node.values[stamp] = content
+    state.heard[stamp.feed] = stamp.seq
+    return True
+
+
+def _name(data: bytes, at: int, size: int, stamp: Stamp) -> tuple[int, bytes, int] | None:
+    """The one message of the writer's own feed that is replaced; a tuple finds a stamp, and is made in less time."""
+    if at + 3 > size or data[at] != 0x3A or data[at + 1] != size - at - 2 or data[at + 2] != 0x10:
+        return None
+    lamport, at = _number(data, at + 3, size)
+    seq = 0
+    if at != size:
+        if at + 1 >= size or data[at] != 0x18:
+            return None
+        seq, at = _number(data, at + 1, size)
+    if at != size or lamport >= stamp.lamport or seq >= stamp.seq:
+        return None
+    return lamport, stamp.feed, seq
+
+
+def _number(data: bytes, at: int, size: int) -> tuple[int, int]:
+    """A number of at most 8 bytes, in its shortest form, and where it ends; else an end that fits nothing."""
+    byte = data[at] if at < size else 0x80
+    if byte < 0x80:
+        return byte, at + 1
+    if at + 2 < size:  # written out: most have two or three bytes
+        second = data[at + 1]
+        if second < 0x80:
+            return byte & 0x7F | second << 7, at + 2
+        third = data[at + 2]
+        if third < 0x80:
+            return byte & 0x7F | (second & 0x7F) << 7 | third << 14, at + 3
+    number = shift = 0
+    for where in range(at, min(size, at + 8)):
+        byte = data[where]
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, where + 1
+        shift += 7
+    return 0, size + 1
