@@ -16,13 +16,16 @@ from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from nacl.bindings import crypto_secretbox
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools.examples import ALICE, BOX_KEY, CONTROL, DATA, LAPTOP, PARTY, TEAM, Example, claims, contents, examples
+from tools.decoders_models import model_targets
+from tools.example import ALICE, BOX_KEY, CONTROL, DATA, LAPTOP, PARTY, TEAM, Example
+from tools.examples import claims, contents, examples
+from tools.target import Target
 
 from antiphon.core.cid import Cid, decode_node, encode_node
 from antiphon.core.codec import Reader, u32
@@ -48,29 +51,6 @@ from antiphon.halo.act import Act, read_act
 SIZE_MAX = 4096
 _NONCE = bytes(24)
 _SPAN_KEY = DATA.key + bytes(8)
-
-
-class Target(NamedTuple):
-    """A decoder with its encoder. `canonical`: a value has one encoding only, so the input must come back."""
-
-    decode: Callable[[bytes], Any]
-    encode: Callable[[Any], bytes] | None
-    seeds: tuple[bytes, ...]
-    canonical: bool = True
-
-    def run(self, data: bytes) -> bool:
-        """Whether the input was taken. Anything raised here is a finding."""
-        try:
-            value = self.decode(data)
-        except AntiphonError:
-            return False
-        if self.encode is not None:
-            again = self.encode(value)
-            if self.canonical:
-                assert again == data, f"it has two encodings: {data.hex()} and {again.hex()}"
-            else:
-                assert self.decode(again) == value, f"{again.hex()} does not give the value back"
-        return True
 
 
 # -- feeds
@@ -318,4 +298,4 @@ def halo_targets(made: dict[str, Example]) -> dict[str, Target]:
 def targets() -> dict[str, Target]:
     """The table, by name."""
     made = examples()
-    return {**core_targets(made), **feed_targets(made), **halo_targets(made)}
+    return {**core_targets(made), **feed_targets(made), **halo_targets(made), **model_targets(made)}

@@ -6,17 +6,39 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import tempfile
 import zlib
 from collections.abc import Callable
 from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from antiphon.core.cid import DAG_CBOR, Cid, decode_node, encode_node
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools.example import (
+    ALICE,
+    BOB,
+    BOB_DATA,
+    BOX_KEY,
+    CONTROL,
+    DATA,
+    ITEM,
+    LAPTOP,
+    NOW_MS,
+    PARTY,
+    PASSPHRASE,
+    SNAPSHOT,
+    TEAM,
+    Counting,
+    Example,
+    holds,
+)
+from tools.examples_models import model_examples
+
+from antiphon.core.cid import Cid, decode_node, encode_node
 from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import Equivocation
 from antiphon.core.ids import ItemId
@@ -53,44 +75,8 @@ from antiphon.halo.claims import (
     Role,
 )
 from antiphon.party.meta import MetaStore
-from antiphon.testing.parties import Rehearsal, pair_of
+from antiphon.testing.parties import Rehearsal
 from antiphon.testing.spans import SpanWriter, StillClock
-
-# Keys depend on their names alone: the seed is SHA-256 of the name.
-PARTY = pair_of("party")
-ALICE, LAPTOP = pair_of("alice"), pair_of("alice laptop")
-CONTROL, DATA = pair_of("alice laptop control"), pair_of("alice laptop data")
-BOB, BOB_DATA = pair_of("bob"), pair_of("bob laptop data")
-TEAM = pair_of("team")
-NOW_MS = 1_700_000_000_000
-ITEM = ItemId.derive(2, party=PARTY.key, feed=DATA.key, nonce=bytes(range(16)))
-PASSPHRASE = "correct horse battery staple"  # the one that everybody knows
-BOX_KEY = bytes(range(32))
-SNAPSHOT = Cid.of(encode_node({"items": []}), DAG_CBOR)
-
-
-class Example(NamedTuple):
-    """A structure's bytes; `again` is the real decoder and then the real encoder."""
-
-    data: bytes
-    again: Callable[[bytes], bytes]
-    text: bool = False  # shown as it is, not in hex
-
-
-class Counting:
-    """Randomness that counts: 00, 01, 02 and so on."""
-
-    def __init__(self) -> None:
-        self._at = 0
-
-    def bytes(self, count: int) -> bytes:
-        start, self._at = self._at, self._at + count
-        return bytes(value % 256 for value in range(start, self._at))
-
-
-def holds(right: bool, data: bytes) -> bytes:
-    """For what is checked and never decoded."""
-    return data if right else b""
 
 
 def message(content: message_pb2.Message) -> bytes:
@@ -380,4 +366,5 @@ def examples() -> dict[str, Example]:
         **state_examples(),
         **key_examples(),
         **meta_examples(),
+        **model_examples(),
     }

@@ -13,7 +13,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools.examples import Example, examples
+from tools.example import Example
+from tools.examples import examples
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "design" / "formats.md"
 HEX_DIGITS_A_LINE = 64

@@ -107,11 +107,12 @@ def act(peer: Peer, chance: random.Random) -> None:
 def edit(peer: Peer, item_id: bytes, chance: random.Random) -> None:
     item = peer.party.item(item_id)
     with peer.party.batch() as batch:
-        try:
-            item.mutate(item.read(lambda model, state: model.rehearse(state, chance, batch.feed)))
-        except InvalidMutation:  # a text edit in a batch may need another offset than `rehearse` knows of
-            if len(batch) == 0:
-                raise
+
+        def make(model: Model[Any], state: Any) -> bytes:
+            mutation = model.rehearse(state, chance, batch.feed)
+            return model.in_batch(state, mutation, batch.feed, batch.lamport)
+
+        item.mutate(item.read(make))
 
 
 def some_ranges(giver: Peer, taker: Peer, chance: random.Random) -> None:

@@ -21,6 +21,7 @@ from antiphon.model.object import ObjectModel
 
 META = ObjectModel()
 _MUTATION = int(Kind.MUTATION)
+_TAG = 0x22  # of the field `mutation`
 _new = tuple.__new__  # half the price of calling the class, for every message
 CHECKPOINT_EVERY = 256  # messages of an ORDERED item between two states to roll back to
 
@@ -132,14 +133,14 @@ def fold(party: bytes, item_id: bytes, item: ItemState | None, notes: Iterable[N
     verdicts: dict[Stamp, str] = {}
     replay: list[Kept] = []
     late = False
-    plain = item is not None and item.model is not None and not keeps_tail(item.model)
+    plain = _plain(item)
     for note in notes:
         kind, lamport, feed, seq, _, message, void = note
         stamp = _new(Stamp, (lamport, feed, seq))
         try:
             if item is None:
                 item = _begin(party, item_id, note, models)
-                plain = item.model is not None and not keeps_tail(item.model)
+                plain = _plain(item)
                 item.frame[feed] = stamp
                 # Messages to an id that nobody could know yet: in the total order they may stand after its genesis.
                 late = bool(verdicts) and max(verdicts) > stamp
@@ -149,24 +150,23 @@ def fold(party: bytes, item_id: bytes, item: ItemState | None, notes: Iterable[N
                 raise InvalidMutation(NO_ITEM)
             if message is None:
                 raise InvalidMutation(NO_BODY)
-            model = item.model
             if kind == _MUTATION:
                 # Most messages are short and hold the one field: see `content`.
-                if len(message) < 130 and message[:1] == b"\x22" and message[1] == len(message) - 2:
-                    mutation = message[2:]
-                else:
-                    mutation = content(kind, message)
-                if model is None:
-                    continue
-                if plain and not void:
+                size = len(message)
+                short = 1 < size < 130 and message[0] == _TAG and message[1] == size - 2
+                mutation = message[2:] if short else content(kind, message)
+                if plain is not None and not void:
                     try:
-                        model.apply(item.state, mutation, stamp)
+                        plain.apply(item.state, mutation, stamp)
                     except (InvalidInput, MemoryError):
                         raise
                     except Exception as error:
-                        raise _failed(model, error) from error
+                        raise _failed(plain, error) from error
                     continue
-                if not plain:
+                model = item.model
+                if model is None:
+                    continue
+                if plain is None:
                     replay.append(Kept(stamp, mutation, void))
                 else:
                     _apply(model, item.state, mutation, stamp, void)
@@ -179,6 +179,12 @@ def fold(party: bytes, item_id: bytes, item: ItemState | None, notes: Iterable[N
     if item is not None and replay and not late:
         late = not _merge(item, replay, verdicts)
     return Folded(item, verdicts, late)
+
+
+def _plain(item: ItemState | None) -> Model[Any] | None:
+    """The model of an item whose mutations are applied as they come, and not kept."""
+    model = None if item is None else item.model
+    return None if model is None or keeps_tail(model) else model
 
 
 def mutate(item: ItemState, mutation: bytes, stamp: Stamp) -> bool:

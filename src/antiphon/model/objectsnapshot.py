@@ -17,7 +17,7 @@ from antiphon.model.objectcodec import check_holds, read_path
 from antiphon.model.objectkept import Foretold
 from antiphon.model.objectstate import ObjectState
 from antiphon.model.objectwire import field, number_field, stamp_fields, varint
-from antiphon.model.register import Content, Counter, Mark, Node, Path, grow, path_order
+from antiphon.model.register import Content, Counter, Mark, Path, Segment, grow, path_order
 from antiphon.model.value import read_value, value_bytes
 
 _TOTAL_SIZE_MAX = 16  # 2^64 increments of the greatest amount fit
@@ -36,44 +36,41 @@ def write_snapshot(state: ObjectState) -> bytes:
     parts += [
         field(b"\x12", number_field(b"\x08", at[feed]) + number_field(b"\x18", heard[feed])) for feed in sorted(heard)
     ]
-    for path, node in state.root.below() if state.root.members or _nested(state) else _flat(state):
-        values = node.values
-        if values:
-            parts.append(_plain_register(path, values, at) or field(b"\x1a", _register(path, values, at)))
+    children = state.root.children
+    if state.root.members or any(node.children for node in children.values()):
+        parts += [field(b"\x1a", _register(path, node.values, at)) for path, node in state.root.below() if node.values]
+    else:  # no maps and no sets, as in most objects
+        for key in sorted(children):
+            values = children[key].values
+            parts.append(_plain_register(key, values, at) or field(b"\x1a", _register((key,), values, at)))
     if state.kept:
         parts += _kept(state, at)
     return b"".join(parts)
 
 
-def _nested(state: ObjectState) -> bool:
-    return any(node.children for node in state.root.children.values())
-
-
-def _flat(state: ObjectState) -> Iterator[tuple[Path, Node]]:
-    """The nodes of an object without maps or sets in it."""
-    children = state.root.children
-    return (((key,), children[key]) for key in sorted(children))
-
-
-def _plain_register(path: Path, values: dict[Stamp, Content], at: dict[bytes, int]) -> bytes:
-    """One text at one key, as most registers are, in one piece; empty for any other."""
-    if len(values) > 1 or len(path) > 1:
+def _plain_register(key: Segment, values: dict[Stamp, Content], at: dict[bytes, int]) -> bytes:
+    """One short text or integer at a key, as most registers are, in one piece; empty for any other."""
+    if len(values) > 1 or type(key) is not str:
         return b""
     ((stamp, content),) = values.items()
+    lamport, feed, seq = stamp
     if type(content) is str:
-        text = content.encode()
-        inner = b"\x2a%c%b" % (len(text), text) if len(text) < 64 else b""
+        value = content.encode()
+        size = len(value)
+        if size > 63:
+            return b""
+        value = b"\x2a%c%b" % (size, value)
     elif type(content) is int:
-        inner = b"\x18" + varint((content << 1) ^ (content >> 63))
+        value = b"\x18" + varint((content << 1) ^ (content >> 63))
     else:
         return b""
-    key, feed, lamport, seq = str(path[0]).encode(), at[stamp.feed], varint(stamp.lamport), varint(stamp.seq)
-    if not inner or len(key) + len(inner) > 80 or feed > 127:
+    name, where, first, second = key.encode(), at[feed], varint(lamport), varint(seq)
+    size, length = len(value), len(name)
+    inner = 6 + len(first) + len(second) + size
+    if length + inner > 120 or where > 127 or not seq:
         return b""
-    named = b"\x10%b\x18%b" % (lamport, seq) if stamp.seq else b"\x10%b" % lamport
-    entry = b"\x08%c%b\x22%c%b" % (feed, named, len(inner), inner)
-    row = b"\x0a%c%b\x1a%c%b" % (len(key), key, len(entry), entry)
-    return b"\x1a%c%b" % (len(row), row)
+    form = b"\x1a%c\x0a%c%b\x1a%c\x08%c\x10%b\x18%b\x22%c%b"
+    return form % (length + inner + 4, length, name, inner, where, first, second, size, value)
 
 
 def _register(path: Path, values: dict[Stamp, Content], at: dict[bytes, int]) -> bytes:
