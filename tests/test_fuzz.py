@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 import sys
 import tracemalloc
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from antiphon.core.v1 import credential_pb2 as pb
 from antiphon.feed.quarantine import Refusal
 from antiphon.feed.record import Record
 from antiphon.halo import credential
+from antiphon.party.itemstore import decode_postings
 from antiphon.testing.parties import pair_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,6 +45,7 @@ def load(name: str) -> Any:
 
 fuzz = load("fuzz")
 TARGETS: dict[str, Any] = load("decoders").targets()
+altered = load("altered")
 SEEDS = sorted({seed for target in TARGETS.values() for seed in target.seeds})
 
 each_target = pytest.mark.parametrize("name", TARGETS)
@@ -97,6 +100,26 @@ def damaged(draw: st.DrawFn, seeds: tuple[bytes, ...]) -> bytes:
 def test_damaged_encodings_are_refused_or_come_back(name: str, chosen: st.DataObject) -> None:
     target = TARGETS[name]
     assert target.run(chosen.draw(damaged(target.seeds))) in (True, False)
+
+
+each_message = pytest.mark.parametrize("name", [name for name, target in TARGETS.items() if target.message])
+
+
+@each_message
+@given(chance=st.randoms(use_true_random=False))
+def test_altered_messages_are_refused_or_come_back(name: str, chance: random.Random) -> None:
+    """Bytes that are flipped mostly break a length and reach no more than the parser; here the fields change."""
+    target = TARGETS[name]
+    data = altered.altered(target.message, chance.choice(target.seeds), chance, target.seeds)
+    assert target.run(data) in (True, False)
+
+
+@each_message
+def test_much_of_what_is_altered_is_taken(name: str) -> None:
+    """Otherwise the test above would be about refusals alone."""
+    target, chance = TARGETS[name], random.Random(1)
+    runs = [altered.altered(target.message, chance.choice(target.seeds), chance, target.seeds) for _ in range(50)]
+    assert sum(map(target.run, runs)) >= 5
 
 
 # -- allocation
@@ -193,6 +216,13 @@ def test_a_refusal_is_refused_unless_its_reason_is_text_within_its_bound() -> No
         Refusal.decode(whole[:-1] + b"\xff")
     with pytest.raises(TooLarge):
         Refusal.decode(whole[:52] + (1025).to_bytes(4, "little") + b"." * 1025)
+
+
+@pytest.mark.parametrize("data", ["010080", "8100000001", "01ac0000", "80000000"])
+def test_postings_are_refused_unless_each_integer_is_as_short_as_can_be(data: str) -> None:
+    """An integer once had any number of zeros behind it, and so two encodings."""
+    with pytest.raises(BadEncoding, match="postings"):
+        decode_postings(bytes.fromhex(data))
 
 
 # -- the fuzzer

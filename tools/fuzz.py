@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import random
 import re
 import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,8 +98,25 @@ def child(name: str, table: Path, options: list[str]) -> None:
     def one(data: bytes) -> None:
         target.run(data)
 
-    atheris.Setup([sys.argv[0], *options], one)
+    message = getattr(target, "message", None)
+    mutators = {} if message is None else {"custom_mutator": mutator(message)}
+    atheris.Setup([sys.argv[0], *options], one, **mutators)
     atheris.Fuzz()
+
+
+def mutator(message: Any) -> Callable[[bytes, int, int], bytes]:
+    """Changes a message's fields as often as its bytes. (Atheris' own `Mutate` does not work in every release.)"""
+    from google.protobuf.message import DecodeError
+    from tools.altered import altered, scrambled
+
+    def changed(data: bytes, size_max: int, seed: int) -> bytes:
+        chance = random.Random(seed)
+        if chance.random() < 0.5:
+            with suppress(DecodeError):
+                return altered(message, data, chance)[:size_max]
+        return scrambled(data, chance)[:size_max]
+
+    return changed
 
 
 def report(outcome: Outcome, table: Path) -> str:

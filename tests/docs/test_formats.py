@@ -6,6 +6,7 @@ import importlib.util
 import re
 import sqlite3
 import sys
+import zlib
 from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args
@@ -19,10 +20,18 @@ from antiphon.feed.span import FIXED_SIZE
 from antiphon.feed.store import FeedStore
 from antiphon.feed.tables import TABLES, checked
 from antiphon.halo.claims import Claim
+from antiphon.model import itemcodec
+from antiphon.model.array import ArrayModel
+from antiphon.model.factory import ModelFactory
+from antiphon.model.messenger import MessengerModel
+from antiphon.model.object import ObjectModel
+from antiphon.model.text import TextModel
+from antiphon.party.itemstore import ItemStore
 from antiphon.party.meta import MetaStore
 from antiphon.testing.parties import pair_of
 
 ROOT = Path(__file__).resolve().parents[2]
+PARTY = bytes(pair_of("party").key)
 
 
 def load(name: str) -> Any:
@@ -130,6 +139,49 @@ def test_the_schema_is_that_of_the_file(tmp_path: Path) -> None:
         f"PRAGMA application_id = {kind};",
         f"PRAGMA user_version = {version};",
     ]
+
+
+def test_the_schema_of_items_is_that_of_the_file(tmp_path: Path) -> None:
+    ItemStore(tmp_path / "items.db", PARTY).close()
+    with closing(sqlite3.connect(tmp_path / "items.db")) as db:
+        schema = [f"{sql};" for (sql,) in db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")]
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+
+    assert SHOWN["items-schema"].rstrip("\n") == "\n".join(schema)
+    assert all(f"| `{table}` |" in TEXT.split("\n## Item store\n", 1)[1] for table in tables)
+
+
+def test_an_item_store_made_of_what_the_page_shows_can_be_read(tmp_path: Path) -> None:
+    item, alice = bytes_of("item-id"), pair_of("alice laptop data").key
+    record = bytes_of("item-record")
+    ItemStore(tmp_path / "items.db", PARTY).close()
+    with closing(sqlite3.connect(tmp_path / "items.db")) as db:
+        db.execute("INSERT INTO feeds VALUES (1, ?, ?)", (alice, bytes_of("lane-state")))
+        db.execute("INSERT INTO postings VALUES (?, 1, ?)", (item, bytes_of("postings")))
+        crc = zlib.crc32(item + record).to_bytes(4, "little")
+        db.execute("INSERT INTO items VALUES (?, 'antiphon/text', 1, x'', 0, 0, ?)", (item, record + crc))
+        db.commit()
+
+    store = ItemStore(tmp_path / "items.db", PARTY)
+    try:
+        assert store.why_rebuilt == ""
+        (lane,) = store.lanes()
+        assert (lane.feed, lane.number, lane.position, lane.lamport) == (alice, 1, 3, 4)
+        assert store.postings(item) == [(1, 0, 2), (2, 0, 300)]
+        loaded = itemcodec.decode(store.load([item])[item], ModelFactory.standard())
+        assert (loaded.id, loaded.value, loaded.metadata) == (item, "hello", {"title": "Plan"})
+        assert itemcodec.snapshot(loaded) == bytes_of("item-snapshot")
+    finally:
+        store.close()
+
+
+def test_every_model_of_the_collection_has_its_mutations_and_its_state_on_the_page() -> None:
+    factory = ModelFactory(ObjectModel, ArrayModel, TextModel, MessengerModel)
+    for name in ("object", "array", "text", "messenger"):
+        model = factory.get(f"antiphon/{name}")
+        state = model.restore(bytes_of(f"{name}-snapshot"))
+        assert model.snapshot(state) == bytes_of(f"{name}-snapshot")
+        assert len([example for example in SHOWN if example.startswith(f"{name}-")]) >= 4
 
 
 # -- tables of fields

@@ -66,6 +66,20 @@ def test_a_record_holds_everything(name: str) -> None:
         assert itemcodec.snapshot(again) == itemcodec.snapshot(item)
 
 
+@pytest.mark.parametrize("spoil", [{"frame": {}}, {"trimmed": True}, {"is_deleted": True}], ids=str)
+def test_the_record_of_an_item_with_mutations_alone_keeps_what_no_other_has(spoil: dict[str, Any]) -> None:
+    """The short way of plain items once failed without a frame, and dropped the two flags."""
+    genesis = write_genesis(Genesis(NONCE, "antiphon/object", 1))
+    item = fold(PARTY, ITEM, None, [Note(Kind.GENESIS, 1, A, 0, 5, genesis)], models()).item
+    assert item is not None
+    for name, value in spoil.items():
+        setattr(item, name, value)
+
+    back = itemcodec.decode(itemcodec.encode(item), models())
+
+    assert [getattr(back, name) for name in spoil] == [*spoil.values()]
+
+
 @pytest.mark.parametrize("name", NAMES[:4])
 def test_a_snapshot_restores_to_itself(name: str) -> None:
     data = itemcodec.snapshot(made(name))
@@ -108,7 +122,7 @@ def test_a_snapshot_in_another_order_is_refused() -> None:
 def test_a_snapshot_that_says_what_cannot_be_is_refused(spoil: dict[str, Any]) -> None:
     proto = item_pb2.ItemSnapshot.FromString(itemcodec.snapshot(made("antiphon/object")))
     for name in spoil:
-        proto.ClearField(name)  # type: ignore[arg-type]
+        proto.ClearField(name)
     proto.MergeFrom(item_pb2.ItemSnapshot(**spoil))
     with pytest.raises(InvalidInput):
         itemcodec.restore(proto.SerializeToString(deterministic=True), models())

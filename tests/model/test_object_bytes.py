@@ -253,6 +253,16 @@ def test_what_is_no_canonical_snapshot_is_refused(change: str) -> None:
         MODEL.restore(data)
 
 
+def test_a_snapshot_with_a_lamport_of_0_comes_back() -> None:
+    """No message has it, yet a snapshot may; it was written in a form that was then refused."""
+    proto = object_pb2.ObjectSnapshot(feeds=[b"a" * 32], heard=[Name(feed=1, seq=3)])
+    entry = object_pb2.ObjectEntry(feed=1, seq=3, value=Value(text="x"))
+    proto.registers.add(path=["k"], entries=[entry])
+    data = proto.SerializeToString(deterministic=True)
+
+    assert MODEL.snapshot(MODEL.restore(data)) == data
+
+
 def test_unknown_fields_are_refused_in_a_snapshot() -> None:
     with pytest.raises(InvalidInput):
         MODEL.restore(SOME + b"\x78\x01")

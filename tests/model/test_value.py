@@ -46,6 +46,12 @@ class NoZone(tzinfo):
     def utcoffset(self, _: datetime | None) -> None:
         return None
 
+    def dst(self, _: datetime | None) -> None:
+        return None
+
+    def tzname(self, _: datetime | None) -> None:
+        return None
+
 
 def again(value: Any) -> Any:
     return read_value(value_pb2.Value.FromString(value_bytes(value)))

@@ -16,6 +16,7 @@ AntiphonError
 │   ├── UnknownFeed     the store holds no such feed
 │   ├── MissingBlocks   the range asked for is pruned, or not here yet
 │   ├── FeedRetired     the feed must not be written any more (ended, or restored from a backup)
+│   ├── DamagedItems    the item store's bytes have changed; it is built again from the feeds
 │   ├── UnknownItem     the party holds no such item, or not yet
 │   ├── UnknownModel    no code for this model is installed here
 │   └── PartyPaused     the party is paused, closed or deleted here
@@ -106,6 +107,10 @@ class MissingBlocks(StoreError):
 
 class FeedRetired(StoreError):
     """The feed must not be written any more. Open a new feed; readers of the old one lose nothing."""
+
+
+class DamagedItems(StoreError, BadEncoding):
+    """Bytes in an item store have changed. It is derived, and is built again from the feeds: try again."""
 
 
 class UnknownItem(StoreError, KeyError):

@@ -114,7 +114,10 @@ class Model(Generic[State]):
         return mutation
 
     def migrate(self, version: int, snapshot: bytes, feed: bytes) -> list[bytes]:
-        """Mutations that bring a new item of this version to the state of one of an older version."""
+        """Mutations that bring a new item of this version to the state of one of an older version.
+
+        `snapshot` is the older model's; of one without, the whole item's, with the list of its messages.
+        """
         raise InvalidInput(f"the model {self.name} {self.version} does not say how to take over version {version}")
 
     def rehearse(self, state: State, chance: random.Random, feed: bytes) -> bytes:

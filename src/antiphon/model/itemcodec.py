@@ -83,7 +83,7 @@ def _encode_plain(item: ItemState) -> bytes:
     model = item.model
     if model is None or item.parents or item.forks or item.meta is not None or item.link or keeps_tail(model):
         return b""
-    if item.deleted is not None or len(item.frame) > 1:
+    if item.deleted is not None or item.is_deleted or item.trimmed or len(item.frame) != 1:
         return b""
     feed, lamport, seq = item.genesis.feed, varint(item.genesis.lamport), item.genesis.seq
     named = b"\x08\x01\x10%b\x18%b" % (lamport, varint(seq)) if seq else b"\x08\x01\x10%b" % lamport

@@ -67,7 +67,7 @@ def _plain_register(key: Segment, values: dict[Stamp, Content], at: dict[bytes, 
     name, where, first, second = key.encode(), at[feed], varint(lamport), varint(seq)
     size, length = len(value), len(name)
     inner = 6 + len(first) + len(second) + size
-    if length + inner > 120 or where > 127 or not seq:
+    if length + inner > 120 or where > 127 or not seq or not lamport:  # a 0 is not written
         return b""
     form = b"\x1a%c\x0a%c%b\x1a%c\x08%c\x10%b\x18%b\x22%c%b"
     return form % (length + inner + 4, length, name, inner, where, first, second, size, value)

@@ -1,4 +1,4 @@
-"""Open items: a bounded cache of states. What somebody holds a handle on stays; the rest goes when room is needed.
+"""Open items: a bounded cache of states, the least recently used going first; handles hold ids, not states.
 
 States that the item store does not have yet are held apart until they are saved, so that nothing applied is lost.
 """

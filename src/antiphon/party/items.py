@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Item:
-    """An item, by its id. Cheap: make as many as you like. While one observes, the item stays in memory."""
+    """An item, by its id. Cheap: make as many as you like."""
 
     __slots__ = ("__weakref__", "_party", "id")
 
@@ -145,7 +145,8 @@ class Item:
             newer = self._party.models.get(item.name, version)
 
             def migrate(model: Model[Any], state: Any) -> list[bytes]:
-                return newer.migrate(item.version, model.snapshot(state), batch.feed)
+                snapshot = model.snapshot(state) if model.has_snapshot else self.snapshot()
+                return newer.migrate(item.version, snapshot, batch.feed)
 
             mutations = self.read(migrate)
             made = batch.create(newer.name, newer.version, item.parent, item.link)

@@ -11,14 +11,14 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from antiphon.core.codec import Reader, u32, u64
-from antiphon.core.errors import AntiphonError, BadEncoding, StoreError
+from antiphon.core.errors import AntiphonError, BadEncoding, DamagedItems, StoreError
 from antiphon.core.timeframe import Timeframe
 from antiphon.party.ports import LaneState, Posting, Refused, Save, Void
 
 FORMAT = "antiphon.items.1"
-REFUSED_MAX = 10_000  # the oldest beyond this are counted, not listed
 _LOAD_AT_ONCE = 500
 _VOIDS_MAX = 1 << 20
 _SCHEMA = """
@@ -85,14 +85,19 @@ class ItemStore:
     # -- reading
 
     def lanes(self) -> list[LaneState]:
-        rows = self._db.execute("SELECT number, feed, state FROM feeds ORDER BY number")
+        rows = self._all("SELECT number, feed, state FROM feeds ORDER BY number")
+        return [
+            decode_lane(number, feed, _unchecked(state, _lane_key(number, feed), "a feed's state"))
+            for number, feed, state in rows
+        ]
+
+    def _all(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
         try:
-            return [
-                decode_lane(number, feed, _unchecked(state, _lane_key(number, feed), "a feed's state"))
-                for number, feed, state in rows
-            ]
+            return self._db.execute(question, values).fetchall()
+        except sqlite3.OperationalError as error:
+            raise StoreError(f"the item store at {self.path} cannot be read: {error}") from error
         except sqlite3.DatabaseError as error:
-            raise BadEncoding(f"the item store is damaged: {error}") from error
+            raise DamagedItems(f"the item store at {self.path} is damaged: {error}; it is built again") from error
 
     def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
@@ -101,36 +106,36 @@ class ItemStore:
         for start in range(0, len(ids), _LOAD_AT_ONCE):
             some = ids[start : start + _LOAD_AT_ONCE]
             marks = ",".join("?" * len(some))
-            rows = self._db.execute(f"SELECT id, record FROM items WHERE id IN ({marks})", some)  # noqa: S608
+            rows = self._all(f"SELECT id, record FROM items WHERE id IN ({marks})", some)  # noqa: S608
             found.update((item, _unchecked(record, item, f"item {item.hex()}")) for item, record in rows)
         return found
 
     def postings(self, item: bytes) -> list[Posting]:
         if item in self._forgotten:
             return []
-        rows = self._db.execute("SELECT runs FROM postings WHERE item = ? ORDER BY part", (item,))
+        rows = self._all("SELECT runs FROM postings WHERE item = ? ORDER BY part", (item,))
         found = [decode_postings(_unchecked(runs, item, f"item {item.hex()}")) for (runs,) in rows]
         return [posting for postings in found for posting in postings]
 
     def ids(self, model: str | None = None) -> Iterator[bytes]:
         where, value = ("model != ?", "") if model is None else ("model = ?", model)
-        return (item for (item,) in self._db.execute(f"SELECT id FROM items WHERE {where} ORDER BY id", (value,)))  # noqa: S608
+        return iter([item for (item,) in self._all(f"SELECT id FROM items WHERE {where} ORDER BY id", (value,))])  # noqa: S608
 
     def opaque(self) -> list[tuple[bytes, str, int]]:
-        return list(self._db.execute("SELECT id, model, version FROM items WHERE opaque"))
+        return self._all("SELECT id, model, version FROM items WHERE opaque")
 
     def count(self) -> int:
-        return int(self._db.execute("SELECT count(*) FROM items WHERE model != ''").fetchone()[0])
+        return int(self._all("SELECT count(*) FROM items WHERE model != ''")[0][0])
 
     def refused(self, limit: int = 1000) -> list[Refused]:
-        rows = self._db.execute("SELECT feed, seq, item, reason FROM refused ORDER BY feed, seq LIMIT ?", (limit,))
+        rows = self._all("SELECT feed, seq, item, reason FROM refused ORDER BY feed, seq LIMIT ?", (limit,))
         return [Refused(*row) for row in rows]
 
     def refused_count(self) -> int:
-        return int(self._db.execute("SELECT count(*) FROM refused").fetchone()[0])
+        return int(self._all("SELECT count(*) FROM refused")[0][0])
 
     def refused_items(self, reason: str) -> list[bytes]:
-        return [item for (item,) in self._db.execute("SELECT DISTINCT item FROM refused WHERE reason = ?", (reason,))]
+        return [item for (item,) in self._all("SELECT DISTINCT item FROM refused WHERE reason = ?", (reason,))]
 
     # -- writing
 
@@ -183,11 +188,12 @@ class ItemStore:
         )
 
     def clear(self) -> None:
-        """Forget everything, so that it is built again."""
+        """Forget everything, so that it is built again; the file is made anew, as it may be damaged."""
         self._forgotten = set()
-        self._db.executescript(
-            "BEGIN; DELETE FROM feeds; DELETE FROM items; DELETE FROM postings; DELETE FROM refused; COMMIT"
-        )
+        self._db.close()
+        if self.path is not None:
+            delete_file(self.path)
+        self._db = self._open()
 
     def close(self) -> None:
         self._db.close()
@@ -210,7 +216,7 @@ def _lane_key(number: int, feed: bytes) -> bytes:
 
 def _unchecked(data: bytes, key: bytes, what: str) -> bytes:
     if len(data) < 4 or u32(zlib.crc32(data[:-4], zlib.crc32(key))) != data[-4:]:
-        raise BadEncoding(f"{what}: its bytes in the item store have changed; delete the file, and it is built again")
+        raise DamagedItems(f"{what}: its bytes in the item store have changed; it is built again from the feeds")
     return data[:-4]
 
 
@@ -236,6 +242,8 @@ def decode_postings(data: bytes) -> list[Posting]:
         value |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
+            if shift > 7 and not byte:
+                raise BadEncoding("postings: an integer is not as short as can be")
             values.append(value)
             value = shift = 0
         elif shift > 63:

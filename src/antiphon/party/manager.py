@@ -14,7 +14,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlocks
@@ -32,6 +34,7 @@ from antiphon.model.factory import ModelFactory
 from antiphon.party.authority import PartyAuthority
 from antiphon.party.itemstore import delete_file
 from antiphon.party.meta import MetaStore, Subscription, SubscriptionState
+from antiphon.party.ports import Authority, Items
 from antiphon.party.processor import PartyProcessor
 
 
@@ -60,6 +63,8 @@ class PartyManager:
         clock: Clock | None = None,
         randomness: Randomness | None = None,
         follow: bool = False,
+        authority: Callable[[FeedStore, Membership], Authority] = PartyAuthority.of,
+        items: Callable[[PublicKey], Items] | None = None,
     ) -> None:
         self.feeds = feeds
         self.meta = meta
@@ -70,6 +75,8 @@ class PartyManager:
         self._clock = clock
         self._randomness = randomness
         self._follow = follow  # run each open party in a thread of its own
+        self._authority = authority
+        self._items = items
         self._lock = threading.RLock()
         self._open: dict[bytes, PartyProcessor] = {}
         self._members: dict[bytes, Membership] = {}
@@ -85,9 +92,14 @@ class PartyManager:
             self.meta.subscribe(member.party, label=label, genesis_feed=member.genesis_feed)
             return self._run(member)
 
-    def follow(self, party: bytes, genesis_feed: bytes | None = None, label: str = "") -> Subscription:
-        """Know of a party, from an invitation say. It can be opened once its genesis is here."""
-        return self.meta.subscribe(party, label=label, genesis_feed=genesis_feed)
+    def follow(
+        self, party: bytes, genesis_feed: bytes | None = None, label: str = "", *, again: bool = False
+    ) -> Subscription:
+        """Know of a party, from an invitation say. It can be opened once its genesis is here.
+
+        One that was deleted here comes back only with `again`.
+        """
+        return self.meta.subscribe(party, label=label, genesis_feed=genesis_feed, again=again)
 
     def open(self, party: bytes) -> PartyProcessor:
         """The party, running. Its genesis is looked for among the feeds that are here, if nobody told which it is."""
@@ -121,11 +133,12 @@ class PartyManager:
         party = PartyProcessor(
             member.party,
             self.feeds,
-            PartyAuthority.of(self.feeds, member),
+            self._authority(self.feeds, member),
             path=self._path(member.party),
             models=self.models,
             clock=self._clock,
             randomness=self._randomness,
+            open_items=None if self._items is None else partial(self._items, member.party),
         )
         self._members[bytes(member.party)] = member
         self._open[bytes(member.party)] = party

@@ -118,7 +118,12 @@ class Save:
 
 
 class Items(Protocol):
-    """Keeps item states with the timeframe that they stand at. Derived: it can always be rebuilt from the feeds."""
+    """Keeps item states with the timeframe that they stand at. Derived: it can always be rebuilt from the feeds.
+
+    Bytes that have changed are found by whoever reads them, and raise `DamagedItems`; then it is built again.
+    """
+
+    why_rebuilt: str  # why it begins empty although there was one before; else empty
 
     def lanes(self) -> list[LaneState]: ...
 
@@ -148,6 +153,7 @@ class Items(Protocol):
     def refused_items(self, reason: str) -> list[bytes]:
         """The items with messages that were refused for this very reason."""
 
-    def clear(self) -> None: ...
+    def clear(self) -> None:
+        """Forget everything, so that it is built again."""
 
     def close(self) -> None: ...

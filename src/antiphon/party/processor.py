@@ -8,7 +8,7 @@
 ...     alone = OpenAuthority(store, key, KeyPair.from_seed(b"f" * 32))
 ...     with PartyProcessor(key, store, alone) as party:
 ...         note = party.create("antiphon/object")
-...         note.edit("set", "title", "Milk")
+...         _ = note.edit("set", "title", "Milk")
 ...         note.value
 {'title': 'Milk'}
 """
@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from antiphon.core.errors import InvalidInput, PartyPaused
+from antiphon.core.errors import DamagedItems, InvalidInput, PartyPaused
 from antiphon.core.keys import PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
 from antiphon.core.timeframe import Timeframe
@@ -39,7 +39,7 @@ from antiphon.party.items import Item
 from antiphon.party.itemstore import ItemStore, delete_file
 from antiphon.party.lane import Lane
 from antiphon.party.listeners import Listeners
-from antiphon.party.ports import Authority, Refused
+from antiphon.party.ports import Authority, Items, Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,9 @@ class Status:
 class PartyProcessor:
     """The live pipeline of one party, and the way to write to it. Thread-safe; local calls are synchronous.
 
-    `path` is the item store's file; without one, states are kept in memory and built again at each start. `start` runs
-    the pipeline in a thread that follows the feeds; without it, call `process` after blocks were taken in.
+    `path` is the item store's file; without one, states are kept in memory and built again at each start, unless
+    `open_items` opens another kind of store. `start` runs the pipeline in a thread that follows the feeds; without it,
+    call `process` after blocks were taken in.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class PartyProcessor:
         clock: Clock | None = None,
         randomness: Randomness | None = None,
         cache_items_max: int = CACHE_ITEMS_MAX,
+        open_items: Callable[[], Items] | None = None,
     ) -> None:
         self.key = PublicKey(party)
         self.store = store
@@ -82,6 +84,7 @@ class PartyProcessor:
         self.randomness = randomness or SystemRandomness()
         self.path = Path(path) if path is not None else None
         self._cache_items_max = cache_items_max
+        self._open_items = open_items or (lambda: ItemStore(self.path, self.key))
         self._lock = threading.RLock()
         self._depth = 0
         self._batch: Batch | None = None
@@ -114,7 +117,7 @@ class PartyProcessor:
         with self._lock:
             if self._engine is not None:
                 return
-            items = ItemStore(self.path, self.key)
+            items = self._open_items()
             try:
                 why = items.why_rebuilt or _why_rebuild(items, self.store)
                 if why:
@@ -158,6 +161,7 @@ class PartyProcessor:
             engine, self._engine = self._engine, None
             self._failed = False
             if engine is not None:
+                engine.items.clear()
                 engine.items.close()
             if self.path is not None:
                 delete_file(self.path)
@@ -219,14 +223,21 @@ class PartyProcessor:
                 self._owner = threading.get_ident()
                 try:
                     yield self.engine
+                except DamagedItems as error:
+                    self._damaged = str(error)
+                    raise
                 finally:
-                    self._depth -= 1
-                    if self._depth == 0:
-                        self._owner = 0
-                        events = frozenset(self._events)
-                        self._events.clear()
-                        if self._engine is not None and self._engine.broken:
-                            self._reset()
+                    try:
+                        if self._depth == 1 and self._damaged:
+                            self._rebuild()
+                    finally:
+                        self._depth -= 1
+                        if self._depth == 0:
+                            self._owner = 0
+                            events = frozenset(self._events)
+                            self._events.clear()
+                            if self._engine is not None and self._engine.broken:
+                                self._reset()
         finally:
             if events:  # also where an error came after them
                 self.error = self.listeners.tell(events) or self.error
@@ -239,6 +250,8 @@ class PartyProcessor:
             before = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
             try:
                 taken = engine.process()
+            except DamagedItems:  # it is built again when the outermost caller leaves
+                raise
             except BaseException:
                 self._reset()
                 raise
@@ -256,6 +269,15 @@ class PartyProcessor:
             engine.items.close()
             self._failed = True
         self._batch = None
+
+    def _rebuild(self) -> None:
+        """The item store is damaged: throw it away, and build it again from the feeds."""
+        engine, self._engine, self._batch = self._engine, None, None
+        self.why_rebuilt, self._damaged = self._damaged, ""
+        if engine is not None:
+            engine.items.clear()
+            engine.items.close()
+            self.resume()
 
     def save(self) -> None:
         """Put what was applied into the item store now; done by itself every so often, and on closing."""
@@ -371,6 +393,7 @@ class PartyProcessor:
 
     _batch_thread = 0
     _owner = 0  # the thread that holds the lock
+    _damaged = ""
     _failed = False  # stopped by an error, not by anybody's wish
     _undo_listener: Callable[[Batch], None] | None = None
 
@@ -400,7 +423,7 @@ class PartyProcessor:
         return self.listeners.listen(callback)
 
 
-def _why_rebuild(items: ItemStore, store: FeedStore) -> str:
+def _why_rebuild(items: Items, store: FeedStore) -> str:
     try:
         lanes = items.lanes()
     except InvalidInput as error:

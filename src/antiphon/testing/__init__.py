@@ -3,4 +3,28 @@
 spans       writers that need no store: honest blocks, and signed blocks that break a rule
 strategies  the same for Hypothesis (which must be installed)
 feeds       `run_feed_store_tests`: the laws of a feed store, for any adapter
+models      `run_model_tests`: the laws of models, for your own
+items       `run_item_store_tests`: the laws of an item store, for any adapter
+parties     control feeds in memory, with honest and hostile actors
+peers       whole peers in one process, with stores on disk
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from antiphon.testing.feeds import run_feed_store_tests
+    from antiphon.testing.items import run_item_store_tests
+    from antiphon.testing.models import run_model_tests
+
+__all__ = ["run_feed_store_tests", "run_item_store_tests", "run_model_tests"]
+
+_WHERE = {"run_feed_store_tests": "feeds", "run_item_store_tests": "items", "run_model_tests": "models"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"antiphon.testing has no {name!r}")
+    return getattr(import_module(f"antiphon.testing.{_WHERE[name]}"), name)

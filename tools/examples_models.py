@@ -1,0 +1,306 @@
+"""Examples of what the models, the items and the item store are kept and sent as: a part of `examples`.
+
+Each model's mutations are told as a small history, by Alice (from lamport 3 on, for her feed's first block is the
+item's genesis) and Bob; the snapshot stands at its end.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+import zlib
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.message import Message
+from tools.example import BOB_DATA, CONTROL, DATA, ITEM, NOW_MS, PARTY, Example, holds
+
+from antiphon.core.codec import u32, u64
+from antiphon.core.stamp import STAMP_SIZE, Stamp
+from antiphon.core.v1 import array_pb2, messenger_pb2, object_pb2, text_pb2, value_pb2
+from antiphon.feed.header import Kind
+from antiphon.model import itemcodec
+from antiphon.model.array import ArrayModel
+from antiphon.model.envelope import Change, Genesis, Note, wrap, write_change, write_genesis
+from antiphon.model.factory import ModelFactory
+from antiphon.model.heard import FeedTable, read_name
+from antiphon.model.interface import Feeding, InvalidMutation, Model
+from antiphon.model.item import Checkpoint, ItemState, fold
+from antiphon.model.messenger import MessengerModel
+from antiphon.model.object import ObjectModel
+from antiphon.model.position import check_key
+from antiphon.model.text import TextModel
+from antiphon.model.value import Reference, Value, read_value, value_bytes
+from antiphon.party.itemstore import ItemStore, decode_lane, decode_postings, encode_lane, encode_postings
+from antiphon.party.ports import ItemRow, LaneState, Posting, Save, Void
+
+A, B = bytes(DATA.key), bytes(BOB_DATA.key)
+VALUE: Value = {
+    "at": datetime(2023, 11, 14, tzinfo=UTC),
+    "done": False,
+    "none": None,
+    "parts": [1, -2, 0.5, b"\x00\xff"],
+    "see": Reference(ITEM),
+    "text": "é",
+}
+LANE = LaneState(
+    feed=A,
+    number=1,
+    position=3,
+    lamport=4,
+    hash=bytes(range(32)),
+    segments=[(0, {bytes(CONTROL.key): 2}), (2, {bytes(CONTROL.key): 4})],
+    voids=[Void(2, 3, "a reader may not write")],
+)
+POSTINGS = [Posting(1, 0, 2), Posting(2, 0, 300)]
+
+
+class Tally(Model[list[int]]):
+    """A model without a snapshot: the list of its messages is kept."""
+
+    name = "example/tally"
+
+    def initial(self) -> list[int]:
+        return [0]
+
+    def apply(self, state: list[int], mutation: bytes, stamp: Stamp, *, void: bool = False) -> None:
+        if len(mutation) != 1:
+            raise InvalidMutation(f"a tally takes one byte, not {len(mutation)}")
+        if not void:
+            state[0] += mutation[0]
+
+    def value(self, state: list[int]) -> int:
+        return state[0]
+
+
+class Last(Model[bytearray]):
+    """A model that is fed in the total order: its state is the last mutation."""
+
+    name = "example/last"
+    feeding = Feeding.ORDERED
+
+    def initial(self) -> bytearray:
+        return bytearray()
+
+    def apply(self, state: bytearray, mutation: bytes, stamp: Stamp, *, void: bool = False) -> None:
+        if not void:
+            state[:] = mutation
+
+    def snapshot(self, state: bytearray) -> bytes:
+        return bytes(state)
+
+    def restore(self, data: bytes) -> bytearray:
+        return bytearray(data)
+
+    def value(self, state: bytearray) -> bytes:
+        return bytes(state)
+
+
+MODELS = ModelFactory(ObjectModel, ArrayModel, TextModel, MessengerModel, Tally, Last)
+
+
+# -- values
+
+
+def value_examples() -> dict[str, Example]:
+    named, at = Stamp(3, B, 1), Stamp(4, A, 2)
+
+    def name_again(data: bytes) -> bytes:
+        table = FeedTable(A)
+        found = read_name(value_pb2.Name.FromString(data), (A, B), at)
+        return table.name(found).SerializeToString(deterministic=True)
+
+    return {
+        "value": Example(value_bytes(VALUE), lambda data: value_bytes(read_value(value_pb2.Value.FromString(data)))),
+        "name": Example(FeedTable(A).name(named).SerializeToString(deterministic=True), name_again),
+    }
+
+
+# -- the four models
+
+
+class Story:
+    """A history of one item. Each step is an example: decoded and applied, it must give what it gave."""
+
+    def __init__(self, kind: str, model: Model[Any], mutation: type[Message], show: Callable[[Any], Any]) -> None:
+        self.kind, self.model, self.state = kind, model, model.initial()
+        self._mutation, self._show = mutation, show
+        self._seqs = {A: 1, B: 0}  # Alice's first block is the genesis
+        self._lamport = 2
+        self.examples: dict[str, Example] = {}
+
+    def tell(self, name: str, mutation: bytes, feed: bytes) -> Stamp:
+        self._lamport += 1
+        stamp = Stamp(self._lamport, feed, self._seqs[feed])
+        self._seqs[feed] += 1
+        before = self.model.snapshot(self.state)
+        self.model.apply(self.state, mutation, stamp)
+        shown = self._show(self.state)
+
+        def again(data: bytes) -> bytes:
+            state = self.model.restore(before)
+            self.model.apply(state, data, stamp)
+            parsed = self._mutation.FromString(data)
+            return holds(self._show(state) == shown, parsed.SerializeToString(deterministic=True))
+
+        self.examples[f"{self.kind}-{name}"] = Example(mutation, again)
+        return stamp
+
+    def end(self) -> dict[str, Example]:
+        """All examples, with the snapshot."""
+        again = Example(self.model.snapshot(self.state), lambda data: self.model.snapshot(self.model.restore(data)))
+        return {**self.examples, f"{self.kind}-snapshot": again}
+
+
+def object_examples() -> dict[str, Example]:
+    model = ObjectModel()
+    story = Story("object", model, object_pb2.ObjectMutation, model.value)
+    story.tell("set", model.set(story.state, "title", "Plan", feed=A), A)
+    story.tell("add", model.add(story.state, ("list", "tags"), "new", feed=A), A)
+    story.tell("counter", model.counter(story.state, "votes", 1, feed=A), A)
+    story.tell("increment", model.increment(story.state, "votes", 2, feed=B), B)
+    story.tell("delete", model.delete(story.state, "title", feed=B), B)
+    assert model.value(story.state) == {"list": {"tags": ["new"]}, "votes": 3}
+    return story.end()
+
+
+def array_examples() -> dict[str, Example]:
+    model = ArrayModel()
+    story = Story("array", model, array_pb2.ArrayMutation, model.value)
+    story.tell("insert", model.insert(story.state, 0, ["milk", "bread", "tea"], feed=A), A)
+    key = model.keys(story.state)[1]
+    story.tell("set", model.set(story.state, 1, "rye", feed=A), A)
+    story.tell("move", model.move(story.state, 2, 0, feed=B), B)
+    story.tell("delete", model.delete(story.state, 1, feed=B), B)
+    assert model.value(story.state) == ["tea", "rye"]
+
+    def key_again(data: bytes) -> bytes:
+        return check_key(data[:-STAMP_SIZE], Stamp.decode(data[-STAMP_SIZE:]))
+
+    return {"position-key": Example(key, key_again), **story.end()}
+
+
+def text_examples() -> dict[str, Example]:
+    model = TextModel()
+    story = Story("text", model, text_pb2.TextMutation, model.spans)
+    story.tell("insert", model.insert(story.state, 0, "hello", feed=A), A)
+    story.tell("delete", model.delete(story.state, 0, 2, feed=B), B)
+    story.tell("mark", model.mark(story.state, 0, 2, "bold", feed=A), A)
+    story.tell("embed", model.embed(story.state, 3, ITEM, feed=A), A)
+    assert model.spans(story.state) == [("ll", {"bold": True}), ("o", {}), (Reference(ITEM), {})]
+    state = story.state
+
+    def cursor_again(data: bytes) -> bytes:
+        return model.cursor(state, model.index_of(state, data))
+
+    return {**story.end(), "text-cursor": Example(model.cursor(state, 1), cursor_again)}
+
+
+def messenger_examples() -> dict[str, Example]:
+    model = MessengerModel()
+    story = Story("messenger", model, messenger_pb2.MessengerMutation, model.value)
+    hello = story.tell("post", model.post(story.state, "Hello?", sent_ms=NOW_MS, feed=A), A)
+    reply = story.tell("reply", model.post(story.state, "Hree!", reply_to=hello, sent_ms=NOW_MS, feed=B), B)
+    story.tell("edit", model.edit(story.state, reply, "Here!", feed=B), B)
+    story.tell("redact", model.redact(story.state, hello, feed=A), A)
+    assert [post["body"] for post in model.value(story.state)] == [None, "Here!"]
+    return story.end()
+
+
+# -- items
+
+
+def item_of(
+    model: str, mutations: list[bytes], others: list[tuple[Kind, bytes]], *, parent: bytes = bytes(16)
+) -> ItemState:
+    """An item that Alice began and mutated, and to which Bob sent other messages."""
+    genesis = write_genesis(Genesis(bytes(range(16)), model, 1, parent))
+    notes = [Note(Kind.GENESIS, 2, A, 0, NOW_MS, genesis)]
+    for seq, mutation in enumerate(mutations, start=1):
+        notes.append(Note(Kind.MUTATION, 2 + seq, A, seq, NOW_MS, wrap(Kind.MUTATION, mutation)))
+    for seq, (kind, message) in enumerate(others):
+        notes.append(Note(kind, 9 + seq, B, seq, NOW_MS, message))
+    folded = fold(bytes(PARTY.key), ITEM, None, notes, MODELS)
+    assert folded.item is not None
+    assert not folded.verdicts
+    return folded.item
+
+
+def items() -> dict[str, ItemState]:
+    """A text with everything that is not its model's, and one item of each kind that keeps its messages."""
+    text, metadata = TextModel(), ObjectModel()
+    others = [
+        (Kind.METADATA, wrap(Kind.METADATA, metadata.set(metadata.initial(), "title", "Plan", feed=B))),
+        (Kind.CHANGE, write_change(Change(parent=ITEM[:15] + b"\x00"))),
+        (Kind.CHANGE, write_change(Change(deleted=True))),
+    ]
+    ordered = item_of(Last.name, [b"one", b"two"], [])
+    ordered.checkpoints.append(Checkpoint(ordered.tail[0].stamp, b"one"))  # there would be one after 256 messages
+    return {
+        "text": item_of(text.name, [text.insert(text.initial(), 0, "hello", feed=A)], others),
+        "kept": item_of(Tally.name, [b"\x02", b"\x03"], []),
+        "ordered": ordered,
+    }
+
+
+def item_examples() -> dict[str, Example]:
+    made = items()
+
+    def snapshot_again(data: bytes) -> bytes:
+        return itemcodec.snapshot(itemcodec.restore(data, MODELS))
+
+    def record_again(data: bytes) -> bytes:
+        return itemcodec.encode(itemcodec.decode(data, MODELS))
+
+    return {
+        "item-snapshot": Example(itemcodec.snapshot(made["text"]), snapshot_again),
+        "item-snapshot-messages": Example(itemcodec.snapshot(made["kept"]), snapshot_again),
+        "item-record": Example(itemcodec.encode(made["text"]), record_again),
+        "item-record-ordered": Example(itemcodec.encode(made["ordered"]), record_again),
+    }
+
+
+# -- the item store
+
+
+def summed(data: bytes, key: bytes) -> bytes:
+    """Data as it lies in an item store, under a key."""
+    return data + u32(zlib.crc32(key + data))
+
+
+def store_examples() -> dict[str, Example]:
+    record = itemcodec.encode(items()["text"])
+    lane_key = u64(LANE.number) + A
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "items.db"
+        store = ItemStore(path, bytes(PARTY.key))
+        with store.saving() as put:
+            put(Save(rows=[ItemRow(ITEM, record, TextModel.name, 1)], postings=[(ITEM, POSTINGS)], lanes=[LANE]))
+        store.close()
+        with closing(sqlite3.connect(path)) as db:
+            schema = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")]
+            (kept,) = (row for (row,) in db.execute("SELECT record FROM items"))
+            (runs,) = (row for (row,) in db.execute("SELECT runs FROM postings"))
+            (lane,) = (row for (row,) in db.execute("SELECT state FROM feeds"))
+    assert kept == summed(record, ITEM)
+    return {
+        "items-schema": Example("\n".join(f"{sql};" for sql in schema).encode(), lambda data: data, text=True),
+        "postings": Example(runs, lambda data: summed(encode_postings(decode_postings(data[:-4])), ITEM)),
+        "lane-state": Example(lane, lambda data: summed(encode_lane(decode_lane(LANE.number, A, data[:-4])), lane_key)),
+    }
+
+
+def model_examples() -> dict[str, Example]:
+    """All of them, by the name that the page gives them."""
+    return {
+        **value_examples(),
+        **object_examples(),
+        **array_examples(),
+        **text_examples(),
+        **messenger_examples(),
+        **item_examples(),
+        **store_examples(),
+    }
