@@ -69,7 +69,8 @@ def test_a_message_is_void_by_the_range_that_holds_it() -> None:
 
 def test_what_changed_is_what_only_one_of_both_has() -> None:
     assert changed([], []) == []
-    assert changed([Void(2, 5, "a")], [Void(2, 5, "b")]) == []
+    assert changed([Void(2, 5, "a")], [Void(2, 5, "a")]) == []
+    assert changed([Void(2, 5, "a")], [Void(2, 5, "b")]) == [(2, 5)]
     assert changed([Void(2, 5, "a")], [Void(4, 8, "a")]) == [(2, 4), (5, 8)]
     assert changed([], [Void(0, 3, "a"), Void(3, 6, "b")]) == [(0, 6)]
 

@@ -57,20 +57,19 @@ def reason_at(voids: list[Void], seq: int) -> str:
 
 
 def changed(before: Iterable[Void], after: Iterable[Void]) -> list[tuple[int, int]]:
-    """The ranges in which messages have become void, or count again."""
-    edges: dict[int, int] = {}
-    for void in before:
-        edges[void.start] = edges.get(void.start, 0) ^ 1
-        edges[void.stop] = edges.get(void.stop, 0) ^ 1
-    for void in after:
-        edges[void.start] = edges.get(void.start, 0) ^ 1
-        edges[void.stop] = edges.get(void.stop, 0) ^ 1
-    found, inside = [], 0
-    ordered = sorted(edge for edge, odd in edges.items() if odd)
-    for at in ordered:
-        inside ^= 1
-        if inside:
-            found.append((at, at))
-        else:
+    """The ranges in which messages have become void, count again, or are void for another reason than before."""
+    marks: dict[int, list[tuple[int, str]]] = {}
+    for side, voids in enumerate((before, after)):
+        for void in voids:
+            marks.setdefault(void.stop, []).append((side, ""))
+            marks.setdefault(void.start, []).append((side, void.reason))
+    reasons = ["", ""]
+    found: list[tuple[int, int]] = []
+    for at in sorted(marks):
+        if reasons[0] != reasons[1]:
             found[-1] = (found[-1][0], at)
-    return found
+        for side, reason in sorted(marks[at], key=lambda mark: mark[1] != ""):  # an end before the next beginning
+            reasons[side] = reason
+        if reasons[0] != reasons[1] and (not found or found[-1][1] != at):
+            found.append((at, at))
+    return [part for part in found if part[0] < part[1]]
