@@ -31,7 +31,14 @@ def test_a_feed_store_keeps_every_law(tmp_path: Path) -> None:
 
 class ForgetsSeen(FeedStore):
     def _append(
-        self, pair: Any, party: bytes, drafts: Any, seen: Any, atomic: bool, created_ms: int | None = None
+        self,
+        pair: Any,
+        party: bytes,
+        drafts: Any,
+        seen: Any,
+        atomic: bool,
+        created_ms: int | None = None,
+        expect: Any = None,
     ) -> Any:
         return super()._append(pair, party, drafts, (), atomic, created_ms)
 
@@ -83,6 +90,7 @@ class WritesBatchesSingly(FeedStore):
         seen: Any = (),
         atomic: bool = False,
         created_ms: int | None = None,
+        expect: tuple[int, int] | None = None,
     ) -> Any:
         return super().append(pair, party, drafts, seen=seen)
 

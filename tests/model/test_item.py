@@ -22,6 +22,7 @@ from antiphon.model.item import NO_BODY, NO_ITEM, Folded, ItemState, fold
 from antiphon.model.object import ObjectModel
 
 PARTY = sha256(b"party").digest()
+ALICE = sha256(b"alice").digest()
 A, B, C = sorted(sha256(name).digest() for name in (b"alice", b"bob", b"carol"))
 NONCE = b"n" * 16
 ITEM = ItemId.derive(1, party=PARTY, feed=A, nonce=NONCE)
@@ -380,3 +381,28 @@ def test_a_model_without_a_snapshot_is_the_list_of_its_messages() -> None:
         assert itemcodec.snapshot(folded.item) == wanted
     again = itemcodec.restore(wanted, MODELS)
     assert (again.value, itemcodec.snapshot(again)) == ([b"a", b"b"], wanted)
+
+
+def test_a_genesis_under_itself_is_refused() -> None:
+    item = ItemId.derive(1, party=PARTY, feed=ALICE, nonce=bytes(16))
+    message = write_genesis(Genesis(bytes(16), "antiphon/object", 1, parent=item))
+    folded = fold(PARTY, item, None, [Note(Kind.GENESIS, 1, ALICE, 0, 1, message)], ModelFactory.standard())
+    assert folded.item is None
+    assert "own parent" in next(iter(folded.verdicts.values()))
+
+
+def test_a_void_message_to_an_opaque_item_is_listed() -> None:
+    item = ItemId.derive(1, party=PARTY, feed=ALICE, nonce=bytes(16))
+    genesis = Note(Kind.GENESIS, 1, ALICE, 0, 1, write_genesis(Genesis(bytes(16), "test/unheard", 1)))
+    void = Note(Kind.MUTATION, 2, ALICE, 1, 1, wrap(Kind.MUTATION, b"x"), "no right")
+    folded = fold(PARTY, item, None, [genesis, void], ModelFactory.standard())
+    assert folded.verdicts == {void.stamp: "no right"}
+
+
+@pytest.mark.parametrize("body", [b"", b"\x22", b"\x22\x05", b"\x22\x00"])
+def test_a_body_too_short_for_anything_is_judged(body: bytes) -> None:
+    item = ItemId.derive(1, party=PARTY, feed=ALICE, nonce=bytes(16))
+    genesis = Note(Kind.GENESIS, 1, ALICE, 0, 1, write_genesis(Genesis(bytes(16), "antiphon/object", 1)))
+    note = Note(Kind.MUTATION, 2, ALICE, 1, 1, body)
+    folded = fold(PARTY, item, None, [genesis, note], ModelFactory.standard())
+    assert folded.verdicts[note.stamp]

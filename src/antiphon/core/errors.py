@@ -16,6 +16,7 @@ AntiphonError
 │   ├── UnknownFeed     the store holds no such feed
 │   ├── MissingBlocks   the range asked for is pruned, or not here yet
 │   ├── FeedRetired     the feed must not be written any more (ended, or restored from a backup)
+│   ├── MovedOn         the feed is no longer where the writer thought; nothing was written
 │   ├── DamagedItems    the item store's bytes have changed; it is built again from the feeds
 │   ├── UnknownItem     the party holds no such item, or not yet
 │   ├── UnknownModel    no code for this model is installed here
@@ -107,6 +108,10 @@ class MissingBlocks(StoreError):
 
 class FeedRetired(StoreError):
     """The feed must not be written any more. Open a new feed; readers of the old one lose nothing."""
+
+
+class MovedOn(StoreError):
+    """More was written or heard meanwhile, so a message would not get the place it was made for; try again."""
 
 
 class DamagedItems(StoreError, BadEncoding):

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast, overload
 
 import numpy as np
 
-from antiphon.core.errors import FeedRetired, InvalidInput, TooLarge
+from antiphon.core.errors import FeedRetired, InvalidInput, MovedOn, TooLarge
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
@@ -66,6 +66,7 @@ class Append:
         "atomic",
         "count",
         "created_ms",
+        "expect",
         "items",
         "kinds",
         "messages",
@@ -86,12 +87,14 @@ class Append:
         atomic: bool,
         created_ms: int,
         salts: bytes,
+        expect: tuple[int, int] | None = None,
     ) -> None:
         count = len(drafts)
         self.pair = pair
         self.party = party
         self.count = count
         self.seen = seen
+        self.expect = expect  # the seq and lamport that its first block must get, or nothing is written
         self.atomic = atomic and count > 1
         self.created_ms = created_ms
         self.salts = salts
@@ -125,7 +128,7 @@ class Append:
 class Written(Sequence[Stamp]):
     """The stamps of appended blocks; made one by one only where somebody asks."""
 
-    __slots__ = ("_lamports", "advance", "feed", "first", "hash")
+    __slots__ = ("_lamports", "advance", "alone", "feed", "first", "hash")
 
     def __init__(
         self, feed: bytes, first: int, lamports: Sequence[int], hash_: bytes = b"", advance: Sequence[Entry] = ()
@@ -134,6 +137,7 @@ class Written(Sequence[Stamp]):
         self.first = first
         self.hash = hash_  # of the last block
         self.advance = advance  # what the first block came to see
+        self.alone = False  # whether nothing else was written in the same transaction
         self._lamports = lamports
 
     def __len__(self) -> int:
@@ -218,6 +222,11 @@ class _Chain:
         if base - self._lamport > LAMPORT_STEP_MAX or base + count > LAMPORT_MAX:
             raise InvalidInput(
                 f"feed {self._pair.key.short}: the lamport {base} steps too far; what it has seen is no history"
+            )
+        if append.expect not in (None, (first, base)):
+            raise MovedOn(
+                f"feed {self._pair.key.short}: block {first} would have lamport {base}, not what was expected; nothing "
+                "was written: look at what is new, and try again"
             )
         advance = encode_entries(entries)
         start = 0

@@ -90,6 +90,7 @@ class Committer:
     def _commit_alone(self, append: Append) -> Written:
         try:
             written = self._env.write(lambda tables, _: write(tables, [append]))[0]
+            written.alone = True
             self.commits += 1
         finally:
             with self._condition:

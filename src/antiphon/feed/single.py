@@ -22,6 +22,7 @@ def append_single(tables: Tables, append: Append) -> Written | None:
     record = tables.record(append.pair.key)
     plain = record.writable and not record.retired and record.length < record.end and record.party == append.party
     plain = plain and record.lamport + 1 < LAMPORT_MAX
+    plain = plain and append.expect in (None, (record.length, record.lamport + 1))
     tail = tables.small_tail(record, append.sizes[0] + SALT_SIZE) if plain else None
     if tail is None:
         return None

@@ -122,9 +122,13 @@ class FeedStore(FeedReader):
         seen: Sequence[Entry] = (),
         atomic: bool = False,
         created_ms: int | None = None,
+        expect: tuple[int, int] | None = None,
     ) -> Written:
-        """Append drafts to one's own feed, durable on return. Concurrent callers share a commit."""
-        append = self._append(pair, party, drafts, seen, atomic, created_ms)
+        """Append drafts to one's own feed, durable on return. Concurrent callers share a commit.
+
+        With `expect`, the first block gets this seq and lamport, or `MovedOn` is raised and nothing is written.
+        """
+        append = self._append(pair, party, drafts, seen, atomic, created_ms, expect)
         return self._committer.submit([append])[0]  # type: ignore[no-any-return]
 
     def _append(
@@ -135,10 +139,11 @@ class FeedStore(FeedReader):
         seen: Sequence[Entry],
         atomic: bool,
         created_ms: int | None = None,
+        expect: tuple[int, int] | None = None,
     ) -> Append:
         salts = self._randomness.bytes(len(drafts) * SALT_SIZE)
         created_ms = self._clock.now_ms() if created_ms is None else created_ms
-        return Append(pair, party, drafts, seen, atomic=atomic, created_ms=created_ms, salts=salts)
+        return Append(pair, party, drafts, seen, atomic=atomic, created_ms=created_ms, salts=salts, expect=expect)
 
     def ingest(self, span: Span, base: Base | None = None) -> Ingested:
         """Take a range of blocks from a peer: verified whole, or refused, kept in the quarantine's list and raised.

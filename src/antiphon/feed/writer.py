@@ -59,11 +59,20 @@ class FeedWriter:
         """One message, durable on return."""
         return self.extend([Draft(kind, item, message)])[0]
 
-    def extend(self, drafts: Sequence[Draft], *, atomic: bool = False, created_ms: int | None = None) -> Written:
+    def extend(
+        self,
+        drafts: Sequence[Draft],
+        *,
+        atomic: bool = False,
+        created_ms: int | None = None,
+        expect: tuple[int, int] | None = None,
+    ) -> Written:
         """Several messages in one commit; with `atomic`, readers see all of them or none."""
         with self._lock:
             seen = tuple(itertools.islice(self._seen.values(), ADVANCE_MAX))  # the rest waits for the next block
-        stamps = self._store.append(self._pair, self.party, drafts, seen=seen, atomic=atomic, created_ms=created_ms)
+        stamps = self._store.append(
+            self._pair, self.party, drafts, seen=seen, atomic=atomic, created_ms=created_ms, expect=expect
+        )
         with self._lock:
             for entry in seen:
                 if self._seen.get(entry.feed) == entry:

@@ -278,6 +278,11 @@ class Membership:
         self._synced = now
         return fresh
 
+    def skip(self, before: int, after: int) -> None:
+        """The store's only change between these transactions was to a data feed: there is nothing to take."""
+        if self._synced == before:
+            self._synced = after
+
     @property
     def state(self) -> PartyState:
         self.sync()

@@ -16,42 +16,28 @@ from __future__ import annotations
 
 import copy
 import random
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.stamp import Stamp
 from antiphon.model.arraycodec import (
     ELEMENTS_MAX,
-    Delete,
     Draft,
-    Insert,
     Item,
-    Move,
-    Set,
     check_index,
     read_mutation,
     read_state,
     write_state,
 )
 from antiphon.model.arraystate import ArrayState, Element, ElementId
+from antiphon.model.arrayundo import Captured, Gap, capture, undo
 from antiphon.model.interface import Model
 from antiphon.model.position import KEY_SIZE_MAX, between, key_size
 from antiphon.model.value import Value
 
 REKEY_SIZE_MAX = KEY_SIZE_MAX // 2  # of keys that are made anew, so that it is long until the next time
 _REKEY_COUNT = 8
-
-Gap = tuple[int, list[Item]]  # items that go in front of the element at an index
-
-
-class Captured(NamedTuple):
-    """What an undo will want back."""
-
-    deleted: list[tuple[bytes, Value]]  # key and value
-    written: dict[ElementId, tuple[Value, frozenset[Stamp]]]  # the winner, and all stamps that were there
-    moved: dict[ElementId, bytes]
+_NO_LISTS = (str, bytes, bytearray, memoryview, Mapping)  # can be iterated, and hardly are meant to be
 
 
 class ArrayModel(Model[ArrayState]):
@@ -91,7 +77,8 @@ class ArrayModel(Model[ArrayState]):
 
     def conflicts(self, state: ArrayState, index: int) -> list[tuple[Stamp, Value]]:
         """All concurrent values of an element with their stamps, the winner first; mostly there is one."""
-        return [(stamp, copy.deepcopy(value)) for stamp, value in reversed(_element(state, index).writes)]
+        writes = _element(state, index).writes
+        return [(stamp, copy.deepcopy(writes[stamp])) for stamp in sorted(writes, reverse=True)]
 
     def ids(self, state: ArrayState) -> list[ElementId]:
         """The elements' ids in order. An id stays with its element wherever it moves."""
@@ -109,6 +96,9 @@ class ArrayModel(Model[ArrayState]):
 
     def insert(self, state: ArrayState, index: int, values: Iterable[Value], *, feed: bytes = b"") -> bytes:
         """Values in front of the element at `index`, or at the end."""
+        if isinstance(values, _NO_LISTS) or not isinstance(values, Iterable):
+            kind = type(values).__name__
+            raise InvalidInput(f"values is a list of values, not {kind}; to insert one text use [text]")
         items = [Item(None, value) for value in values]
         if not items:
             raise InvalidInput("there are no values to insert")
@@ -131,7 +121,7 @@ class ArrayModel(Model[ArrayState]):
     def set(self, state: ArrayState, index: int, value: Value, *, feed: bytes = b"") -> bytes:
         element = _element(state, index)
         draft = Draft(feed)
-        draft.set(element.id, value, [stamp for stamp, _ in element.writes])
+        draft.set(element.id, value, sorted(element.writes))
         return draft.encode()[0]
 
     def move(self, state: ArrayState, source: int, target: int, *, feed: bytes = b"") -> bytes:
@@ -144,37 +134,13 @@ class ArrayModel(Model[ArrayState]):
     # -- undo
 
     def capture(self, state: ArrayState, mutation: bytes, stamp: Stamp) -> Captured:
-        captured = Captured([], {}, {})
-        for act in read_mutation(mutation, stamp):
-            if isinstance(act, Delete):
-                there = [state.elements[name] for name in act.names if name in state.elements]
-                captured.deleted.extend((element.key, element.writes[-1][1]) for element in there)
-            elif isinstance(act, Set) and (element := state.elements.get(act.name)) is not None:
-                stamps = frozenset(written for written, _ in element.writes)
-                captured.written[act.name] = element.writes[-1][1], stamps
-            elif isinstance(act, Move) and not act.in_place:
-                there = [state.elements[name] for name in act.names if name in state.elements]
-                captured.moved.update((element.id, element.key) for element in there)
-        return captured
+        return capture(state, read_mutation(mutation, stamp))
 
     def revert(self, state: ArrayState, captured: Captured, mutation: bytes, stamp: Stamp, feed: bytes) -> list[bytes]:
         """Take out what it inserted, bring back what it deleted, and what it set or moved if nobody did since."""
         draft = Draft(feed)
-        for act in read_mutation(mutation, stamp):
-            if isinstance(act, Insert):
-                made = [ElementId(stamp, act.first + number) for number in range(len(act.values))]
-                if there := [name for name in made if name in state.elements]:
-                    draft.delete(there)
-        for name, (value, stamps) in captured.written.items():
-            element = state.elements.get(name)
-            if element is not None and {written for written, _ in element.writes} - stamps == {stamp}:
-                draft.set(name, value, [written for written, _ in element.writes])
-        back = [(key, Item(None, value)) for key, value in captured.deleted]
-        for name, key in captured.moved.items():
-            element = state.elements.get(name)
-            if element is not None and element.placed == stamp:
-                back.append((key, Item(name)))
-        return _put(state, *_gaps(state, back), draft, feed)
+        order, gaps = undo(state, captured, read_mutation(mutation, stamp), stamp, draft)
+        return _put(state, order, gaps, draft, feed)
 
     # -- rehearsal
 
@@ -197,21 +163,8 @@ def _element(state: ArrayState, index: int) -> Element:
 
 
 def _winner(element: Element) -> Value:
-    value = element.writes[-1][1]
+    value = element.winner
     return copy.deepcopy(value) if type(value) in (list, dict) else value  # the state's own stays out of reach
-
-
-def _gaps(state: ArrayState, back: Sequence[tuple[bytes, Item]]) -> tuple[list[bytes], list[Gap]]:
-    """The order without what moves back, and where in it everything goes that comes back, by its former key."""
-    leaving = {state.elements[item.name].key for _, item in back if item.name is not None}
-    order = [key for key in state.order if key not in leaving] if leaving else state.order
-    gaps: list[Gap] = []
-    for key, item in sorted(back, key=lambda pair: pair[0]):
-        index = bisect_left(order, key)
-        if not gaps or gaps[-1][0] != index:
-            gaps.append((index, []))
-        gaps[-1][1].append(item)
-    return order, gaps
 
 
 def _put(state: ArrayState, order: list[bytes], gaps: list[Gap], draft: Draft, feed: bytes) -> list[bytes]:

@@ -32,9 +32,12 @@ class Insert:
     first: int
     keys: list[bytes]
     values: list[Value]
+    copies: Sequence[ElementId] = ()  # what the elements are copies of, one for each
 
     def change(self, state: ArrayState, stamp: Stamp) -> None:
         state.insert(stamp, self.first, self.keys, self.values)
+        for number, name in enumerate(self.copies, self.first):
+            state.copies[stamp.feed, name] = ElementId(stamp, number)
 
 
 @dataclass(slots=True)
@@ -82,17 +85,19 @@ def read_mutation(data: bytes, stamp: Stamp) -> list[Act]:
     if len(ops) == 1:
         return [_read_op(ops[0], feeds, stamp, 0)]
     acts: list[Act] = []
-    count = 0
+    count, room = 0, KEYS_SIZE_MAX
     for op in ops:
-        act = _read_op(op, feeds, stamp, count)
+        act = _read_op(op, feeds, stamp, count, room)
         if isinstance(act, Insert):
             count += len(act.values)
+        if isinstance(act, Insert | Move):
+            room -= sum(map(len, act.keys))
         acts.append(act)
     _check_once(acts)
     return acts
 
 
-def _read_op(op: pb.ArrayOp, feeds: Sequence[bytes], stamp: Stamp, first: int) -> Act:
+def _read_op(op: pb.ArrayOp, feeds: Sequence[bytes], stamp: Stamp, first: int, room: int = KEYS_SIZE_MAX) -> Act:
     kind = op.WhichOneof("op")
     if kind == "insert":
         insert = op.insert
@@ -102,7 +107,12 @@ def _read_op(op: pb.ArrayOp, feeds: Sequence[bytes], stamp: Stamp, first: int) -
         # One value is the common case, and to iterate takes three times as long as to ask for it.
         values = [read_value(given[0])] if len(given) == 1 else [read_value(value) for value in given]
         place = insert.place
-        return Insert(first, keys_of(place.path, place.extends, place.offset, len(values), stamp), values)
+        keys = keys_of(place.path, place.extends, place.offset, len(values), stamp, room)
+        if not insert.copies:
+            return Insert(first, keys, values)
+        copies = _names(insert.copies, feeds, stamp)
+        need(len(copies) == len(values), "an op that brings back more or less than it inserts")
+        return Insert(first, keys, values, copies)
     if kind == "delete":
         return Delete(_names(op.delete.elements, feeds, stamp))
     if kind == "set":
@@ -113,7 +123,7 @@ def _read_op(op: pb.ArrayOp, feeds: Sequence[bytes], stamp: Stamp, first: int) -
     need(kind == "move", "an op of a kind that this version does not know")
     names = _names(op.move.elements, feeds, stamp)
     place = op.move.place
-    return Move(names, keys_of(place.path, place.extends, place.offset, len(names), stamp), op.move.in_place)
+    return Move(names, keys_of(place.path, place.extends, place.offset, len(names), stamp, room), op.move.in_place)
 
 
 def _names(groups: Iterable[pb.ArrayElements], feeds: Sequence[bytes], stamp: Stamp) -> list[ElementId]:
@@ -140,23 +150,27 @@ def _check_once(acts: list[Act]) -> None:
 
 
 class Item(NamedTuple):
-    """What a command puts at a place: a new value, or the element `name`."""
+    """What a command puts at a place: a new value, perhaps as a copy of an element, or the element `name`."""
 
     name: ElementId | None
     value: Value = None
     in_place: bool = False
+    copy_of: ElementId | None = None
 
 
 class Draft:
     """A mutation in the making."""
 
     def __init__(self, feed: bytes) -> None:
+        self.feed = feed
+        self._room = KEYS_SIZE_MAX
         self._table = FeedTable(feed)
         self._mutation = pb.ArrayMutation()
 
     def put(self, place: Place, items: Sequence[Item]) -> None:
         """Items in order, at consecutive offsets: as few ops as that takes."""
-        if key_size(place, len(items)) * len(items) > KEYS_SIZE_MAX:
+        self._room -= key_size(place, len(items)) * len(items)
+        if self._room < 0:
             raise TooLarge(f"{len(items)} elements at once are too many at this place; insert in parts")
         start = 0
         for end in range(1, len(items) + 1):
@@ -166,7 +180,8 @@ class Draft:
             at = pb.ArrayPlace(path=place.path, offset=place.offset + start, extends=place.extends)
             if group[0].name is None:
                 values = [to_proto(item.value) for item in group]
-                self._mutation.ops.add(insert=pb.ArrayInsert(place=at, values=values))
+                copies = self._elements(item.copy_of for item in group if item.copy_of is not None)
+                self._mutation.ops.add(insert=pb.ArrayInsert(place=at, values=values, copies=copies))
             else:
                 elements = self._elements(item.name for item in group if item.name is not None)
                 move = pb.ArrayMove(place=at, elements=elements, in_place=group[0].in_place)
@@ -203,8 +218,8 @@ class Draft:
         return [self._mutation.SerializeToString(deterministic=True)]
 
 
-def _kind(item: Item) -> tuple[bool, bool]:
-    return item.name is None, item.in_place
+def _kind(item: Item) -> tuple[bool, bool, bool]:
+    return item.name is None, item.in_place, item.copy_of is None
 
 
 # -- snapshots
@@ -240,7 +255,7 @@ def _feeds(state: ArrayState) -> Iterator[bytes]:
             yield element.id.stamp.feed
             if element.placed is not None:
                 yield element.placed.feed
-            yield from (stamp.feed for stamp, _ in element.writes)
+            yield from (stamp.feed for stamp in element.writes)
             yield from (stamp.feed for stamp in element.waits)
 
 
@@ -251,8 +266,9 @@ def _row(element: Element, path: bytes, shared: int, table: FeedTable) -> pb.Arr
     )
     if element.placed is not None and element.placed != own:
         row.placed.CopyFrom(table.name(element.placed))
-    for stamp, value in element.writes:
-        row.writes.add(name=None if stamp == own else table.name(stamp), value=to_proto(value))
+    for stamp in sorted(element.writes):
+        written = None if stamp == own else table.name(stamp)
+        row.writes.add(name=written, value=to_proto(element.writes[stamp]))
     row.waits.extend(table.name(stamp) for stamp in sorted(element.waits))
     return row
 
@@ -297,11 +313,11 @@ def _read_row(row: pb.ArrayElement, path: bytes, feeds: Sequence[bytes], pending
     own = kept_stamp(row.name, feeds)
     placed = kept_stamp(row.placed, feeds) if row.HasField("placed") else None if pending else own
     need((placed is None) == (not path), "an element with half a place")
-    writes = tuple((_written(write.name, own, feeds, write), read_value(write.value)) for write in row.writes)
+    stamps = [_written(write.name, own, feeds, write) for write in row.writes]
+    writes = {stamp: read_value(write.value) for stamp, write in zip(stamps, row.writes, strict=True)}
     element = Element(ElementId(own, row.index), check_key(path, placed) if placed else b"", placed, writes)
-    element.waits = frozenset(kept_stamp(name, feeds) for name in row.waits)
+    element.waits = {kept_stamp(name, feeds) for name in row.waits} or element.waits
     element.deleted = row.deleted
-    stamps = [stamp for stamp, _ in writes]
     need(all(one < next_ for one, next_ in pairwise(stamps)), "writes that are not in order")
     need(not element.waits.intersection(stamps), "a write that is there and waited for")
     if pending:

@@ -11,7 +11,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.model.heard import Heard
 from antiphon.model.value import Value
 
-Writes = tuple[tuple[Stamp, Value], ...]  # by stamp: the last one wins, the others are concurrent
+Writes = dict[Stamp, Value]  # the greatest stamp wins, the others are concurrent
 _MANY = 32  # keys: from here on one pass over the whole order is quicker than a step for each
 _NONE: frozenset[Stamp] = frozenset()
 
@@ -33,14 +33,19 @@ class Element:
         self.key = key
         self.placed = placed  # the message that put it there
         self.writes = writes
-        self.waits: frozenset[Stamp] = _NONE  # writes that are replaced already, and have not come
+        self.waits: set[Stamp] | frozenset[Stamp] = _NONE  # writes that are replaced already, and have not come
         self.deleted = False
+
+    @property
+    def winner(self) -> Value:
+        writes = self.writes
+        return writes[max(writes)]
 
 
 class ArrayState:
     """Elements that are there, and in `pending` those whose message did not come yet. `due` finds what one settles."""
 
-    __slots__ = ("at", "due", "elements", "heard", "order", "pending")
+    __slots__ = ("at", "copies", "due", "elements", "heard", "order", "pending")
 
     def __init__(self) -> None:
         self.heard = Heard()
@@ -48,8 +53,10 @@ class ArrayState:
         self.order: list[bytes] = []
         self.at: dict[bytes, Element] = {}
         self.pending: dict[ElementId, Element] = {}
-        # By feed, a heap: the seq of a message that has not come, and an element that something was said of for it.
-        self.due: dict[bytes, list[tuple[int, ElementId]]] = {}
+        # By feed, a heap: the seq of a message that has not come, an element that something was said of for it, and it.
+        self.due: dict[bytes, list[tuple[int, ElementId, Stamp]]] = {}
+        # By who brought an element back, and which: the new one. For undo alone, and in no snapshot.
+        self.copies: dict[tuple[bytes, ElementId], ElementId] = {}
 
     # -- changes; each commutes with every other
 
@@ -58,7 +65,7 @@ class ArrayState:
         elements, at = self.elements, self.at
         if len(keys) == 1 and not self.pending:  # somebody types
             name, key = ElementId(stamp, first), keys[0]
-            elements[name] = at[key] = Element(name, key, stamp, ((stamp, values[0]),))
+            elements[name] = at[key] = Element(name, key, stamp, {stamp: values[0]})
             insort(self.order, key)
             return
         if self.pending:
@@ -66,7 +73,7 @@ class ArrayState:
         else:
             for number, key in enumerate(keys):
                 name = ElementId(stamp, first + number)
-                elements[name] = at[key] = Element(name, key, stamp, ((stamp, values[number]),))
+                elements[name] = at[key] = Element(name, key, stamp, {stamp: values[number]})
         if keys:
             self._put_in(keys)
 
@@ -78,7 +85,7 @@ class ArrayState:
             said = self.pending.pop(name, None)
             if said is not None and said.deleted:
                 continue
-            element = Element(name, key, stamp, ((stamp, values[number]),))
+            element = Element(name, key, stamp, {stamp: values[number]})
             if said is not None and _merge(element, said):
                 insort(self.order, element.key)
             else:
@@ -94,24 +101,22 @@ class ArrayState:
             if element is not None:
                 keys.append(element.key)
             elif (said := self._said(name)) is not None:
-                said.deleted, said.key, said.placed, said.writes, said.waits = True, b"", None, (), _NONE
+                said.deleted, said.key, said.placed, said.writes, said.waits = True, b"", None, {}, _NONE
         self._take_out(keys)
 
     def write(self, name: ElementId, stamp: Stamp, value: Value, replaces: Sequence[Stamp]) -> None:
         element = self.elements.get(name) or self._said(name)
         if element is None or element.deleted:
             return
-        unheard = frozenset(past for past in replaces if not self.heard.has(past)) - element.waits
-        if unheard:
-            for past in unheard:
+        for past in replaces:
+            element.writes.pop(past, None)
+            if not self.heard.has(past) and past not in element.waits:
+                if isinstance(element.waits, frozenset):
+                    element.waits = set()
+                element.waits.add(past)
                 self._owe(past, name)
-            element.waits |= unheard
-        gone = set(replaces)
-        writes = [write for write in element.writes if write[0] not in gone]
         if stamp not in element.waits:
-            writes.append((stamp, value))
-            writes.sort(key=_stamp_of)
-        element.writes = tuple(writes)
+            element.writes[stamp] = value
 
     def move(self, names: Iterable[ElementId], stamp: Stamp, keys: Iterable[bytes]) -> None:
         """The greatest stamp wins, so an element is at one place."""
@@ -160,12 +165,12 @@ class ArrayState:
         """The element that is not here yet; none if it was here, or never will be."""
         said = self.pending.get(name)
         if said is None and not self.heard.has(name.stamp):
-            said = self.pending[name] = Element(name, b"", None, ())
+            said = self.pending[name] = Element(name, b"", None, {})
             self._owe(name.stamp, name)
         return said
 
     def _owe(self, stamp: Stamp, name: ElementId) -> None:
-        heappush(self.due.setdefault(stamp.feed, []), (stamp.seq, name))
+        heappush(self.due.setdefault(stamp.feed, []), (stamp.seq, name, stamp))
 
     def settle(self, stamp: Stamp) -> None:
         """After a message: what was kept for it, or for any before it in its feed, has taken effect or never will."""
@@ -173,12 +178,13 @@ class ArrayState:
         if not due:
             return
         while due and due[0][0] <= stamp.seq:
-            name = heappop(due)[1]
+            _, name, past = heappop(due)
             if self.heard.has(name.stamp):
                 self.pending.pop(name, None)
             element = self.elements.get(name) or self.pending.get(name)
-            if element is not None and element.waits:
-                element.waits = frozenset(past for past in element.waits if not self.heard.has(past))
+            if element is not None and isinstance(element.waits, set):
+                element.waits.discard(past)
+                element.waits = element.waits or _NONE
         if not due:
             del self.due[stamp.feed]
 
@@ -197,15 +203,12 @@ class ArrayState:
         return None if element is None else bisect_left(self.order, element.key)
 
 
-def _stamp_of(write: tuple[Stamp, Value]) -> Stamp:
-    return write[0]
-
-
 def _merge(element: Element, said: Element) -> bool:
     """Give an element what was said of it before it came; whether it goes to another place."""
     element.waits = said.waits
-    own = element.writes if element.id.stamp not in said.waits else ()
-    element.writes = tuple(sorted((*own, *said.writes), key=_stamp_of))
+    if element.id.stamp in said.waits:
+        element.writes = {}
+    element.writes |= said.writes
     if said.placed is None:
         return False
     element.key, element.placed = said.key, said.placed

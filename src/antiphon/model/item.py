@@ -27,6 +27,7 @@ CHECKPOINT_EVERY = 256  # messages of an ORDERED item between two states to roll
 
 NO_BODY = "its body is not here; fetch it from a peer"
 NO_ITEM = "there is no such item: its genesis is void, refused, missing, or later than this message"
+OWN_PARENT = "an item cannot be its own parent"
 
 
 class Kept(NamedTuple):
@@ -165,8 +166,8 @@ def fold(party: bytes, item_id: bytes, item: ItemState | None, notes: Iterable[N
                     continue
                 model = item.model
                 if model is None:
-                    continue
-                if plain is None:
+                    pass  # its messages wait in their feeds, until its code is here
+                elif plain is None:
                     replay.append(Kept(stamp, mutation, void))
                 else:
                     _apply(model, item.state, mutation, stamp, void)
@@ -213,12 +214,14 @@ def _failed(model: Model[Any], error: Exception) -> InvalidMutation:
 
 def _begin(party: bytes, item_id: bytes, note: Note, models: ModelFactory) -> ItemState:
     if note.kind != Kind.GENESIS or note.message is None:
-        raise InvalidMutation(NO_BODY if note.message is None else NO_ITEM)
+        raise InvalidMutation(NO_BODY if note.kind == Kind.GENESIS else NO_ITEM)
     if note.void:
         raise InvalidMutation(note.void)
     genesis = read_genesis(note.message)
     if not ItemId(item_id).matches(note.lamport, party=party, feed=note.feed, nonce=genesis.nonce):
         raise InvalidMutation(f"item {item_id.hex()}: this id is not that of the genesis, so nobody can take it")
+    if genesis.parent == item_id:
+        raise InvalidMutation(OWN_PARENT)
     model = models.find(genesis.model, genesis.version)
     item = ItemState(item_id, genesis.model, genesis.version, model, note.stamp)
     item.created_ms = note.created_ms
@@ -242,7 +245,7 @@ def _apply_other(item: ItemState, note: Note, stamp: Stamp) -> None:
                 item.deleted, item.is_deleted = stamp, change.deleted
         elif change.parent is not None:
             if change.parent == item.id:
-                raise InvalidMutation("an item cannot be its own parent")
+                raise InvalidMutation(OWN_PARENT)
             bisect.insort(item.parents, (stamp, change.parent))
         elif change.forked_to is not None:
             if change.forked_to == item.id:

@@ -15,6 +15,8 @@ from antiphon.model.runs import Leaf
 from antiphon.model.sequence import Sequence
 from antiphon.model.textcodec import Anchor, Insert, Mark
 
+SHOWN_MAX = 64  # names that one character shows, so that what hostile marks make of a text grows only with their number
+
 Key = tuple[int, bytes, int, int]  # lamport, feed, seq, and which mark of the message: the order of marks
 
 
@@ -26,7 +28,9 @@ class Kept(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A stretch of the text shown, and the marks that win there (those that unset something, too)."""
+    """A stretch of the text shown, and the marks that win there: of all names, the latest `SHOWN_MAX` that are set; of
+    names that were asked for, all, those that unset something, too.
+    """
 
     start: int
     stop: int
@@ -41,14 +45,18 @@ class TextState(Sequence):
     def __init__(self) -> None:
         super().__init__()
         self.marks: dict[tuple[str, Anchor, Anchor], Kept] = {}
-        self.copies: dict[tuple[bytes, int], tuple[bytes, int]] = {}
+        self.copies: dict[bytes, dict[tuple[bytes, int], int]] = {}  # of each feed: the copy of an element
 
     def add_copies(self, insert: Insert, feed: bytes) -> None:
-        """Remember what an undo brought back, so that undoing its insertion takes it away, too."""
+        """Remember what a feed's undo brought back, so that undoing its insertion takes it away, too.
+
+        Each feed has entries of its own and only its undo reads them, so nobody can spoil another's.
+        """
+        copies = self.copies.setdefault(feed, {})
         clock = insert.start
         for original, first, last in insert.revived:
             for old in range(first, last + 1):
-                self.copies[original, old] = (feed, clock)
+                copies.setdefault((original, old), clock)
                 clock += 1
 
     def add_mark(self, mark: Mark, stamp: Stamp, nth: int) -> None:
@@ -106,46 +114,32 @@ def segments(state: TextState, names: Iterable[str] | None = None, *, among_all:
     events.sort(key=lambda event: event[0])
     found: list[Segment] = []
     active: dict[str, list[Kept]] = {}
-    winners: dict[str, Kept] = {}
+    ranked: list[Kept] = []
     position = 0
     ends: list[tuple[int, bool, Kept | None]] = [*events, (places.length, False, None)]
     for at, begins, kept in ends:
         if at > position:
+            winners = {kept.mark.name: kept for kept in (ranked if wanted is not None else ranked[-SHOWN_MAX:])}
             if found and found[-1].winners == winners:
                 found[-1] = found[-1]._replace(stop=at)
             else:
-                found.append(Segment(position, at, dict(winners)))
+                found.append(Segment(position, at, winners))
             position = at
         if kept is None:
             break
         layers = active.setdefault(kept.mark.name, [])
+        before = layers[-1] if layers else None
         if begins:
             insort(layers, kept, key=_key)
         else:
             del layers[bisect_left(layers, kept.key, key=_key)]
-        if layers:
-            winners[kept.mark.name] = layers[-1]
-        else:
-            winners.pop(kept.mark.name, None)
+        after = layers[-1] if layers else None
+        if before is not after:
+            if before is not None and (wanted is not None or before.mark.value is not None):
+                del ranked[bisect_left(ranked, before.key, key=_key)]
+            if after is not None and (wanted is not None or after.mark.value is not None):
+                insort(ranked, after, key=_key)
     return found
-
-
-def winners_after(state: TextState, place: Anchor) -> dict[str, Kept]:
-    """The marks that would win on an element right after the one that an anchor stands after."""
-    places = Places(state, among_all=True)
-    here = places.of(place)
-    winners: dict[str, Kept] = {}
-    for kept in state.marks.values():
-        start, end = kept.mark.start, kept.mark.end
-        low, high = places.of(start), places.of(end)
-        if here is None or low is None or high is None:
-            continue
-        begins = low < here or (low == here and start.after)
-        ends = high < here or (high == here and end.after and end.feed)
-        known = winners.get(kept.mark.name)
-        if begins and not ends and (known is None or known.key < kept.key):
-            winners[kept.mark.name] = kept
-    return winners
 
 
 def _key(kept: Kept) -> Key:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import messenger_pb2 as pb
+from antiphon.model.arrayundo import stands
 from antiphon.model.heard import FeedTable
 from antiphon.model.interface import Discard, Model
 from antiphon.model.messengercodec import SENT_MS_MAX, Edit, Post, read_act, read_state, write_state
@@ -103,7 +104,7 @@ class MessengerModel(Model[MessengerState]):
         entry = _there(state, post)
         if entry.redacted is not None:
             raise InvalidInput(f"the post {post} is redacted and cannot be edited")
-        return _edit(post, body, [stamp for stamp, _ in entry.versions], feed)
+        return _edit(post, body, sorted(entry.versions), feed)
 
     def redact(self, state: MessengerState, post: Stamp, *, feed: bytes = b"") -> bytes:
         _there(state, post)
@@ -130,7 +131,7 @@ class MessengerModel(Model[MessengerState]):
         entry = state.posts.get(act.target) if isinstance(act, Edit) else None
         if entry is None or not entry.versions:
             return None
-        return Captured(entry.versions[-1][1], frozenset(written for written, _ in entry.versions))
+        return Captured(entry.versions[max(entry.versions)], frozenset(entry.versions))
 
     def revert(
         self, state: MessengerState, captured: Captured | None, mutation: bytes, stamp: Stamp, feed: bytes
@@ -144,10 +145,9 @@ class MessengerModel(Model[MessengerState]):
         entry = state.posts.get(act.target)
         if captured is None or entry is None:
             return []
-        stamps = [written for written, _ in entry.versions]
-        if set(stamps) - captured.stamps != {stamp}:
+        if not stands(entry.versions, captured.stamps, stamp, act.body):
             return []  # edited or redacted since
-        return [_edit(act.target, captured.body, stamps, feed)]
+        return [_edit(act.target, captured.body, sorted(entry.versions), feed)]
 
     # -- rehearsal
 
@@ -173,7 +173,8 @@ def _there(state: MessengerState, post: Stamp) -> Entry:
 def _plain(entry: Entry) -> dict[str, Any]:
     """What people see of a post; the content and versions of a redacted one are gone."""
     versions = [
-        {"id": stamp, "by": stamp.feed, "body": copy.deepcopy(body)} for stamp, body in reversed(entry.versions)
+        {"id": stamp, "by": stamp.feed, "body": copy.deepcopy(entry.versions[stamp])}
+        for stamp in sorted(entry.versions, reverse=True)
     ]
     return {
         "id": entry.stamp,

@@ -84,7 +84,7 @@ def _feeds(state: MessengerState) -> Iterator[bytes]:
         for entry in entries.values():
             yield entry.stamp.feed
             yield from (stamp.feed for stamp in (entry.reply_to, entry.redacted) if stamp is not None)
-            yield from (stamp.feed for stamp, _ in entry.versions)
+            yield from (stamp.feed for stamp in entry.versions)
             yield from (stamp.feed for stamp in entry.waits)
 
 
@@ -92,8 +92,9 @@ def _row(entry: Entry, table: FeedTable) -> pb.MessengerEntry:
     row = pb.MessengerEntry(name=table.name(entry.stamp), sent_ms=entry.sent_ms)
     if entry.reply_to is not None:
         row.reply_to.CopyFrom(table.name(entry.reply_to))
-    for stamp, body in entry.versions:
-        row.versions.add(name=None if stamp == entry.stamp else table.name(stamp), body=to_proto(body))
+    for stamp in sorted(entry.versions):
+        written = None if stamp == entry.stamp else table.name(stamp)
+        row.versions.add(name=written, body=to_proto(entry.versions[stamp]))
     row.waits.extend(table.name(stamp) for stamp in sorted(entry.waits))
     if entry.redacted is not None:
         row.redacted.CopyFrom(table.name(entry.redacted))
@@ -126,7 +127,7 @@ def _read_state(proto: pb.MessengerState) -> MessengerState:
         need(not state.heard.has(entry.stamp), "a pending post that was heard")
         need(not (entry.reply_to or entry.sent_ms), "a pending post that came")
         need(bool(entry.versions or entry.waits) is (entry.redacted is None), "a pending post of which nothing is said")
-        need(entry.stamp not in (stamp for stamp, _ in entry.versions), "a pending post that came")
+        need(entry.stamp not in entry.versions, "a pending post that came")
         state.pending[entry.stamp] = entry
     state.index()
     return state
@@ -134,14 +135,12 @@ def _read_state(proto: pb.MessengerState) -> MessengerState:
 
 def _read_row(row: pb.MessengerEntry, feeds: Sequence[bytes], state: MessengerState) -> Entry:
     stamp = kept_stamp(row.name, feeds)
-    versions = tuple(
-        (kept_stamp(version.name, feeds) if version.HasField("name") else stamp, read_value(version.body))
-        for version in row.versions
-    )
+    stamps = [kept_stamp(version.name, feeds) if version.HasField("name") else stamp for version in row.versions]
+    versions = {past: read_value(version.body) for past, version in zip(stamps, row.versions, strict=True)}
     need(row.sent_ms <= SENT_MS_MAX, "a post that was sent after 2^62 ms")
-    need(all(one[0] < other[0] for one, other in pairwise(versions)), "versions that are not in order")
+    need(all(one < other for one, other in pairwise(stamps)), "versions that are not in order")
     entry = Entry(stamp, versions, kept_stamp(row.reply_to, feeds) if row.HasField("reply_to") else None, row.sent_ms)
-    entry.waits = frozenset(kept_stamp(name, feeds) for name in row.waits)
+    entry.waits = {kept_stamp(name, feeds) for name in row.waits} or entry.waits
     need(not any(map(state.heard.has, entry.waits)), "a version that came and is waited for")
     entry.redacted = kept_stamp(row.redacted, feeds) if row.HasField("redacted") else None
     need(entry.redacted is None or not entry.waits, "a redacted post that waits for versions")

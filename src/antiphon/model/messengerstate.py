@@ -9,7 +9,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.model.heard import Heard
 from antiphon.model.value import Value
 
-Versions = tuple[tuple[Stamp, Value], ...]  # by stamp: the last one wins, the others are concurrent
+Versions = dict[Stamp, Value]  # the greatest stamp wins, the others are concurrent
 _NONE: frozenset[Stamp] = frozenset()
 
 
@@ -23,7 +23,7 @@ class Entry:
         self.versions = versions
         self.reply_to = reply_to
         self.sent_ms = sent_ms
-        self.waits = _NONE  # versions that are replaced already, and have not come
+        self.waits: set[Stamp] | frozenset[Stamp] = _NONE  # versions that are replaced already, and have not come
         self.redacted: Stamp | None = None  # the least of its redactions
 
 
@@ -36,14 +36,15 @@ class MessengerState:
         self.heard = Heard()
         self.posts: dict[Stamp, Entry] = {}
         self.pending: dict[Stamp, Entry] = {}
-        # By feed, a heap: the seq of a message that has not come, and a post that something was said of for it.
-        self.due: dict[bytes, list[tuple[int, Stamp]]] = {}
+        # By feed, a heap: the seq of a message that has not come, a post that something was said of for it, and it.
+        self.due: dict[bytes, list[tuple[int, Stamp, Stamp]]] = {}
 
     def post(self, stamp: Stamp, body: Value, reply_to: Stamp | None, sent_ms: int) -> None:
-        entry = Entry(stamp, ((stamp, body),), reply_to, sent_ms)
+        entry = Entry(stamp, {stamp: body}, reply_to, sent_ms)
         if self.pending and (said := self.pending.pop(stamp, None)) is not None:
-            own = entry.versions if said.redacted is None and stamp not in said.waits else ()
-            entry.versions = (*own, *said.versions)  # an edit's stamp is above its post's
+            if said.redacted is not None or stamp in said.waits:
+                entry.versions = {}
+            entry.versions |= said.versions
             entry.waits, entry.redacted = said.waits, said.redacted
         self.posts[stamp] = entry
 
@@ -51,22 +52,20 @@ class MessengerState:
         entry = self.posts.get(post) or self._said(post)
         if entry is None or entry.redacted is not None:
             return
-        unheard = frozenset(past for past in replaces if not self.heard.has(past)) - entry.waits
-        if unheard:
-            for past in unheard:
+        for past in replaces:
+            entry.versions.pop(past, None)
+            if not self.heard.has(past) and past not in entry.waits:
+                if isinstance(entry.waits, frozenset):
+                    entry.waits = set()
+                entry.waits.add(past)
                 self._owe(past, post)
-            entry.waits |= unheard
-        gone = set(replaces)
-        versions = [version for version in entry.versions if version[0] not in gone]
         if stamp not in entry.waits:
-            versions.append((stamp, body))
-            versions.sort(key=_stamp_of)
-        entry.versions = tuple(versions)
+            entry.versions[stamp] = body
 
     def redact(self, post: Stamp, stamp: Stamp) -> None:
         entry = self.posts.get(post) or self._said(post)
         if entry is not None:
-            entry.versions, entry.waits = (), _NONE
+            entry.versions, entry.waits = {}, _NONE
             if entry.redacted is None or stamp < entry.redacted:
                 entry.redacted = stamp
 
@@ -74,12 +73,12 @@ class MessengerState:
         """The post that is not here yet; none if it was here, or never will be."""
         said = self.pending.get(post)
         if said is None and not self.heard.has(post):
-            said = self.pending[post] = Entry(post, (), None, 0)
+            said = self.pending[post] = Entry(post, {}, None, 0)
             self._owe(post, post)
         return said
 
     def _owe(self, stamp: Stamp, post: Stamp) -> None:
-        heappush(self.due.setdefault(stamp.feed, []), (stamp.seq, post))
+        heappush(self.due.setdefault(stamp.feed, []), (stamp.seq, post, stamp))
 
     def settle(self, stamp: Stamp) -> None:
         """After a message: what was kept for it, or for any before it in its feed, has taken effect or never will."""
@@ -87,12 +86,13 @@ class MessengerState:
         if not due:
             return
         while due and due[0][0] <= stamp.seq:
-            post = heappop(due)[1]
+            _, post, past = heappop(due)
             if self.heard.has(post):
                 self.pending.pop(post, None)
             entry = self.posts.get(post) or self.pending.get(post)
-            if entry is not None and entry.waits:
-                entry.waits = frozenset(past for past in entry.waits if not self.heard.has(past))
+            if entry is not None and isinstance(entry.waits, set):
+                entry.waits.discard(past)
+                entry.waits = entry.waits or _NONE
         if not due:
             del self.due[stamp.feed]
 
@@ -103,7 +103,3 @@ class MessengerState:
                 self._owe(past, entry.stamp)
         for post in self.pending:
             self._owe(post, post)
-
-
-def _stamp_of(version: tuple[Stamp, Value]) -> Stamp:
-    return version[0]

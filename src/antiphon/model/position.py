@@ -29,7 +29,9 @@ from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.model.interface import InvalidMutation
 
 KEY_SIZE_MAX = 1 << 10
-KEYS_SIZE_MAX = 1 << 25  # of all keys of an op: a few bytes for each element must not become a KiB for each in memory
+KEYS_SIZE_MAX = (
+    1 << 25
+)  # of all keys of a mutation: a few bytes for each element must not become a KiB for each in memory
 OFFSET_MAX = 1 << 48
 TAG_SIZE = 4  # bytes of a feed key in a run's id; should two feeds agree in them, lamport and seq still differ
 BEFORE, SELF, AFTER = b"\x01", b"\x02", b"\x03"
@@ -155,7 +157,9 @@ def _read_run(path: bytes, at: int, before: bool) -> tuple[tuple[int, bytes], in
     return (lamport, tag), at
 
 
-def keys_of(path: bytes, extends: bool, offset: int, count: int, stamp: Stamp) -> list[bytes]:
+def keys_of(
+    path: bytes, extends: bool, offset: int, count: int, stamp: Stamp, room: int = KEYS_SIZE_MAX
+) -> list[bytes]:
     """The keys of elements that the message at `stamp` puts at a place, which came from outside and is checked here."""
     if len(path) > KEY_SIZE_MAX:
         raise InvalidMutation(f"a position key of more than {KEY_SIZE_MAX} bytes")
@@ -163,8 +167,8 @@ def keys_of(path: bytes, extends: bool, offset: int, count: int, stamp: Stamp) -
     if found.lamport > stamp.lamport:
         # Were it let through, a later run beside that one would not sort as the latest.
         raise InvalidMutation(f"a position key in a run of the lamport {found.lamport}, which it cannot have seen")
-    if (len(path) + _TAIL_SIZE) * count > KEYS_SIZE_MAX:
-        raise InvalidMutation(f"an op with position keys of more than {KEYS_SIZE_MAX} bytes")
+    if (len(path) + _TAIL_SIZE) * count > room:
+        raise InvalidMutation(f"a mutation with position keys of more than {KEYS_SIZE_MAX} bytes")
     last = offset + count - 1
     if not -OFFSET_MAX <= offset <= last <= OFFSET_MAX:
         raise InvalidMutation(f"the offsets {offset} to {last} are out of range, or none")

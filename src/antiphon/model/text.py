@@ -157,9 +157,10 @@ class TextModel(Model[TextState]):
         bounds = sorted({at for item in items for at in (item, item + 1)})
         found: list[Span] = []
         following = 0
+        values: dict[bytes, Value] = {}
         for start, stop, winners in segments(state):
             marks = {
-                name: read_mark_value(kept.mark.value)
+                name: _read_value(kept.mark.value, values)
                 for name, kept in sorted(winners.items())
                 if kept.mark.value is not None
             }
@@ -230,18 +231,21 @@ class TextModel(Model[TextState]):
         self, state: TextState, index: int, count: int, text: str, *, feed: bytes = b"", offset: int = 0
     ) -> bytes:
         """Text instead of `count` characters from `index` on; one mutation, so nobody sees it half done."""
+        if type(index) is not int or type(count) is not int:
+            raise InvalidInput(f"a position and a count are integers, not {index!r} and {count!r}")
         self._check_range(state, index, index + count)
+        checked(text)
         if not count and not text:
             raise InvalidInput("there is nothing to insert or to delete")
         if len(text) > OFFSET_MAX + 1 - offset:
             raise TooLarge(f"a message inserts at most {OFFSET_MAX + 1} characters, not {len(text)}")
-        if offset == 0 and count + len(text) == 1 and (found := _typed(state, index, checked(text), feed)) is not None:
+        if offset == 0 and count + len(text) == 1 and (found := _typed(state, index, text, feed)) is not None:
             return found
         draft = Draft(feed, offset)
         for run, low, high in shown(state, index, index + count):
             textundo.delete_run(draft, run, low, high)
         if text:
-            _insert(state, draft, index, checked(text), b"")
+            _insert(state, draft, index, text, b"")
         return draft.bytes()
 
     def embed(self, state: TextState, index: int, item: bytes, *, feed: bytes = b"", offset: int = 0) -> bytes:
@@ -285,6 +289,8 @@ class TextModel(Model[TextState]):
         return draft.bytes()
 
     def _check_range(self, state: TextState, start: int, stop: int) -> None:
+        if type(start) is not int or type(stop) is not int:
+            raise InvalidInput(f"positions are integers, not {start!r} and {stop!r}")
         if not 0 <= start <= stop <= state.length:
             raise InvalidInput(f"{start} to {stop} does not lie in a text of {state.length} characters")
 
@@ -331,6 +337,16 @@ def _typed(state: TextState, index: int, text: str, feed: bytes) -> bytes | None
 def _insert(state: TextState, draft: Draft, index: int, text: str, item: bytes) -> None:
     run, left, at = state.gap(index)
     draft.insert(text, run.writer.feed, run.clock(at) if run.length else 0, left=left, item=item)
+
+
+def _read_value(encoded: bytes, known: dict[bytes, Value]) -> Value:
+    """A mark's value; one decoded before is used again if nobody can change it."""
+    if encoded in known:
+        return known[encoded]
+    value = read_mark_value(encoded)
+    if not isinstance(value, (list, dict)):
+        known[encoded] = value
+    return value
 
 
 def _text(run: Run) -> str:

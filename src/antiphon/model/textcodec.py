@@ -22,6 +22,8 @@ from antiphon.model.value import Value, read_value, to_proto, value_bytes
 
 OPS_MAX = 1 << 16
 INSERTS_MAX = 1 << 12  # fewer, for each may have to walk along an edge of the tree
+MARKS_MAX = 1 << 14
+MARK_NAMES_MAX = 256  # distinct ones in a mutation
 MARK_NAME_MAX = 256
 QUICK_TEXT_MAX = 32
 _LEFT, _NEXT, _ROOT = text_pb2.TEXT_PLACE_LEFT, text_pb2.TEXT_PLACE_NEXT, text_pb2.TEXT_PLACE_ROOT
@@ -85,6 +87,9 @@ def decode(mutation: bytes, stamp: Stamp) -> Ops:
     count = len(proto.inserts) + len(proto.deletes) + len(proto.marks)
     need(0 < count <= OPS_MAX, f"a mutation of a text holds 1 to {OPS_MAX} operations, not {count}")
     need(len(proto.inserts) <= INSERTS_MAX, f"a mutation of a text holds at most {INSERTS_MAX} insertions")
+    need(len(proto.marks) <= MARKS_MAX, f"a mutation of a text holds at most {MARKS_MAX} marks")
+    names = len({mark.name for mark in proto.marks})
+    need(names <= MARK_NAMES_MAX, f"a mutation of a text marks under at most {MARK_NAMES_MAX} names, not {names}")
     base = clock = _clock(stamp.lamport, proto.offset)
     after = (stamp.lamport + 1) * LAMPORT  # of its own feed, all of its batch may be named
     deletes = []
@@ -223,14 +228,17 @@ def quick_bytes(clock: int, text: str) -> bytes | None:
 class Draft:
     """A mutation in the making, by the writer of `feed`."""
 
-    __slots__ = ("_table", "inserted", "proto")
+    __slots__ = ("_names", "_table", "inserted", "proto")
 
     def __init__(self, feed: bytes, offset: int = 0) -> None:
         if len(feed) not in (0, 32):
             raise InvalidInput(f"a feed key has 32 bytes, not {len(feed)}")
-        if not 0 <= offset <= OFFSET_MAX:
+        if type(offset) is not int or offset < 0:
+            raise InvalidInput(f"an offset is an integer from 0 on, not {offset!r}")
+        if offset > OFFSET_MAX:
             raise TooLarge(f"the offset {offset} is above {OFFSET_MAX}; write in a later message")
         self._table = FeedTable(feed)
+        self._names: set[str] = set()
         self.proto = text_pb2.TextMutation(offset=offset)
         self.inserted = 0
 
@@ -253,7 +261,8 @@ class Draft:
     @property
     def is_full(self) -> bool:
         """Whether what still comes should go into another mutation."""
-        return len(self.proto.inserts) >= INSERTS_MAX or len(self.proto.marks) >= OPS_MAX // 4
+        full = len(self.proto.marks) >= MARKS_MAX // 4 or len(self._names) >= MARK_NAMES_MAX // 2
+        return full or len(self.proto.inserts) >= INSERTS_MAX
 
     def revive(self, names: Sequence[tuple[bytes, int]]) -> None:
         """Say that what was inserted last are copies of these elements, one for one."""
@@ -281,6 +290,7 @@ class Draft:
     def mark(self, name: str, value: bytes | None, start: Anchor | int, end: Anchor | int) -> None:
         """A mark between anchors; a number is an element of this mutation, the first is 1."""
         mark = self.proto.marks.add(name=name)
+        self._names.add(name)
         if value is not None:
             mark.value.ParseFromString(value)
         for proto, anchor, after in ((mark.start, start, False), (mark.end, end, True)):
@@ -297,6 +307,8 @@ class Draft:
         count = len(self.proto.inserts) + len(self.proto.deletes) + len(self.proto.marks)
         if count > OPS_MAX or len(self.proto.inserts) > INSERTS_MAX:
             raise TooLarge(f"a mutation of a text holds at most {OPS_MAX} operations, not {count}; change less at once")
+        if len(self.proto.marks) > MARKS_MAX or len(self._names) > MARK_NAMES_MAX:
+            raise TooLarge(f"a mutation of a text holds at most {MARKS_MAX} marks under {MARK_NAMES_MAX} names")
         if self._table.feeds:
             self.proto.feeds.extend(self._table.feeds)
         return self.proto.SerializeToString(deterministic=True)
@@ -311,6 +323,8 @@ def at_offset(mutation: bytes, offset: int) -> bytes:
 
 def checked(text: str) -> str:
     """Text that may be inserted."""
+    if not isinstance(text, str):
+        raise InvalidInput(f"text is a str, not {type(text).__name__}")
     try:
         text.encode()
     except UnicodeEncodeError as error:

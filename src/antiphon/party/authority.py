@@ -54,6 +54,9 @@ class OpenAuthority:
     def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
         return ""
 
+    def wrote(self, before: int, after: int) -> None:
+        pass
+
     def writer(self) -> FeedWriter:
         if self._writer is None:
             raise NotAuthorised(f"party {self._party.short}: no key was given to write with; open it with a key pair")
@@ -105,6 +108,14 @@ class PartyAuthority:
 
     def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
         return self._machine.judge_data(feed, seq, seen, kind)
+
+    def wrote(self, before: int, after: int) -> None:
+        if after != before + 1:
+            return  # somebody else wrote too
+        if self._transaction == before:
+            self._transaction = after
+        if self._membership is not None:
+            self._membership.skip(before, after)
 
     def writer(self) -> FeedWriter:
         if self._membership is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from antiphon.core.errors import InvalidInput, InvalidMutation, StoreError, UnknownModel
+from antiphon.core.errors import InvalidInput, InvalidMutation, UnknownModel
 from antiphon.core.ids import NONCE_SIZE, ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.feed.append import Draft, Written
@@ -145,19 +145,18 @@ class Batch:
         if not self._drafts:
             self.roll_back()
             return None
+        store = self._processor.store
+        before = store.transaction
         try:
             self._writer.see(*self._entries())
-            written = self._writer.extend(self._drafts, atomic=True, created_ms=self._created_ms)
+            written = self._writer.extend(
+                self._drafts, atomic=True, created_ms=self._created_ms, expect=(self._first, self.lamport)
+            )
         except BaseException:
             self.roll_back()
             raise
-        if written[0] != Stamp(self.lamport, self.feed, self._first):
-            self.roll_back()
-            self._engine.process()
-            raise StoreError(
-                f"feed {self._writer.feed.short} was written by somebody else meanwhile; messages that name each other "
-                "may be refused: look at the quarantine"
-            )
+        if written.alone:
+            self._engine.authority.wrote(before, store.transaction)
         self._accept(written)
         return written
 
@@ -171,7 +170,7 @@ class Batch:
         self._lane.release()
         self._engine.lamport = self.lamport
         self._processor.moved.clear()
-        self._engine.accept(self._lane, self._seqs)
+        self._engine.accept(self._lane, self._seqs, written.first)
 
     def roll_back(self) -> None:
         """Nothing of this has happened."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from antiphon.core.errors import MissingBlocks, UnknownFeed
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.header import Entry
+from antiphon.feed.header import Entry, Kind
 from antiphon.feed.reader import FeedReader
 from antiphon.party.lane import Lane, Run
 from antiphon.party.ports import NO_END, Authority, LaneState, Standing
@@ -61,7 +61,8 @@ class Delivery:
 
     def wake_for_control(self) -> None:
         """The control feeds moved: whoever waits for a feed that is not delivered here looks again."""
-        for waited in [feed for feed in self._asleep if feed not in self.lanes]:
+        control = self._authority.is_control
+        for waited in [feed for feed in self._asleep if feed not in self.lanes or control(feed)]:
             self.wake(*self._asleep.pop(waited))
         self._doubt_faults()
 
@@ -108,6 +109,13 @@ class Delivery:
                 return
             if buffer is None:
                 self._buffered.pop(lane.feed, None)
+                return
+            if not lane.state.position and buffer.span.columns["kind"][buffer.at] == Kind.CREDENTIAL:
+                # It begins as a control feed does, so it is none of ours, whatever it was admitted as.
+                lane.state.fault = (
+                    "block 0: a credential, so it is a control feed, and not the data feed it was admitted as"
+                )
+                lane.release()
                 return
             self._keep(lane.feed)
             low, high = buffer.at, buffer.high

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from antiphon.core.errors import UnknownItem
 from antiphon.core.stamp import Stamp
@@ -53,7 +54,7 @@ class Engine:
         self.cache = ItemCache(cache_items_max)
         self._judge = Judge(authority)
         self._demux = ItemDemuxer()
-        self._verdicts: dict[Stamp, tuple[bytes, str]] = {}  # the last word on each message, not saved yet
+        self._verdicts: dict[bytes, dict[Stamp, str]] = {}  # by item: the last word on each message, not saved yet
         self._unsaved = 0
         self._known_models: frozenset[tuple[str, int]] = frozenset()
         self.changed: Callable[[Iterable[bytes]], None] = lambda _: None
@@ -61,6 +62,7 @@ class Engine:
         self.lamport = max((lane.state.lamport for lane in self.delivery.lanes.values()), default=0)
         self.held = False  # a batch is open: states hold what is not written yet, and must not be saved
         self.broken = False
+        self._saved: dict[bytes, tuple[Any, ...]] = {}  # the lanes as the item store has them
         self._fresh = True  # verdicts saved by an earlier run are compared with those of now
 
     # -- the pipeline
@@ -160,7 +162,7 @@ class Engine:
         if late:
             return self.refold(entry)
         if folded.verdicts:
-            self._verdicts.update((stamp, (entry.id, reason)) for stamp, reason in folded.verdicts.items())
+            self._verdicts.setdefault(entry.id, {}).update(folded.verdicts)
         if keep:
             self.cache.dirty[entry.id] = entry
         return folded.verdicts
@@ -181,9 +183,13 @@ class Engine:
             stop = note[3] + 1
         postings.append(Posting(number, start, stop))
 
-    def accept(self, lane: Lane, groups: dict[bytes, list[int]]) -> None:
-        """Own messages, folded before they were written, are on the disk: they count from now on."""
+    def accept(self, lane: Lane, groups: dict[bytes, list[int]], first: int) -> None:
+        """Own messages, folded before they were written, are on the disk: they count from now on.
+
+        Unless the rights went in the very moment: then they are judged like anybody's.
+        """
         number = lane.state.number
+        voids = list(self._judge.voids(lane, first, lane.state.position))
         for item, seqs in groups.items():
             entry = self.cache.get(item)
             assert entry is not None
@@ -191,6 +197,9 @@ class Engine:
                 entry.post(number, seq)
             self.cache.dirty[item] = entry
             self._unsaved += len(seqs)
+        if voids:
+            lane.state.voids += voids
+            self._refold_all(set(groups))
         if self._unsaved > UNSAVED_MESSAGES_MAX or len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
             self.save()
 
@@ -220,6 +229,8 @@ class Engine:
         state.voids = [void._replace(stop=min(void.stop, end)) for void in state.voids if void.start < end]
         last = self.store.block(state.feed, end - 1) if end else None
         state.lamport, state.hash = (last.lamport, last.hash) if last else (0, bytes(32))
+        lamports = [known.state.lamport for known in self.delivery.lanes.values()]
+        self.lamport = max([*lamports, *(entry.lamport for entry in self.authority.entries())])
         self._refold_all(spoilt)
 
     def _batch_start(self, feed: bytes, end: int) -> int:
@@ -265,10 +276,8 @@ class Engine:
         entry.item, entry.orphaned = folded.item, folded.item is None
         self.items.forget(entry.id)
         entry.postings = postings
-        for stamp, (item, _) in list(self._verdicts.items()):
-            if item == entry.id:
-                self._verdicts[stamp] = (item, "")
-        self._verdicts.update((stamp, (entry.id, reason)) for stamp, reason in folded.verdicts.items())
+        known = dict.fromkeys(self._verdicts.get(entry.id, ()), "")
+        self._verdicts[entry.id] = {**known, **folded.verdicts}
         self.cache.put(entry)
         self.cache.dirty[entry.id] = entry
         return folded.verdicts
@@ -374,22 +383,18 @@ class Engine:
         dirty = list(self.cache.dirty.values())
         for start in range(0, len(dirty), _ROWS_AT_ONCE):
             put(self._save_of(dirty[start : start + _ROWS_AT_ONCE], []))
-        put(Save(verdicts=self._drain_verdicts(), lanes=[lane.state for lane in self.delivery.lanes.values()]))
-        self._saved_positions = self._positions()
+        moved = [lane.state for feed, lane in self.delivery.lanes.items() if self._saved.get(feed) != _mark(lane.state)]
+        put(Save(verdicts=self._drain_verdicts(), lanes=moved))
+        self._saved.update((state.feed, _mark(state)) for state in moved)
         self.cache.dirty.clear()
         self._unsaved = 0
 
-    _saved_positions: tuple[tuple[bytes, int], ...] = ()
-
-    def _positions(self) -> tuple[tuple[bytes, int], ...]:
-        return tuple((feed, lane.state.position) for feed, lane in self.delivery.lanes.items())
-
     def _moved(self) -> bool:
-        return self._positions() != self._saved_positions
+        return any(self._saved.get(feed) != _mark(lane.state) for feed, lane in self.delivery.lanes.items())
 
     def _drain_verdicts(self) -> list[tuple[Stamp, bytes, str]]:
         verdicts, self._verdicts = self._verdicts, {}
-        return [(stamp, item, reason) for stamp, (item, reason) in verdicts.items()]
+        return [(stamp, item, reason) for item, known in verdicts.items() for stamp, reason in known.items()]
 
     def _save_of(self, entries: Iterable[Entry], verdicts: list[tuple[Stamp, bytes, str]]) -> Save:
         save = Save(verdicts=verdicts)
@@ -399,6 +404,11 @@ class Engine:
                 save.postings.append((entry.id, entry.postings))
                 entry.postings = []
         return save
+
+
+def _mark(lane: LaneState) -> tuple[Any, ...]:
+    """What tells whether a lane has changed."""
+    return lane.position, lane.hash, lane.fault, len(lane.segments), tuple(lane.voids)
 
 
 @contextmanager

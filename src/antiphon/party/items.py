@@ -65,7 +65,8 @@ class Item:
 
     @property
     def metadata(self) -> Any:
-        return self._state().metadata
+        with self._party.locked():
+            return self._state().metadata
 
     @property
     def parent(self) -> bytes:

@@ -52,6 +52,9 @@ class Authority(Protocol):
     def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
         """Why a message is void, judged in its own timeframe; empty if it counts. Void from some seq on, or not."""
 
+    def wrote(self, before: int, after: int) -> None:
+        """This device wrote to its data feed, and the store's transaction went from one number to another."""
+
     def writer(self) -> FeedWriter:
         """This device's data feed; raises `NotAuthorised` if it may not write."""
 

@@ -30,6 +30,7 @@ from antiphon.feed.watch import Watch
 from antiphon.feed.writer import FeedWriter
 from antiphon.model import itemcodec
 from antiphon.model.factory import ModelFactory
+from antiphon.model.tree import derive
 from antiphon.party.batch import Batch
 from antiphon.party.cache import CACHE_ITEMS_MAX
 from antiphon.party.delivery import Blocked
@@ -105,7 +106,8 @@ class PartyProcessor:
     @property
     def engine(self) -> Engine:
         if self._engine is None:
-            raise PartyPaused(f"party {self.key.short} is paused, closed or deleted here; resume it, or open it again")
+            why = f"stopped by an error ({self.error})" if self._failed else "paused, closed or deleted here"
+            raise PartyPaused(f"party {self.key.short} is {why}; resume it, or open it again")
         return self._engine
 
     @property
@@ -292,6 +294,8 @@ class PartyProcessor:
 
     def wait_for(self, timeframe: Timeframe, timeout_s: float | None = None) -> bool:
         """Wait until all of `timeframe` is delivered; False if the time is up first."""
+        if self._owner == threading.get_ident():
+            raise InvalidInput(f"party {self.key.short}: do not wait inside a batch or a read; nothing can come there")
         with self._advanced:
             return self._advanced.wait_for(
                 lambda: self.engine.delivery.timeframe().covers(timeframe), timeout=timeout_s
@@ -337,6 +341,12 @@ class PartyProcessor:
             unsaved = [entry.item for entry in engine.cache.open() if entry.item is not None]
             return sorted({*found, *(bytes(item.id) for item in unsaved if model in (None, item.name))})
 
+    def parents(self) -> dict[bytes, bytes]:
+        """The parent of each item that has one, from the claims of all items; circles are broken alike everywhere."""
+        with self.locked() as engine:
+            states = [engine.entry(item).item for item in self.items()]
+        return derive((at, item.id, parent) for item in states if item is not None for at, parent in item.parents)
+
     def snapshot(self, item_id: bytes) -> bytes:
         """The canonical bytes of an item: equal on every peer and engine with the same messages."""
         with self.locked() as engine:
@@ -363,7 +373,7 @@ class PartyProcessor:
     def batch(self) -> Iterator[Batch]:
         """Write several messages, to any items, that others see all or none of. Batches inside it are part of it."""
         with self.locked():
-            if self._batch is not None:
+            if self._batch is not None and self._batch_thread == threading.get_ident():
                 yield self._batch
                 return
             batch = self._batch = Batch(self, capture=self._undo_listener is not None)

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from antiphon.core.v1 import value_pb2 as antiphon_dot_v1_dot_value__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x61ntiphon/v1/array.proto\x12\x0b\x61ntiphon.v1\x1a\x17\x61ntiphon/v1/value.proto\"A\n\rArrayMutation\x12\r\n\x05\x66\x65\x65\x64s\x18\x01 \x03(\x0c\x12!\n\x03ops\x18\x02 \x03(\x0b\x32\x14.antiphon.v1.ArrayOp\"\xb5\x01\n\x07\x41rrayOp\x12*\n\x06insert\x18\x01 \x01(\x0b\x32\x18.antiphon.v1.ArrayInsertH\x00\x12*\n\x06\x64\x65lete\x18\x02 \x01(\x0b\x32\x18.antiphon.v1.ArrayDeleteH\x00\x12$\n\x03set\x18\x03 \x01(\x0b\x32\x15.antiphon.v1.ArraySetH\x00\x12&\n\x04move\x18\x04 \x01(\x0b\x32\x16.antiphon.v1.ArrayMoveH\x00\x42\x04\n\x02op\";\n\nArrayPlace\x12\x0c\n\x04path\x18\x01 \x01(\x0c\x12\x0e\n\x06offset\x18\x02 \x01(\x12\x12\x0f\n\x07\x65xtends\x18\x03 \x01(\x08\"Y\n\x0b\x41rrayInsert\x12&\n\x05place\x18\x01 \x01(\x0b\x32\x17.antiphon.v1.ArrayPlace\x12\"\n\x06values\x18\x02 \x03(\x0b\x32\x12.antiphon.v1.Value\";\n\x0b\x41rrayDelete\x12,\n\x08\x65lements\x18\x01 \x03(\x0b\x32\x1a.antiphon.v1.ArrayElements\"\x82\x01\n\x08\x41rraySet\x12\x1f\n\x04name\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\r\n\x05index\x18\x02 \x01(\r\x12!\n\x05value\x18\x03 \x01(\x0b\x32\x12.antiphon.v1.Value\x12#\n\x08replaces\x18\x04 \x03(\x0b\x32\x11.antiphon.v1.Name\"s\n\tArrayMove\x12&\n\x05place\x18\x01 \x01(\x0b\x32\x17.antiphon.v1.ArrayPlace\x12,\n\x08\x65lements\x18\x02 \x03(\x0b\x32\x1a.antiphon.v1.ArrayElements\x12\x10\n\x08in_place\x18\x03 \x01(\x08\"A\n\rArrayElements\x12\x1f\n\x04name\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\x0f\n\x07indexes\x18\x02 \x03(\r\"\x96\x01\n\nArrayState\x12\r\n\x05\x66\x65\x65\x64s\x18\x01 \x03(\x0c\x12 \n\x05heard\x18\x02 \x03(\x0b\x32\x11.antiphon.v1.Name\x12+\n\x08\x65lements\x18\x03 \x03(\x0b\x32\x19.antiphon.v1.ArrayElement\x12*\n\x07pending\x18\x04 \x03(\x0b\x32\x19.antiphon.v1.ArrayElement\"\xdb\x01\n\x0c\x41rrayElement\x12\x1f\n\x04name\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\r\n\x05index\x18\x02 \x01(\r\x12\x0e\n\x06shared\x18\x03 \x01(\r\x12\x0c\n\x04path\x18\x04 \x01(\x0c\x12!\n\x06placed\x18\x05 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\'\n\x06writes\x18\x06 \x03(\x0b\x32\x17.antiphon.v1.ArrayWrite\x12 \n\x05waits\x18\x07 \x03(\x0b\x32\x11.antiphon.v1.Name\x12\x0f\n\x07\x64\x65leted\x18\x08 \x01(\x08\"P\n\nArrayWrite\x12\x1f\n\x04name\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12!\n\x05value\x18\x02 \x01(\x0b\x32\x12.antiphon.v1.Valueb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x61ntiphon/v1/array.proto\x12\x0b\x61ntiphon.v1\x1a\x17\x61ntiphon/v1/value.proto\"A\n\rArrayMutation\x12\r\n\x05\x66\x65\x65\x64s\x18\x01 \x03(\x0c\x12!\n\x03ops\x18\x02 \x03(\x0b\x32\x14.antiphon.v1.ArrayOp\"\xb5\x01\n\x07\x41rrayOp\x12*\n\x06insert\x18\x01 \x01(\x0b\x32\x18.antiphon.v1.ArrayInsertH\x00\x12*\n\x06\x64\x65lete\x18\x02 \x01(\x0b\x32\x18.antiphon.v1.ArrayDeleteH\x00\x12$\n\x03set\x18\x03 \x01(\x0b\x32\x15.antiphon.v1.ArraySetH\x00\x12&\n\x04move\x18\x04 \x01(\x0b\x32\x16.antiphon.v1.ArrayMoveH\x00\x42\x04\n\x02op\";\n\nArrayPlace\x12\x0c\n\x04path\x18\x01 \x01(\x0c\x12\x0e\n\x06offset\x18\x02 \x01(\x12\x12\x0f\n\x07\x65xtends\x18\x03 \x01(\x08\"\x85\x01\n\x0b\x41rrayInsert\x12&\n\x05place\x18\x01 \x01(\x0b\x32\x17.antiphon.v1.ArrayPlace\x12\"\n\x06values\x18\x02 \x03(\x0b\x32\x12.antiphon.v1.Value\x12*\n\x06\x63opies\x18\x03 \x03(\x0b\x32\x1a.antiphon.v1.ArrayElements\";\n\x0b\x41rrayDelete\x12,\n\x08\x65lements\x18\x01 \x03(\x0b\x32\x1a.antiphon.v1.ArrayElements\"\x82\x01\n\x08\x41rraySet\x12\x1f\n\x04name\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\r\n\x05index\x18\x02 \x01(\r\x12!\n\x05value\x18\x03 \x01(\x0b\x32\x12.antiphon.v1.Value\x12#\n\x08replaces\x18\x04 \x03(\x0b\x32\x11.antiphon.v1.Name\"s\n\tArrayMove\x12&\n\x05place\x18\x01 \x01(\x0b\x32\x17.antiphon.v1.ArrayPlace\x12,\n\x08\x65lements\x18\x02 \x03(\x0b\x32\x1a.antiphon.v1.ArrayElements\x12\x10\n\x08in_place\x18\x03 \x01(\x08\"A\n\rArrayElements\x12\x1f\n\x04name\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\x0f\n\x07indexes\x18\x02 \x03(\r\"\x96\x01\n\nArrayState\x12\r\n\x05\x66\x65\x65\x64s\x18\x01 \x03(\x0c\x12 \n\x05heard\x18\x02 \x03(\x0b\x32\x11.antiphon.v1.Name\x12+\n\x08\x65lements\x18\x03 \x03(\x0b\x32\x19.antiphon.v1.ArrayElement\x12*\n\x07pending\x18\x04 \x03(\x0b\x32\x19.antiphon.v1.ArrayElement\"\xdb\x01\n\x0c\x41rrayElement\x12\x1f\n\x04name\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\r\n\x05index\x18\x02 \x01(\r\x12\x0e\n\x06shared\x18\x03 \x01(\r\x12\x0c\n\x04path\x18\x04 \x01(\x0c\x12!\n\x06placed\x18\x05 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\'\n\x06writes\x18\x06 \x03(\x0b\x32\x17.antiphon.v1.ArrayWrite\x12 \n\x05waits\x18\x07 \x03(\x0b\x32\x11.antiphon.v1.Name\x12\x0f\n\x07\x64\x65leted\x18\x08 \x01(\x08\"P\n\nArrayWrite\x12\x1f\n\x04name\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12!\n\x05value\x18\x02 \x01(\x0b\x32\x12.antiphon.v1.Valueb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,20 +38,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ARRAYOP']._serialized_end=314
   _globals['_ARRAYPLACE']._serialized_start=316
   _globals['_ARRAYPLACE']._serialized_end=375
-  _globals['_ARRAYINSERT']._serialized_start=377
-  _globals['_ARRAYINSERT']._serialized_end=466
-  _globals['_ARRAYDELETE']._serialized_start=468
-  _globals['_ARRAYDELETE']._serialized_end=527
-  _globals['_ARRAYSET']._serialized_start=530
-  _globals['_ARRAYSET']._serialized_end=660
-  _globals['_ARRAYMOVE']._serialized_start=662
-  _globals['_ARRAYMOVE']._serialized_end=777
-  _globals['_ARRAYELEMENTS']._serialized_start=779
-  _globals['_ARRAYELEMENTS']._serialized_end=844
-  _globals['_ARRAYSTATE']._serialized_start=847
-  _globals['_ARRAYSTATE']._serialized_end=997
-  _globals['_ARRAYELEMENT']._serialized_start=1000
-  _globals['_ARRAYELEMENT']._serialized_end=1219
-  _globals['_ARRAYWRITE']._serialized_start=1221
-  _globals['_ARRAYWRITE']._serialized_end=1301
+  _globals['_ARRAYINSERT']._serialized_start=378
+  _globals['_ARRAYINSERT']._serialized_end=511
+  _globals['_ARRAYDELETE']._serialized_start=513
+  _globals['_ARRAYDELETE']._serialized_end=572
+  _globals['_ARRAYSET']._serialized_start=575
+  _globals['_ARRAYSET']._serialized_end=705
+  _globals['_ARRAYMOVE']._serialized_start=707
+  _globals['_ARRAYMOVE']._serialized_end=822
+  _globals['_ARRAYELEMENTS']._serialized_start=824
+  _globals['_ARRAYELEMENTS']._serialized_end=889
+  _globals['_ARRAYSTATE']._serialized_start=892
+  _globals['_ARRAYSTATE']._serialized_end=1042
+  _globals['_ARRAYELEMENT']._serialized_start=1045
+  _globals['_ARRAYELEMENT']._serialized_end=1264
+  _globals['_ARRAYWRITE']._serialized_start=1266
+  _globals['_ARRAYWRITE']._serialized_end=1346
 # @@protoc_insertion_point(module_scope)

@@ -38,12 +38,14 @@ class ArrayPlace(_message.Message):
     def __init__(self, path: _Optional[bytes] = ..., offset: _Optional[int] = ..., extends: _Optional[bool] = ...) -> None: ...
 
 class ArrayInsert(_message.Message):
-    __slots__ = ("place", "values")
+    __slots__ = ("place", "values", "copies")
     PLACE_FIELD_NUMBER: _ClassVar[int]
     VALUES_FIELD_NUMBER: _ClassVar[int]
+    COPIES_FIELD_NUMBER: _ClassVar[int]
     place: ArrayPlace
     values: _containers.RepeatedCompositeFieldContainer[_value_pb2.Value]
-    def __init__(self, place: _Optional[_Union[ArrayPlace, _Mapping]] = ..., values: _Optional[_Iterable[_Union[_value_pb2.Value, _Mapping]]] = ...) -> None: ...
+    copies: _containers.RepeatedCompositeFieldContainer[ArrayElements]
+    def __init__(self, place: _Optional[_Union[ArrayPlace, _Mapping]] = ..., values: _Optional[_Iterable[_Union[_value_pb2.Value, _Mapping]]] = ..., copies: _Optional[_Iterable[_Union[ArrayElements, _Mapping]]] = ...) -> None: ...
 
 class ArrayDelete(_message.Message):
     __slots__ = ("elements",)
