@@ -70,3 +70,19 @@ def test_nobody_waits_inside_a_batch(tmp_path: Path) -> None:
             note.edit("set", "a", 1)
             party.wait_for(party.timeframe)
         assert note.value == {}
+
+
+def test_bodies_that_come_late_are_folded_without_a_restart(tmp_path: Path) -> None:
+    with Peers(tmp_path, authority=False) as peers:
+        alice, bob = peers.add("alice"), peers.add("bob")
+        note = alice.party.create("antiphon/object")
+        note.edit("set", "a", 1)
+        spans = alice.ranges({})
+        bob.take([span.without_bodies() for span in spans])
+        assert bob.party.items() == []
+        assert len(bob.party.refused()) == 2
+        for span in spans:
+            bob.store.ingest(span)
+        bob.party.process()
+        assert bob.party.refused() == []
+        assert bob.snapshots() == alice.snapshots()

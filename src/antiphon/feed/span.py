@@ -160,6 +160,8 @@ class Span:
         prefix = BLOCK_TAG + self.party + self.feed
         if sha256(prefix + before + header + entries).digest() != own or sha256(body).digest() != body_hash:
             return None
+        if kind not in KINDS or flags >= len(FLAGS):  # signed, perhaps, but nothing that a store takes in as history
+            return None
         advance = decode_entries(entries) if entries else ()
         return Block(
             self.feed,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from antiphon.core.errors import InvalidInput, InvalidMutation, UnknownModel
+from antiphon.core.errors import InvalidInput, InvalidMutation, StoreError, UnknownModel
 from antiphon.core.ids import NONCE_SIZE, ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.feed.append import Draft, Written
@@ -170,7 +170,12 @@ class Batch:
         self._lane.release()
         self._engine.lamport = self.lamport
         self._processor.moved.clear()
-        self._engine.accept(self._lane, self._seqs, written.first)
+        try:
+            self._engine.accept(self._lane, self._seqs, written.first)
+        except StoreError as error:
+            # The messages are on the disk, so the caller must not write them again; the party stops, and goes on from
+            # its item store when it is resumed.
+            self._processor.error = str(error)
 
     def roll_back(self) -> None:
         """Nothing of this has happened."""

@@ -30,6 +30,7 @@ from antiphon.party.ports import NO_END, Authority, ItemRow, Items, LaneState, P
 UNSAVED_MESSAGES_MAX = 20_000  # a restart after a crash folds no more than about this many again
 UNSAVED_ITEMS_MAX = 2_000
 _ROWS_AT_ONCE = 1_000
+_BODIES_AT_ONCE = 256
 _SHORT_RUN = 8  # so few blocks are quicker to fetch one by one
 
 
@@ -63,6 +64,8 @@ class Engine:
         self.held = False  # a batch is open: states hold what is not written yet, and must not be saved
         self.broken = False
         self._saved: dict[bytes, tuple[Any, ...]] = {}  # the lanes as the item store has them
+        self._bodiless = True  # messages may be refused because their bodies are not here
+        self._bodies_at = -1  # the store's transaction when they were last looked for
         self._fresh = True  # verdicts saved by an earlier run are compared with those of now
 
     # -- the pipeline
@@ -93,8 +96,8 @@ class Engine:
                 self._end_lane(lane, end)
             if lane.state.position < record.valid_length:
                 self.delivery.wake(record.feed)
-        if self._fresh:  # bodies that were not here when their messages came may have come since
-            self._refold_all(set(self.items.refused_items(NO_BODY)))
+        if self._bodiless:
+            self._look_for_bodies()
         if news or self._fresh:
             self._fresh = False
             self.lamport = max([self.lamport, *(entry.lamport for entry in self.authority.entries())])
@@ -163,6 +166,7 @@ class Engine:
             return self.refold(entry)
         if folded.verdicts:
             self._verdicts.setdefault(entry.id, {}).update(folded.verdicts)
+            self._bodiless = self._bodiless or NO_BODY in folded.verdicts.values()
         if keep:
             self.cache.dirty[entry.id] = entry
         return folded.verdicts
@@ -239,6 +243,18 @@ class Engine:
         while bounds.start < end < bounds.length and self.store.block(feed, end - 1).flags & Flag.MORE:
             end -= 1
         return end
+
+    def _look_for_bodies(self) -> None:
+        """Bodies that were not here when their messages came may have come since: nothing else tells of that."""
+        now = self.store.transaction
+        if now == self._bodies_at or self.held:
+            return
+        self._bodies_at = now
+        self.save()
+        rows = self.items.refused_for(NO_BODY, _BODIES_AT_ONCE)
+        self._bodiless = bool(rows)
+        here = [row for row in rows if self.store.block(row.feed, row.seq).message is not None]
+        self._refold_all({row.item for row in here})
 
     def _pick_up(self) -> None:
         """Code for models came: items that were opaque are folded from their messages, which waited in the feeds."""

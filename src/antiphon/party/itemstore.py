@@ -20,6 +20,7 @@ from antiphon.party.ports import LaneState, Posting, Refused, Save, Void
 
 FORMAT = "antiphon.items.1"
 _LOAD_AT_ONCE = 500
+_COLUMNS = "id, model, version, parent, deleted, opaque"
 _VOIDS_MAX = 1 << 20
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -106,8 +107,8 @@ class ItemStore:
         for start in range(0, len(ids), _LOAD_AT_ONCE):
             some = ids[start : start + _LOAD_AT_ONCE]
             marks = ",".join("?" * len(some))
-            rows = self._all(f"SELECT id, record FROM items WHERE id IN ({marks})", some)  # noqa: S608
-            found.update((item, _unchecked(record, item, f"item {item.hex()}")) for item, record in rows)
+            rows = self._all(f"SELECT {_COLUMNS}, record FROM items WHERE id IN ({marks})", some)  # noqa: S608
+            found.update((row[0], _unchecked(row[-1], _row_key(row[:-1]), f"item {row[0].hex()}")) for row in rows)
         return found
 
     def postings(self, item: bytes) -> list[Posting]:
@@ -134,8 +135,9 @@ class ItemStore:
     def refused_count(self) -> int:
         return int(self._all("SELECT count(*) FROM refused")[0][0])
 
-    def refused_items(self, reason: str) -> list[bytes]:
-        return [item for (item,) in self._all("SELECT DISTINCT item FROM refused WHERE reason = ?", (reason,))]
+    def refused_for(self, reason: str, limit: int) -> list[Refused]:
+        question = "SELECT feed, seq, item, reason FROM refused WHERE reason = ? LIMIT ?"
+        return [Refused(*row) for row in self._all(question, (reason, limit))]
 
     # -- writing
 
@@ -166,9 +168,10 @@ class ItemStore:
             run("DELETE FROM postings WHERE item = ?", [(item,) for item in forgotten])
             run("DELETE FROM refused WHERE item = ?", [(item,) for item in forgotten])
             run("DELETE FROM items WHERE id = ?", [(item,) for item in forgotten])
+        columns = [(row.id, row.model, row.version, row.parent, row.deleted, row.opaque) for row in save.rows]
         rows = [
-            (row.id, row.model, row.version, row.parent, row.deleted, row.opaque, _checked(row.record or b"", row.id))
-            for row in save.rows
+            (*known, _checked(row.record or b"", _row_key(known)))
+            for row, known in zip(save.rows, columns, strict=True)
         ]
         run("INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         run(
@@ -208,6 +211,12 @@ def delete_file(path: Path) -> None:
 def _checked(data: bytes, key: bytes) -> bytes:
     """Data with a checksum over it and the key that it is kept under, so that it cannot turn up under another."""
     return data + u32(zlib.crc32(data, zlib.crc32(key)))
+
+
+def _row_key(columns: Sequence[Any]) -> bytes:
+    """What the checksum of an item's row covers beside its record."""
+    item, model, version, parent, deleted, opaque = columns
+    return b"%b%b|%d|%b|%d%d" % (item, model.encode(), version, parent, deleted, opaque)
 
 
 def _lane_key(number: int, feed: bytes) -> bytes:

@@ -153,8 +153,8 @@ class Items(Protocol):
 
     def refused_count(self) -> int: ...
 
-    def refused_items(self, reason: str) -> list[bytes]:
-        """The items with messages that were refused for this very reason."""
+    def refused_for(self, reason: str, limit: int) -> list[Refused]:
+        """Some of the messages that were refused for this very reason."""
 
     def clear(self) -> None:
         """Forget everything, so that it is built again."""

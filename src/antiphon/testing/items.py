@@ -43,7 +43,7 @@ def what_is_saved_is_there(store: Items) -> None:
     assert store.postings(A) == [Posting(1, 0, 3)]
     assert store.refused(10) == [Refused(FEED, 4, A, "refused"), Refused(FEED, 6, C, "no genesis")]
     assert store.refused_count() == 2
-    assert store.refused_items("refused") == [A]
+    assert store.refused_for("refused", 10) == [Refused(FEED, 4, A, "refused")]
 
 
 def items_are_listed_by_id(store: Items) -> None:
@@ -88,7 +88,7 @@ def forgetting_is_part_of_a_transaction(store: Items) -> None:
     _put(store, Save(rows=[ItemRow(A, b"anew", "test/a", 1)], postings=[(A, [Posting(1, 1, 2)])]))
     assert store.load([A]) == {A: b"anew"}
     assert store.postings(A) == [Posting(1, 1, 2)]
-    assert store.refused_items("refused") == []
+    assert store.refused_for("refused", 10) == []
 
 
 def clearing_leaves_nothing(store: Items) -> None:
