@@ -40,8 +40,8 @@ def answer(done: subprocess.CompletedProcess[str]) -> Any:
 
 def test_feeds_are_listed(run: Run) -> None:
     rows = answer(run("feeds", "--json"))
-    assert len(rows) == 5
-    assert sum(row["writable"] for row in rows) == 1
+    assert len(rows) == 6  # a control feed and a data feed each
+    assert sum(row["writable"] for row in rows) == 2
     assert rows[0]["feed"][:16] in run("feeds").stdout
 
 

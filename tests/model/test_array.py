@@ -12,6 +12,7 @@ from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.core.v1 import array_pb2 as pb
 from antiphon.model.array import ArrayModel, ArrayState, ElementId
 from antiphon.model.arraycodec import Draft
+from antiphon.model.heard import Heard
 from antiphon.model.interface import InvalidMutation
 from antiphon.model.position import KEY_SIZE_MAX
 from antiphon.model.value import Reference
@@ -130,6 +131,16 @@ def test_an_index_that_is_not_there_is_refused(index: Any) -> None:
         alice.do("delete", 0, 3)
     with pytest.raises(InvalidInput, match="no values"):
         alice.do("append")
+
+
+@pytest.mark.parametrize("values", ["abc", b"ab", bytearray(b"ab"), {"a": 1}, 5, None])
+def test_what_is_no_list_of_values_is_not_taken_apart(values: Any) -> None:
+    alice, _ = pair()
+    with pytest.raises(InvalidInput, match=r"values is a list of values.*use \[text\]"):
+        alice.do("insert", 0, values)
+    alice.do("insert", 0, (letter for letter in "ab"))
+    alice.do("append", "abc")
+    assert alice.value == ["a", "b", "abc"]
 
 
 # -- beside others
@@ -336,6 +347,58 @@ def test_hostile_mutations_are_refused_whole() -> None:
     draft = Draft(CAROL)
     draft.delete([])
     check_refused(draft.encode()[0], "no element", alice.state)
+
+
+def test_keys_of_many_ops_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    op = pb.ArrayMutation.FromString(ARRAY.append(ARRAY.initial(), *range(20), feed=CAROL)).ops[0]
+    ops = [pb.ArrayOp(insert=op.insert) for _ in range(3)]
+    for number, one in enumerate(ops):
+        one.insert.place.offset = 20 * number
+    mutation = pb.ArrayMutation(ops=ops).SerializeToString()
+    ARRAY.apply(ARRAY.initial(), mutation, Stamp(9, CAROL, 9))
+    monkeypatch.setattr("antiphon.model.arraycodec.KEYS_SIZE_MAX", 40 * 80)
+    check_refused(mutation, "position keys of more than")
+
+
+class Counting(Heard):
+    """Counts how often it is asked."""
+
+    asked = 0
+
+    def has(self, stamp: Stamp) -> bool:
+        self.asked += 1
+        return super().has(stamp)
+
+
+def test_names_of_many_unheard_messages_cost_each_once() -> None:
+    """Carol's set names 20,000 messages that have not come; the next one of Bob must not pay for it."""
+    alice, _ = pair("a")
+    state, count = alice.state, 20_000
+    state.heard = Counting(state.heard)
+    draft = Draft(CAROL)
+    unheard = [Stamp(5, feed, number) for number in range(count // 2) for feed in (BOB, b"d" * 32)]
+    draft.set(ElementId(Stamp(1, ALICE, 0), 0), "c", unheard)
+    ARRAY.apply(state, draft.encode()[0], Stamp(1000, CAROL, 0))
+    ARRAY.apply(state, ARRAY.append(state, "b", feed=BOB), Stamp(1001, BOB, count))
+    assert len(state.elements[ElementId(Stamp(1, ALICE, 0), 0)].waits) == count // 2
+    assert state.heard.asked < 3 * count
+    assert ARRAY.snapshot(ARRAY.restore(ARRAY.snapshot(state))) == ARRAY.snapshot(state)
+    ARRAY.apply(state, ARRAY.append(state, "d", feed=b"d" * 32), Stamp(1002, b"d" * 32, count))
+    assert not state.due
+    assert not any(element.waits for element in state.elements.values())
+
+
+def test_thousands_of_concurrent_values_are_kept_and_sorted_when_read() -> None:
+    alice, _ = pair("a")
+    draft = Draft(BOB)
+    draft.set(ElementId(Stamp(1, ALICE, 0), 0), "b", [])
+    [mutation] = draft.encode()
+    for number in range(5000):
+        ARRAY.apply(alice.state, mutation, Stamp(number + 2, BOB, number))
+    stamps = [stamp for stamp, _ in ARRAY.conflicts(alice.state, 0)]
+    assert len(stamps) == 5001
+    assert stamps == sorted(stamps, reverse=True)
+    assert ARRAY.snapshot(ARRAY.restore(ARRAY.snapshot(alice.state))) == ARRAY.snapshot(alice.state)
 
 
 def test_ten_thousand_appends_and_prepends_keep_keys_short() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import messenger_pb2 as pb
 from antiphon.core.v1 import value_pb2
+from antiphon.model.heard import Heard
 from antiphon.model.interface import Discard, InvalidMutation
 from antiphon.model.messenger import MessengerModel, MessengerState
 
@@ -233,7 +236,72 @@ def test_undo_leaves_alone_what_others_did_since(state: MessengerState, act: str
     assert undo(state, mutation, stamp, captured, 2) == []
 
 
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
+@example([1, 2, 3])
+def test_edits_are_undone_and_done_again_one_by_one(texts: list[int]) -> None:
+    state, seq = MESSENGER.initial(), 0
+    apply(state, MESSENGER.post(state, 0, feed=ALICE), HELLO)
+
+    def write(mutation: bytes) -> tuple[Any, bytes, Stamp]:
+        nonlocal seq
+        seq += 1
+        stamp = Stamp(seq + 1, ALICE, seq)
+        captured = MESSENGER.capture(state, mutation, stamp)
+        apply(state, mutation, stamp)
+        return captured, mutation, stamp
+
+    steps = [write(MESSENGER.edit(state, HELLO, text, feed=ALICE)) for text in texts]
+    values = [0, *texts]
+    for wanted in (values[-2::-1], values[1:], values[-2::-1]):
+        seen, back = [], []
+        for captured, mutation, stamp in reversed(steps):
+            [opposite] = MESSENGER.revert(state, captured, mutation, stamp, ALICE)
+            back.append(write(opposite))
+            seen += bodies(state)
+        assert seen == wanted
+        steps = back
+
+
 # -- hostile mutations
+
+
+class Counting(Heard):
+    """Counts how often it is asked."""
+
+    asked = 0
+
+    def has(self, stamp: Stamp) -> bool:
+        self.asked += 1
+        return super().has(stamp)
+
+
+def test_names_of_many_unheard_messages_cost_each_once(state: MessengerState) -> None:
+    """Carol's edit names 20,000 messages that have not come; the next one of Bob must not pay for it."""
+    count, dave = 20_000, b"d" * 32
+    state.heard = Counting(state.heard)
+    edit = pb.MessengerEdit(target=value_pb2.Name(feed=1, lamport=1), body=value_pb2.Value(text="x"))
+    for number in range(1, count // 2 + 1):
+        edit.replaces.extend(value_pb2.Name(feed=feed, lamport=5, seq=number) for feed in (2, 3))
+    mutation = pb.MessengerMutation(feeds=[ALICE, BOB, dave], edit=edit).SerializeToString()
+    apply(state, mutation, Stamp(1000, CAROL, 0))
+    apply(state, MESSENGER.post(state, "b", feed=BOB), Stamp(1001, BOB, count))
+    assert len(state.posts[HELLO].waits) == count // 2
+    assert state.heard.asked < 3 * count
+    assert MESSENGER.snapshot(copy_of(state)) == MESSENGER.snapshot(state)
+    apply(state, MESSENGER.post(state, "d", feed=dave), Stamp(1002, dave, count))
+    assert not state.due
+    assert not state.posts[HELLO].waits
+
+
+def test_thousands_of_concurrent_versions_are_kept_and_sorted_when_read(state: MessengerState) -> None:
+    edit = pb.MessengerEdit(target=value_pb2.Name(feed=1, lamport=1), body=value_pb2.Value(text="x"))
+    mutation = pb.MessengerMutation(feeds=[ALICE], edit=edit).SerializeToString()
+    for number in range(5000):
+        apply(state, mutation, Stamp(number + 2, CAROL, number))
+    stamps = [version["id"] for version in MESSENGER.get(state, HELLO)["versions"]]
+    assert len(stamps) == 5001
+    assert stamps == sorted(stamps, reverse=True)
+    assert MESSENGER.snapshot(copy_of(state)) == MESSENGER.snapshot(state)
 
 
 def test_hostile_mutations_are_refused_whole(state: MessengerState) -> None:

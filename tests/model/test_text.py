@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,6 +97,38 @@ def test_what_the_commands_cannot_do_is_said_at_once() -> None:
     with pytest.raises(TooLarge):
         TEXT.insert(desk.state, 0, "x", feed=ALICE, offset=LAMPORT)
     assert desk.text == "abc"
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("insert", (0, b"x")),
+        ("insert", ("0", "x")),
+        ("insert", (0, 5)),
+        ("insert", (0, None)),
+        ("insert", (0.0, "x")),
+        ("delete", (True, 1)),
+        ("delete", (0, 1.0)),
+        ("delete", (0, True)),
+        ("replace", (0, "1", "x")),
+        ("embed", (None, b"i" * 16)),
+        ("mark", (0, 1.0, "b")),
+        ("mark", (False, 1, "b")),
+        ("mark", (0, 1, b"b")),
+        ("unmark", (0, 1, 7)),
+        ("cursor", (True,)),
+        ("read", (0, "1")),
+        ("index_of", ("cursor",)),
+    ],
+)
+def test_arguments_of_wrong_types_are_said_to_be_so(command: str, arguments: tuple[Any, ...]) -> None:
+    desk = Desk("abc")
+    with pytest.raises(InvalidInput):
+        getattr(TEXT, command)(desk.state, *arguments)
+    with pytest.raises(InvalidInput):
+        TEXT.insert(desk.state, 0, "x", feed="a" * 32)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput):
+        TEXT.insert(desk.state, 0, "x", feed=ALICE, offset="0")  # type: ignore[arg-type]
 
 
 def test_typing_needs_few_bytes_and_no_key_of_ones_own() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import text_pb2
 from antiphon.model.marks import TextState
 from antiphon.model.text import TextModel
 from antiphon.model.value import Reference
@@ -154,6 +156,78 @@ def test_typing_that_was_deleted_and_brought_back_can_be_undone() -> None:
     assert desk.text == "abc"
     desk.undo(typed)
     assert desk.text == "", "the c that came back is Alice's c"
+
+
+def test_a_mark_is_redone_on_what_redo_brought_back() -> None:
+    desk = Desk()
+    typed = desk.do(TEXT.insert(desk.state, 0, "gedd", feed=ALICE))
+    marked = desk.do(TEXT.mark(desk.state, 2, 4, "b", 2, feed=ALICE))
+    (unmarked,) = desk.undo(marked)
+    (untyped,) = desk.undo(typed)
+    desk.undo(untyped)
+    assert TEXT.spans(desk.state) == [("gedd", {})]
+    desk.undo(unmarked)
+    assert TEXT.spans(desk.state) == [("ge", {}), ("dd", {"b": 2})]
+
+
+@pytest.mark.parametrize("expand", [True, False])
+def test_a_mark_can_be_undone_on_what_was_deleted_and_brought_back(expand: bool) -> None:
+    desk = Desk("a marked part")
+    marked = desk.do(TEXT.mark(desk.state, 2, 8, "b", expand=expand, feed=ALICE))
+    deleted = desk.do(TEXT.delete(desk.state, 1, 8, feed=ALICE))
+    desk.undo(deleted)
+    assert TEXT.spans(desk.state) == [("a ", {}), ("marked", {"b": True}), (" part", {})]
+    desk.undo(marked)
+    assert TEXT.spans(desk.state) == [("a marked part", {})]
+
+
+def test_marks_set_over_each_other_are_undone_one_by_one() -> None:
+    desk = Desk("abc")
+    steps = [desk.do(TEXT.mark(desk.state, 0, 3, "b", value, feed=ALICE)) for value in (1, 2, 3)]
+    for step, spans in zip(reversed(steps), ({"b": 2}, {"b": 1}, {}), strict=True):
+        desk.undo(step)
+        assert TEXT.spans(desk.state) == [("abc", spans)]
+
+
+def test_nobody_can_spoil_anothers_undo_by_claiming_copies() -> None:
+    desk = Desk()
+    typed = desk.do(TEXT.insert(desk.state, 0, "abc", feed=ALICE))
+    desk.undo(desk.do(TEXT.delete(desk.state, 2, 1, feed=ALICE)))
+    claim = text_pb2.TextMutation(feeds=[ALICE])
+    insert = claim.inserts.add(place=text_pb2.TEXT_PLACE_ROOT, text="xyz")
+    insert.revived.add(feed=1, lamport=1, span=2)
+    desk.do(claim.SerializeToString(), BOB)
+    assert desk.text == "abcxyz"
+    desk.undo(typed)
+    assert desk.text == "xyz"
+
+
+@given(st.integers(0, 1 << 64), st.integers(0, 5), st.integers(1, 15))
+@settings(max_examples=100)
+def test_a_writer_who_undoes_and_redoes_everything_passes_every_state_again(seed: int, by_bob: int, steps: int) -> None:
+    chance, desk = random.Random(seed), Desk()
+    for _ in range(by_bob):
+        desk.do(TEXT.rehearse(desk.state, chance, BOB), BOB)
+    passed, done = [TEXT.spans(desk.state)], []
+    for _ in range(steps):
+        start, length = chance.randint(0, desk.state.length), desk.state.length
+        if start < length and chance.random() < 0.4:
+            stop, expand = chance.randint(start + 1, length), chance.random() < 0.5
+            mutation = TEXT.mark(desk.state, start, stop, "b", chance.randint(0, 2), expand=expand, feed=ALICE)
+        else:
+            mutation = TEXT.rehearse(desk.state, chance, ALICE)
+        done.append([desk.do(mutation)])
+        passed.append(TEXT.spans(desk.state))
+    for _ in range(2):
+        undone = []
+        for nth in reversed(range(steps)):
+            undone.append([step for last in reversed(done[nth]) for step in desk.undo(last)])
+            assert TEXT.spans(desk.state) == passed[nth]
+        done = []
+        for nth, steps_back in enumerate(reversed(undone)):
+            done.append([step for last in reversed(steps_back) for step in desk.undo(last)])
+            assert TEXT.spans(desk.state) == passed[nth + 1]
+    assert TEXT.spans(TEXT.restore(TEXT.snapshot(desk.state))) == passed[-1]
 
 
 @given(st.integers(0, 1 << 64), st.integers(1, 25))

@@ -208,7 +208,7 @@ class TextModel(Model[TextState]):
         """Where a cursor stands now; if its character was deleted, where that was."""
         try:
             proto = text_pb2.TextCursor.FromString(cursor)
-        except DecodeError:
+        except (DecodeError, TypeError):
             raise BadEncoding("these bytes are no cursor of a text") from None
         if len(proto.feed) not in (0, 32) or proto.offset > OFFSET_MAX:
             raise BadEncoding("these bytes are no cursor of a text")
@@ -231,8 +231,8 @@ class TextModel(Model[TextState]):
         self, state: TextState, index: int, count: int, text: str, *, feed: bytes = b"", offset: int = 0
     ) -> bytes:
         """Text instead of `count` characters from `index` on; one mutation, so nobody sees it half done."""
-        if type(index) is not int or type(count) is not int:
-            raise InvalidInput(f"a position and a count are integers, not {index!r} and {count!r}")
+        if type(index) is not int or type(count) is not int or type(offset) is not int:
+            raise InvalidInput(f"positions, counts and offsets are integers, not {index!r}, {count!r}, {offset!r}")
         self._check_range(state, index, index + count)
         checked(text)
         if not count and not text:

@@ -231,6 +231,8 @@ class Draft:
     __slots__ = ("_names", "_table", "inserted", "proto")
 
     def __init__(self, feed: bytes, offset: int = 0) -> None:
+        if not isinstance(feed, bytes):
+            raise InvalidInput(f"a feed key is bytes, not {type(feed).__name__}")
         if len(feed) not in (0, 32):
             raise InvalidInput(f"a feed key has 32 bytes, not {len(feed)}")
         if type(offset) is not int or offset < 0:
@@ -263,6 +265,11 @@ class Draft:
         """Whether what still comes should go into another mutation."""
         full = len(self.proto.marks) >= MARKS_MAX // 4 or len(self._names) >= MARK_NAMES_MAX // 2
         return full or len(self.proto.inserts) >= INSERTS_MAX
+
+    def has_room(self, name: str) -> bool:
+        """Whether one more mark of a name may go into this mutation."""
+        known = name in self._names or len(self._names) < MARK_NAMES_MAX
+        return known and len(self.proto.marks) < MARKS_MAX
 
     def revive(self, names: Sequence[tuple[bytes, int]]) -> None:
         """Say that what was inserted last are copies of these elements, one for one."""

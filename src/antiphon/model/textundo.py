@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.marks import Kept, Key, Places, Segment, TextState, segments
+from antiphon.model.marks import SHOWN_MAX, Kept, Key, Places, Segment, TextState, segments
 from antiphon.model.runs import OFFSET_BITS, Run, next_to
 from antiphon.model.textcodec import END, Anchor, Draft, Mark, Ops
 
@@ -67,11 +67,12 @@ def delete_run(draft: Draft, run: Run, low: int, high: int) -> None:
 def capture(state: TextState, ops: Ops) -> Captured:
     """What `revert` wants to know of the state right before a mutation is applied."""
     whole = Whole(state)
-    places = whole.places
+    places = Places(state) if ops.deletes else None
     found: list[tuple[int, Gone]] = []
     seen: set[tuple[bytes, int]] = set()
     for feed, first, last in ops.deletes:
         for run, low, high in shown_in(state, feed, first, last):
+            assert places is not None
             position = places.of(Anchor(feed, run.clock(low), False)) or 0
             for at in range(low, high):
                 clock = run.clock(at)
@@ -103,8 +104,11 @@ class Whole:
 
     def __init__(self, state: TextState) -> None:
         self.state = state
-        self.places = Places(state, among_all=True)
         self._named: dict[str, tuple[list[int], list[Segment]]] = {}
+
+    @cached_property
+    def places(self) -> Places:
+        return Places(self.state, among_all=True)
 
     @cached_property
     def _order(self) -> tuple[list[Run], list[int]]:
@@ -176,7 +180,8 @@ class Whole:
             known = winners.get(kept.mark.name)
             if known is None or known.key < kept.key:
                 winners[kept.mark.name] = kept
-        return _values(winners)
+        latest = sorted((kept for kept in winners.values() if kept.mark.value is not None), reverse=True)[:SHOWN_MAX]
+        return _values({kept.mark.name: kept for kept in latest})
 
 
 def _values(winners: dict[str, Kept]) -> dict[str, bytes]:
@@ -290,7 +295,8 @@ def _mark_again(whole: Whole, draft: Draft, group: list[Gone], before: int) -> N
             differs = {name: wanted.get(name) for name in names if wanted.get(name) != given.get(name)}
         for name, (start, value) in list(began.items()):
             if name not in differs or differs[name] != value:
-                draft.mark(name, value, start, nth - 1)
+                if draft.has_room(name):  # else somebody made a mess of the marks; the text comes back without them
+                    draft.mark(name, value, start, nth - 1)
                 del began[name]
         for name, value in differs.items():
             began.setdefault(name, (nth, value))

@@ -20,9 +20,10 @@ from antiphon.model import itemcodec
 from antiphon.model.envelope import Note
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item import NO_BODY, ItemState, fold
+from antiphon.party.archive import Archive
 from antiphon.party.cache import CACHE_ITEMS_MAX, Entry, ItemCache
 from antiphon.party.delivery import Delivery
-from antiphon.party.demux import ItemDemuxer, notes_of, void_kind
+from antiphon.party.demux import ItemDemuxer
 from antiphon.party.judge import Judge, changed
 from antiphon.party.lane import Lane, Run
 from antiphon.party.ports import NO_END, Authority, ItemRow, Items, LaneState, Posting, Save, Void
@@ -31,7 +32,6 @@ UNSAVED_MESSAGES_MAX = 20_000  # a restart after a crash folds no more than abou
 UNSAVED_ITEMS_MAX = 2_000
 _ROWS_AT_ONCE = 1_000
 _BODIES_AT_ONCE = 256
-_SHORT_RUN = 8  # so few blocks are quicker to fetch one by one
 
 
 class Engine:
@@ -60,6 +60,7 @@ class Engine:
         self._known_models: frozenset[tuple[str, int]] = frozenset()
         self.changed: Callable[[Iterable[bytes]], None] = lambda _: None
         self.delivery = Delivery(store, authority, items.lanes())
+        self._archive = Archive(store, self.delivery)
         self.lamport = max((lane.state.lamport for lane in self.delivery.lanes.values()), default=0)
         self.held = False  # a batch is open: states hold what is not written yet, and must not be saved
         self.broken = False
@@ -286,8 +287,8 @@ class Engine:
 
     def refold(self, entry: Entry) -> dict[Stamp, str]:
         """Fold an item from all its messages, in the total order."""
-        postings = self._trim(self.items.postings(entry.id) + entry.postings)
-        notes = self.read(postings)
+        postings = self._archive.trim(self.items.postings(entry.id) + entry.postings)
+        notes = self._archive.read(postings)
         folded = fold(self.party, entry.id, None, notes, self.models)
         entry.item, entry.orphaned = folded.item, folded.item is None
         self.items.forget(entry.id)
@@ -302,7 +303,7 @@ class Engine:
         """The item as the feeds have it: what was tried and not written is undone."""
         record = self.items.load([entry.id]).get(entry.id)
         item = self._decode(record)
-        notes = self.read(self._trim(entry.postings))
+        notes = self._archive.read(entry.postings)
         folded = fold(self.party, entry.id, item, notes, self.models)
         entry.item = folded.item
         if folded.late:
@@ -315,45 +316,7 @@ class Engine:
     def history(self, item: bytes) -> list[Note]:
         """All messages to an item, in the total order."""
         entry = self.cache.get(item)
-        return self.read(self._trim(self.items.postings(item) + (entry.postings if entry else [])))
-
-    def read(self, postings: Iterable[Posting]) -> list[Note]:
-        lanes = {lane.state.number: lane for lane in self.delivery.lanes.values()}
-        notes: list[Note] = []
-        for number, start, stop in postings:
-            lane = lanes[number]
-            voids = lane.state.voids
-            for note in self._read_run(lane, start, stop):
-                reason = next((void.reason for void in voids if void.start <= note.seq < void.stop), note.void)
-                notes.append(note._replace(void=reason) if reason else note)
-        notes.sort(key=lambda note: (note.lamport, note.feed, note.seq))
-        return notes
-
-    def _read_run(self, lane: Lane, start: int, stop: int) -> Iterator[Note]:
-        if stop - start <= _SHORT_RUN:
-            for seq in range(start, stop):
-                block = self.store.block(lane.feed, seq)
-                void = void_kind(block.kind)
-                yield Note(block.kind, block.lamport, lane.feed, seq, block.created_ms, block.message, void)
-            return
-        for span, low, high in self.store.runs(lane.feed, start, stop):
-            for _, note in notes_of(Run(lane.feed, span, low, high)):
-                yield note
-
-    def _trim(self, postings: Iterable[Posting]) -> list[Posting]:
-        """Without what lies beyond the end of its feed, and with neighbours joined."""
-        ends = {lane.state.number: lane.state.position for lane in self.delivery.lanes.values()}
-        found: list[Posting] = []
-        for number, start, stop in postings:
-            end = min(stop, ends[number])
-            last = found[-1] if found else None
-            if end <= start:
-                continue
-            if last is not None and last.number == number and last.stop == start:
-                found[-1] = Posting(number, last.start, end)
-            else:
-                found.append(Posting(number, start, end))
-        return found
+        return self._archive.read(self.items.postings(item) + (entry.postings if entry else []))
 
     # -- items
 

@@ -108,7 +108,7 @@ class ItemStore:
             some = ids[start : start + _LOAD_AT_ONCE]
             marks = ",".join("?" * len(some))
             rows = self._all(f"SELECT {_COLUMNS}, record FROM items WHERE id IN ({marks})", some)  # noqa: S608
-            found.update((row[0], _unchecked(row[-1], _row_key(row[:-1]), f"item {row[0].hex()}")) for row in rows)
+            found.update((row[0], _unchecked(row[-1], row_key(row[:-1]), f"item {row[0].hex()}")) for row in rows)
         return found
 
     def postings(self, item: bytes) -> list[Posting]:
@@ -170,7 +170,7 @@ class ItemStore:
             run("DELETE FROM items WHERE id = ?", [(item,) for item in forgotten])
         columns = [(row.id, row.model, row.version, row.parent, row.deleted, row.opaque) for row in save.rows]
         rows = [
-            (*known, _checked(row.record or b"", _row_key(known)))
+            (*known, _checked(row.record or b"", row_key(known)))
             for row, known in zip(save.rows, columns, strict=True)
         ]
         run("INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
@@ -213,7 +213,7 @@ def _checked(data: bytes, key: bytes) -> bytes:
     return data + u32(zlib.crc32(data, zlib.crc32(key)))
 
 
-def _row_key(columns: Sequence[Any]) -> bytes:
+def row_key(columns: Sequence[Any]) -> bytes:
     """What the checksum of an item's row covers beside its record."""
     item, model, version, parent, deleted, opaque = columns
     return b"%b%b|%d|%b|%d%d" % (item, model.encode(), version, parent, deleted, opaque)
