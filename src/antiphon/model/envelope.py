@@ -77,7 +77,10 @@ def content(kind: int, message: bytes) -> bytes:
 
 def wrap(kind: Kind, data: bytes) -> bytes:
     """The message around a mutation or metadata mutation."""
-    size, head = len(data), bytearray((_TAGS[kind],))
+    size = len(data)
+    if size < 0x80:
+        return b"%c%c%b" % (_TAGS[kind], size, data)
+    head = bytearray((_TAGS[kind],))
     while size >= 0x80:
         head.append((size & 0x7F) | 0x80)
         size >>= 7

@@ -20,6 +20,7 @@ from antiphon.model.interface import Feeding, Model
 from antiphon.model.object import ObjectModel
 
 META = ObjectModel()
+_KEEPS: dict[type[Model[Any]], bool] = {}
 _MUTATION = int(Kind.MUTATION)
 _TAG = 0x22  # of the field `mutation`
 _new = tuple.__new__  # half the price of calling the class, for every message
@@ -123,7 +124,12 @@ def is_ordered(model: Model[Any]) -> bool:
 
 
 def keeps_tail(model: Model[Any]) -> bool:
-    return is_ordered(model) or not model.has_snapshot
+    """Whether its messages are kept beside its state. Asked for every message, so each class answers once."""
+    kind = type(model)
+    known = _KEEPS.get(kind)
+    if known is None:
+        known = _KEEPS[kind] = is_ordered(model) or not model.has_snapshot
+    return known
 
 
 def fold(party: bytes, item_id: bytes, item: ItemState | None, notes: Iterable[Note], models: ModelFactory) -> Folded:
@@ -193,7 +199,12 @@ def mutate(item: ItemState, mutation: bytes, stamp: Stamp) -> bool:
     model = item.model
     if model is None or keeps_tail(model):
         return False
-    _apply(model, item.state, mutation, stamp, "")
+    try:
+        model.apply(item.state, mutation, stamp)
+    except (InvalidMutation, MemoryError):
+        raise
+    except Exception as error:
+        raise _failed(model, error) from error
     item.frame[stamp.feed] = stamp
     return True
 

@@ -37,6 +37,17 @@ __all__ = ["ObjectModel", "ObjectState"]
 AnyPath = str | Sequence[str]
 
 
+def _plain_set(state: ObjectState, key: str, text: str, feed: bytes) -> bytes:
+    """A text in place of nothing, or of what the same feed wrote, in its short form; empty for anything else."""
+    node = state.root.children.get(key)
+    if node is None:
+        return plain_bytes(key, text, None)
+    if node.children or len(node.values) != 1:
+        return b""
+    (last,) = node.values
+    return plain_bytes(key, text, last) if last.feed == feed else b""
+
+
 class ObjectModel(Model[ObjectState]):
     """Registers by path, add-wins sets and counters. See docs/models/object.md."""
 
@@ -93,13 +104,8 @@ class ObjectModel(Model[ObjectState]):
     def set(self, state: ObjectState, path: AnyPath, value: Value, *, feed: bytes = b"") -> bytes:
         """Write a value. A dict becomes a map and a Python set a set, into which others can write as well."""
         if type(path) is str and not isinstance(value, dict | set | frozenset):
-            op = quick_set(state.root, path, value)
-            names = op.names
-            if type(value) is str and (not names or (len(names) == 1 and names[0].feed == feed)):
-                plain = plain_bytes(path, value, names[0] if names else None)
-                if plain:
-                    return plain
-            return write_mutation((op,), feed)
+            plain = _plain_set(state, path, value, feed) if type(value) is str else b""
+            return plain or write_mutation((quick_set(state.root, path, value),), feed)
         edit = Edit(state.root)
         edit.write(as_path(path), value)
         return write_mutation(edit.ops.values(), feed)

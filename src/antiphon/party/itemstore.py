@@ -170,8 +170,7 @@ class ItemStore:
             run("DELETE FROM items WHERE id = ?", [(item,) for item in forgotten])
         columns = [(row.id, row.model, row.version, row.parent, row.deleted, row.opaque) for row in save.rows]
         rows = [
-            (*known, _checked(row.record or b"", row_key(known)))
-            for row, known in zip(save.rows, columns, strict=True)
+            (*known, _checked(row.record or b"", row_key(known))) for row, known in zip(save.rows, columns, strict=True)
         ]
         run("INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         run(
