@@ -18,6 +18,7 @@ from antiphon.model import item as item_module
 from antiphon.model.envelope import Genesis, wrap, write_genesis
 from antiphon.model.factory import ModelFactory
 from antiphon.model.interface import Feeding, Model
+from antiphon.party import bulk as bulk_module
 from antiphon.party import engine as engine_module
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import SpanWriter
@@ -334,7 +335,7 @@ def test_the_way_for_many_items_gives_the_same_bytes(
             monkeypatch.setattr(engine_module, "UNSAVED_ITEMS_MAX", 1 << 30)
             peers.pass_on(bob, small)
             monkeypatch.setattr(engine_module, "UNSAVED_ITEMS_MAX", 0)
-            monkeypatch.setattr(engine_module, "_ROWS_AT_ONCE", 7)
+            monkeypatch.setattr(bulk_module, "ROWS_AT_ONCE", 7)
             peers.pass_on(bob, many)
             assert many.snapshots() == small.snapshots() == bob.snapshots()
         assert many.party.refused() == small.party.refused() == bob.party.refused()

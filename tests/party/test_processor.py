@@ -305,7 +305,7 @@ def test_an_error_half_way_drops_what_is_in_memory_and_nothing_else(
         raise StoreError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("antiphon.party.engine.Engine._fold", fail)
+        patch.setattr("antiphon.party.engine.Engine.fold_in", fail)
         with pytest.raises(StoreError, match="the disk is full"):
             bob.party.process()
     assert not bob.party.running

@@ -21,16 +21,16 @@ from antiphon.model.envelope import Note
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item import NO_BODY, ItemState, fold
 from antiphon.party.archive import Archive
+from antiphon.party.bulk import ROWS_AT_ONCE, row_of, settle_many
 from antiphon.party.cache import CACHE_ITEMS_MAX, Entry, ItemCache
 from antiphon.party.delivery import Delivery
 from antiphon.party.demux import ItemDemuxer
 from antiphon.party.judge import Judge, changed
 from antiphon.party.lane import Lane, Run
-from antiphon.party.ports import NO_END, Authority, ItemRow, Items, LaneState, Posting, Save, Void
+from antiphon.party.ports import NO_END, Authority, Items, LaneState, Posting, Save, Void
 
 UNSAVED_MESSAGES_MAX = 20_000  # a restart after a crash folds no more than about this many again
 UNSAVED_ITEMS_MAX = 2_000
-_ROWS_AT_ONCE = 1_000
 _BODIES_AT_ONCE = 256
 
 
@@ -65,7 +65,7 @@ class Engine:
         self.held = False  # a batch is open: states hold what is not written yet, and must not be saved
         self.broken = False
         self._saved: dict[bytes, tuple[Any, ...]] = {}  # the lanes as the item store has them
-        self._bodiless = True  # messages may be refused because their bodies are not here
+        self.bodiless = True  # messages may be refused because their bodies are not here
         self._bodies_at = -1  # the store's transaction when they were last looked for
         self._fresh = True  # verdicts saved by an earlier run are compared with those of now
 
@@ -74,6 +74,10 @@ class Engine:
     def process(self) -> int:
         """Take everything that is new and can be delivered; returns how many messages that was."""
         self._refresh()
+        with _uncollected():
+            return self._deliver()
+
+    def _deliver(self) -> int:
         taken = 0
         for run in self.delivery.pump():
             self._demux.take(run, self._void_parts(run))
@@ -97,7 +101,7 @@ class Engine:
                 self._end_lane(lane, end)
             if lane.state.position < record.valid_length:
                 self.delivery.wake(record.feed)
-        if self._bodiless:
+        if self.bodiless:
             self._look_for_bodies()
         if news or self._fresh:
             self._fresh = False
@@ -127,52 +131,32 @@ class Engine:
         items = list(groups)
         open_ = {item: entry for item in items if (entry := self.cache.get(item)) is not None}  # held: they must not go
         if len(items) - len(open_) > UNSAVED_ITEMS_MAX:
-            self._settle_many(groups)
+            settle_many(self, groups)
         else:
             records = self.items.load([item for item in items if item not in open_])
             for item, notes in groups.items():
-                entry = open_.get(item) or self.cache.put(self._entry_of(item, records.get(item)))
-                self._fold(entry, notes)
+                entry = open_.get(item) or self.cache.put(self.entry_of(item, records.get(item)))
+                self.fold_in(entry, notes)
             self._unsaved += count
             if self._unsaved > UNSAVED_MESSAGES_MAX or len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
                 self.save()
         self.changed(items)
 
-    def _settle_many(self, groups: dict[bytes, list[Note]]) -> None:
-        """The same for very many items at once: in one transaction, and none of them stays in memory."""
-        with _uncollected():
-            self._settle_in_order(groups)
-
-    def _settle_in_order(self, groups: dict[bytes, list[Note]]) -> None:
-        ids = sorted(groups)  # the order of the store's tree: neighbours are written together
-        with self._saving() as put:
-            for start in range(0, len(ids), _ROWS_AT_ONCE):
-                some = ids[start : start + _ROWS_AT_ONCE]
-                open_ = {item: entry for item in some if (entry := self.cache.get(item)) is not None}
-                records = self.items.load([item for item in some if item not in open_])
-                passing = []
-                for item in some:
-                    entry = open_.get(item) or self._entry_of(item, records.get(item))
-                    self._fold(entry, groups.pop(item), keep=False)
-                    passing.append(entry)
-                put(self._save_of(passing, self._drain_verdicts()))
-            self._put_all(put)
-
-    def _fold(self, entry: Entry, notes: list[Note], *, keep: bool = True) -> dict[Stamp, str]:
+    def fold_in(self, entry: Entry, notes: list[Note], *, keep: bool = True) -> dict[Stamp, str]:
         folded = fold(self.party, entry.id, entry.item, notes, self.models)
         late = folded.late or (entry.orphaned and folded.item is not None)
         entry.item, entry.orphaned = folded.item, folded.item is None
-        self._post(entry, notes)
+        self.post(entry, notes)
         if late:
             return self.refold(entry)
         if folded.verdicts:
             self._verdicts.setdefault(entry.id, {}).update(folded.verdicts)
-            self._bodiless = self._bodiless or NO_BODY in folded.verdicts.values()
+            self.bodiless = self.bodiless or NO_BODY in folded.verdicts.values()
         if keep:
             self.cache.dirty[entry.id] = entry
         return folded.verdicts
 
-    def _post(self, entry: Entry, notes: list[Note]) -> None:
+    def post(self, entry: Entry, notes: list[Note]) -> None:
         """Remember where the messages are."""
         lanes, postings = self.delivery.lanes, entry.postings
         number, start, stop = postings.pop() if postings else (0, 0, 0)
@@ -253,7 +237,7 @@ class Engine:
         self._bodies_at = now
         self.save()
         rows = self.items.refused_for(NO_BODY, _BODIES_AT_ONCE)
-        self._bodiless = bool(rows)
+        self.bodiless = bool(rows)
         here = [row for row in rows if self.store.block(row.feed, row.seq).message is not None]
         self._refold_all({row.item for row in here})
 
@@ -276,13 +260,13 @@ class Engine:
     def _refold_all(self, items: set[bytes]) -> None:
         if not items:
             return
-        with self._saving() as put:  # with the verdicts and positions that they follow from: all of them or none
+        with self.saving() as put:  # with the verdicts and positions that they follow from: all of them or none
             for item in sorted(items):
                 self.refold(self.cache.get(item) or Entry(item, None))
                 if len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
-                    put(self._save_of(self.cache.dirty.values(), self._drain_verdicts()))
+                    put(self.save_of(self.cache.dirty.values(), self.drain_verdicts()))
                     self.cache.dirty.clear()
-            self._put_all(put)
+            self.put_all(put)
         self.changed(items)
 
     def refold(self, entry: Entry) -> dict[Stamp, str]:
@@ -327,12 +311,12 @@ class Engine:
             record = self.items.load([item]).get(item)
             if record is None:
                 raise UnknownItem(f"party {self.party.hex()[:8]} holds no item {item.hex()}, or not yet")
-            entry = self.cache.put(self._entry_of(item, record))
+            entry = self.cache.put(self.entry_of(item, record))
         if entry.item is None:
             raise UnknownItem(f"party {self.party.hex()[:8]}: item {item.hex()} has messages, but no valid genesis")
         return entry
 
-    def _entry_of(self, item: bytes, record: bytes | None) -> Entry:
+    def entry_of(self, item: bytes, record: bytes | None) -> Entry:
         entry = Entry(item, self._decode(record))
         entry.orphaned = record == b""
         return entry
@@ -346,11 +330,11 @@ class Engine:
         """Put everything that was applied into the item store, with the positions that it stands at."""
         if self.held or not (self._unsaved or self.cache.dirty or self._verdicts or self._moved()):
             return
-        with self._saving() as put:
-            self._put_all(put)
+        with self.saving() as put:
+            self.put_all(put)
 
     @contextmanager
-    def _saving(self) -> Iterator[Callable[[Save], None]]:
+    def saving(self) -> Iterator[Callable[[Save], None]]:
         try:
             with self.items.saving() as put:
                 yield put
@@ -358,12 +342,12 @@ class Engine:
             self.broken = True  # what is in memory is no longer what the store will be told of
             raise
 
-    def _put_all(self, put: Callable[[Save], None]) -> None:
+    def put_all(self, put: Callable[[Save], None]) -> None:
         dirty = list(self.cache.dirty.values())
-        for start in range(0, len(dirty), _ROWS_AT_ONCE):
-            put(self._save_of(dirty[start : start + _ROWS_AT_ONCE], []))
+        for start in range(0, len(dirty), ROWS_AT_ONCE):
+            put(self.save_of(dirty[start : start + ROWS_AT_ONCE], []))
         moved = [lane.state for feed, lane in self.delivery.lanes.items() if self._saved.get(feed) != _mark(lane.state)]
-        put(Save(verdicts=self._drain_verdicts(), lanes=moved))
+        put(Save(verdicts=self.drain_verdicts(), lanes=moved))
         self._saved.update((state.feed, _mark(state)) for state in moved)
         self.cache.dirty.clear()
         self._unsaved = 0
@@ -371,14 +355,14 @@ class Engine:
     def _moved(self) -> bool:
         return any(self._saved.get(feed) != _mark(lane.state) for feed, lane in self.delivery.lanes.items())
 
-    def _drain_verdicts(self) -> list[tuple[Stamp, bytes, str]]:
+    def drain_verdicts(self) -> list[tuple[Stamp, bytes, str]]:
         verdicts, self._verdicts = self._verdicts, {}
         return [(stamp, item, reason) for item, known in verdicts.items() for stamp, reason in known.items()]
 
-    def _save_of(self, entries: Iterable[Entry], verdicts: list[tuple[Stamp, bytes, str]]) -> Save:
+    def save_of(self, entries: Iterable[Entry], verdicts: list[tuple[Stamp, bytes, str]]) -> Save:
         save = Save(verdicts=verdicts)
         for entry in entries:
-            save.rows.append(_row(entry))
+            save.rows.append(row_of(entry))
             if entry.postings:
                 save.postings.append((entry.id, entry.postings))
                 entry.postings = []
@@ -400,14 +384,6 @@ def _uncollected() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def _row(entry: Entry) -> ItemRow:
-    item = entry.item
-    if item is None:
-        return ItemRow(entry.id, None)
-    opaque = item.model is None
-    return ItemRow(entry.id, itemcodec.encode(item), item.name, item.version, item.parent, item.is_deleted, opaque)
 
 
 def agrees(lanes: Iterable[LaneState], store: FeedReader) -> bool:

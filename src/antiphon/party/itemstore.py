@@ -16,6 +16,7 @@ from typing import Any
 from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedItems, StoreError
 from antiphon.core.timeframe import Timeframe
+from antiphon.model.objectwire import varint
 from antiphon.party.ports import LaneState, Posting, Refused, Save, Void
 
 FORMAT = "antiphon.items.1"
@@ -233,14 +234,7 @@ def _unchecked(data: bytes, key: bytes, what: str) -> bytes:
 
 def encode_postings(postings: Sequence[Posting]) -> bytes:
     """Varints: lane number, start, stop."""
-    out = bytearray()
-    for posting in postings:
-        for value in posting:
-            while value >= 0x80:
-                out.append((value & 0x7F) | 0x80)
-                value >>= 7
-            out.append(value)
-    return bytes(out)
+    return b"".join([varint(value) for posting in postings for value in posting])
 
 
 def decode_postings(data: bytes) -> list[Posting]:

@@ -1,0 +1,100 @@
+"""The fold of very many items at once, as in a cold rebuild: they pass through memory, and none of them stays.
+
+Everything is one transaction of the item store. Where there is a second core, half of the items are folded there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from antiphon.core.stamp import Stamp
+from antiphon.model import itemcodec
+from antiphon.model.envelope import Note
+from antiphon.model.item import NO_BODY, fold
+from antiphon.party.cache import Entry
+from antiphon.party.ports import ItemRow, Posting, Save
+from antiphon.party.second import Second
+
+if TYPE_CHECKING:
+    from antiphon.party.engine import Engine
+
+ROWS_AT_ONCE = 1_000
+SECOND_ITEMS_MIN = 5_000  # fewer are done before a second process has begun
+_SECOND_SHARE = 0.55  # the first also writes everything
+
+Groups = dict[bytes, list[Note]]
+Put = Callable[[Save], None]
+
+
+def settle_many(engine: Engine, groups: Groups) -> None:
+    """Fold the messages that were gathered, item by item, into the item store."""
+    ids = sorted(groups)  # the order of the store's tree: neighbours are written together
+    apart: list[bytes] = []
+    if len(ids) >= SECOND_ITEMS_MIN and Second.possible():
+        first = int(len(ids) * (1 - _SECOND_SHARE))
+        apart = [item for item in ids[first:] if engine.cache.get(item) is None]
+    with engine.saving() as put:
+        if apart:
+            records = engine.items.load(apart)
+            second = Second(lambda: _fold_apart(engine, apart, groups, records))
+            elsewhere = frozenset(apart)
+            _settle(engine, [item for item in ids if item not in elsewhere], groups, put)
+            _settle(engine, _take(engine, apart, second.results(), put), groups, put)
+        else:
+            _settle(engine, ids, groups, put)
+        engine.put_all(put)
+
+
+def _settle(engine: Engine, ids: list[bytes], groups: Groups, put: Put) -> None:
+    for start in range(0, len(ids), ROWS_AT_ONCE):
+        some = ids[start : start + ROWS_AT_ONCE]
+        open_ = {item: entry for item in some if (entry := engine.cache.get(item)) is not None}
+        records = engine.items.load([item for item in some if item not in open_])
+        passing = []
+        for item in some:
+            entry = open_.get(item) or engine.entry_of(item, records.get(item))
+            engine.fold_in(entry, groups.pop(item), keep=False)
+            passing.append(entry)
+        put(engine.save_of(passing, engine.drain_verdicts()))
+
+
+def _fold_apart(engine: Engine, ids: list[bytes], groups: Groups, records: dict[bytes, bytes]) -> Iterator[list[Any]]:
+    """Fold items in a process of their own; one that needs more than its messages here is left to the other."""
+    for start in range(0, len(ids), ROWS_AT_ONCE):
+        rows: list[Any] = []
+        for item in ids[start : start + ROWS_AT_ONCE]:
+            entry = engine.entry_of(item, records.get(item))
+            folded = fold(engine.party, item, entry.item, groups[item], engine.models)
+            if folded.late or (entry.orphaned and folded.item is not None):
+                continue
+            entry.item = folded.item
+            engine.post(entry, groups[item])
+            postings = [tuple(posting) for posting in entry.postings]
+            verdicts = [(tuple(stamp), reason) for stamp, reason in folded.verdicts.items()]
+            rows.append((tuple(row_of(entry)), postings, verdicts))
+        yield rows
+
+
+def _take(engine: Engine, ids: list[bytes], parts: list[Any] | None, put: Put) -> list[bytes]:
+    """Save what was folded apart; returns what is left to do here."""
+    done: set[bytes] = set()
+    for rows in parts or ():
+        save = Save()
+        for row, postings, verdicts in rows:
+            kept = ItemRow(*row)
+            done.add(kept.id)
+            save.rows.append(kept)
+            save.postings.append((kept.id, [Posting(*posting) for posting in postings]))
+            save.verdicts += [(Stamp(*stamp), kept.id, reason) for stamp, reason in verdicts]
+        engine.bodiless = engine.bodiless or any(reason == NO_BODY for _, _, reason in save.verdicts)
+        put(save)
+    return [item for item in ids if item not in done]
+
+
+def row_of(entry: Entry) -> ItemRow:
+    item = entry.item
+    if item is None:
+        return ItemRow(entry.id, None)
+    opaque = item.model is None
+    return ItemRow(entry.id, itemcodec.encode(item), item.name, item.version, item.parent, item.is_deleted, opaque)
