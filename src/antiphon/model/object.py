@@ -37,8 +37,8 @@ __all__ = ["ObjectModel", "ObjectState"]
 AnyPath = str | Sequence[str]
 
 
-def _plain_set(state: ObjectState, key: str, text: str, feed: bytes) -> bytes:
-    """A text in place of nothing, or of what the same feed wrote, in its short form; empty for anything else."""
+def _plain_set(state: ObjectState, key: str, text: str | int, feed: bytes) -> bytes:
+    """A text or integer in place of nothing, or of what the same feed wrote, in its short form; empty for any other."""
     node = state.root.children.get(key)
     if node is None:
         return plain_bytes(key, text, None)
@@ -104,7 +104,7 @@ class ObjectModel(Model[ObjectState]):
     def set(self, state: ObjectState, path: AnyPath, value: Value, *, feed: bytes = b"") -> bytes:
         """Write a value. A dict becomes a map and a Python set a set, into which others can write as well."""
         if type(path) is str and not isinstance(value, dict | set | frozenset):
-            plain = _plain_set(state, path, value, feed) if type(value) is str else b""
+            plain = _plain_set(state, path, value, feed) if type(value) in (str, int) else b""
             return plain or write_mutation((quick_set(state.root, path, value),), feed)
         edit = Edit(state.root)
         edit.write(as_path(path), value)

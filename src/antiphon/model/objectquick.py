@@ -66,7 +66,7 @@ def _name(data: bytes, at: int, size: int, stamp: Stamp) -> tuple[int, bytes, in
         if at + 1 >= size or data[at] != 0x18:
             return None
         seq, at = _number(data, at + 1, size)
-    if at != size or lamport >= stamp.lamport or seq >= stamp.seq:
+    if at != size or lamport > stamp.lamport or seq >= stamp.seq:  # equal in one batch
         return None
     return lamport, stamp.feed, seq
 

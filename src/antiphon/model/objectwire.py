@@ -43,21 +43,28 @@ def stamp_fields(feed: int, stamp: Stamp) -> bytes:
     return number_field(b"\x08", feed) + number_field(b"\x10", stamp.lamport) + number_field(b"\x18", stamp.seq)
 
 
-def plain_bytes(key: str, text: str, replaces: Stamp | None) -> bytes:
-    """A mutation that writes one text at one key, in place of one message of the writer's own feed or of nothing.
+def plain_bytes(key: str, content: str | int, replaces: Stamp | None) -> bytes:
+    """A mutation that writes one text or integer at one key, in place of one message of the writer's feed, or of none.
 
     Empty if it is too long for this form.
     """
     try:
-        name, content = key.encode(), text.encode()
+        name = key.encode()
+        if type(content) is str:
+            text = content.encode()
+            value = b"\x2a%c%b" % (len(text), text) if len(text) < _PLAIN_MAX else b""
+        elif -(1 << 55) < content < 1 << 55:  # type: ignore[operator]
+            value = b"\x18" + varint((content << 1) ^ (content >> 63))  # type: ignore[operator]
+        else:
+            value = b""
     except UnicodeEncodeError:
         return b""  # the library says what is wrong with it
-    size = len(content)
-    if not name or len(name) + size > _PLAIN_MAX:
+    length, size = len(name), len(value)
+    if not value or not name or length + size > _PLAIN_MAX:
         return b""
-    tail = b""
-    if replaces is not None:
-        named = b"\x10" + varint(replaces.lamport) + (b"\x18" + varint(replaces.seq) if replaces.seq else b"")
-        tail = b"\x3a%c%b" % (len(named), named)
-    inner = b"\x0a%c%b\x1a%c\x2a%c%b%b" % (len(name), name, size + 2, size, content, tail)
-    return b"\x12%c%b" % (len(inner), inner)
+    if replaces is None:
+        return b"\x12%c\x0a%c%b\x1a%c%b" % (length + size + 4, length, name, size, value)
+    lamport, _, seq = replaces
+    named = b"\x10%b\x18%b" % (varint(lamport), varint(seq)) if seq else b"\x10%b" % varint(lamport)
+    form = b"\x12%c\x0a%c%b\x1a%c%b\x3a%c%b"
+    return form % (length + size + len(named) + 6, length, name, size, value, len(named), named)

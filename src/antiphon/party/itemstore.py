@@ -22,14 +22,19 @@ from antiphon.party.ports import LaneState, Posting, Refused, Save, Void
 FORMAT = "antiphon.items.1"
 _LOAD_AT_ONCE = 500
 _COLUMNS = "id, model, version, parent, deleted, opaque"
+_PUT_ITEM = """
+INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET model = excluded.model,
+  version = excluded.version, parent = excluded.parent, deleted = excluded.deleted, opaque = excluded.opaque,
+  record = excluded.record
+"""  # a row keeps its place, and the tree of ids stays small: records are not in it
 _VOIDS_MAX = 1 << 20
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE feeds (number INTEGER PRIMARY KEY, feed BLOB NOT NULL UNIQUE, state BLOB NOT NULL);
 CREATE TABLE items (
-  id BLOB PRIMARY KEY, model TEXT NOT NULL, version INTEGER NOT NULL, parent BLOB NOT NULL,
+  id BLOB NOT NULL PRIMARY KEY, model TEXT NOT NULL, version INTEGER NOT NULL, parent BLOB NOT NULL,
   deleted INTEGER NOT NULL, opaque INTEGER NOT NULL, record BLOB NOT NULL
-) WITHOUT ROWID;
+);
 CREATE INDEX items_opaque ON items (id) WHERE opaque;
 CREATE TABLE postings (item BLOB NOT NULL, part INTEGER NOT NULL, runs BLOB NOT NULL, PRIMARY KEY (item, part))
   WITHOUT ROWID;
@@ -173,7 +178,7 @@ class ItemStore:
         rows = [
             (*known, _checked(row.record or b"", row_key(known))) for row, known in zip(save.rows, columns, strict=True)
         ]
-        run("INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        run(_PUT_ITEM, rows)
         run(
             "INSERT INTO postings VALUES (?, ?, ?)",
             [(item, self._part, _checked(encode_postings(runs), item)) for item, runs in save.postings],
