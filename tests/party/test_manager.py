@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 
 from antiphon.core.errors import InvalidInput, MissingBlocks, NotAuthorised, PartyPaused, StoreError
+from antiphon.core.keys import PublicKey
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.store import FeedStore
 from antiphon.halo.claims import Role
 from antiphon.halo.identity import Device, Identity
 from antiphon.halo.keyfile import KeyKind, Protection
 from antiphon.halo.keystore import KeyStore
+from antiphon.halo.membership import Membership
+from antiphon.party.authority import PartyAuthority
+from antiphon.party.itemstore import ItemStore
 from antiphon.party.manager import PartyManager, find_genesis
 from antiphon.party.meta import MetaStore, SubscriptionState
 from antiphon.testing.spans import key_pair
@@ -194,3 +198,28 @@ def test_without_a_folder_states_are_kept_in_memory(alice: Machine) -> None:
         assert manager.open(party.key).items() == [note.id]
         manager.delete(party.key)
     assert not (alice.folder / "items").exists()
+
+
+def test_both_parts_of_a_party_can_be_replaced(tmp_path: Path) -> None:
+    """The authority and the database of parties are handed in."""
+    machine = Machine(tmp_path, "alice")
+    kept: list[ItemStore] = []
+    asked: list[bytes] = []
+
+    def items(party: PublicKey) -> ItemStore:
+        kept.append(ItemStore(None, party))
+        return kept[-1]
+
+    def authority(store: FeedStore, member: Membership) -> PartyAuthority:
+        asked.append(member.party)
+        return PartyAuthority.of(store, member)
+
+    with PartyManager(
+        machine.feeds, machine.meta, machine.keys, machine.device, authority=authority, items=items
+    ) as parties:
+        party = parties.create(machine.identity, "Book club")
+        note = party.create("antiphon/object")
+        party.save()
+        assert list(kept[0].ids()) == [bytes(note.id)]
+        assert asked == [party.key]
+    machine.close()
