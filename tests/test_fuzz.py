@@ -95,6 +95,7 @@ def damaged(draw: st.DrawFn, seeds: tuple[bytes, ...]) -> bytes:
     return data
 
 
+@pytest.mark.slow
 @each_target
 @given(chosen=st.data())
 def test_damaged_encodings_are_refused_or_come_back(name: str, chosen: st.DataObject) -> None:
@@ -105,6 +106,7 @@ def test_damaged_encodings_are_refused_or_come_back(name: str, chosen: st.DataOb
 each_message = pytest.mark.parametrize("name", [name for name, target in TARGETS.items() if target.message])
 
 
+@pytest.mark.slow
 @each_message
 @given(chance=st.randoms(use_true_random=False))
 def test_altered_messages_are_refused_or_come_back(name: str, chance: random.Random) -> None:
