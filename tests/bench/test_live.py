@@ -30,6 +30,7 @@ def run(folder: Path, **environment: str) -> dict[str, object]:
     return answer
 
 
+@pytest.mark.slow
 def test_it_answers_with_every_goal_and_leaves_nothing_behind(tmp_path: Path) -> None:
     # Without the trace, which has to be said.
     answer = run(tmp_path, ANTIPHON_TEST_DATA=str(tmp_path / "nowhere"))

@@ -149,6 +149,7 @@ def check_histories(folder: str, seed: int, *, authority: bool, steps: int) -> N
         assert not bob.party.status().blocked
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(seed=st.integers(0, 1 << 32), authority=st.booleans())
 def test_any_delivery_any_split_any_restart_gives_the_same_bytes(seed: int, authority: bool) -> None:
