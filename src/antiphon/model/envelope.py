@@ -12,6 +12,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import message_pb2
 from antiphon.feed.header import Kind
 from antiphon.model.factory import MODEL_NAME_SIZE_MAX
+from antiphon.model.objectwire import varint
 
 _MUTATION_TAG = 0x22  # field 4, length-delimited
 _METADATA_TAG = 0x2A  # field 5
@@ -80,12 +81,7 @@ def wrap(kind: Kind, data: bytes) -> bytes:
     size = len(data)
     if size < 0x80:
         return b"%c%c%b" % (_TAGS[kind], size, data)
-    head = bytearray((_TAGS[kind],))
-    while size >= 0x80:
-        head.append((size & 0x7F) | 0x80)
-        size >>= 7
-    head.append(size)
-    return bytes(head) + data
+    return b"%c%b%b" % (_TAGS[kind], varint(size), data)
 
 
 def _parse(kind: int, message: bytes) -> message_pb2.Message:

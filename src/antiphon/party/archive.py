@@ -8,6 +8,7 @@ from antiphon.feed.reader import FeedReader
 from antiphon.model.envelope import Note
 from antiphon.party.delivery import Delivery
 from antiphon.party.demux import notes_of, void_kind
+from antiphon.party.judge import reason_at
 from antiphon.party.lane import Lane, Run
 from antiphon.party.ports import Posting
 
@@ -29,7 +30,7 @@ class Archive:
             lane = lanes[number]
             voids = lane.state.voids
             for note in self._read_run(lane, start, stop):
-                reason = next((void.reason for void in voids if void.start <= note.seq < void.stop), note.void)
+                reason = reason_at(voids, note.seq) or note.void
                 notes.append(note._replace(void=reason) if reason else note)
         notes.sort(key=lambda note: (note.lamport, note.feed, note.seq))
         return notes

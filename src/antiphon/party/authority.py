@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from antiphon.core.errors import FeedRetired, NotAuthorised
+from antiphon.core.errors import NotAuthorised
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.reader import FeedReader
@@ -139,10 +139,3 @@ class PartyAuthority:
                 f"party {party.short}: this device may not write: {reason}; ask an owner of the party for a role"
             )
         return writer
-
-
-def check_writable(store: FeedReader, writer: FeedWriter) -> None:
-    """A feed that was restored from a backup, or ended, is never written again."""
-    record = store.record(writer.feed)
-    if record.retired or record.length >= record.end:
-        raise FeedRetired(f"feed {writer.feed.short} must not be written any more; open a new one")

@@ -8,6 +8,7 @@ from antiphon.feed.block import BodyState
 from antiphon.feed.header import Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.model.envelope import Note
+from antiphon.party.judge import reason_at
 from antiphon.party.lane import Run
 from antiphon.party.ports import Void
 
@@ -32,8 +33,8 @@ class ItemDemuxer:
         reasons = list(voids)
         groups = self.groups
         for item, note in notes_of(run):
-            if reasons:
-                note = _judged(note, reasons)
+            if reasons and (reason := reason_at(reasons, note.seq)):
+                note = note._replace(void=reason)
             known = groups.get(item)
             if known is None:
                 groups[item] = [note]
@@ -41,10 +42,6 @@ class ItemDemuxer:
                 known.append(note)
         self.count += run.high - run.low
         self._size += int(run.span.body_offsets[run.high] - run.span.body_offsets[run.low])
-
-    def add(self, item: bytes, note: Note) -> None:
-        self.groups.setdefault(item, []).append(note)
-        self.count += 1
 
     def drain(self) -> dict[bytes, list[Note]]:
         groups, self.groups = self.groups, {}
@@ -68,13 +65,6 @@ def notes_of(run: Run) -> list[tuple[bytes, Note]]:
         _, kind, _, seq, lamport, created_ms, item, _, _, _ = row
         here = not states or states[low + i] == BodyState.PRESENT
         message = bodies[offsets[i] + SALT_SIZE : offsets[i + 1]] if here else None
-        void = NOT_AN_ITEM_MESSAGE if kind == Kind.CREDENTIAL else ""
+        void = void_kind(kind)
         found.append((item, new(Note, (kind, lamport, feed, seq, created_ms, message, void))))
     return found
-
-
-def _judged(note: Note, voids: list[Void]) -> Note:
-    for void in voids:
-        if void.start <= note.seq < void.stop:
-            return note._replace(void=void.reason)
-    return note

@@ -35,6 +35,7 @@ from antiphon.feed.header import Kind
 from antiphon.model.envelope import Note
 from antiphon.party.demux import notes_of
 from antiphon.party.items import Item
+from antiphon.party.judge import reason_at
 from antiphon.party.lane import Run
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class ReadStream:
             if not rows:
                 return  # the feed was cut meanwhile
             for item, note in rows:
-                void = next((part.reason for part in voids if part.start <= note.seq < part.stop), note.void)
+                void = reason_at(voids, note.seq) or note.void
                 yield note.stamp, item, note._replace(void=void)
             start = end
 
