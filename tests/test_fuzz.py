@@ -23,7 +23,7 @@ from antiphon.core.v1 import credential_pb2 as pb
 from antiphon.feed.quarantine import Refusal
 from antiphon.feed.record import Record
 from antiphon.halo import credential
-from antiphon.party.itemstore import decode_postings
+from antiphon.party.postings import decode_postings
 from antiphon.testing.parties import pair_of
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -36,7 +36,8 @@ from antiphon.model.objectstate import ObjectState
 from antiphon.model.position import between, check_key, keys_of
 from antiphon.model.text import TextModel
 from antiphon.model.value import read_value, value_bytes
-from antiphon.party.itemstore import decode_lane, decode_postings, encode_lane, encode_postings
+from antiphon.party.itemstore import decode_lane, encode_lane
+from antiphon.party.postings import decode_postings, encode_postings
 
 SHARED, LATE, SEEDS = 8, 3, 24  # messages that all have, that some have, and mutations to begin with
 _LAST = (1 << 63) - 1
@@ -359,7 +360,9 @@ def other_targets(made: dict[str, Example]) -> dict[str, Target]:
         "item-record": Target(item_record, same, records, canonical=False, message=item_pb2.ItemRecord),
         "text-cursor": cursor_target(),
         "position-key": Target(placed, None, place_seeds(ArrayModel())),
-        "postings": Target(decode_postings, encode_postings, (made["postings"].data[:-4], b"")),
+        "postings": Target(
+            decode_postings, lambda found: encode_postings([found])[0], (made["postings"].data[:-4], b"")
+        ),
         "lane-state": Target(
             lambda raw: decode_lane(LANE.number, A, raw), encode_lane, (made["lane-state"].data[:-4],)
         ),

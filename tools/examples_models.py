@@ -34,8 +34,9 @@ from antiphon.model.object import ObjectModel
 from antiphon.model.position import check_key
 from antiphon.model.text import TextModel
 from antiphon.model.value import Reference, Value, read_value, value_bytes
-from antiphon.party.itemstore import ItemStore, decode_lane, decode_postings, encode_lane, encode_postings, row_key
+from antiphon.party.itemstore import ItemStore, decode_lane, encode_lane, row_key
 from antiphon.party.ports import ItemRow, LaneState, Posting, Save, Void
+from antiphon.party.postings import decode_postings, encode_postings
 
 A, B = bytes(DATA.key), bytes(BOB_DATA.key)
 VALUE: Value = {
@@ -278,7 +279,13 @@ def store_examples() -> dict[str, Example]:
         path = Path(folder) / "items.db"
         store = ItemStore(path, bytes(PARTY.key))
         with store.saving() as put:
-            put(Save(rows=[ItemRow(ITEM, record, TextModel.name, 1)], postings=[(ITEM, POSTINGS)], lanes=[LANE]))
+            put(
+                Save(
+                    rows=[ItemRow(ITEM, record, TextModel.name, 1)],
+                    postings=[(ITEM, encode_postings([POSTINGS])[0])],
+                    lanes=[LANE],
+                )
+            )
         store.close()
         with closing(sqlite3.connect(path)) as db:
             schema = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")]
@@ -288,7 +295,7 @@ def store_examples() -> dict[str, Example]:
     assert kept == summed(record, row_key((ITEM, TextModel.name, 1, b"", False, False)))
     return {
         "items-schema": Example("\n".join(f"{sql};" for sql in schema).encode(), lambda data: data, text=True),
-        "postings": Example(runs, lambda data: summed(encode_postings(decode_postings(data[:-4])), ITEM)),
+        "postings": Example(runs, lambda data: summed(encode_postings([decode_postings(data[:-4])])[0], ITEM)),
         "lane-state": Example(lane, lambda data: summed(encode_lane(decode_lane(LANE.number, A, data[:-4])), lane_key)),
     }
 

@@ -17,12 +17,11 @@ from antiphon.party.itemstore import (
     FORMAT,
     ItemStore,
     decode_lane,
-    decode_postings,
     delete_file,
     encode_lane,
-    encode_postings,
 )
 from antiphon.party.ports import ItemRow, LaneState, Posting, Refused, Save, Void
+from antiphon.party.postings import decode_postings, encode_postings
 
 PARTY, OTHER = b"p" * 32, b"o" * 32
 FEED = b"f" * 32
@@ -54,10 +53,14 @@ def store(path: Path) -> Iterator[ItemStore]:
         yield opened
 
 
+def _runs(postings: list[Posting]) -> bytes:
+    return encode_postings([postings])[0]
+
+
 def some() -> Save:
     return Save(
         rows=[ItemRow(A, b"state of a", "m/a", 1, B, True), ItemRow(B, b"state of b", "m/b", 2, opaque=True)],
-        postings=[(A, [Posting(1, 0, 3)]), (B, [Posting(1, 3, 4), Posting(2, 0, 1)])],
+        postings=[(A, _runs([Posting(1, 0, 3)])), (B, _runs([Posting(1, 3, 4), Posting(2, 0, 1)]))],
         verdicts=[(Stamp(4, FEED, 3), B, "malformed")],
         lanes=[LaneState(FEED, 1, 4, 9, b"h" * 32, "", [(0, {OTHER: 5})], [Void(1, 2, "revoked")])],
     )
@@ -84,7 +87,7 @@ def read(store: ItemStore) -> tuple[object, ...]:
 def test_what_is_saved_is_there_when_it_is_opened_again(path: Path) -> None:
     with closing(ItemStore(path, PARTY)) as store:
         put(store, some())
-        put(store, Save(postings=[(A, [Posting(2, 1, 2)])]))
+        put(store, Save(postings=[(A, _runs([Posting(2, 1, 2)]))]))
         before = read(store)
     with closing(ItemStore(path, PARTY)) as store:
         assert (read(store), store.why_rebuilt) == (before, "")
@@ -93,7 +96,7 @@ def test_what_is_saved_is_there_when_it_is_opened_again(path: Path) -> None:
         assert store.refused() == [Refused(FEED, 3, B, "malformed")]
         assert store.lanes() == some().lanes
         assert store.opaque() == [(B, "m/b", 2)]
-        put(store, Save(postings=[(A, [Posting(3, 0, 1)])]))
+        put(store, Save(postings=[(A, _runs([Posting(3, 0, 1)]))]))
         assert store.postings(A)[-1] == Posting(3, 0, 1)
 
 
@@ -115,7 +118,7 @@ def test_a_transaction_that_fails_has_not_been(store: ItemStore) -> None:
 
 def test_what_sqlite_refuses_is_an_error_of_ours(store: ItemStore) -> None:
     with pytest.raises(StoreError, match=r"the item store at .*items\.db cannot be written"):
-        put(store, Save(postings=[(A, [Posting(1, 0, 1)]), (A, [Posting(1, 1, 2)])]))
+        put(store, Save(postings=[(A, _runs([Posting(1, 0, 1)])), (A, _runs([Posting(1, 1, 2)]))]))
     assert store.postings(A) == []
 
 
@@ -123,12 +126,12 @@ def test_a_forgotten_item_is_gone_at_once_and_after_the_next_transaction_for_goo
     put(store, some())
     store.forget(B)
     assert (store.load([A, B]), store.postings(B)) == ({A: b"state of a"}, [])
-    put(store, Save(rows=[ItemRow(B, b"anew", "m/b", 2)], postings=[(B, [Posting(1, 3, 4)])]))
+    put(store, Save(rows=[ItemRow(B, b"anew", "m/b", 2)], postings=[(B, _runs([Posting(1, 3, 4)]))]))
     assert (store.load([B]), store.postings(B), store.refused()) == ({B: b"anew"}, [Posting(1, 3, 4)], [])
 
 
 def test_an_id_without_a_valid_genesis_is_known_but_no_item(store: ItemStore) -> None:
-    put(store, Save(rows=[ItemRow(A, None)], postings=[(A, [Posting(1, 0, 1)])]))
+    put(store, Save(rows=[ItemRow(A, None)], postings=[(A, _runs([Posting(1, 0, 1)]))]))
     assert (store.load([A]), list(store.ids()), store.count()) == ({A: b""}, [], 0)
 
 
@@ -232,7 +235,7 @@ def test_the_format_is_named_in_the_file(store: ItemStore, path: Path) -> None:
 
 @given(postings=POSTINGS)
 def test_postings_go_round(postings: list[Posting]) -> None:
-    assert decode_postings(encode_postings(postings)) == postings
+    assert decode_postings(_runs(postings)) == postings
 
 
 @given(lane=LANES)

@@ -19,6 +19,7 @@ from antiphon.feed.tables import TABLES, Memory, Tables, checked
 MAP_SIZE_START = 64 << 20
 MAP_SIZE_MAX = 16 << 40
 READERS_MAX = 1024
+_ROOM_MIN, _ROOM_MAX = 256 << 10, 4 << 20  # bytes written ahead of need
 _GET_GENERATION = 0x80087601  # FS_IOC_GETVERSION
 
 Result = TypeVar("Result")
@@ -67,6 +68,9 @@ class Env:
             self._tables = {name: self._env.open_db(name.encode(), create=not self.readonly) for name in TABLES}
             if not self.readonly:
                 self._env.reader_check()  # slots of processes that died
+                self._page_size = self._env.stat()["psize"]
+                self._file = os.open(self.path / "data.mdb", os.O_RDWR | os.O_CLOEXEC)
+                self._room = os.fstat(self._file).st_size  # so far the file is written
         except lmdb.Error as error:
             raise StoreError(
                 f"the store at {self.path} cannot be opened: {error}. If it is new, let its writer open it first; "
@@ -107,6 +111,7 @@ class Env:
         while True:
             try:
                 with self._gate.shared(), self._env.begin(write=True, buffers=True) as txn:
+                    self._make_room()
                     return act(Tables(txn, self._tables, self._memory), lambda part: self._nested(txn, part))
             except lmdb.MapFullError:
                 self._grow()
@@ -115,6 +120,21 @@ class Env:
                     f"the store at {self.path} could not be written: {error}. Nothing of this was acknowledged; "
                     "check the disk's space and health"
                 ) from error
+
+    def _make_room(self) -> None:
+        """Keep written zeros behind the last page, inside a transaction, so that no other one is writing.
+
+        A commit that makes the file longer also syncs the file system's own journal: a quarter of its time, measured.
+        """
+        used = (self._env.info()["last_pgno"] + 1) * self._page_size
+        if used + _ROOM_MIN // 4 <= self._room:
+            return
+        size = os.fstat(self._file).st_size
+        self._room = max(size, used) + min(_ROOM_MAX, max(_ROOM_MIN, used // 8))
+        try:
+            os.pwrite(self._file, bytes(self._room - size), size)
+        except OSError:  # a full disk is met again, and reported, where a page does not fit
+            self._room = used + _ROOM_MIN
 
     def _nested(self, parent: Any, part: Callable[[Tables], Any]) -> Any:
         with self._env.begin(write=True, buffers=True, parent=parent) as txn:
@@ -162,7 +182,7 @@ class Env:
                     txn.put(b"file", checked(identity_of(made)), db=meta)
                 env.sync(True)
             made.chmod(0o600)  # LMDB's copy has a mode of its own
-            self._env.close()
+            self._close()
             os.replace(made, self.path / "data.mdb")
             (self.path / "lock.mdb").unlink(missing_ok=True)  # it counts transactions of the old file
             shutil.rmtree(aside)
@@ -192,8 +212,13 @@ class Env:
                 self._closed = True
                 if not self.readonly:
                     self._env.sync(True)
-                self._env.close()
+                self._close()
                 self._unlock()
+
+    def _close(self) -> None:
+        self._env.close()
+        if not self.readonly:
+            os.close(self._file)
 
     def _unlock(self) -> None:
         if self._lock is not None:

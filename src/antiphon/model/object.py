@@ -24,28 +24,16 @@ from antiphon.core.stamp import Stamp
 from antiphon.model.interface import Model
 from antiphon.model.objectcodec import read_mutation, write_mutation
 from antiphon.model.objectedit import Edit, as_path, quick_set
-from antiphon.model.objectquick import take_plain
+from antiphon.model.objectquick import make_plain, perform_plain, take_plain
 from antiphon.model.objectsnapshot import read_snapshot, write_snapshot
 from antiphon.model.objectstate import ObjectState
 from antiphon.model.objectundo import Before, pack, remember, undo
 from antiphon.model.objectview import look, read_map, render, seek, shown, standing
-from antiphon.model.objectwire import plain_bytes
 from antiphon.model.value import Value
 
 __all__ = ["ObjectModel", "ObjectState"]
 
 AnyPath = str | Sequence[str]
-
-
-def _plain_set(state: ObjectState, key: str, text: str | int, feed: bytes) -> bytes:
-    """A text or integer in place of nothing, or of what the same feed wrote, in its short form; empty for any other."""
-    node = state.root.children.get(key)
-    if node is None:
-        return plain_bytes(key, text, None)
-    if node.children or len(node.values) != 1:
-        return b""
-    (last,) = node.values
-    return plain_bytes(key, text, last) if last.feed == feed else b""
 
 
 class ObjectModel(Model[ObjectState]):
@@ -66,6 +54,13 @@ class ObjectModel(Model[ObjectState]):
         if not void:
             state.take(ops, stamp)
         state.hear(stamp)
+
+    def perform(self, state: ObjectState, command: str, arguments: Sequence[Any], stamp: Stamp) -> bytes | None:
+        if command != "set" or len(arguments) != 2:
+            return None
+        path, value = arguments
+        plain = type(path) is str and (type(value) is str or type(value) is int)
+        return perform_plain(state, path, value, stamp) if plain else None
 
     def snapshot(self, state: ObjectState) -> bytes:
         return write_snapshot(state)
@@ -104,7 +99,7 @@ class ObjectModel(Model[ObjectState]):
     def set(self, state: ObjectState, path: AnyPath, value: Value, *, feed: bytes = b"") -> bytes:
         """Write a value. A dict becomes a map and a Python set a set, into which others can write as well."""
         if type(path) is str and not isinstance(value, dict | set | frozenset):
-            plain = _plain_set(state, path, value, feed) if type(value) in (str, int) else b""
+            plain = make_plain(state, path, value, feed) if type(value) in (str, int) else b""
             return plain or write_mutation((quick_set(state.root, path, value),), feed)
         edit = Edit(state.root)
         edit.write(as_path(path), value)

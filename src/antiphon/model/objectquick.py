@@ -10,6 +10,7 @@ from typing import Any
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.objectstate import ObjectState
+from antiphon.model.objectwire import plain_bytes
 from antiphon.model.register import Node
 
 _NO_ENTRY = object()
@@ -54,6 +55,35 @@ def take_plain(state: ObjectState, data: bytes, stamp: Stamp) -> bool:
     node.values[stamp] = content
     state.heard[stamp.feed] = stamp.seq
     return True
+
+
+def make_plain(state: ObjectState, key: str, content: str | int, feed: bytes) -> bytes:
+    """The mutation that writes a text or integer in place of nothing, or of what the same feed wrote; else empty."""
+    node = state.root.children.get(key)
+    if node is None:
+        return plain_bytes(key, content, None)
+    if node.children or len(node.values) != 1:
+        return b""
+    (last,) = node.values
+    return plain_bytes(key, content, last) if last[1] == feed else b""
+
+
+def perform_plain(state: ObjectState, key: str, content: str | int, stamp: Stamp) -> bytes | None:
+    """`make_plain` and `take_plain` in one: what was just written need not be read."""
+    if state.kept.feeds:
+        return None
+    mutation = make_plain(state, key, content, stamp[1])
+    if not mutation:
+        return None
+    children = state.root.children
+    node = children.get(key)
+    if node is None:
+        node = children[key] = Node()
+    else:
+        node.values.clear()
+    node.values[stamp] = content
+    state.heard[stamp[1]] = stamp[2]
+    return mutation
 
 
 def _name(data: bytes, at: int, size: int, stamp: Stamp) -> tuple[int, bytes, int] | None:

@@ -17,7 +17,7 @@ from antiphon.feed.header import Kind
 from antiphon.feed.writer import FeedWriter
 from antiphon.model.envelope import Change, Genesis, Note, content, wrap, write_change, write_genesis
 from antiphon.model.interface import Model
-from antiphon.model.item import META, ItemState, fold, mutate
+from antiphon.model.item import META, ItemState, fold, keeps_tail, mutate
 from antiphon.party.cache import Entry
 
 if TYPE_CHECKING:
@@ -81,9 +81,22 @@ class Batch:
 
     def edit(self, item: bytes, command: str, arguments: Sequence[Any], options: dict[str, Any]) -> Stamp:
         """Run a command of the item's model, and write the mutation that it makes."""
-        state = self._entry(item).item
+        entry = self._touched.get(item) or self._entry(item)
+        state = entry.item
         assert state is not None
         model = state.model or known_model(state)
+        if not (options or self._capture or keeps_tail(model)):
+            seq = self._first + len(self._drafts)
+            stamp = _new(Stamp, (self.lamport, self.feed, seq))
+            try:
+                made = model.perform(state.state, command, arguments, stamp)
+            except BaseException:
+                self._refuse(item)
+                raise
+            if made is not None:
+                state.frame[self.feed] = stamp
+                self._keep(Kind.MUTATION, item, wrap(Kind.MUTATION, made), seq)
+                return stamp
         if command not in model.commands:
             raise InvalidInput(
                 f"the model {model.name} has no command {command!r}; it has {', '.join(sorted(model.commands))}"
@@ -114,20 +127,32 @@ class Batch:
         seq = self._first + len(self._drafts)
         stamp = _new(Stamp, (self.lamport, self.feed, seq))
         captured = capture(entry.item, kind, message, stamp) if self._capture else None
-        seqs = self._seqs.get(item)
-        if seqs is None:  # also where it is refused: what was tried is to be taken back
-            seqs = self._seqs[item] = []
         try:
             if mutation is None or entry.item is None or not mutate(entry.item, mutation, stamp):
                 self._fold(entry, Note(kind, self.lamport, self.feed, seq, self._created_ms, message))
-        except InvalidMutation as error:
-            self._spoilt = True
-            raise InvalidMutation(f"item {item.hex()}: {error}") from error
+        except BaseException as error:
+            self._refuse(item)
+            if isinstance(error, InvalidMutation):
+                raise InvalidMutation(f"item {item.hex()}: {error}") from error
+            raise
         if self._capture:
             self.reversals.append(Reversal(item, kind, message, stamp, captured))
-        self._drafts.append(_new(Draft, (kind, item, message)))
-        seqs.append(seq)
+        self._keep(kind, item, message, seq)
         return stamp
+
+    def _keep(self, kind: Kind, item: bytes, message: bytes, seq: int) -> None:
+        """A message that was tried is written with the batch."""
+        self._drafts.append(_new(Draft, (kind, item, message)))
+        seqs = self._seqs.get(item)
+        if seqs is None:
+            self._seqs[item] = [seq]
+        else:
+            seqs.append(seq)
+
+    def _refuse(self, item: bytes) -> None:
+        """A message was refused after it had perhaps touched a state: all that was tried is to be taken back."""
+        self._spoilt = True
+        self._seqs.setdefault(item, [])
 
     def _fold(self, entry: Entry, note: Note) -> None:
         if note.kind == Kind.MUTATION and entry.item is not None:

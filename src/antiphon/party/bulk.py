@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon.core.stamp import Stamp
 from antiphon.model import itemcodec
-from antiphon.model.envelope import Note
 from antiphon.model.item import NO_BODY, fold
 from antiphon.party.cache import Entry
+from antiphon.party.demux import Gathered, Groups, prefix
 from antiphon.party.ports import ItemRow, Posting, Save
+from antiphon.party.postings import encode_postings
 from antiphon.party.second import Second
 
 if TYPE_CHECKING:
@@ -21,32 +22,36 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 1_000
 SECOND_ITEMS_MIN = 5_000  # fewer are done before a second process has begun
-_SECOND_SHARE = 0.55  # the first also writes everything
+_SECOND_SHARE = 0.52  # the first also writes everything
 
-Groups = dict[bytes, list[Note]]
 Put = Callable[[Save], None]
 
 
-def settle_many(engine: Engine, groups: Groups) -> None:
+def settle_many(engine: Engine, gathered: Gathered, items: set[bytes]) -> None:
     """Fold the messages that were gathered, item by item, into the item store."""
-    ids = sorted(groups)  # the order of the store's tree: neighbours are written together
-    apart: list[bytes] = []
-    if len(ids) >= SECOND_ITEMS_MIN and Second.possible():
-        first = int(len(ids) * (1 - _SECOND_SHARE))
-        apart = [item for item in ids[first:] if engine.cache.get(item) is None]
+    ids = sorted(items)  # the order of the store's tree: neighbours are written together
     with engine.saving() as put:
-        if apart:
-            records = engine.items.load(apart)
-            second = Second(lambda: _fold_apart(engine, apart, groups, records))
-            elsewhere = frozenset(apart)
-            _settle(engine, [item for item in ids if item not in elsewhere], groups, put)
-            _settle(engine, _take(engine, apart, second.results(), put), groups, put)
+        if len(ids) >= SECOND_ITEMS_MIN and Second.possible():
+            _settle_on_two(engine, gathered, ids, put)
         else:
-            _settle(engine, ids, groups, put)
+            _settle(engine, gathered.groups(), put)
         engine.put_all(put)
 
 
-def _settle(engine: Engine, ids: list[bytes], groups: Groups, put: Put) -> None:
+def _settle_on_two(engine: Engine, gathered: Gathered, ids: list[bytes], put: Put) -> None:
+    pivot = prefix(ids[int(len(ids) * (1 - _SECOND_SHARE))])
+    apart = [item for item in ids if prefix(item) >= pivot and engine.cache.get(item) is None]
+    records = engine.items.load(apart)
+    second = Second(lambda: _fold_apart(engine, apart, gathered.groups(start=pivot), records))
+    _settle(engine, gathered.groups(stop=pivot), put)
+    done = _take(engine, second.results(), put)
+    if any(item not in done for item in ids if prefix(item) >= pivot):
+        left = gathered.groups(start=pivot)
+        _settle(engine, {item: notes for item, notes in left.items() if item not in done}, put)
+
+
+def _settle(engine: Engine, groups: Groups, put: Put) -> None:
+    ids = sorted(groups)
     for start in range(0, len(ids), ROWS_AT_ONCE):
         some = ids[start : start + ROWS_AT_ONCE]
         open_ = {item: entry for item in some if (entry := engine.cache.get(item)) is not None}
@@ -59,37 +64,38 @@ def _settle(engine: Engine, ids: list[bytes], groups: Groups, put: Put) -> None:
         put(engine.save_of(passing, engine.drain_verdicts()))
 
 
-def _fold_apart(engine: Engine, ids: list[bytes], groups: Groups, records: dict[bytes, bytes]) -> Iterator[list[Any]]:
+def _fold_apart(engine: Engine, ids: list[bytes], groups: Groups, records: dict[bytes, bytes]) -> Iterator[Any]:
     """Fold items in a process of their own; one that needs more than its messages here is left to the other."""
     for start in range(0, len(ids), ROWS_AT_ONCE):
         rows: list[Any] = []
+        posted: list[list[Posting]] = []
         for item in ids[start : start + ROWS_AT_ONCE]:
             entry = engine.entry_of(item, records.get(item))
             folded = fold(engine.party, item, entry.item, groups[item], engine.models)
             if folded.late or (entry.orphaned and folded.item is not None):
                 continue
             entry.item = folded.item
-            engine.post(entry, groups[item])
-            postings = [tuple(posting) for posting in entry.postings]
+            engine.post(entry, groups.pop(item))
+            posted.append(entry.postings)
             verdicts = [(tuple(stamp), reason) for stamp, reason in folded.verdicts.items()]
-            rows.append((tuple(row_of(entry)), postings, verdicts))
-        yield rows
+            rows.append((tuple(row_of(entry)), verdicts))
+        yield rows, encode_postings(posted)
 
 
-def _take(engine: Engine, ids: list[bytes], parts: list[Any] | None, put: Put) -> list[bytes]:
-    """Save what was folded apart; returns what is left to do here."""
+def _take(engine: Engine, parts: list[Any] | None, put: Put) -> set[bytes]:
+    """Save what was folded apart; returns which items that was."""
     done: set[bytes] = set()
-    for rows in parts or ():
+    for rows, encoded in parts or ():
         save = Save()
-        for row, postings, verdicts in rows:
+        for (row, verdicts), postings in zip(rows, encoded, strict=True):
             kept = ItemRow(*row)
             done.add(kept.id)
             save.rows.append(kept)
-            save.postings.append((kept.id, [Posting(*posting) for posting in postings]))
+            save.postings.append((kept.id, postings))
             save.verdicts += [(Stamp(*stamp), kept.id, reason) for stamp, reason in verdicts]
         engine.bodiless = engine.bodiless or any(reason == NO_BODY for _, _, reason in save.verdicts)
         put(save)
-    return [item for item in ids if item not in done]
+    return done
 
 
 def row_of(entry: Entry) -> ItemRow:

@@ -28,6 +28,7 @@ from antiphon.party.demux import ItemDemuxer
 from antiphon.party.judge import Judge, changed
 from antiphon.party.lane import Lane, Run
 from antiphon.party.ports import NO_END, Authority, Items, LaneState, Posting, Save, Void
+from antiphon.party.postings import encode_postings
 
 UNSAVED_MESSAGES_MAX = 20_000  # a restart after a crash folds no more than about this many again
 UNSAVED_ITEMS_MAX = 2_000
@@ -125,19 +126,19 @@ class Engine:
 
     def _settle(self) -> None:
         """Fold what was gathered. Where it touches more items than the cache holds, they pass through it one by one."""
-        count, groups = self._demux.count, self._demux.drain()
-        if not groups:
+        gathered = self._demux.drain()
+        if not gathered.count:
             return
-        items = list(groups)
+        items = gathered.items()
         open_ = {item: entry for item in items if (entry := self.cache.get(item)) is not None}  # held: they must not go
         if len(items) - len(open_) > UNSAVED_ITEMS_MAX:
-            settle_many(self, groups)
+            settle_many(self, gathered, items)
         else:
             records = self.items.load([item for item in items if item not in open_])
-            for item, notes in groups.items():
+            for item, notes in gathered.groups().items():
                 entry = open_.get(item) or self.cache.put(self.entry_of(item, records.get(item)))
                 self.fold_in(entry, notes)
-            self._unsaved += count
+            self._unsaved += gathered.count
             if self._unsaved > UNSAVED_MESSAGES_MAX or len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
                 self.save()
         self.changed(items)
@@ -361,11 +362,15 @@ class Engine:
 
     def save_of(self, entries: Iterable[Entry], verdicts: list[tuple[Stamp, bytes, str]]) -> Save:
         save = Save(verdicts=verdicts)
+        posted = []
         for entry in entries:
             save.rows.append(row_of(entry))
             if entry.postings:
-                save.postings.append((entry.id, entry.postings))
-                entry.postings = []
+                posted.append(entry)
+        encoded = encode_postings([entry.postings for entry in posted])
+        for entry, postings in zip(posted, encoded, strict=True):
+            save.postings.append((entry.id, postings))
+            entry.postings = []
         return save
 
 

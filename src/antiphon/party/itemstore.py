@@ -16,8 +16,8 @@ from typing import Any
 from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedItems, StoreError
 from antiphon.core.timeframe import Timeframe
-from antiphon.model.objectwire import varint
 from antiphon.party.ports import LaneState, Posting, Refused, Save, Void
+from antiphon.party.postings import decode_postings
 
 FORMAT = "antiphon.items.1"
 _LOAD_AT_ONCE = 500
@@ -181,7 +181,7 @@ class ItemStore:
         run(_PUT_ITEM, rows)
         run(
             "INSERT INTO postings VALUES (?, ?, ?)",
-            [(item, self._part, _checked(encode_postings(runs), item)) for item, runs in save.postings],
+            [(item, self._part, _checked(runs, item)) for item, runs in save.postings],
         )
         cleared = [(stamp.feed, stamp.seq) for stamp, _, reason in save.verdicts if not reason]
         run("DELETE FROM refused WHERE feed = ? AND seq = ?", cleared)
@@ -235,29 +235,6 @@ def _unchecked(data: bytes, key: bytes, what: str) -> bytes:
 
 
 # -- formats
-
-
-def encode_postings(postings: Sequence[Posting]) -> bytes:
-    """Varints: lane number, start, stop."""
-    return b"".join([varint(value) for posting in postings for value in posting])
-
-
-def decode_postings(data: bytes) -> list[Posting]:
-    values: list[int] = []
-    value = shift = 0
-    for byte in data:
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            if shift > 7 and not byte:
-                raise BadEncoding("postings: an integer is not as short as can be")
-            values.append(value)
-            value = shift = 0
-        elif shift > 63:
-            raise BadEncoding("postings: an integer is too long")
-    if shift or len(values) % 3 or max(values, default=0) >= 1 << 63:
-        raise BadEncoding("postings: they end in the middle, or hold an integer that is too large")
-    return [Posting(*values[at : at + 3]) for at in range(0, len(values), 3)]
 
 
 def encode_lane(lane: LaneState) -> bytes:

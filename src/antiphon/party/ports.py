@@ -115,7 +115,7 @@ class Save:
     """Changes that belong together: states, and the positions that they stand at."""
 
     rows: list[ItemRow] = field(default_factory=list)
-    postings: list[tuple[bytes, list[Posting]]] = field(default_factory=list)
+    postings: list[tuple[bytes, bytes]] = field(default_factory=list)  # by item, encoded: more of them
     verdicts: list[tuple[Stamp, bytes, str]] = field(default_factory=list)  # stamp, item, reason or "" to clear
     lanes: list[LaneState] = field(default_factory=list)
 

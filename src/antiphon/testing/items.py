@@ -11,10 +11,15 @@ from collections.abc import Callable
 
 from antiphon.core.stamp import Stamp
 from antiphon.party.ports import ItemRow, Items, LaneState, Posting, Refused, Save, Void
+from antiphon.party.postings import encode_postings
 
 A, B, C = (bytes([number]) * 16 for number in (1, 2, 3))
 FEED = b"f" * 32
 STAMP = Stamp(5, FEED, 4)
+
+
+def _runs(postings: list[Posting]) -> bytes:
+    return encode_postings([postings])[0]
 
 
 def _lane(position: int) -> LaneState:
@@ -24,7 +29,7 @@ def _lane(position: int) -> LaneState:
 def _save(position: int) -> Save:
     return Save(
         rows=[ItemRow(A, b"state of a", "test/a", 1), ItemRow(B, b"b", "test/b", 2, A, True, True), ItemRow(C, None)],
-        postings=[(A, [Posting(1, 0, 3)]), (C, [Posting(1, 7, 8)])],
+        postings=[(A, _runs([Posting(1, 0, 3)])), (C, _runs([Posting(1, 7, 8)]))],
         verdicts=[(STAMP, A, "refused"), (STAMP._replace(seq=6), C, "no genesis")],
         lanes=[_lane(position)],
     )
@@ -58,7 +63,10 @@ def items_are_listed_by_id(store: Items) -> None:
 def a_later_save_adds(store: Items) -> None:
     """A later save replaces states, adds postings, and takes back refusals."""
     _put(store, _save(8))
-    _put(store, Save(rows=[ItemRow(A, b"new", "test/a", 1)], postings=[(A, [Posting(1, 9, 10)])], lanes=[_lane(10)]))
+    _put(
+        store,
+        Save(rows=[ItemRow(A, b"new", "test/a", 1)], postings=[(A, _runs([Posting(1, 9, 10)]))], lanes=[_lane(10)]),
+    )
     _put(store, Save(verdicts=[(STAMP, A, "")]))
     assert store.load([A]) == {A: b"new"}
     assert store.postings(A) == [Posting(1, 0, 3), Posting(1, 9, 10)]
@@ -85,7 +93,7 @@ def forgetting_is_part_of_a_transaction(store: Items) -> None:
     store.forget(A)
     assert store.load([A]) == {}
     assert store.postings(A) == []
-    _put(store, Save(rows=[ItemRow(A, b"anew", "test/a", 1)], postings=[(A, [Posting(1, 1, 2)])]))
+    _put(store, Save(rows=[ItemRow(A, b"anew", "test/a", 1)], postings=[(A, _runs([Posting(1, 1, 2)]))]))
     assert store.load([A]) == {A: b"anew"}
     assert store.postings(A) == [Posting(1, 1, 2)]
     assert store.refused_for("refused", 10) == []
