@@ -14,6 +14,7 @@ from antiphon.feed.header import Kind
 from antiphon.model.envelope import (
     Change,
     Genesis,
+    _plain_genesis,
     content,
     read_change,
     read_genesis,
@@ -21,6 +22,7 @@ from antiphon.model.envelope import (
     write_change,
     write_genesis,
 )
+from antiphon.model.factory import MODEL_NAME_SIZE_MAX
 
 SIZES = (0, 1, 2, 126, 127, 128, 129, 16383, 16384, 16385, 1 << 20)
 NONCE = b"n" * 16
@@ -131,3 +133,31 @@ def test_rubbish_is_neither_a_genesis_nor_a_change(data: bytes) -> None:
         except InvalidMutation:
             continue
         assert isinstance(found, Genesis | Change)
+
+
+@given(
+    name=st.text(max_size=60),
+    version=st.integers(0, 300),
+    parent=st.sampled_from([b"", b"p" * 16, b"short"]),
+    at=st.integers(0, 130),
+    noise=st.binary(max_size=2),
+)
+def test_the_short_way_of_a_genesis_reads_what_the_library_does(
+    name: str, version: int, parent: bytes, at: int, noise: bytes
+) -> None:
+    whole = message_pb2.Message(
+        genesis=message_pb2.Genesis(nonce=b"n" * 16, model=name, version=version, parent=parent)
+    ).SerializeToString()
+    for data in (whole, whole[:at] + noise + whole[at + len(noise) :]):
+        found = _plain_genesis(data)
+        if found is not None:
+            proto = message_pb2.Message.FromString(data).genesis
+            assert found == Genesis(proto.nonce, proto.model, proto.version, proto.parent, None)
+            assert not proto.HasField("link")
+            assert found.version
+            assert 0 < len(found.model.encode()) <= MODEL_NAME_SIZE_MAX
+
+
+def test_a_plain_genesis_takes_the_short_way() -> None:
+    for genesis in (Genesis(b"n" * 16, "antiphon/object", 1), Genesis(b"n" * 16, "my/model", 7, b"p" * 16)):
+        assert _plain_genesis(write_genesis(genesis)) == genesis

@@ -140,6 +140,40 @@ def test_the_short_way_of_a_plain_write_does_what_the_long_one_does(
             assert MODEL.snapshot(short) == before
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([ADA, BOB]),
+            st.sampled_from(["a", "b", "", "k" * 100, "\ud800"]),
+            st.sampled_from(["x", 7, -(1 << 62), True, None, {"n": 1}, "v" * 200, "\ud800", ["l"]]),
+        ),
+        max_size=12,
+    )
+)
+def test_performing_a_command_is_making_and_applying_it(writes: list[tuple[bytes, str, Any]]) -> None:
+    performed, applied = ObjectState(), ObjectState()
+    for seq, (feed, key, value) in enumerate(writes):
+        stamp = Stamp(seq + 1, feed, seq)
+        before = MODEL.snapshot(performed)
+        made = MODEL.perform(performed, "set", (key, value), stamp)
+        if made is None:
+            assert MODEL.snapshot(performed) == before
+            continue
+        assert made == MODEL.set(applied, key, value, feed=feed)
+        MODEL.apply(applied, made, stamp)
+        assert MODEL.snapshot(performed) == MODEL.snapshot(applied)
+
+
+def test_only_plain_writes_are_performed() -> None:
+    state = ObjectState()
+    assert MODEL.perform(state, "set", ("title", "x"), Stamp(1, BOB, 0))
+    assert MODEL.perform(state, "set", ("title", 7), Stamp(2, BOB, 1))
+    assert MODEL.perform(state, "set", ("title", "y"), Stamp(3, ADA, 0)) is None  # it replaces another's
+    assert MODEL.perform(state, "set", (("owner", "name"), "y"), Stamp(3, BOB, 2)) is None
+    assert MODEL.perform(state, "increment", ("count",), Stamp(3, BOB, 2)) is None
+    assert MODEL.value(state) == {"title": 7}
+
+
 def test_a_plain_write_takes_the_short_way() -> None:
     state = ObjectState()
     assert take_plain(state, write_mutation([Op(("title",), "x")], BOB), Stamp(1, BOB, 0))

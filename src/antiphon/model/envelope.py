@@ -94,7 +94,27 @@ def _parse(kind: int, message: bytes) -> message_pb2.Message:
     return parsed
 
 
+def _plain_genesis(message: bytes) -> Genesis | None:
+    """A genesis without a link, all of whose lengths fit into a byte, as most are; None for any other."""
+    size = len(message)
+    if not 25 < size < 130 or message[0] != 0x12 or message[1] != size - 2 or message[2:4] != b"\x0a\x10":
+        return None
+    at = 22 + message[21]  # where the model's name ends
+    if message[20] != 0x12 or at + 2 > size or at == 22 or message[at] != 0x18 or not 0 < message[at + 1] < 0x80:
+        return None
+    parent = message[at + 4 :]
+    if at + 2 != size and (message[at + 2 : at + 4] != b"\x22\x10" or len(parent) != ITEM_ID_SIZE):
+        return None
+    try:
+        return Genesis(message[4:20], message[22:at].decode(), message[at + 1], parent)
+    except UnicodeDecodeError:
+        return None
+
+
 def read_genesis(message: bytes) -> Genesis:
+    plain = _plain_genesis(message)
+    if plain is not None:
+        return plain
     genesis = _parse(Kind.GENESIS, message).genesis
     link = (genesis.link.source, genesis.link.target) if genesis.HasField("link") else None
     if len(genesis.nonce) != NONCE_SIZE:

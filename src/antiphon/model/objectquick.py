@@ -53,7 +53,7 @@ def take_plain(state: ObjectState, data: bytes, stamp: Stamp) -> bool:
         if entries.pop(name, _NO_ENTRY) is _NO_ENTRY:
             return False
     node.values[stamp] = content
-    state.heard[stamp.feed] = stamp.seq
+    state.heard[stamp[1]] = stamp[2]
     return True
 
 
@@ -96,9 +96,10 @@ def _name(data: bytes, at: int, size: int, stamp: Stamp) -> tuple[int, bytes, in
         if at + 1 >= size or data[at] != 0x18:
             return None
         seq, at = _number(data, at + 1, size)
-    if at != size or lamport > stamp.lamport or seq >= stamp.seq:  # equal in one batch
+    own_lamport, feed, own_seq = stamp
+    if at != size or lamport > own_lamport or seq >= own_seq:  # equal in one batch
         return None
-    return lamport, stamp.feed, seq
+    return lamport, feed, seq
 
 
 def _number(data: bytes, at: int, size: int) -> tuple[int, int]:

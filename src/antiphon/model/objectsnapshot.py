@@ -36,13 +36,14 @@ def write_snapshot(state: ObjectState) -> bytes:
     parts += [
         field(b"\x12", number_field(b"\x08", at[feed]) + number_field(b"\x18", heard[feed])) for feed in sorted(heard)
     ]
-    children = state.root.children
-    if state.root.members or any(node.children for node in children.values()):
-        parts += [field(b"\x1a", _register(path, node.values, at)) for path, node in state.root.below() if node.values]
-    else:  # no maps and no sets, as in most objects
-        for key in sorted(children):
-            values = children[key].values
+    for key in state.root.segments():
+        node = state.root.children[key]
+        if not node.children:  # neither a map nor a set, as in most objects
+            values = node.values
             parts.append(_plain_register(key, values, at) or field(b"\x1a", _register((key,), values, at)))
+        else:
+            below = node.below((key,))
+            parts += [field(b"\x1a", _register(path, inner.values, at)) for path, inner in below if inner.values]
     if state.kept:
         parts += _kept(state, at)
     return b"".join(parts)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 1_000
 SECOND_ITEMS_MIN = 5_000  # fewer are done before a second process has begun
-_SECOND_SHARE = 0.52  # the first also writes everything
+_SECOND_SHARE = 0.54  # the first also writes everything
 
 Put = Callable[[Save], None]
 

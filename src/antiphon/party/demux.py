@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 import numpy as np
@@ -19,6 +20,7 @@ Indexes = npt.NDArray[np.intp]
 PREFIXES = 1 << 64
 NOTES_MAX = 200_000
 SIZE_MAX = 64 << 20
+_CREDENTIAL = int(Kind.CREDENTIAL)
 _COLUMNS = ["kind", "lamport", "seq", "created_ms", "item"]
 NOT_AN_ITEM_MESSAGE = "a data feed holds item messages only"
 
@@ -41,17 +43,13 @@ class Gathered:
 
     def groups(self, start: int = 0, stop: int = PREFIXES) -> Groups:
         """The messages of each item whose prefix is in [start, stop), in the order of delivery."""
-        groups: Groups = {}
+        groups: Groups = defaultdict(list)
         for run, reasons in self._parts:
             which = None if (start, stop) == (0, PREFIXES) else _within(run, start, stop)
             for item, note in notes_of(run, which):
                 if reasons and (reason := reason_at(reasons, note.seq)):
                     note = note._replace(void=reason)
-                known = groups.get(item)
-                if known is None:
-                    groups[item] = [note]
-                else:
-                    known.append(note)
+                groups[item].append(note)
         return groups
 
 
@@ -109,5 +107,6 @@ def notes_of(run: Run, which: Indexes | None = None) -> list[tuple[bytes, Note]]
     rows = zip(columns.tolist(), starts.tolist(), ends.tolist(), strict=True)
     for i, ((kind, lamport, seq, created_ms, item), start, end) in enumerate(rows):
         message = bodies[start:end] if not states or states[i] == BodyState.PRESENT else None
-        found.append((item, new(Note, (kind, lamport, feed, seq, created_ms, message, void_kind(kind)))))
+        void = void_kind(kind) if kind == _CREDENTIAL else ""
+        found.append((item, new(Note, (kind, lamport, feed, seq, created_ms, message, void))))
     return found

@@ -30,6 +30,7 @@ from antiphon.party.lane import Lane, Run
 from antiphon.party.ports import NO_END, Authority, Items, LaneState, Posting, Save, Void
 from antiphon.party.postings import encode_postings
 
+_new = tuple.__new__  # half the price of calling the class, for every message
 UNSAVED_MESSAGES_MAX = 20_000  # a restart after a crash folds no more than about this many again
 UNSAVED_ITEMS_MAX = 2_000
 _BODIES_AT_ONCE = 256
@@ -168,7 +169,7 @@ class Engine:
                 now = lanes[feed].state.number
             if now != number or note[3] != stop:
                 if number:
-                    postings.append(Posting(number, start, stop))
+                    postings.append(_new(Posting, (number, start, stop)))
                 number, start = now, note[3]
             stop = note[3] + 1
         postings.append(Posting(number, start, stop))
