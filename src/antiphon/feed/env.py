@@ -20,6 +20,7 @@ MAP_SIZE_START = 64 << 20
 MAP_SIZE_MAX = 16 << 40
 READERS_MAX = 1024
 _ROOM_MIN, _ROOM_MAX = 256 << 10, 4 << 20  # bytes written ahead of need
+_ZEROS = bytes(64 << 10)
 _GET_GENERATION = 0x80087601  # FS_IOC_GETVERSION
 
 Result = TypeVar("Result")
@@ -130,9 +131,11 @@ class Env:
         if used + _ROOM_MIN // 4 <= self._room:
             return
         size = os.fstat(self._file).st_size
-        self._room = max(size, used) + min(_ROOM_MAX, max(_ROOM_MIN, used // 8))
+        room = max(size, used) + min(_ROOM_MAX, max(_ROOM_MIN, used // 8))
+        self._room = size + -(-(room - size) // len(_ZEROS)) * len(_ZEROS)
         try:
-            os.pwrite(self._file, bytes(self._room - size), size)
+            for start in range(size, self._room, len(_ZEROS)):
+                os.pwrite(self._file, _ZEROS, start)
         except OSError:  # a full disk is met again, and reported, where a page does not fit
             self._room = used + _ROOM_MIN
 

@@ -23,10 +23,13 @@ import enum
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from antiphon.core.errors import InvalidInput, InvalidMutation
 from antiphon.core.stamp import Stamp
+
+if TYPE_CHECKING:
+    from antiphon.model.envelope import Note
 
 State = TypeVar("State")
 
@@ -81,6 +84,13 @@ class Model(Generic[State]):
         A `void` message (its writer had no right to it) keeps its place but must not show: most models ignore it.
         """
         raise NotImplementedError
+
+    def apply_run(self, state: State, frame: dict[bytes, Stamp], notes: Sequence[Note], at: int, since: int) -> int:
+        """Apply as many messages from `at` on as there is a shorter way for; where that ended. `apply` takes the next.
+
+        Only mutations that count, with a lamport above `since`. `frame` gets the stamp of each feed's last one.
+        """
+        return at
 
     def snapshot(self, state: State) -> bytes:
         """Canonical bytes of a state. A model that does not define this is kept as the list of its messages."""

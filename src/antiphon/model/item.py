@@ -7,7 +7,7 @@ the total order; the states are equal, and so are their snapshots, byte for byte
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from antiphon.core.errors import InvalidInput, InvalidMutation
@@ -132,7 +132,7 @@ def keeps_tail(model: Model[Any]) -> bool:
     return known
 
 
-def fold(party: bytes, item_id: bytes, item: ItemState | None, notes: Iterable[Note], models: ModelFactory) -> Folded:
+def fold(party: bytes, item_id: bytes, item: ItemState | None, notes: Sequence[Note], models: ModelFactory) -> Folded:
     """Fold messages to one item, in a causal order, into its state, which is changed in place.
 
     If the answer is `late`, the state is spoilt: fold the item's whole history again, in the total order.
@@ -141,7 +141,14 @@ def fold(party: bytes, item_id: bytes, item: ItemState | None, notes: Iterable[N
     replay: list[Kept] = []
     late = False
     plain = _plain(item)
-    for note in notes:
+    at, count = 0, len(notes)
+    while at < count:
+        if plain is not None and item is not None:
+            at = plain.apply_run(item.state, item.frame, notes, at, item.genesis[0])
+            if at == count:
+                break
+        note = notes[at]
+        at += 1
         kind, lamport, feed, seq, _, message, void = note
         stamp = _new(Stamp, (lamport, feed, seq))
         try:

@@ -17,19 +17,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
 from antiphon.model.interface import Model
 from antiphon.model.objectcodec import read_mutation, write_mutation
 from antiphon.model.objectedit import Edit, as_path, quick_set
-from antiphon.model.objectquick import make_plain, perform_plain, take_plain
+from antiphon.model.objectquick import make_plain, perform_plain, take_plain, take_run
 from antiphon.model.objectsnapshot import read_snapshot, write_snapshot
 from antiphon.model.objectstate import ObjectState
 from antiphon.model.objectundo import Before, pack, remember, undo
 from antiphon.model.objectview import look, read_map, render, seek, shown, standing
 from antiphon.model.value import Value
+
+if TYPE_CHECKING:
+    from antiphon.model.envelope import Note
 
 __all__ = ["ObjectModel", "ObjectState"]
 
@@ -54,6 +57,11 @@ class ObjectModel(Model[ObjectState]):
         if not void:
             state.take(ops, stamp)
         state.hear(stamp)
+
+    def apply_run(
+        self, state: ObjectState, frame: dict[bytes, Stamp], notes: Sequence[Note], at: int, since: int
+    ) -> int:
+        return take_run(state, frame, notes, at, since)
 
     def perform(self, state: ObjectState, command: str, arguments: Sequence[Any], stamp: Stamp) -> bytes | None:
         if command != "set" or len(arguments) != 2:

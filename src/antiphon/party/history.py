@@ -81,7 +81,7 @@ class Past:
 
 def before(party: PartyProcessor, item: bytes, notes: Iterable[Note]) -> ItemState | None:
     """The state that some of an item's messages make, in the total order."""
-    return fold(party.key, item, None, notes, party.models).item
+    return fold(party.key, item, None, list(notes), party.models).item
 
 
 class PartyPast:
