@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import enum
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -30,6 +30,7 @@ from antiphon.core.stamp import Stamp
 
 if TYPE_CHECKING:
     from antiphon.model.envelope import Note
+    from antiphon.model.value import Reference
 
 State = TypeVar("State")
 
@@ -103,6 +104,14 @@ class Model(Generic[State]):
     def value(self, state: State) -> Any:
         """What people and programs see: plain Python values, equal on peers with equal messages."""
         raise NotImplementedError
+
+    def document(self, state: State) -> Any:
+        """What queries see: a value in the sense of `model.value`, with the same bytes on peers with equal messages."""
+        return self.value(state)
+
+    def references(self, state: State) -> Iterable[Reference]:
+        """References that are not in `document`, to items embedded in a text say."""
+        return ()
 
     def discard(self, state: State, policy: Discard) -> None:
         """Forget at an epoch what the policy lets go."""

@@ -67,6 +67,10 @@ class MessengerModel(Model[MessengerState]):
         """All posts by stamp. `reply_to` names a post even if it is not there (any more)."""
         return [_plain(state.posts[stamp]) for stamp in sorted(state.posts)]
 
+    def document(self, state: MessengerState) -> list[Value]:
+        """The bodies of all posts by stamp, None for one that was redacted."""
+        return [post["body"] for post in self.value(state)]
+
     def threads(self, state: MessengerState) -> list[dict[str, Any]]:
         """Posts by stamp, each with its `replies`; a reply to what is not there stands at the top."""
         posts = {stamp: {**_plain(state.posts[stamp]), "replies": []} for stamp in sorted(state.posts)}

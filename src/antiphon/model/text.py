@@ -150,6 +150,9 @@ class TextModel(Model[TextState]):
                 position += run.length
         return found
 
+    def references(self, state: TextState) -> list[Reference]:
+        return [Reference(bytes(item)) for _, item in self.embeds(state)]
+
     def spans(self, state: TextState) -> list[Span]:
         """The text in pieces with one formatting each; an embedded item is a piece of its own."""
         text = self.value(state)

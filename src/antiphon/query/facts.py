@@ -1,0 +1,137 @@
+"""`Facts`: all that a query can ask of one item. What is not in here, no query can depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from antiphon.core.stamp import Stamp
+from antiphon.model.item import ItemState
+from antiphon.model.value import Reference, Value
+from antiphon.query.filters import Fact, Path
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Missing:
+    """There is nothing at a path; None would be a value."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING = Missing()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """An item as queries see it."""
+
+    id: bytes
+    model: str
+    version: int
+    value: Value  # plain Python values; None where no code for the model is here
+    type: str = ""
+    name: str = ""
+    deleted: bool = False
+    created_ms: int = 0
+    claims: tuple[tuple[Stamp, bytes], ...] = ()  # to a parent, by ascending stamp
+    link: tuple[bytes, bytes] | None = None
+    view_class: str = ""
+    view_key: bytes = b""
+    embeds: tuple[bytes, ...] = ()  # ascending
+    references: tuple[Reference, ...] = ()  # ascending, each once
+    parent: bytes = b""  # derived from the claims of all items, so not the item's own: see `model.tree`
+
+    def get(self, path: Path) -> Value | Missing:
+        """The value at a path."""
+        if isinstance(path, Fact):
+            return _FACTS[path](self)
+        found = self.value
+        for key in path:
+            if not isinstance(found, dict) or key not in found:
+                return MISSING
+            found = found[key]
+        return found
+
+    def texts(self) -> Iterator[str]:
+        """What `Match` looks through: the name, and every text in the value."""
+        if self.name:
+            yield self.name
+        yield from _texts(self.value)
+
+
+def _texts(value: Value) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key in value:
+            yield from _texts(value[key])
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part)
+
+
+def _reference(item: bytes) -> Reference | Missing:
+    return Reference(item) if item else MISSING
+
+
+_FACTS: dict[Fact, Callable[[Facts], Any]] = {
+    Fact.ID: lambda facts: Reference(facts.id),
+    Fact.TYPE: lambda facts: facts.type or MISSING,
+    Fact.MODEL: lambda facts: facts.model,
+    Fact.VERSION: lambda facts: facts.version,
+    Fact.NAME: lambda facts: facts.name or MISSING,
+    Fact.CREATED: lambda facts: _EPOCH + timedelta(milliseconds=min(facts.created_ms, 1 << 47)),
+    Fact.PARENT: lambda facts: _reference(facts.parent),
+    Fact.SOURCE: lambda facts: _reference(facts.link[0] if facts.link else b""),
+    Fact.TARGET: lambda facts: _reference(facts.link[1] if facts.link else b""),
+    Fact.VIEW_CLASS: lambda facts: facts.view_class or MISSING,
+    Fact.VIEW_KEY: lambda facts: facts.view_key or MISSING,
+    Fact.EMBEDS: lambda facts: [Reference(item) for item in facts.embeds],
+    Fact.REFERENCES: lambda facts: list(facts.references),
+}
+
+
+def facts_of(item: ItemState, parent: bytes = b"") -> Facts:
+    """The facts of a live item."""
+    metadata, model = item.metadata, item.model
+    value = None if model is None else model.document(item.state)
+    return Facts(
+        id=bytes(item.id),
+        model=item.name,
+        version=item.version,
+        value=value,
+        type=_text(metadata.get("type")),
+        name=_text(metadata.get("display_name")),
+        deleted=item.is_deleted,
+        created_ms=item.created_ms,
+        claims=tuple(item.parents),
+        link=item.link,
+        view_class=_text(metadata.get("view_class")),
+        embeds=_embedded(metadata.get("embedded_items")),
+        references=tuple(sorted({*_in_value(value), *(() if model is None else model.references(item.state))})),
+        parent=parent,
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _embedded(value: Any) -> tuple[bytes, ...]:
+    found = value if isinstance(value, list) else ()
+    return tuple(sorted({entry.item for entry in found if isinstance(entry, Reference) and not entry.party}))
+
+
+def _in_value(value: Value) -> Iterator[Reference]:
+    if isinstance(value, Reference):
+        yield value
+    elif isinstance(value, dict):
+        for key in value:
+            yield from _in_value(value[key])
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _in_value(part)
