@@ -292,7 +292,7 @@ def store_examples() -> dict[str, Example]:
             (kept,) = (row for (row,) in db.execute("SELECT record FROM items"))
             (runs,) = (row for (row,) in db.execute("SELECT runs FROM postings"))
             (lane,) = (row for (row,) in db.execute("SELECT state FROM feeds"))
-    assert kept == summed(record, row_key((ITEM, TextModel.name, 1, b"", False, False)))
+    assert kept == summed(record, row_key((ITEM, TextModel.name, 1, b"", False, False, False)))
     return {
         "items-schema": Example("\n".join(f"{sql};" for sql in schema).encode(), lambda data: data, text=True),
         "postings": Example(runs, lambda data: summed(encode_postings([decode_postings(data[:-4])])[0], ITEM)),

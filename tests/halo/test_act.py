@@ -10,7 +10,7 @@ from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.v1 import message_pb2
 from antiphon.feed.block import Block, BodyState
 from antiphon.feed.header import Kind
-from antiphon.halo.act import View, read_act
+from antiphon.halo.act import Place, read_act
 from antiphon.halo.claims import PartyGenesis, Position, Role
 from antiphon.testing.parties import Rehearsal, pair_of
 
@@ -75,7 +75,7 @@ def test_control_feeds_are_folded_without_any_data_feed() -> None:
 
 
 def test_a_view_sees_its_own_feed_before_itself_and_others_as_far_as_it_says() -> None:
-    view = View(b"a" * 32, 3, {b"b" * 32: 1})
-    assert [view.sees(Position(b"a" * 32, seq)) for seq in (2, 3)] == [True, False]
-    assert [view.sees(Position(b"b" * 32, seq)) for seq in (1, 2)] == [True, False]
-    assert not view.sees(Position(b"c" * 32, 0))
+    place = Place(b"a" * 32, 3, {b"b" * 32: 1})
+    assert [place.sees(Position(b"a" * 32, seq)) for seq in (2, 3)] == [True, False]
+    assert [place.sees(Position(b"b" * 32, seq)) for seq in (1, 2)] == [True, False]
+    assert not place.sees(Position(b"c" * 32, 0))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.tree import Claim, derive
+from antiphon.model.tree import Claim, components, derive, settle
 
 IDS = [bytes([number]) * 16 for number in range(6)]
 A, B, C = IDS[:3]
@@ -40,3 +40,41 @@ def test_any_order_gives_the_same_tree_without_circles(edges: list[tuple[bytes, 
         while (above := tree.get(seen[-1])) is not None:
             assert above not in seen
             seen.append(above)
+
+
+edges_of_claims = st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from([*IDS, b""])), max_size=20)
+
+
+@given(edges_of_claims, st.sets(st.sampled_from(IDS)))
+def test_settling_some_items_agrees_with_deriving_all_of_them(
+    edges: list[tuple[bytes, bytes]], some: set[bytes]
+) -> None:
+    claims: list[Claim] = [(at(number), child, parent) for number, (child, parent) in enumerate(edges, start=1)]
+    tree = derive(claims)
+
+    found = settle(some, lambda item: [(stamp, parent) for stamp, child, parent in claims if child == item])
+
+    assert some <= set(found)
+    assert found == {item: tree.get(item, b"") for item in found}
+
+
+@given(edges_of_claims)
+def test_components_are_the_items_that_reach_each_other(edges: list[tuple[bytes, bytes]]) -> None:
+    above = {item: {item} for item in IDS}
+    for _ in IDS:
+        for child, parent in edges:
+            for reached in above.values():
+                if child in reached and parent:
+                    reached.add(parent)
+    wanted = {frozenset(other for other in IDS if other in above[item] and item in above[other]) for item in IDS}
+
+    found = components(IDS, lambda item: [(at(1), parent) for child, parent in edges if child == item])
+
+    assert sorted(map(sorted, found)) == sorted(map(sorted, wanted))
+
+
+def test_an_item_below_a_long_chain_is_settled_without_recursion() -> None:
+    chain = [number.to_bytes(16, "big") for number in range(1, 5000)]
+    above = dict(itertools.pairwise(chain))
+
+    assert settle(chain[:1], lambda item: [(at(1), above[item])] if item in above else []) == {chain[0]: chain[1]}

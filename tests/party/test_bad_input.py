@@ -70,7 +70,7 @@ def test_an_unknown_model_is_an_error_at_the_writer_and_kept_by_others(peers: Pe
     with pytest.raises(UnknownModel, match="no code for model example/go is here"):
         bob.party.create("example/go")
     nonce = b"n" * 16
-    stamp = bob.forge(Draft(Kind.METADATA, bytes(16), b""))[0]
+    stamp = bob.forge(Draft(Kind.METADATA, b"x" * 16, b""))[0]
     item = ItemId.derive(stamp.lamport + 1, party=bob.party.key, feed=stamp.feed, nonce=nonce)
     bob.forge(
         Draft(Kind.GENESIS, item, write_genesis(Genesis(nonce, "example/go", 1))),

@@ -374,9 +374,9 @@ def test_a_restart_folds_nothing_again(alice: Peer, monkeypatch: pytest.MonkeyPa
     folded: list[int] = []
     plain = item_module.fold
 
-    def counting(party: bytes, item_id: bytes, item: Any, notes: Any, models: Any) -> Any:
-        folded.append(len(list(notes)))
-        return plain(party, item_id, item, notes, models)
+    def counting(party: bytes, item_id: bytes, item: Any, notes: Any, *rest: Any, **options: Any) -> Any:
+        folded.append(len(notes))
+        return plain(party, item_id, item, notes, *rest, **options)
 
     monkeypatch.setattr(engine_module, "fold", counting)
     alice.restart()

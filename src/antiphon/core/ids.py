@@ -16,6 +16,7 @@ ITEM_ID_SIZE = 16
 NONCE_SIZE = 16
 _LAMPORT_SIZE = 5
 _TAG = b"antiphon.item.v1"
+_VIEW_TAG = b"antiphon.view.v1"
 
 
 class ItemId(bytes):
@@ -34,6 +35,13 @@ class ItemId(bytes):
         if len(party) != 32 or len(feed) != 32 or len(nonce) != NONCE_SIZE:
             raise InvalidInput("an item id is derived from a party key, a feed key and a nonce of 16 bytes")
         return cls(_prefix(lamport) + sha256(_TAG + party + feed + nonce).digest()[: ITEM_ID_SIZE - _LAMPORT_SIZE])
+
+    @classmethod
+    def of_view(cls, lamport: int, *, party: bytes, key: bytes) -> ItemId:
+        """The id of the view with this inception key whose genesis stands at `lamport`."""
+        if len(party) != 32 or len(key) != 32:
+            raise InvalidInput("the id of a view is derived from a party key and an inception key")
+        return cls(_prefix(lamport) + sha256(_VIEW_TAG + party + key).digest()[: ITEM_ID_SIZE - _LAMPORT_SIZE])
 
     @property
     def lamport(self) -> int:

@@ -20,7 +20,7 @@ Seen = Mapping[bytes, int]  # feed → the last seq seen of it
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class Place:
     """Where a judgement is made: a place in a feed, and what had been seen there. A feed sees itself before `seq`."""
 
     feed: bytes
@@ -38,7 +38,7 @@ class Act:
     """A control block as the party state machine sees it. `problem` says why its body is not to be used."""
 
     stamp: Stamp
-    view: View
+    place: Place
     created_ms: int
     claim: Claim | None
     signers: frozenset[bytes] = frozenset()
@@ -61,12 +61,12 @@ class Act:
 
 def read_act(party: bytes, block: Block, seen: Seen) -> Act:
     """The act that a control block is; one that cannot be read is an act without a claim."""
-    view = View(block.feed, block.seq, seen)
+    place = Place(block.feed, block.seq, seen)
     try:
         found = credential.read(party, _signed(block))
     except AntiphonError as error:
-        return Act(block.stamp, view, block.created_ms, None, problem=str(error))
-    return Act(block.stamp, view, block.created_ms, found.claim, found.signers, found.expires_ms, digest=found.digest)
+        return Act(block.stamp, place, block.created_ms, None, problem=str(error))
+    return Act(block.stamp, place, block.created_ms, found.claim, found.signers, found.expires_ms, digest=found.digest)
 
 
 def _signed(block: Block) -> bytes:

@@ -3,7 +3,7 @@
 The rule in short (docs/design/parties.md has it in full, with the proof that it ends):
 
 - A *grant* (party genesis, member admission, group admission) counts where it is seen, if its issuer had the right in
-  its own view.
+  its own place.
 - A *narrowing* names the grants that it takes from and a cut for each feed. It binds a grant only if its issuer's own
   right rests on older grants, by stamp, or if the grant's subject signed it itself. It then counts for every block that
   has seen it, and for every block past the cut, whether seen or not.
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from antiphon.core.stamp import Stamp
-from antiphon.halo.act import Act, View
+from antiphon.halo.act import Act, Place
 from antiphon.halo.claims import (
     Equivocated,
     FeedAdmission,
@@ -140,7 +140,7 @@ class Authority:
         if control is not None:
             return control
         admissions = self._admitted.get(feed, [])
-        return next((owner for owner in admissions if self.alive(owner.opened.view)), None)
+        return next((owner for owner in admissions if self.alive(owner.opened.place)), None)
 
     def owners(self) -> dict[bytes, Owner]:
         """Every feed that has an owner."""
@@ -175,24 +175,24 @@ class Authority:
 
     # -- questions
 
-    def permits(self, view: View, wanted: Roles, limit: Stamp | None = None) -> bool:
+    def permits(self, place: Place, wanted: Roles, limit: Stamp | None = None) -> bool:
         """Whether the writer of the feed at this place has one of the roles, resting on grants older than `limit`."""
-        owner = self.owner(view.feed)
-        if owner is None or not self.alive(view, limit):
+        owner = self.owner(place.feed)
+        if owner is None or not self.alive(place, limit):
             return False
-        return not wanted.isdisjoint(self.roles(owner.identity, view, limit))
+        return not wanted.isdisjoint(self.roles(owner.identity, place, limit))
 
-    def alive(self, view: View, limit: Stamp | None = None) -> bool:
+    def alive(self, place: Place, limit: Stamp | None = None) -> bool:
         """Whether the feed has not ended before this place, and was opened by a member."""
-        owner = self.owner(view.feed)
-        if owner is None or view.seq >= self.static_end(view.feed):
+        owner = self.owner(place.feed)
+        if owner is None or place.seq >= self.static_end(place.feed):
             return False
-        opened = owner.opened.view
-        if opened.feed != view.feed and not (view.sees(owner.opened.position) and self.alive(opened, limit)):
+        opened = owner.opened.place
+        if opened.feed != place.feed and not (place.sees(owner.opened.position) and self.alive(opened, limit)):
             return False
         if not self.roles(owner.identity, opened, limit):
             return False
-        return view.seq < self._ending(view.feed, owner, limit)
+        return place.seq < self._ending(place.feed, owner, limit)
 
     def static_end(self, feed: bytes) -> int:
         """Where a feed ends by its writer's own doing: a fork, or the word of its identity or device."""
@@ -221,7 +221,7 @@ class Authority:
     def end(self, feed: bytes) -> int:
         """How many blocks of a feed count, as far as the acts tell; `NO_END` if it is open."""
         owner = self.owner(feed)
-        if owner is None or not self.roles(owner.identity, owner.opened.view, None):
+        if owner is None or not self.roles(owner.identity, owner.opened.place, None):
             return 0
         return min(self.static_end(feed), self._ending(feed, owner, None))
 
@@ -237,7 +237,7 @@ class Authority:
 
     def _ending_cuts(self, feed: bytes, owner: Owner, limit: Stamp | None) -> Iterator[int]:
         """The cuts of revocations that left the feed's writer without any role: ended feeds never come back."""
-        opening = owner.opened.view
+        opening = owner.opened.place
         for subject in self._above(owner.identity, None, limit):
             for grant in self._older(subject, limit):
                 for narrowing in self.narrowings.get(grant.position, ()):
@@ -246,9 +246,9 @@ class Authority:
                     if claim.roles or opening.sees(narrowing.position) or not self.binds(narrowing, grant):
                         continue
                     cut = cut_of(claim.cuts, feed, self._genesis_feed)
-                    after = _After(feed, cut, narrowing.view.seen, self, narrowing)
+                    after = _After(feed, cut, narrowing.place.seen, self, narrowing)
                     # Only what the issuer had seen can have been meant: a group that the writer joined unseen is not.
-                    meant = subject in self._above(owner.identity, narrowing.view, limit)
+                    meant = subject in self._above(owner.identity, narrowing.place, limit)
                     if meant and not self.roles(owner.identity, after, limit):
                         yield cut
 
@@ -259,10 +259,10 @@ class Authority:
                 return
             yield grant
 
-    def _above(self, subject: bytes, view: View | None, limit: Stamp | None) -> set[bytes]:
+    def _above(self, subject: bytes, place: Place | None, limit: Stamp | None) -> set[bytes]:
         """The subject and the groups that it is part of, transitively, by valid grants older than `limit`.
 
-        With a view, by those seen there. A set, so circles and many ways to one group cost nothing.
+        With a place, by those seen there. A set, so circles and many ways to one group cost nothing.
         """
         found, fresh = {subject}, [subject]
         while fresh:
@@ -270,7 +270,7 @@ class Authority:
                 claim = grant.claim
                 if not isinstance(claim, GroupAdmission) or claim.group in found:
                     continue
-                if view is None or view.sees(grant.position):
+                if place is None or place.sees(grant.position):
                     found.add(claim.group)
                     fresh.append(claim.group)
         return found
@@ -279,7 +279,7 @@ class Authority:
         """Whether some right of an identity comes, or once came, through a subject (a group, say)."""
         return subject in self._above(identity, None, None)
 
-    def roles(self, subject: bytes, view: View, limit: Stamp | None = None) -> Roles:
+    def roles(self, subject: bytes, place: Place, limit: Stamp | None = None) -> Roles:
         """The roles of an identity or group at a place, implied ones included, resting on grants older than `limit`."""
         roles: set[Role] = set()
         through: dict[bytes, Roles] = {subject: _ANY}  # what may come down from each group: grows, so this ends
@@ -287,9 +287,9 @@ class Authority:
         while fresh and len(roles) < len(Role):
             above = fresh.pop()
             for grant in self._older(above, limit):
-                if not view.sees(grant.position) and grant.position != (view.feed, view.seq):
+                if not place.sees(grant.position) and grant.position != (place.feed, place.seq):
                     continue
-                left = self.left(grant, view) & through[above]
+                left = self.left(grant, place) & through[above]
                 if not isinstance(grant.claim, GroupAdmission):
                     roles |= left
                 elif not left <= through.get(grant.claim.group, _NOBODY):
@@ -297,7 +297,22 @@ class Authority:
                     fresh.append(grant.claim.group)
         return frozenset(roles)
 
-    def left(self, grant: Act, view: View) -> Roles:
+    def author(self, place: Place) -> tuple[bytes, tuple[bytes, ...], bool]:
+        """Whose a message is at its place: the identity, the groups that it is in there, whether it is an owner."""
+        owner = self.owner(place.feed)
+        if owner is None:
+            return place.feed, (), False
+        groups: set[bytes] = set()
+        fresh = [owner.identity]
+        while fresh:
+            for grant in self._older(fresh.pop(), None):
+                group = grant.claim.group if isinstance(grant.claim, GroupAdmission) else b""
+                if group and group not in groups and place.sees(grant.position) and self.left(grant, place):
+                    groups.add(group)
+                    fresh.append(group)
+        return owner.identity, tuple(sorted(groups)), self.permits(place, _OWNER)
+
+    def left(self, grant: Act, place: Place) -> Roles:
         """What of a grant is left at a place."""
         if not self.valid_grant(grant):
             return _NOBODY
@@ -305,8 +320,8 @@ class Authority:
         for narrowing in self.narrowings.get(grant.position, ()):
             claim = narrowing.claim
             assert isinstance(claim, Narrowing)
-            past = view.seq >= cut_of(claim.cuts, view.feed, self._genesis_feed)
-            if (past or view.sees(narrowing.position)) and self.binds(narrowing, grant):
+            past = place.seq >= cut_of(claim.cuts, place.feed, self._genesis_feed)
+            if (past or place.sees(narrowing.position)) and self.binds(narrowing, grant):
                 roles &= with_implied(claim.roles)
             if not roles:
                 break
@@ -328,14 +343,14 @@ class Authority:
         if grant.stamp.feed not in self._controls:
             return False
         if isinstance(claim, GroupAdmission) and claim.group in grant.signers:
-            return self.permits(grant.view, _ANY, grant.stamp) and not self._copied(grant)
+            return self.permits(grant.place, _ANY, grant.stamp) and not self._copied(grant)
         if not self.signed_by_writer(grant):
             return False
-        if self.permits(grant.view, _OWNER, grant.stamp):
+        if self.permits(grant.place, _OWNER, grant.stamp):
             return True
         if isinstance(claim, MemberAdmission) and claim.roles <= _BY_EDITORS:
-            policy = self.policy(grant.view, grant.stamp)
-            return policy.editors_admit and self.permits(grant.view, frozenset({Role.EDITOR}), grant.stamp)
+            policy = self.policy(grant.place, grant.stamp)
+            return policy.editors_admit and self.permits(grant.place, frozenset({Role.EDITOR}), grant.stamp)
         return False
 
     def _copied(self, grant: Act) -> bool:
@@ -359,7 +374,7 @@ class Authority:
         assert isinstance(claim, Narrowing)
         if self._past_fork(narrowing) or expired(narrowing):
             return False
-        if narrowing.stamp.feed not in self._controls or not narrowing.view.sees(grant.position):
+        if narrowing.stamp.feed not in self._controls or not narrowing.place.sees(grant.position):
             return False
         if not self.valid_grant(grant):
             return False
@@ -368,13 +383,13 @@ class Authority:
         if not self_signers(grant).isdisjoint(narrowing.signers):
             return True
         wanted = _EXPIRERS if claim.expired else _OWNER
-        return self.signed_by_writer(narrowing) and self.permits(narrowing.view, wanted, grant.stamp)
+        return self.signed_by_writer(narrowing) and self.permits(narrowing.place, wanted, grant.stamp)
 
-    def policy(self, view: View, limit: Stamp | None = None) -> Policy:
+    def policy(self, place: Place, limit: Stamp | None = None) -> Policy:
         """The policy at a place: the last one seen there, or one that tightened it and cut before this place."""
         current: Act | None = None
         for act in self.policies:
-            if (limit is None or act.stamp < limit) and view.sees(act.position) and self._valid_policy(act):
+            if (limit is None or act.stamp < limit) and place.sees(act.position) and self._valid_policy(act):
                 current = act
         moved = current is not None
         while moved and current is not None:
@@ -385,11 +400,11 @@ class Authority:
                 if (
                     act.stamp > current.stamp
                     and current.position in claim.tightens
-                    and act.view.sees(current.position)
-                    and view.seq >= claim.cuts.get(view.feed, 0)
+                    and act.place.sees(current.position)
+                    and place.seq >= claim.cuts.get(place.feed, 0)
                     and self.signed_by_writer(act)
                     and not expired(act)
-                    and self.permits(act.view, _OWNER, current.stamp)
+                    and self.permits(act.place, _OWNER, current.stamp)
                 ):
                     current, moved = act, True
                     break
@@ -401,7 +416,7 @@ class Authority:
     def _valid_policy(self, act: Act) -> bool:
         known = self._valid.get(act.position)
         if known is None:
-            allowed = self.signed_by_writer(act) and self.permits(act.view, _OWNER, act.stamp)
+            allowed = self.signed_by_writer(act) and self.permits(act.place, _OWNER, act.stamp)
             known = self._valid[act.position] = allowed and not expired(act)
         return known
 
@@ -415,7 +430,7 @@ class Authority:
 
 
 @dataclass(frozen=True, slots=True)
-class _After(View):
+class _After(Place):
     """What the issuer of a narrowing had seen, and the grants that it did not see and could not have taken."""
 
     authority: Authority
@@ -423,9 +438,9 @@ class _After(View):
 
     def sees(self, position: Position) -> bool:
         narrowing, authority = self.narrowing, self.authority
-        if View.sees(self, position) or narrowing.view.sees(position) or position == narrowing.position:
+        if Place.sees(self, position) or narrowing.place.sees(position) or position == narrowing.position:
             return True
         act = authority.act(position)
         if act is None or not isinstance(act.claim, PartyGenesis | MemberAdmission | GroupAdmission):
             return False
-        return not act.view.sees(narrowing.position) and not authority.permits(narrowing.view, _OWNER, act.stamp)
+        return not act.place.sees(narrowing.position) and not authority.permits(narrowing.place, _OWNER, act.stamp)

@@ -18,7 +18,7 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Entry, Flag, Kind
-from antiphon.halo.act import Act, Seen, View, read_act
+from antiphon.halo.act import Act, Place, Seen, read_act
 from antiphon.halo.authority import NO_END, Authority
 from antiphon.halo.claims import (
     EpochAttestation,
@@ -232,16 +232,21 @@ class PartyMachine:
     def judge_data(self, feed: bytes, seq: int, seen: Mapping[bytes, int], kind: Kind = Kind.MUTATION) -> str:
         """Why a data message is void for want of rights, by the control state in its own timeframe; "" if it is not."""
         self._authority.settle()
-        return judge_data(self._authority, View(feed, seq, seen), kind)
+        return judge_data(self._authority, Place(feed, seq, seen), kind)
+
+    def author(self, feed: bytes, seq: int, seen: Mapping[bytes, int]) -> tuple[bytes, tuple[bytes, ...], bool]:
+        """Whose a data message is in its own timeframe: the identity, the groups it is in, whether it is an owner."""
+        self._authority.settle()
+        return self._authority.author(Place(feed, seq, seen))
 
     def preview(self, act: Act) -> str:
         """Why an act would be void if it were written now; "" if it would be in force."""
         self._authority.settle()
         return self._authority.without_memory(act.position, lambda: judge(self._authority, act))
 
-    def everything(self) -> View:
-        """A view of all that is delivered, from no feed in particular."""
-        return View(b"", 0, dict(self.timeframe()))
+    def everything(self) -> Place:
+        """A place of all that is delivered, from no feed in particular."""
+        return Place(b"", 0, dict(self.timeframe()))
 
     def acts(self) -> tuple[Act, ...]:
         """Everything delivered, in force or not."""
@@ -281,7 +286,7 @@ class PartyMachine:
             voids=tuple(sorted(voids, key=lambda void: void.stamp)),
         )
 
-    def _members(self, force: list[Act], now: View) -> tuple[Member, ...]:
+    def _members(self, force: list[Act], now: Place) -> tuple[Member, ...]:
         since: dict[bytes, Stamp] = {}
         for act in force:
             grants = isinstance(act.claim, PartyGenesis | MemberAdmission | GroupAdmission)
@@ -290,7 +295,7 @@ class PartyMachine:
         roles = {subject: without_implied(self._authority.roles(subject, now)) for subject in since}
         return tuple(Member(subject, roles[subject], since[subject]) for subject in sorted(since) if roles[subject])
 
-    def _groups(self, force: list[Act], now: View) -> tuple[GroupMember, ...]:
+    def _groups(self, force: list[Act], now: Place) -> tuple[GroupMember, ...]:
         pairs = {
             (act.claim.group, act.claim.subject)
             for act in force
@@ -303,7 +308,7 @@ class PartyMachine:
         feeds = []
         for feed, owner in sorted(self._authority.owners().items()):
             end = self._authority.end(feed)
-            if self._authority.alive(owner.opened.view) and end > 0:
+            if self._authority.alive(owner.opened.place) and end > 0:
                 feeds.append(FeedState(feed, owner.kind, owner.identity, owner.device, None if end == NO_END else end))
         return tuple(feeds)
 

@@ -35,7 +35,7 @@ from antiphon.feed.record import End
 from antiphon.feed.store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo import credential
-from antiphon.halo.act import Act, View
+from antiphon.halo.act import Act, Place
 from antiphon.halo.authority import NO_END
 from antiphon.halo.claims import (
     Claim,
@@ -151,9 +151,9 @@ class Membership:
         self.sync()
         feed = self._keys.generate(KeyKind.FEED, f"control of {self.party.short}", owner=self.device.key)
         admission, signed = self._admission(FeedKind.CONTROL, feed, word)
-        view = View(feed.key, 0, dict(self.machine.timeframe()))
+        place = Place(feed.key, 0, dict(self.machine.timeframe()))
         self.machine.authority.settle()
-        if not self.machine.authority.roles(admission.identity, view):
+        if not self.machine.authority.roles(admission.identity, place):
             raise NotAuthorised(
                 f"identity {admission.identity.hex()[:8]} is no member of party {self.party.short} as far as is known "
                 "here; ask an owner to admit it, and fetch the control feeds"
@@ -360,7 +360,7 @@ class Membership:
         seq = self.machine.length(self.control.feed)
         act = Act(
             Stamp(lamport, self.control.feed, seq),
-            View(self.control.feed, seq, {entry.feed: entry.seq for entry in seen if entry.feed != self.control.feed}),
+            Place(self.control.feed, seq, {entry.feed: entry.seq for entry in seen if entry.feed != self.control.feed}),
             self._clock.now_ms(),
             claim,
             frozenset(pairs),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon.feed.header import Kind
-from antiphon.halo.act import Act, View
+from antiphon.halo.act import Act, Place
 from antiphon.halo.authority import Authority
 from antiphon.halo.claims import (
     Claim,
@@ -40,15 +40,15 @@ def judge(authority: Authority, act: Act) -> str:
     # Grants and policies count by what is older than they are; an identity's own word counts wherever it stands.
     limit = act.stamp if isinstance(claim, MemberAdmission | GroupAdmission | Policy) else None
     own_word = isinstance(claim, FeedEnd) or (isinstance(claim, Narrowing) and owner.identity in act.signers)
-    if not own_word and not authority.alive(act.view, limit):
-        return _why_dead(authority, act.view)
+    if not own_word and not authority.alive(act.place, limit):
+        return _why_dead(authority, act.place)
     if 0 < act.expires_ms <= act.created_ms:
         return "it had expired when it was written"
     return _judge_claim(authority, act, claim)
 
 
-def _why_dead(authority: Authority, view: View) -> str:
-    if view.seq >= authority.end(view.feed) > 0 or view.seq >= authority.static_end(view.feed):
+def _why_dead(authority: Authority, place: Place) -> str:
+    if place.seq >= authority.end(place.feed) > 0 or place.seq >= authority.static_end(place.feed):
         return "it stands past the cut of its feed"
     return "its feed's first block has not seen an admission of its identity"
 
@@ -72,7 +72,7 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
     if not signed:
         return "it is not signed by the device that wrote it"
     if isinstance(claim, Policy):
-        return "" if authority.permits(act.view, _OWNER, act.stamp) else "only owners set the policy"
+        return "" if authority.permits(act.place, _OWNER, act.stamp) else "only owners set the policy"
     if isinstance(claim, EpochGenesis):
         return _judge_epoch(authority, act)
     if isinstance(claim, EpochAttestation):
@@ -84,34 +84,34 @@ def _judge_feed(authority: Authority, act: Act, claim: FeedAdmission) -> str:
     owner = authority.owner(claim.feed)
     if owner is None or owner.opened is not act:
         return "it admits a feed that is another's, or was admitted before"
-    return "" if authority.permits(act.view, _ANY) else "its device's identity is not a member"
+    return "" if authority.permits(act.place, _ANY) else "its device's identity is not a member"
 
 
 def _judge_epoch(authority: Authority, act: Act) -> str:
-    generator = authority.policy(act.view).generator
+    generator = authority.policy(act.place).generator
     owner = authority.owner(act.stamp.feed)
     if generator:
         return "" if owner is not None and owner.identity == generator else "the policy names another generator"
-    return "" if authority.permits(act.view, _GENERATORS) else "its issuer may not declare epochs"
+    return "" if authority.permits(act.place, _GENERATORS) else "its issuer may not declare epochs"
 
 
 def _judge_attestation(authority: Authority, act: Act) -> str:
-    attesters = authority.policy(act.view).attesters
+    attesters = authority.policy(act.place).attesters
     owner = authority.owner(act.stamp.feed)
     if attesters and (owner is None or owner.identity not in attesters):
         return "the policy names other attesters"
-    return "" if authority.permits(act.view, _ANY) else "its issuer is not a member"
+    return "" if authority.permits(act.place, _ANY) else "its issuer is not a member"
 
 
-def judge_data(authority: Authority, view: View, kind: Kind) -> str:
+def judge_data(authority: Authority, place: Place, kind: Kind) -> str:
     """Why a data message at this place is void for want of rights; empty if its writer had them."""
     if kind is Kind.CREDENTIAL:
         return "a data feed holds item messages only"
-    owner = authority.owner(view.feed)
+    owner = authority.owner(place.feed)
     if owner is None or owner.kind is not FeedKind.DATA:
         return "its feed is not admitted as a data feed"
-    if not authority.alive(view):
-        if not view.sees(owner.opened.position):
+    if not authority.alive(place):
+        if not place.sees(owner.opened.position):
             return "it has not seen the admission of its feed"
         return "it stands past the cut of its feed"
-    return "" if authority.permits(view, _EDITOR) else "its writer is not an owner or editor"
+    return "" if authority.permits(place, _EDITOR) else "its writer is not an owner or editor"

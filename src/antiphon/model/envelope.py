@@ -8,15 +8,19 @@ from google.protobuf.message import DecodeError
 
 from antiphon.core.errors import InvalidInput, InvalidMutation
 from antiphon.core.ids import ITEM_ID_SIZE, NONCE_SIZE
+from antiphon.core.keys import KEY_SIZE, SIGNATURE_SIZE
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import message_pb2
 from antiphon.feed.header import Kind
+from antiphon.model.access import Access
+from antiphon.model.accesscodec import read_access, write_access
 from antiphon.model.factory import MODEL_NAME_SIZE_MAX
 from antiphon.model.objectwire import varint
 
 _MUTATION_TAG = 0x22  # field 4, length-delimited
 _METADATA_TAG = 0x2A  # field 5
 _TAGS: dict[int, int] = {Kind.MUTATION: _MUTATION_TAG, Kind.METADATA: _METADATA_TAG}
+_VIEW_TAG = b"antiphon.view.v1"
 _FIELDS = {Kind.GENESIS: "genesis", Kind.CHANGE: "change", Kind.MUTATION: "mutation", Kind.METADATA: "metadata"}
 
 
@@ -36,22 +40,36 @@ class Note(NamedTuple):
         return Stamp(self.lamport, self.feed, self.seq)
 
 
+class Inception(NamedTuple):
+    """What makes an item a view: its inception key, and that key's signature for it."""
+
+    key: bytes
+    proof: bytes
+
+    @staticmethod
+    def statement(party: bytes, feed: bytes) -> bytes:
+        """What the key signs: a view of this party, begun in this feed."""
+        return _VIEW_TAG + party + feed
+
+
 class Genesis(NamedTuple):
-    """How an item begins."""
+    """How an item begins. A view has no nonce: its id comes from its key."""
 
     nonce: bytes
     model: str
     version: int
     parent: bytes = b""
     link: tuple[bytes, bytes] | None = None
+    view: Inception | None = None
 
 
 class Change(NamedTuple):
-    """One of: a new parent (empty for none), deleted or restored, forked into another item."""
+    """One of: a new parent (empty for none), deleted or restored, forked into another item, another access list."""
 
     parent: bytes | None = None
     deleted: bool | None = None
     forked_to: bytes | None = None
+    access: Access | None = None
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -117,13 +135,16 @@ def read_genesis(message: bytes) -> Genesis:
         return plain
     genesis = _parse(Kind.GENESIS, message).genesis
     link = (genesis.link.source, genesis.link.target) if genesis.HasField("link") else None
-    if len(genesis.nonce) != NONCE_SIZE:
+    view = Inception(genesis.view.key, genesis.view.proof) if genesis.HasField("view") else None
+    if view is not None and (len(view.key), len(view.proof), len(genesis.nonce)) != (KEY_SIZE, SIGNATURE_SIZE, 0):
+        raise InvalidMutation("the genesis of a view has an inception key, its signature, and no nonce")
+    if view is None and len(genesis.nonce) != NONCE_SIZE:
         raise InvalidMutation(f"a genesis has a nonce of {NONCE_SIZE} bytes, not {len(genesis.nonce)}")
     if not 0 < len(genesis.model.encode()) <= MODEL_NAME_SIZE_MAX or not genesis.version:
         raise InvalidMutation("a genesis names a model and its version")
     if len(genesis.parent) not in (0, ITEM_ID_SIZE) or (link and any(len(end) != ITEM_ID_SIZE for end in link)):
         raise InvalidMutation("a parent or an end of a link is no item id")
-    return Genesis(genesis.nonce, genesis.model, genesis.version, genesis.parent, link)
+    return Genesis(genesis.nonce, genesis.model, genesis.version, genesis.parent, link, view)
 
 
 def write_genesis(genesis: Genesis) -> bytes:
@@ -132,6 +153,8 @@ def write_genesis(genesis: Genesis) -> bytes:
     )
     if genesis.link is not None:
         proto.link.source, proto.link.target = genesis.link
+    if genesis.view is not None:
+        proto.view.key, proto.view.proof = genesis.view
     message = message_pb2.Message(genesis=proto).SerializeToString(deterministic=True)
     _refuse_own(read_genesis, message)
     return message
@@ -144,6 +167,8 @@ def read_change(message: bytes) -> Change:
         raise InvalidMutation("a change of a kind that this version does not know")
     if which == "deleted":
         return Change(deleted=change.deleted)
+    if which == "access":
+        return Change(access=read_access(change.access))
     item = change.parent if which == "parent" else change.forked_to
     if len(item) != ITEM_ID_SIZE and (which != "parent" or item):
         raise InvalidMutation(f"a change of {which} names {len(item)} bytes, which is no item id")
@@ -151,7 +176,10 @@ def read_change(message: bytes) -> Change:
 
 
 def write_change(change: Change) -> bytes:
-    proto = message_pb2.Change(**{name: part for name, part in change._asdict().items() if part is not None})
+    parts = {name: part for name, part in change._asdict().items() if part is not None}
+    if change.access is not None:
+        parts["access"] = write_access(change.access)
+    proto = message_pb2.Change(**parts)
     message = message_pb2.Message(change=proto).SerializeToString(deterministic=True)
     _refuse_own(read_change, message)
     return message

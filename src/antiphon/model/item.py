@@ -7,103 +7,54 @@ the total order; the states are equal, and so are their snapshots, byte for byte
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from antiphon.core.errors import InvalidInput, InvalidMutation
-from antiphon.core.ids import ItemId
+from antiphon.core.ids import SYSTEM_ITEM, ItemId
+from antiphon.core.keys import verify
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
-from antiphon.model.envelope import Note, content, read_change, read_genesis
+from antiphon.model.access import AccessLog, Act, Author
+from antiphon.model.envelope import Genesis, Inception, Note, content, read_change, read_genesis
 from antiphon.model.factory import ModelFactory
 from antiphon.model.interface import Feeding, Model
-from antiphon.model.object import ObjectModel
+from antiphon.model.itemstate import META, Checkpoint, ItemState, Kept
+from antiphon.model.objectcodec import read_mutation
+from antiphon.model.register import Mark, element_value
+from antiphon.model.value import Reference
 
-META = ObjectModel()
 _KEEPS: dict[type[Model[Any]], bool] = {}
-_MUTATION = int(Kind.MUTATION)
+_MUTATION, _CHANGE = int(Kind.MUTATION), int(Kind.CHANGE)
 _TAG = 0x22  # of the field `mutation`
 _new = tuple.__new__  # half the price of calling the class, for every message
 CHECKPOINT_EVERY = 256  # messages of an ORDERED item between two states to roll back to
 
+__all__ = [
+    "META",
+    "NO_BODY",
+    "Checkpoint",
+    "Folded",
+    "ItemState",
+    "Kept",
+    "fold",
+    "keeps_tail",
+    "mutate",
+    "system_item",
+]
+
 NO_BODY = "its body is not here; fetch it from a peer"
 NO_ITEM = "there is no such item: its genesis is void, refused, missing, or later than this message"
 OWN_PARENT = "an item cannot be its own parent"
+EMBEDDED = "embedded_items"  # metadata: the set of items embedded in this one
+
+#: Whose the message at (feed, seq) is.
+Authors = Callable[[bytes, int], Author]
 
 
-class Kept(NamedTuple):
-    """A mutation that is kept, because it may have to be replayed."""
-
-    stamp: Stamp
-    mutation: bytes
-    void: str
-
-
-class Checkpoint(NamedTuple):
-    """The state after all messages up to `stamp`, as a snapshot."""
-
-    stamp: Stamp
-    state: bytes
-
-
-class ItemState:
-    """Everything that the messages to one item have made of it. Change it through `fold` only."""
-
-    __slots__ = (
-        "checkpoints",
-        "created_ms",
-        "deleted",
-        "forks",
-        "frame",
-        "genesis",
-        "id",
-        "is_deleted",
-        "link",
-        "meta",
-        "model",
-        "name",
-        "parents",
-        "state",
-        "tail",
-        "trimmed",
-        "version",
-    )
-
-    def __init__(self, item: bytes, name: str, version: int, model: Model[Any] | None, genesis: Stamp) -> None:
-        self.id = item
-        self.name = name
-        self.version = version
-        self.model = model  # None: no code for it is here, and its messages wait in their feeds
-        self.genesis = genesis
-        self.created_ms = 0
-        self.link: tuple[bytes, bytes] | None = None
-        self.parents: list[tuple[Stamp, bytes]] = []  # claims, by ascending stamp
-        self.deleted: Stamp | None = None  # the last word on `is_deleted`
-        self.is_deleted = False
-        self.forks: list[tuple[Stamp, bytes]] = []
-        self.meta: Any = None
-        self.state: Any = None if model is None else model.initial()
-        self.frame: dict[bytes, Stamp] = {}  # the last message of each feed that was looked at
-        self.tail: list[Kept] = []  # what may be replayed; empty unless `keeps_tail`
-        self.trimmed = False  # the tail no longer begins at the item's beginning
-        self.checkpoints: list[Checkpoint] = []
-
-    @property
-    def value(self) -> Any:
-        return None if self.model is None else self.model.value(self.state)
-
-    @property
-    def metadata(self) -> Any:
-        return {} if self.meta is None else META.value(self.meta)
-
-    @property
-    def parent(self) -> bytes:
-        """The last claim. Where claims of several items make a circle, the tree is derived from all of them."""
-        return self.parents[-1][1] if self.parents else b""
-
-    @property
-    def forked_to(self) -> bytes:
-        return self.forks[0][1] if self.forks else b""
+def feed_itself(feed: bytes, seq: int) -> Author:
+    """Where there are no credentials."""
+    return Author(feed)
 
 
 class Folded(NamedTuple):
@@ -132,18 +83,31 @@ def keeps_tail(model: Model[Any]) -> bool:
     return known
 
 
-def fold(party: bytes, item_id: bytes, item: ItemState | None, notes: Sequence[Note], models: ModelFactory) -> Folded:
+def fold(
+    party: bytes,
+    item_id: bytes,
+    item: ItemState | None,
+    notes: Sequence[Note],
+    models: ModelFactory,
+    authors: Authors = feed_itself,
+    *,
+    whole: bool = False,
+) -> Folded:
     """Fold messages to one item, in a causal order, into its state, which is changed in place.
 
-    If the answer is `late`, the state is spoilt: fold the item's whole history again, in the total order.
+    If the answer is `late`, the state is spoilt: fold the item's history again, `whole` and in the total order.
     """
+    if item is None and item_id == SYSTEM_ITEM:
+        item = system_item(models)
+        if whole:
+            _take_all_access(item, notes, authors)
     verdicts: dict[Stamp, str] = {}
     replay: list[Kept] = []
     late = False
     plain = _plain(item)
     at, count = 0, len(notes)
     while at < count:
-        if plain is not None and item is not None:
+        if plain is not None and item is not None and item.access is None:
             at = plain.apply_run(item.state, item.frame, notes, at, item.genesis[0])
             if at == count:
                 break
@@ -158,12 +122,19 @@ def fold(party: bytes, item_id: bytes, item: ItemState | None, notes: Sequence[N
                 item.frame[feed] = stamp
                 # Messages to an id that nobody could know yet: in the total order they may stand after its genesis.
                 late = bool(verdicts) and max(verdicts) > stamp
+                if whole:
+                    _take_all_access(item, notes[at:], authors)
                 continue
-            item.frame[feed] = stamp
             if lamport <= item.genesis[0] and stamp < item.genesis:
+                item.frame[feed] = stamp
                 raise InvalidMutation(NO_ITEM)
+            if kind == _CHANGE and message is not None and not void:
+                late = _take_access(item, note, authors) or late
+            item.frame[feed] = stamp
             if message is None:
                 raise InvalidMutation(NO_BODY)
+            if item.access is not None and not void:
+                void = item.access.refusal(stamp, authors(feed, seq))
             if kind == _MUTATION:
                 # Most messages are short and hold the one field: see `content`.
                 size = len(message)
@@ -204,7 +175,7 @@ def _plain(item: ItemState | None) -> Model[Any] | None:
 def mutate(item: ItemState, mutation: bytes, stamp: Stamp) -> bool:
     """The fold of one valid mutation to an item that keeps no tail, without `fold`'s long way; else False."""
     model = item.model
-    if model is None or keeps_tail(model):
+    if model is None or item.access is not None or keeps_tail(model):
         return False
     try:
         model.apply(item.state, mutation, stamp)
@@ -236,17 +207,57 @@ def _begin(party: bytes, item_id: bytes, note: Note, models: ModelFactory) -> It
     if note.void:
         raise InvalidMutation(note.void)
     genesis = read_genesis(note.message)
-    if not ItemId(item_id).matches(note.lamport, party=party, feed=note.feed, nonce=genesis.nonce):
-        raise InvalidMutation(f"item {item_id.hex()}: this id is not that of the genesis, so nobody can take it")
+    _check_id(party, item_id, note, genesis)
     if genesis.parent == item_id:
         raise InvalidMutation(OWN_PARENT)
     model = models.find(genesis.model, genesis.version)
     item = ItemState(item_id, genesis.model, genesis.version, model, note.stamp)
     item.created_ms = note.created_ms
-    item.link = genesis.link
+    item.link, item.view = genesis.link, genesis.view
     if genesis.parent:
         item.parents.append((note.stamp, genesis.parent))
     return item
+
+
+def _check_id(party: bytes, item_id: bytes, note: Note, genesis: Genesis) -> None:
+    """Nobody can take an id (rule 5): it follows from the place of its genesis, or from a key that signs for it."""
+    if genesis.view is None:
+        right = ItemId(item_id).matches(note.lamport, party=party, feed=note.feed, nonce=genesis.nonce)
+    else:
+        key, proof = genesis.view
+        right = item_id == ItemId.of_view(note.lamport, party=party, key=key)
+        if not verify(key, Inception.statement(party, note.feed), proof):
+            raise InvalidMutation(f"item {item_id.hex()}: its inception key did not sign for this party and feed")
+    if not right:
+        raise InvalidMutation(f"item {item_id.hex()}: this id is not that of the genesis, so nobody can take it")
+
+
+def system_item(models: ModelFactory) -> ItemState:
+    """The root of every party, which nobody creates: an object, from before the first message."""
+    model = models.find(META.name, META.version)
+    return ItemState(SYSTEM_ITEM, META.name, META.version, model, Stamp(0, bytes(32), 0))
+
+
+def _take_access(item: ItemState, note: Note, authors: Authors) -> bool:
+    """Let a change of who may write count, whatever else it says; whether messages before it are to be judged again."""
+    assert note.message is not None
+    try:
+        access = read_change(note.message).access
+    except InvalidMutation:
+        return False  # it is refused for that in a moment
+    if access is None:
+        return False
+    if item.access is None:
+        item.access = AccessLog(item.genesis, authors(item.genesis.feed, item.genesis.seq))
+    act = Act(note.stamp, authors(note.feed, note.seq), access)
+    return item.access.add(act) and item.access.unsettles(act, item.frame)
+
+
+def _take_all_access(item: ItemState, notes: Sequence[Note], authors: Authors) -> None:
+    """All changes of who may write, before anything is judged by them."""
+    for note in notes:
+        if note.kind == _CHANGE and note.message is not None and not note.void and note.stamp > item.genesis:
+            _take_access(item, note, authors)
 
 
 def _apply_other(item: ItemState, note: Note, stamp: Stamp) -> None:
@@ -254,11 +265,17 @@ def _apply_other(item: ItemState, note: Note, stamp: Stamp) -> None:
     assert note.message is not None
     if note.kind == Kind.METADATA:
         meta = META.initial() if item.meta is None else item.meta
-        _apply(META, meta, content(note.kind, note.message), stamp, False)
+        mutation = content(note.kind, note.message)
+        _check_embeds(item, mutation, stamp)
+        _apply(META, meta, mutation, stamp, False)
         item.meta = meta
     elif note.kind == Kind.CHANGE:
         change = read_change(note.message)
-        if change.deleted is not None:
+        if change.access is not None:
+            pass  # it was taken, and judged, before
+        elif item.id == SYSTEM_ITEM:
+            raise InvalidMutation("the system item is the root of its party: it does not move, and is not deleted")
+        elif change.deleted is not None:
             if item.deleted is None or stamp > item.deleted:
                 item.deleted, item.is_deleted = stamp, change.deleted
         elif change.parent is not None:
@@ -273,6 +290,20 @@ def _apply_other(item: ItemState, note: Note, stamp: Stamp) -> None:
         raise InvalidMutation("the item has its genesis already; of two, the one with the least stamp holds")
     else:
         raise InvalidMutation("a message of this kind does not belong to an item")
+
+
+def _check_embeds(item: ItemState, mutation: bytes, stamp: Stamp) -> None:
+    """An item is embedded after it was made: its id says when that was, and nobody knows an id before."""
+    if EMBEDDED.encode() not in mutation:
+        return
+    for path, content_, _ in read_mutation(mutation, stamp):
+        if path[0] != EMBEDDED or not isinstance(path[-1], bytes) or content_ is not Mark.MEMBER:
+            continue
+        child = element_value(path[-1])
+        if not isinstance(child, Reference) or child.party:
+            raise InvalidMutation("what is embedded in an item is a reference to an item of its party")
+        if ItemId(child.item).lamport > stamp.lamport or child.item == item.id:
+            raise InvalidMutation(f"item {child.item.hex()} is embedded before it was made, or in itself")
 
 
 def _merge(item: ItemState, replay: list[Kept], verdicts: dict[Stamp, str]) -> bool:

@@ -12,6 +12,8 @@ from antiphon.core.errors import BadEncoding, UnknownModel
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import item_pb2
+from antiphon.model.accesscodec import read_log, write_author, write_log
+from antiphon.model.envelope import Inception
 from antiphon.model.factory import ModelFactory
 from antiphon.model.heard import FeedTable, kept_stamp, read_feeds
 from antiphon.model.interface import Model
@@ -37,6 +39,7 @@ def _snapshot(item: ItemState, log: Sequence[Kept]) -> item_pb2.ItemSnapshot:
     if item.deleted is not None:
         stamps.append(item.deleted)
     stamps += [kept.stamp for kept in log]
+    stamps += [act.stamp for act in item.access or ()]
     table = FeedTable.of({stamp.feed for stamp in stamps})
     proto = item_pb2.ItemSnapshot(
         id=item.id,
@@ -57,6 +60,11 @@ def _snapshot(item: ItemState, log: Sequence[Kept]) -> item_pb2.ItemSnapshot:
         proto.deleted.at.CopyFrom(table.name(item.deleted))
     if item.meta is not None:
         proto.metadata = META.snapshot(item.meta)
+    if item.view is not None:
+        proto.view.key, proto.view.proof = item.view
+    if item.access is not None:
+        proto.creator.CopyFrom(write_author(item.access.creator))
+        proto.access.extend(write_log(item.access, table))
     if log:  # without the reasons: in which words a message was refused is no part of the state
         proto.messages.extend(_kept([kept._replace(void="void" if kept.void else "") for kept in log], table))
     return proto
@@ -82,6 +90,8 @@ def _encode_plain(item: ItemState) -> bytes:
     """
     model = item.model
     if model is None or item.parents or item.forks or item.meta is not None or item.link or keeps_tail(model):
+        return b""
+    if item.view is not None or item.access is not None:
         return b""
     if item.deleted is not None or item.is_deleted or item.trimmed or len(item.frame) != 1:
         return b""
@@ -168,6 +178,11 @@ def _restore(proto: item_pb2.ItemSnapshot, models: ModelFactory) -> ItemState:
     _ascending([stamp for stamp, _ in item.forks])
     item.deleted = kept_stamp(proto.deleted.at, feeds) if proto.HasField("deleted") else None
     item.is_deleted = proto.is_deleted
+    item.view = Inception(proto.view.key, proto.view.proof) if proto.HasField("view") else None
+    item.access = None
+    if proto.access:
+        item.access = read_log(item.genesis, proto.creator, proto.access, feeds)
+        _ascending([act.stamp for act in item.access])
     item.meta = META.restore(proto.metadata) if proto.metadata else None
     item.frame, item.tail, item.checkpoints, item.trimmed = {}, [], [], False
     item.state = None

@@ -11,11 +11,12 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from antiphon.core.stamp import Stamp
 
 Claim = tuple[Stamp, bytes, bytes]  # when, which item, under which (empty: under none)
+ClaimsOf = Callable[[bytes], Sequence[tuple[Stamp, bytes]]]  # an item's, by ascending stamp
 
 
 def derive(claims: Iterable[Claim]) -> dict[bytes, bytes]:
@@ -37,3 +38,76 @@ def _reaches(parents: dict[bytes, bytes], item: bytes, wanted: bytes) -> bool:
             return True
         at = parents.get(at)
     return False
+
+
+def settle(items: Iterable[bytes], claims_of: ClaimsOf) -> dict[bytes, bytes]:
+    """The parents that `derive` gives, of these items and of all that are in a circle with one of them; empty for none.
+
+    Only what is above these items is looked at, by these two facts about the graph of all claims, from child to parent:
+
+    - An item that is in no circle of it has its last claim as its parent. For `derive` skips a claim of c to p only if
+      p is c or reaches c by parents, each of which is some claim: then the claim is in a circle, and c with it.
+    - The members of a strongly connected component need the claims of its members only. For the items by which p
+      reaches c are in a circle with c, so they are members, and whether they reach is decided by their own claims.
+    """
+    wanted = set(items)
+    found: dict[bytes, bytes] = {}
+    for members in components(wanted, claims_of):
+        if wanted.isdisjoint(members):
+            continue
+        claims = [(stamp, child, parent) for child in members for stamp, parent in claims_of(child)]
+        if len(members) == 1 and all(parent != child for _, child, parent in claims):
+            found[members[0]] = claims[-1][2] if claims else b""
+        else:
+            parents = derive(claims)
+            found.update((member, parents.get(member, b"")) for member in members)
+    return found
+
+
+def components(items: Iterable[bytes], claims_of: ClaimsOf) -> Iterator[list[bytes]]:
+    """The strongly connected components of the claims of these items and of all above them (Tarjan, without recursion).
+
+    Nothing below them is needed: a circle through an item is above it too.
+    """
+    number: dict[bytes, int] = {}
+    low: dict[bytes, int] = {}  # the least number that an item reaches among those still open
+    opened: list[bytes] = []
+    is_open: set[bytes] = set()
+    for root in items:
+        path: list[tuple[bytes, Iterator[bytes]]] = []
+        following: bytes | None = root if root not in number else None
+        while following is not None or path:
+            if following is not None:
+                number[following] = low[following] = len(number)
+                opened.append(following)
+                is_open.add(following)
+                path.append((following, iter({parent for _, parent in claims_of(following) if parent})))
+            item, parents = path[-1]
+            following = _next(item, parents, number, low, is_open)
+            if following is None:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[item])
+                if low[item] == number[item]:
+                    yield _closed(item, opened, is_open)
+
+
+def _next(
+    item: bytes, parents: Iterator[bytes], number: dict[bytes, int], low: dict[bytes, int], is_open: set[bytes]
+) -> bytes | None:
+    """The next parent that was not looked at; those that were and are still open are reached by the item."""
+    for parent in parents:
+        if parent not in number:
+            return parent
+        if parent in is_open:
+            low[item] = min(low[item], number[parent])
+    return None
+
+
+def _closed(item: bytes, opened: list[bytes], is_open: set[bytes]) -> list[bytes]:
+    """Take the component that an item has opened off the stack."""
+    members: list[bytes] = []
+    while not members or members[-1] != item:
+        members.append(opened.pop())
+        is_open.remove(members[-1])
+    return members

@@ -13,6 +13,7 @@ from antiphon.feed.writer import FeedWriter
 from antiphon.halo.claims import Role
 from antiphon.halo.machine import Covered, PartyMachine
 from antiphon.halo.membership import Membership, sync_machine
+from antiphon.model.access import Author
 from antiphon.party.ports import NO_END, Seen, Standing
 
 _WRITERS = frozenset({Role.OWNER, Role.EDITOR})
@@ -53,6 +54,9 @@ class OpenAuthority:
 
     def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
         return ""
+
+    def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
+        return Author(feed)
 
     def wrote(self, before: int, after: int) -> None:
         pass
@@ -108,6 +112,9 @@ class PartyAuthority:
 
     def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
         return self._machine.judge_data(feed, seq, seen, kind)
+
+    def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
+        return Author(*self._machine.author(feed, seq, seen))
 
     def wrote(self, before: int, after: int) -> None:
         if after != before + 1:

@@ -5,17 +5,19 @@ Inside a batch its own changes are seen. If its code raises, or the disk does, n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, StoreError, UnknownModel
 from antiphon.core.ids import NONCE_SIZE, ItemId
+from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.feed.append import Draft, Written
 from antiphon.feed.header import Entry as SeenEntry
 from antiphon.feed.header import Kind
 from antiphon.feed.writer import FeedWriter
-from antiphon.model.envelope import Change, Genesis, Note, content, wrap, write_change, write_genesis
+from antiphon.model.access import EVERYONE, Access, Author
+from antiphon.model.envelope import Change, Genesis, Inception, Note, content, wrap, write_change, write_genesis
 from antiphon.model.interface import Model
 from antiphon.model.item import META, ItemState, fold, keeps_tail, mutate
 from antiphon.party.cache import Entry
@@ -71,10 +73,24 @@ class Batch:
 
     # -- messages
 
-    def create(self, model: str, version: int, parent: bytes, link: tuple[bytes, bytes] | None) -> bytes:
-        nonce = self._processor.randomness.bytes(NONCE_SIZE)
-        item = ItemId.derive(self.lamport, party=self._engine.party, feed=self.feed, nonce=nonce)
-        message = write_genesis(Genesis(nonce, model, version, parent, link))
+    def create(
+        self,
+        model: str,
+        version: int,
+        parent: bytes,
+        link: tuple[bytes, bytes] | None,
+        inception: KeyPair | None = None,
+    ) -> bytes:
+        """A new item; with an inception key, a view."""
+        party = self._engine.party
+        if inception is None:
+            nonce, view = self._processor.randomness.bytes(NONCE_SIZE), None
+            item = ItemId.derive(self.lamport, party=party, feed=self.feed, nonce=nonce)
+        else:
+            proof = inception.sign(Inception.statement(party, self.feed))
+            nonce, view = b"", Inception(inception.key, proof)
+            item = ItemId.of_view(self.lamport, party=party, key=inception.key)
+        message = write_genesis(Genesis(nonce, model, version, parent, link, view))
         self._touched[item] = self._engine.cache.put(Entry(item, None))
         self._add(Kind.GENESIS, item, message)
         return item
@@ -85,7 +101,7 @@ class Batch:
         state = entry.item
         assert state is not None
         model = state.model or known_model(state)
-        if not (options or self._capture or keeps_tail(model)):
+        if not (options or self._capture or state.access is not None or keeps_tail(model)):
             seq = self._first + len(self._drafts)
             stamp = _new(Stamp, (self.lamport, self.feed, seq))
             try:
@@ -114,6 +130,25 @@ class Batch:
 
     def change(self, item: bytes, change: Change) -> Stamp:
         return self._add(Kind.CHANGE, item, write_change(change))
+
+    def guard(self, item: bytes, grant: Iterable[bytes], revoke: Iterable[bytes]) -> Stamp:
+        """Change who may write to an item. What is here of each feed by now still counts."""
+        state = self._entry(item).item
+        assert state is not None
+        cuts = tuple((feed, state.frame[feed].seq + 1) for feed in sorted(state.frame)) if revoke else ()
+        return self.change(item, Change(access=Access(tuple(sorted(set(grant))), tuple(sorted(set(revoke))), cuts)))
+
+    def named(self, item: bytes) -> set[bytes]:
+        """Who is in an item's access list: at first its creator, and everybody."""
+        state = self._entry(item).item
+        assert state is not None
+        if state.access is not None:
+            return state.access.standing()
+        return {EVERYONE, self._author(state.genesis.feed, state.genesis.seq).identity}
+
+    def author(self) -> Author:
+        """Whom this batch writes for."""
+        return self._author(self.feed, self._first + len(self._drafts))
 
     def _entry(self, item: bytes) -> Entry:
         entry = self._touched.get(item)
@@ -157,12 +192,17 @@ class Batch:
     def _fold(self, entry: Entry, note: Note) -> None:
         if note.kind == Kind.MUTATION and entry.item is not None:
             known_model(entry.item)  # nothing is written that cannot be tried first
-        folded = fold(self._engine.party, entry.id, entry.item, [note], self._engine.models)
+        folded = fold(self._engine.party, entry.id, entry.item, [note], self._engine.models, self._author)
         entry.item = folded.item
         assert not folded.late
         reason = folded.verdicts.get(note.stamp)
         if reason:
             raise InvalidMutation(reason)
+
+    def _author(self, feed: bytes, seq: int) -> Author:
+        if feed == self.feed and seq >= self._first:  # by what the batch will have seen
+            return self._engine.authority.author(feed, seq, {entry.feed: entry.seq for entry in self._control})
+        return self._engine.author(feed, seq)
 
     # -- the end
 

@@ -71,7 +71,7 @@ def _fold_apart(engine: Engine, ids: list[bytes], groups: Groups, records: dict[
         posted: list[list[Posting]] = []
         for item in ids[start : start + ROWS_AT_ONCE]:
             entry = engine.entry_of(item, records.get(item))
-            folded = fold(engine.party, item, entry.item, groups[item], engine.models)
+            folded = fold(engine.party, item, entry.item, groups[item], engine.models, engine.author)
             if folded.late or (entry.orphaned and folded.item is not None):
                 continue
             entry.item = folded.item
@@ -103,4 +103,6 @@ def row_of(entry: Entry) -> ItemRow:
     if item is None:
         return ItemRow(entry.id, None)
     opaque = item.model is None
-    return ItemRow(entry.id, itemcodec.encode(item), item.name, item.version, item.parent, item.is_deleted, opaque)
+    guarded = item.access is not None
+    record = itemcodec.encode(item)
+    return ItemRow(entry.id, record, item.name, item.version, item.parent, item.is_deleted, opaque, guarded)

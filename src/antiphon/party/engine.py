@@ -13,20 +13,22 @@ from contextlib import contextmanager
 from typing import Any
 
 from antiphon.core.errors import UnknownItem
+from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Flag
 from antiphon.feed.reader import FeedReader
 from antiphon.model import itemcodec
+from antiphon.model.access import Author
 from antiphon.model.envelope import Note
 from antiphon.model.factory import ModelFactory
-from antiphon.model.item import NO_BODY, ItemState, fold
+from antiphon.model.item import NO_BODY, ItemState, fold, system_item
 from antiphon.party.archive import Archive
 from antiphon.party.bulk import ROWS_AT_ONCE, row_of, settle_many
 from antiphon.party.cache import CACHE_ITEMS_MAX, Entry, ItemCache
 from antiphon.party.delivery import Delivery
 from antiphon.party.demux import ItemDemuxer
 from antiphon.party.judge import Judge, changed
-from antiphon.party.lane import Lane, Run
+from antiphon.party.lane import NOTHING, Lane, Run
 from antiphon.party.ports import NO_END, Authority, Items, LaneState, Posting, Save, Void
 from antiphon.party.postings import encode_postings
 
@@ -145,7 +147,7 @@ class Engine:
         self.changed(items)
 
     def fold_in(self, entry: Entry, notes: list[Note], *, keep: bool = True) -> dict[Stamp, str]:
-        folded = fold(self.party, entry.id, entry.item, notes, self.models)
+        folded = fold(self.party, entry.id, entry.item, notes, self.models, self.author)
         late = folded.late or (entry.orphaned and folded.item is not None)
         entry.item, entry.orphaned = folded.item, folded.item is None
         self.post(entry, notes)
@@ -196,10 +198,20 @@ class Engine:
 
     # -- what is known now may change what counted before
 
+    def author(self, feed: bytes, seq: int) -> Author:
+        """Whose a message is, in its own timeframe."""
+        lane = self.delivery.lanes.get(feed)
+        seen = next((seen for _, _, _, seen in lane.pieces(seq, seq + 1)), NOTHING) if lane is not None else NOTHING
+        return self.authority.author(feed, seq, seen)
+
     def _judge_again(self) -> None:
-        """The control state moved: items of messages that became void, or count again, are folded afresh."""
+        """The control state moved: items of messages that became void, or count again, are folded afresh.
+
+        So are those with access lists, because roles and groups may be others now.
+        """
         self._judge.forget()
-        spoilt: set[bytes] = set()
+        spoilt = set(self.items.guarded())
+        spoilt |= {entry.id for entry in self.cache.open() if entry.item is not None and entry.item.access is not None}
         for lane in self.delivery.lanes.values():
             state = lane.state
             voids = list(self._judge.voids(lane, 0, state.position))
@@ -275,7 +287,7 @@ class Engine:
         """Fold an item from all its messages, in the total order."""
         postings = self._archive.trim(self.items.postings(entry.id) + entry.postings)
         notes = self._archive.read(postings)
-        folded = fold(self.party, entry.id, None, notes, self.models)
+        folded = fold(self.party, entry.id, None, notes, self.models, self.author, whole=True)
         entry.item, entry.orphaned = folded.item, folded.item is None
         self.items.forget(entry.id)
         entry.postings = postings
@@ -290,7 +302,7 @@ class Engine:
         record = self.items.load([entry.id]).get(entry.id)
         item = self._decode(record)
         notes = self._archive.read(entry.postings)
-        folded = fold(self.party, entry.id, item, notes, self.models)
+        folded = fold(self.party, entry.id, item, notes, self.models, self.author)
         entry.item = folded.item
         if folded.late:
             self.refold(entry)
@@ -311,6 +323,8 @@ class Engine:
         entry = self.cache.get(item)
         if entry is None:
             record = self.items.load([item]).get(item)
+            if record is None and item == SYSTEM_ITEM:
+                return self.cache.put(Entry(item, system_item(self.models)))
             if record is None:
                 raise UnknownItem(f"party {self.party.hex()[:8]} holds no item {item.hex()}, or not yet")
             entry = self.cache.put(self.entry_of(item, record))

@@ -35,7 +35,7 @@ def history(party: PartyProcessor, item: bytes) -> list[Event]:
         notes = engine.history(item)
         if not notes:
             raise UnknownItem(f"party {party.key.short} holds no message to item {item.hex()}")
-        verdicts = fold(party.key, item, None, notes, party.models).verdicts
+        verdicts = fold(party.key, item, None, notes, party.models, engine.author, whole=True).verdicts
     return [
         Event(note.stamp, Kind(note.kind), note.created_ms, _inside(note), verdicts.get(note.stamp, ""))
         for note in notes
@@ -81,7 +81,7 @@ class Past:
 
 def before(party: PartyProcessor, item: bytes, notes: Iterable[Note]) -> ItemState | None:
     """The state that some of an item's messages make, in the total order."""
-    return fold(party.key, item, None, list(notes), party.models).item
+    return fold(party.key, item, None, list(notes), party.models, party.engine.author, whole=True).item
 
 
 class PartyPast:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from antiphon.core.errors import InvalidInput
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
+from antiphon.model.access import EVERYONE
 from antiphon.model.envelope import Change
 from antiphon.model.interface import Model
-from antiphon.model.item import META, ItemState
+from antiphon.model.item import EMBEDDED, ItemState
+from antiphon.model.itemstate import META, OF_THE_SYSTEM
+from antiphon.model.value import Reference
 from antiphon.party.batch import known_model
 from antiphon.party.history import Event, Past, history
 
@@ -120,11 +124,50 @@ class Item:
 
     def describe(self, path: Any, value: Any) -> Stamp:
         """Set metadata, the display name say."""
+        first = path if isinstance(path, str) else path[0] if path else ""
+        if first == EMBEDDED or first in OF_THE_SYSTEM:
+            raise InvalidInput(f"item {self.id}: {first} is not described; `embed` items, and say who `may_write`")
+        return self._describe("set", path, value)
+
+    def _describe(self, command: str, *arguments: Any) -> Stamp:
         with self._party.batch() as batch:
             meta = self._state().meta
-            return batch.describe(
-                self.id, META.set(META.initial() if meta is None else meta, path, value, feed=batch.feed)
-            )
+            make = getattr(META, command)
+            return batch.describe(self.id, make(META.initial() if meta is None else meta, *arguments, feed=batch.feed))
+
+    def embed(self, item: bytes) -> Stamp:
+        """Let it embed another item, which is then part of it for views, snapshots and whoever follows them."""
+        with self._party.batch():
+            self._party.item(item)
+            return self._describe("add", EMBEDDED, Reference(bytes(item)))
+
+    def release(self, item: bytes) -> Stamp:
+        """Embed an item no longer."""
+        return self._describe("remove", EMBEDDED, Reference(bytes(item)))
+
+    # -- who may write
+
+    @property
+    def writers(self) -> tuple[bytes, ...] | None:
+        """The identities and groups that may write to it, besides the owners of the party; None for all members."""
+        with self._party.locked():
+            access = self._state().access
+            return None if access is None else access.names()
+
+    def may_write(self, *names: bytes) -> Stamp:
+        """From here on only these identities and groups, oneself and the owners of the party may write to it.
+
+        What others wrote meanwhile, and is not here yet, does not count: it could be from any time.
+        """
+        with self._party.batch() as batch:
+            known = batch.named(self.id)
+            wanted = {bytes(name) for name in names} | {batch.author().identity}
+            return batch.guard(self.id, wanted - known, known - wanted)
+
+    def everybody_may_write(self) -> Stamp:
+        """All who may write in the party may write to it again."""
+        with self._party.batch() as batch:
+            return batch.guard(self.id, [EVERYONE], [])
 
     def move(self, parent: bytes | None) -> Stamp:
         """Hang it under another item, or under none."""

@@ -15,17 +15,18 @@ from typing import Any
 
 from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedItems, StoreError
+from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.timeframe import Timeframe
 from antiphon.party.ports import LaneState, Posting, Refused, Save, Void
 from antiphon.party.postings import decode_postings
 
-FORMAT = "antiphon.items.1"
+FORMAT = "antiphon.items.2"
 _LOAD_AT_ONCE = 500
-_COLUMNS = "id, model, version, parent, deleted, opaque"
+_COLUMNS = "id, model, version, parent, deleted, opaque, guarded"
 _PUT_ITEM = """
-INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET model = excluded.model,
+INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET model = excluded.model,
   version = excluded.version, parent = excluded.parent, deleted = excluded.deleted, opaque = excluded.opaque,
-  record = excluded.record
+  guarded = excluded.guarded, record = excluded.record
 """  # a row keeps its place, and the tree of ids stays small: records are not in it
 _VOIDS_MAX = 1 << 20
 _SCHEMA = """
@@ -33,9 +34,10 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE feeds (number INTEGER PRIMARY KEY, feed BLOB NOT NULL UNIQUE, state BLOB NOT NULL);
 CREATE TABLE items (
   id BLOB NOT NULL PRIMARY KEY, model TEXT NOT NULL, version INTEGER NOT NULL, parent BLOB NOT NULL,
-  deleted INTEGER NOT NULL, opaque INTEGER NOT NULL, record BLOB NOT NULL
+  deleted INTEGER NOT NULL, opaque INTEGER NOT NULL, guarded INTEGER NOT NULL, record BLOB NOT NULL
 );
 CREATE INDEX items_opaque ON items (id) WHERE opaque;
+CREATE INDEX items_guarded ON items (id) WHERE guarded;
 CREATE TABLE postings (item BLOB NOT NULL, part INTEGER NOT NULL, runs BLOB NOT NULL, PRIMARY KEY (item, part))
   WITHOUT ROWID;
 CREATE TABLE refused (
@@ -126,13 +128,18 @@ class ItemStore:
 
     def ids(self, model: str | None = None) -> Iterator[bytes]:
         where, value = ("model != ?", "") if model is None else ("model = ?", model)
-        return iter([item for (item,) in self._all(f"SELECT id FROM items WHERE {where} ORDER BY id", (value,))])  # noqa: S608
+        question = f"SELECT id FROM items WHERE {where} AND id != ? ORDER BY id"  # noqa: S608
+        return iter([item for (item,) in self._all(question, (value, bytes(SYSTEM_ITEM)))])
 
     def opaque(self) -> list[tuple[bytes, str, int]]:
         return self._all("SELECT id, model, version FROM items WHERE opaque")
 
     def count(self) -> int:
-        return int(self._all("SELECT count(*) FROM items WHERE model != ''")[0][0])
+        question = "SELECT count(*) FROM items WHERE model != '' AND id != ?"
+        return int(self._all(question, (bytes(SYSTEM_ITEM),))[0][0])
+
+    def guarded(self) -> list[bytes]:
+        return [item for (item,) in self._all("SELECT id FROM items WHERE guarded ORDER BY id")]
 
     def refused(self, limit: int = 1000) -> list[Refused]:
         rows = self._all("SELECT feed, seq, item, reason FROM refused ORDER BY feed, seq LIMIT ?", (limit,))
@@ -174,7 +181,9 @@ class ItemStore:
             run("DELETE FROM postings WHERE item = ?", [(item,) for item in forgotten])
             run("DELETE FROM refused WHERE item = ?", [(item,) for item in forgotten])
             run("DELETE FROM items WHERE id = ?", [(item,) for item in forgotten])
-        columns = [(row.id, row.model, row.version, row.parent, row.deleted, row.opaque) for row in save.rows]
+        columns = [
+            (row.id, row.model, row.version, row.parent, row.deleted, row.opaque, row.guarded) for row in save.rows
+        ]
         rows = [
             (*known, _checked(row.record or b"", row_key(known))) for row, known in zip(save.rows, columns, strict=True)
         ]
@@ -220,8 +229,8 @@ def _checked(data: bytes, key: bytes) -> bytes:
 
 def row_key(columns: Sequence[Any]) -> bytes:
     """What the checksum of an item's row covers beside its record."""
-    item, model, version, parent, deleted, opaque = columns
-    return b"%b%b|%d|%b|%d%d" % (item, model.encode(), version, parent, deleted, opaque)
+    item, model, version, parent, deleted, opaque, guarded = columns
+    return b"%b%b|%d|%b|%d%d%d" % (item, model.encode(), version, parent, deleted, opaque, guarded)
 
 
 def _lane_key(number: int, feed: bytes) -> bytes:

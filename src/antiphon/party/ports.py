@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.writer import FeedWriter
+from antiphon.model.access import Author
 
 NO_END = (1 << 63) - 1
 
@@ -51,6 +52,9 @@ class Authority(Protocol):
 
     def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
         """Why a message is void, judged in its own timeframe; empty if it counts. Void from some seq on, or not."""
+
+    def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
+        """Whose a message is, in its own timeframe: what access lists of items go by."""
 
     def wrote(self, before: int, after: int) -> None:
         """This device wrote to its data feed, and the store's transaction went from one number to another."""
@@ -108,6 +112,8 @@ class ItemRow(NamedTuple):
     parent: bytes = b""
     deleted: bool = False
     opaque: bool = False
+    guarded: bool = False  # it has an access list
+    facts: bytes = b""  # what queries see of it, where they are asked here
 
 
 @dataclass(slots=True)
@@ -146,6 +152,9 @@ class Items(Protocol):
 
     def opaque(self) -> list[tuple[bytes, str, int]]:
         """Items whose model had no code here when they were saved: id, model, version."""
+
+    def guarded(self) -> list[bytes]:
+        """Items with an access list."""
 
     def count(self) -> int: ...
 

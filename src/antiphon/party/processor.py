@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon.core.errors import DamagedItems, InvalidInput, PartyPaused
-from antiphon.core.keys import PublicKey
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.store import FeedStore
@@ -361,11 +362,20 @@ class PartyProcessor:
         version: int | None = None,
         parent: bytes | None = None,
         link: tuple[bytes, bytes] | None = None,
+        inception: KeyPair | None = None,
     ) -> Item:
-        """A new item."""
+        """A new item; with an inception key, a view. Its parent and the ends of a link must be here."""
         known = self.models.get(model, version)
         with self.batch() as batch:
-            return Item(self, batch.create(known.name, known.version, parent or b"", link))
+            for other in (parent, *(link or ())):
+                if other:
+                    self.engine.entry(other)
+            return Item(self, batch.create(known.name, known.version, parent or b"", link, inception))
+
+    @property
+    def root(self) -> Item:
+        """The system item, which every party has: the root of its items. It is an object like others."""
+        return Item(self, bytes(SYSTEM_ITEM))
 
     # -- writing
 

@@ -26,7 +26,7 @@ from antiphon.core.v1 import message_pb2 as antiphon_dot_v1_dot_message__pb2
 from antiphon.core.v1 import value_pb2 as antiphon_dot_v1_dot_value__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x61ntiphon/v1/item.proto\x12\x0b\x61ntiphon.v1\x1a\x19\x61ntiphon/v1/message.proto\x1a\x17\x61ntiphon/v1/value.proto\"\xf0\x02\n\x0cItemSnapshot\x12\n\n\x02id\x18\x01 \x01(\x0c\x12\r\n\x05model\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\x12\r\n\x05\x66\x65\x65\x64s\x18\x04 \x03(\x0c\x12\"\n\x07genesis\x18\x05 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\x12\n\ncreated_ms\x18\x06 \x01(\x04\x12\x1f\n\x04link\x18\x07 \x01(\x0b\x32\x11.antiphon.v1.Link\x12#\n\x07parents\x18\x08 \x03(\x0b\x32\x12.antiphon.v1.Claim\x12#\n\x07\x64\x65leted\x18\t \x01(\x0b\x32\x12.antiphon.v1.Claim\x12\x12\n\nis_deleted\x18\n \x01(\x08\x12!\n\x05\x66orks\x18\x0b \x03(\x0b\x32\x12.antiphon.v1.Claim\x12\x10\n\x08metadata\x18\x0c \x01(\x0c\x12\r\n\x05state\x18\r \x01(\x0c\x12*\n\x08messages\x18\x0e \x03(\x0b\x32\x18.antiphon.v1.KeptMessage\"4\n\x05\x43laim\x12\x1d\n\x02\x61t\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\x0c\n\x04item\x18\x02 \x01(\x0c\"L\n\x0bKeptMessage\x12\x1d\n\x02\x61t\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\x10\n\x08mutation\x18\x02 \x01(\x0c\x12\x0c\n\x04void\x18\x03 \x01(\t\"\xcd\x01\n\nItemRecord\x12\'\n\x04item\x18\x01 \x01(\x0b\x32\x19.antiphon.v1.ItemSnapshot\x12\r\n\x05\x66\x65\x65\x64s\x18\x02 \x03(\x0c\x12 \n\x05\x66rame\x18\x03 \x03(\x0b\x32\x11.antiphon.v1.Name\x12,\n\x0b\x63heckpoints\x18\x04 \x03(\x0b\x32\x17.antiphon.v1.Checkpoint\x12&\n\x04tail\x18\x05 \x03(\x0b\x32\x18.antiphon.v1.KeptMessage\x12\x0f\n\x07trimmed\x18\x06 \x01(\x08\":\n\nCheckpoint\x12\x1d\n\x02\x61t\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\r\n\x05state\x18\x02 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x61ntiphon/v1/item.proto\x12\x0b\x61ntiphon.v1\x1a\x19\x61ntiphon/v1/message.proto\x1a\x17\x61ntiphon/v1/value.proto\"\xe0\x03\n\x0cItemSnapshot\x12\n\n\x02id\x18\x01 \x01(\x0c\x12\r\n\x05model\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\x12\r\n\x05\x66\x65\x65\x64s\x18\x04 \x03(\x0c\x12\"\n\x07genesis\x18\x05 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\x12\n\ncreated_ms\x18\x06 \x01(\x04\x12\x1f\n\x04link\x18\x07 \x01(\x0b\x32\x11.antiphon.v1.Link\x12#\n\x07parents\x18\x08 \x03(\x0b\x32\x12.antiphon.v1.Claim\x12#\n\x07\x64\x65leted\x18\t \x01(\x0b\x32\x12.antiphon.v1.Claim\x12\x12\n\nis_deleted\x18\n \x01(\x08\x12!\n\x05\x66orks\x18\x0b \x03(\x0b\x32\x12.antiphon.v1.Claim\x12\x10\n\x08metadata\x18\x0c \x01(\x0c\x12\r\n\x05state\x18\r \x01(\x0c\x12*\n\x08messages\x18\x0e \x03(\x0b\x32\x18.antiphon.v1.KeptMessage\x12\x1f\n\x04view\x18\x0f \x01(\x0b\x32\x11.antiphon.v1.View\x12$\n\x07\x63reator\x18\x10 \x01(\x0b\x32\x13.antiphon.v1.Author\x12\'\n\x06\x61\x63\x63\x65ss\x18\x11 \x03(\x0b\x32\x17.antiphon.v1.KeptAccess\"9\n\x06\x41uthor\x12\x10\n\x08identity\x18\x01 \x01(\x0c\x12\x0e\n\x06groups\x18\x02 \x03(\x0c\x12\r\n\x05owner\x18\x03 \x01(\x08\"u\n\nKeptAccess\x12\x1d\n\x02\x61t\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12#\n\x06\x61uthor\x18\x02 \x01(\x0b\x32\x13.antiphon.v1.Author\x12#\n\x06\x61\x63\x63\x65ss\x18\x03 \x01(\x0b\x32\x13.antiphon.v1.Access\"4\n\x05\x43laim\x12\x1d\n\x02\x61t\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\x0c\n\x04item\x18\x02 \x01(\x0c\"L\n\x0bKeptMessage\x12\x1d\n\x02\x61t\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\x10\n\x08mutation\x18\x02 \x01(\x0c\x12\x0c\n\x04void\x18\x03 \x01(\t\"\xcd\x01\n\nItemRecord\x12\'\n\x04item\x18\x01 \x01(\x0b\x32\x19.antiphon.v1.ItemSnapshot\x12\r\n\x05\x66\x65\x65\x64s\x18\x02 \x03(\x0c\x12 \n\x05\x66rame\x18\x03 \x03(\x0b\x32\x11.antiphon.v1.Name\x12,\n\x0b\x63heckpoints\x18\x04 \x03(\x0b\x32\x17.antiphon.v1.Checkpoint\x12&\n\x04tail\x18\x05 \x03(\x0b\x32\x18.antiphon.v1.KeptMessage\x12\x0f\n\x07trimmed\x18\x06 \x01(\x08\":\n\nCheckpoint\x12\x1d\n\x02\x61t\x18\x01 \x01(\x0b\x32\x11.antiphon.v1.Name\x12\r\n\x05state\x18\x02 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,13 +34,17 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'antiphon.v1.item_pb2', _glo
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ITEMSNAPSHOT']._serialized_start=92
-  _globals['_ITEMSNAPSHOT']._serialized_end=460
-  _globals['_CLAIM']._serialized_start=462
-  _globals['_CLAIM']._serialized_end=514
-  _globals['_KEPTMESSAGE']._serialized_start=516
-  _globals['_KEPTMESSAGE']._serialized_end=592
-  _globals['_ITEMRECORD']._serialized_start=595
-  _globals['_ITEMRECORD']._serialized_end=800
-  _globals['_CHECKPOINT']._serialized_start=802
-  _globals['_CHECKPOINT']._serialized_end=860
+  _globals['_ITEMSNAPSHOT']._serialized_end=572
+  _globals['_AUTHOR']._serialized_start=574
+  _globals['_AUTHOR']._serialized_end=631
+  _globals['_KEPTACCESS']._serialized_start=633
+  _globals['_KEPTACCESS']._serialized_end=750
+  _globals['_CLAIM']._serialized_start=752
+  _globals['_CLAIM']._serialized_end=804
+  _globals['_KEPTMESSAGE']._serialized_start=806
+  _globals['_KEPTMESSAGE']._serialized_end=882
+  _globals['_ITEMRECORD']._serialized_start=885
+  _globals['_ITEMRECORD']._serialized_end=1090
+  _globals['_CHECKPOINT']._serialized_start=1092
+  _globals['_CHECKPOINT']._serialized_end=1150
 # @@protoc_insertion_point(module_scope)

@@ -9,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ItemSnapshot(_message.Message):
-    __slots__ = ("id", "model", "version", "feeds", "genesis", "created_ms", "link", "parents", "deleted", "is_deleted", "forks", "metadata", "state", "messages")
+    __slots__ = ("id", "model", "version", "feeds", "genesis", "created_ms", "link", "parents", "deleted", "is_deleted", "forks", "metadata", "state", "messages", "view", "creator", "access")
     ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -24,6 +24,9 @@ class ItemSnapshot(_message.Message):
     METADATA_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    CREATOR_FIELD_NUMBER: _ClassVar[int]
+    ACCESS_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     model: str
     version: int
@@ -38,7 +41,30 @@ class ItemSnapshot(_message.Message):
     metadata: bytes
     state: bytes
     messages: _containers.RepeatedCompositeFieldContainer[KeptMessage]
-    def __init__(self, id: _Optional[bytes] = ..., model: _Optional[str] = ..., version: _Optional[int] = ..., feeds: _Optional[_Iterable[bytes]] = ..., genesis: _Optional[_Union[_value_pb2.Name, _Mapping]] = ..., created_ms: _Optional[int] = ..., link: _Optional[_Union[_message_pb2.Link, _Mapping]] = ..., parents: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., deleted: _Optional[_Union[Claim, _Mapping]] = ..., is_deleted: _Optional[bool] = ..., forks: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., metadata: _Optional[bytes] = ..., state: _Optional[bytes] = ..., messages: _Optional[_Iterable[_Union[KeptMessage, _Mapping]]] = ...) -> None: ...
+    view: _message_pb2.View
+    creator: Author
+    access: _containers.RepeatedCompositeFieldContainer[KeptAccess]
+    def __init__(self, id: _Optional[bytes] = ..., model: _Optional[str] = ..., version: _Optional[int] = ..., feeds: _Optional[_Iterable[bytes]] = ..., genesis: _Optional[_Union[_value_pb2.Name, _Mapping]] = ..., created_ms: _Optional[int] = ..., link: _Optional[_Union[_message_pb2.Link, _Mapping]] = ..., parents: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., deleted: _Optional[_Union[Claim, _Mapping]] = ..., is_deleted: _Optional[bool] = ..., forks: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., metadata: _Optional[bytes] = ..., state: _Optional[bytes] = ..., messages: _Optional[_Iterable[_Union[KeptMessage, _Mapping]]] = ..., view: _Optional[_Union[_message_pb2.View, _Mapping]] = ..., creator: _Optional[_Union[Author, _Mapping]] = ..., access: _Optional[_Iterable[_Union[KeptAccess, _Mapping]]] = ...) -> None: ...
+
+class Author(_message.Message):
+    __slots__ = ("identity", "groups", "owner")
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    identity: bytes
+    groups: _containers.RepeatedScalarFieldContainer[bytes]
+    owner: bool
+    def __init__(self, identity: _Optional[bytes] = ..., groups: _Optional[_Iterable[bytes]] = ..., owner: _Optional[bool] = ...) -> None: ...
+
+class KeptAccess(_message.Message):
+    __slots__ = ("at", "author", "access")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    ACCESS_FIELD_NUMBER: _ClassVar[int]
+    at: _value_pb2.Name
+    author: Author
+    access: _message_pb2.Access
+    def __init__(self, at: _Optional[_Union[_value_pb2.Name, _Mapping]] = ..., author: _Optional[_Union[Author, _Mapping]] = ..., access: _Optional[_Union[_message_pb2.Access, _Mapping]] = ...) -> None: ...
 
 class Claim(_message.Message):
     __slots__ = ("at", "item")

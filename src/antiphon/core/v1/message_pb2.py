@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from antiphon.core.v1 import credential_pb2 as antiphon_dot_v1_dot_credential__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x61ntiphon/v1/message.proto\x12\x0b\x61ntiphon.v1\x1a\x1c\x61ntiphon/v1/credential.proto\"\xc1\x01\n\x07Message\x12\x33\n\ncredential\x18\x01 \x01(\x0b\x32\x1d.antiphon.v1.SignedCredentialH\x00\x12\'\n\x07genesis\x18\x02 \x01(\x0b\x32\x14.antiphon.v1.GenesisH\x00\x12%\n\x06\x63hange\x18\x03 \x01(\x0b\x32\x13.antiphon.v1.ChangeH\x00\x12\x12\n\x08mutation\x18\x04 \x01(\x0cH\x00\x12\x12\n\x08metadata\x18\x05 \x01(\x0cH\x00\x42\t\n\x07\x63ontent\"i\n\x07Genesis\x12\r\n\x05nonce\x18\x01 \x01(\x0c\x12\r\n\x05model\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\x12\x0e\n\x06parent\x18\x04 \x01(\x0c\x12\x1f\n\x04link\x18\x05 \x01(\x0b\x32\x11.antiphon.v1.Link\"&\n\x04Link\x12\x0e\n\x06source\x18\x01 \x01(\x0c\x12\x0e\n\x06target\x18\x02 \x01(\x0c\"L\n\x06\x43hange\x12\x10\n\x06parent\x18\x01 \x01(\x0cH\x00\x12\x11\n\x07\x64\x65leted\x18\x02 \x01(\x08H\x00\x12\x13\n\tforked_to\x18\x03 \x01(\x0cH\x00\x42\x08\n\x06\x63hangeb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x61ntiphon/v1/message.proto\x12\x0b\x61ntiphon.v1\x1a\x1c\x61ntiphon/v1/credential.proto\"\xc1\x01\n\x07Message\x12\x33\n\ncredential\x18\x01 \x01(\x0b\x32\x1d.antiphon.v1.SignedCredentialH\x00\x12\'\n\x07genesis\x18\x02 \x01(\x0b\x32\x14.antiphon.v1.GenesisH\x00\x12%\n\x06\x63hange\x18\x03 \x01(\x0b\x32\x13.antiphon.v1.ChangeH\x00\x12\x12\n\x08mutation\x18\x04 \x01(\x0cH\x00\x12\x12\n\x08metadata\x18\x05 \x01(\x0cH\x00\x42\t\n\x07\x63ontent\"\x8a\x01\n\x07Genesis\x12\r\n\x05nonce\x18\x01 \x01(\x0c\x12\r\n\x05model\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\x12\x0e\n\x06parent\x18\x04 \x01(\x0c\x12\x1f\n\x04link\x18\x05 \x01(\x0b\x32\x11.antiphon.v1.Link\x12\x1f\n\x04view\x18\x06 \x01(\x0b\x32\x11.antiphon.v1.View\"&\n\x04Link\x12\x0e\n\x06source\x18\x01 \x01(\x0c\x12\x0e\n\x06target\x18\x02 \x01(\x0c\"\"\n\x04View\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\r\n\x05proof\x18\x02 \x01(\x0c\"s\n\x06\x43hange\x12\x10\n\x06parent\x18\x01 \x01(\x0cH\x00\x12\x11\n\x07\x64\x65leted\x18\x02 \x01(\x08H\x00\x12\x13\n\tforked_to\x18\x03 \x01(\x0cH\x00\x12%\n\x06\x61\x63\x63\x65ss\x18\x04 \x01(\x0b\x32\x13.antiphon.v1.AccessH\x00\x42\x08\n\x06\x63hange\"N\n\x06\x41\x63\x63\x65ss\x12\r\n\x05grant\x18\x01 \x03(\x0c\x12\x0e\n\x06revoke\x18\x02 \x03(\x0c\x12%\n\x04\x63uts\x18\x03 \x03(\x0b\x32\x17.antiphon.v1.FeedLength\"*\n\nFeedLength\x12\x0c\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0c\x12\x0e\n\x06length\x18\x02 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,10 +34,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_MESSAGE']._serialized_start=73
   _globals['_MESSAGE']._serialized_end=266
-  _globals['_GENESIS']._serialized_start=268
-  _globals['_GENESIS']._serialized_end=373
-  _globals['_LINK']._serialized_start=375
-  _globals['_LINK']._serialized_end=413
-  _globals['_CHANGE']._serialized_start=415
-  _globals['_CHANGE']._serialized_end=491
+  _globals['_GENESIS']._serialized_start=269
+  _globals['_GENESIS']._serialized_end=407
+  _globals['_LINK']._serialized_start=409
+  _globals['_LINK']._serialized_end=447
+  _globals['_VIEW']._serialized_start=449
+  _globals['_VIEW']._serialized_end=483
+  _globals['_CHANGE']._serialized_start=485
+  _globals['_CHANGE']._serialized_end=600
+  _globals['_ACCESS']._serialized_start=602
+  _globals['_ACCESS']._serialized_end=680
+  _globals['_FEEDLENGTH']._serialized_start=682
+  _globals['_FEEDLENGTH']._serialized_end=724
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,102 @@
+"""Everything that the messages to one item have made of it: what the fold changes, and the codecs keep."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from antiphon.core.stamp import Stamp
+from antiphon.model.access import AccessLog
+from antiphon.model.envelope import Inception
+from antiphon.model.interface import Model
+from antiphon.model.object import ObjectModel
+
+META = ObjectModel()  # the model of every item's metadata
+OF_THE_SYSTEM = frozenset({"access", "view_key", "id_proof"})  # metadata that is not written, but follows
+
+
+class Kept(NamedTuple):
+    """A mutation that is kept, because it may have to be replayed."""
+
+    stamp: Stamp
+    mutation: bytes
+    void: str
+
+
+class Checkpoint(NamedTuple):
+    """The state after all messages up to `stamp`, as a snapshot."""
+
+    stamp: Stamp
+    state: bytes
+
+
+class ItemState:
+    """Everything that the messages to one item have made of it. Change it through `fold` only."""
+
+    __slots__ = (
+        "access",
+        "checkpoints",
+        "created_ms",
+        "deleted",
+        "forks",
+        "frame",
+        "genesis",
+        "id",
+        "is_deleted",
+        "link",
+        "meta",
+        "model",
+        "name",
+        "parents",
+        "state",
+        "tail",
+        "trimmed",
+        "version",
+        "view",
+    )
+
+    def __init__(self, item: bytes, name: str, version: int, model: Model[Any] | None, genesis: Stamp) -> None:
+        self.id = item
+        self.name = name
+        self.version = version
+        self.model = model  # None: no code for it is here, and its messages wait in their feeds
+        self.genesis = genesis
+        self.created_ms = 0
+        self.link: tuple[bytes, bytes] | None = None
+        self.view: Inception | None = None
+        self.access: AccessLog | None = None  # None: nobody ever changed who may write to it
+        self.parents: list[tuple[Stamp, bytes]] = []  # claims, by ascending stamp
+        self.deleted: Stamp | None = None  # the last word on `is_deleted`
+        self.is_deleted = False
+        self.forks: list[tuple[Stamp, bytes]] = []
+        self.meta: Any = None
+        self.state: Any = None if model is None else model.initial()
+        self.frame: dict[bytes, Stamp] = {}  # the last message of each feed that was looked at
+        self.tail: list[Kept] = []  # what may be replayed; empty unless `keeps_tail`
+        self.trimmed = False  # the tail no longer begins at the item's beginning
+        self.checkpoints: list[Checkpoint] = []
+
+    @property
+    def value(self) -> Any:
+        return None if self.model is None else self.model.value(self.state)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What was written, and what follows from the item itself: a view's key and proof, who may write to it."""
+        found: dict[str, Any] = {} if self.meta is None else META.value(self.meta)
+        for key in OF_THE_SYSTEM.intersection(found):
+            del found[key]
+        if self.view is not None:
+            found["view_key"], found["id_proof"] = self.view
+        names = None if self.access is None else self.access.names()
+        if names is not None:
+            found["access"] = list(names)
+        return found
+
+    @property
+    def parent(self) -> bytes:
+        """The last claim. Where claims of several items make a circle, the tree is derived from all of them."""
+        return self.parents[-1][1] if self.parents else b""
+
+    @property
+    def forked_to(self) -> bytes:
+        return self.forks[0][1] if self.forks else b""
