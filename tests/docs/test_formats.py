@@ -158,8 +158,8 @@ def test_an_item_store_made_of_what_the_page_shows_can_be_read(tmp_path: Path) -
     with closing(sqlite3.connect(tmp_path / "items.db")) as db:
         db.execute("INSERT INTO feeds VALUES (1, ?, ?)", (alice, bytes_of("lane-state")))
         db.execute("INSERT INTO postings VALUES (?, 1, ?)", (item, bytes_of("postings")))
-        crc = zlib.crc32(item + b"antiphon/text|1||00" + record).to_bytes(4, "little")
-        db.execute("INSERT INTO items VALUES (?, 'antiphon/text', 1, x'', 0, 0, ?)", (item, record + crc))
+        crc = zlib.crc32(item + b"antiphon/text|1||000" + record).to_bytes(4, "little")
+        db.execute("INSERT INTO items VALUES (?, 'antiphon/text', 1, x'', 0, 0, 0, ?)", (item, record + crc))
         db.commit()
 
     store = ItemStore(tmp_path / "items.db", PARTY)

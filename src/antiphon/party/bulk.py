@@ -13,7 +13,7 @@ from antiphon.model import itemcodec
 from antiphon.model.item import NO_BODY, fold
 from antiphon.party.cache import Entry
 from antiphon.party.demux import Gathered, Groups, prefix
-from antiphon.party.ports import ItemRow, Posting, Save
+from antiphon.party.ports import Index, ItemRow, Posting, Save
 from antiphon.party.postings import encode_postings
 from antiphon.party.second import Second
 
@@ -78,7 +78,7 @@ def _fold_apart(engine: Engine, ids: list[bytes], groups: Groups, records: dict[
             engine.post(entry, groups.pop(item))
             posted.append(entry.postings)
             verdicts = [(tuple(stamp), reason) for stamp, reason in folded.verdicts.items()]
-            rows.append((tuple(row_of(entry)), verdicts))
+            rows.append((tuple(row_of(entry, engine.items.index)), verdicts))
         yield rows, encode_postings(posted)
 
 
@@ -98,11 +98,12 @@ def _take(engine: Engine, parts: list[Any] | None, put: Put) -> set[bytes]:
     return done
 
 
-def row_of(entry: Entry) -> ItemRow:
+def row_of(entry: Entry, index: Index | None) -> ItemRow:
     item = entry.item
     if item is None:
         return ItemRow(entry.id, None)
     opaque = item.model is None
     guarded = item.access is not None
     record = itemcodec.encode(item)
-    return ItemRow(entry.id, record, item.name, item.version, item.parent, item.is_deleted, opaque, guarded)
+    facts = b"" if index is None else index.describe(item)
+    return ItemRow(entry.id, record, item.name, item.version, item.parent, item.is_deleted, opaque, guarded, facts)

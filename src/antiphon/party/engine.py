@@ -29,7 +29,7 @@ from antiphon.party.delivery import Delivery
 from antiphon.party.demux import ItemDemuxer
 from antiphon.party.judge import Judge, changed
 from antiphon.party.lane import NOTHING, Lane, Run
-from antiphon.party.ports import NO_END, Authority, Items, LaneState, Posting, Save, Void
+from antiphon.party.ports import NO_END, Authority, Index, Items, LaneState, Posting, Save, Void
 from antiphon.party.postings import encode_postings
 
 _new = tuple.__new__  # half the price of calling the class, for every message
@@ -368,6 +368,19 @@ class Engine:
         self.cache.dirty.clear()
         self._unsaved = 0
 
+    def attach(self, make: Callable[[Any], Index], *, only_known: bool = False) -> Index | None:
+        """Keep an index beside the items; filled from them, where it is not current."""
+        self.save()
+        current, index = self.items.attach(make, only_known=only_known), self.items.index
+        if current or index is None:
+            return index
+        ids = list(self.items.ids())
+        with self.saving() as put:
+            for start in range(0, len(ids), ROWS_AT_ONCE):
+                records = self.items.load(ids[start : start + ROWS_AT_ONCE])
+                put(self.save_of([self.entry_of(item, record) for item, record in records.items()], []))
+        return index
+
     def _moved(self) -> bool:
         return any(self._saved.get(feed) != _mark(lane.state) for feed, lane in self.delivery.lanes.items())
 
@@ -379,7 +392,7 @@ class Engine:
         save = Save(verdicts=verdicts)
         posted = []
         for entry in entries:
-            save.rows.append(row_of(entry))
+            save.rows.append(row_of(entry, self.items.index))
             if entry.postings:
                 posted.append(entry)
         encoded = encode_postings([entry.postings for entry in posted])

@@ -17,7 +17,7 @@ from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedItems, StoreError
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.timeframe import Timeframe
-from antiphon.party.ports import LaneState, Posting, Refused, Save, Void
+from antiphon.party.ports import Index, LaneState, Posting, Refused, Save, Void
 from antiphon.party.postings import decode_postings
 
 FORMAT = "antiphon.items.2"
@@ -56,6 +56,8 @@ class ItemStore:
         self._party = party
         self._forgotten: set[bytes] = set()  # gone already for readers, and with the next transaction for good
         self.why_rebuilt = ""
+        self.index: Index | None = None
+        self._make_index: Callable[[sqlite3.Connection], Index] | None = None
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -165,6 +167,8 @@ class ItemStore:
                 yield self._put
                 self._put(Save())
                 self._db.execute("INSERT OR REPLACE INTO meta VALUES ('part', ?)", (self._part,))
+                if self.index is not None:
+                    self._db.execute("INSERT OR REPLACE INTO meta VALUES ('index', ?)", (self._part,))
                 self._db.execute("COMMIT")
             except BaseException:
                 if self._db.in_transaction:  # SQLite may have ended it by itself, when the disk was full say
@@ -188,6 +192,9 @@ class ItemStore:
             (*known, _checked(row.record or b"", row_key(known))) for row, known in zip(save.rows, columns, strict=True)
         ]
         run(_PUT_ITEM, rows)
+        if self.index is not None and (rows or forgotten):
+            described = dict.fromkeys(forgotten) | {row.id: row.facts or None for row in save.rows}
+            self.index.put((item, facts) for item, facts in described.items() if item != SYSTEM_ITEM)
         run(
             "INSERT INTO postings VALUES (?, ?, ?)",
             [(item, self._part, _checked(runs, item)) for item, runs in save.postings],
@@ -204,6 +211,33 @@ class ItemStore:
             ],
         )
 
+    # -- the index
+
+    def attach(self, make: Callable[[sqlite3.Connection], Index], *, only_known: bool = False) -> bool:
+        found = dict(self._all("SELECT key, value FROM meta WHERE key IN ('part', 'index')"))
+        current = "index" in found and found["index"] == found.get("part")
+        if only_known and not current:
+            return False
+        self._make_index, self.index = make, make(self._db)
+        if not current:
+            self._renew_index()
+        return current
+
+    def _renew_index(self) -> None:
+        assert self.index is not None
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self.index.clear()
+                self.index.create()
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise StoreError(f"the item store at {self.path} cannot be written: {error}") from error
+
     def clear(self) -> None:
         """Forget everything, so that it is built again; the file is made anew, as it may be damaged."""
         self._forgotten = set()
@@ -211,6 +245,9 @@ class ItemStore:
         if self.path is not None:
             delete_file(self.path)
         self._db = self._open()
+        if self._make_index is not None:
+            self.index = self._make_index(self._db)
+            self._renew_index()
 
     def close(self) -> None:
         self._db.close()

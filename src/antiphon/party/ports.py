@@ -10,12 +10,13 @@ import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.writer import FeedWriter
 from antiphon.model.access import Author
+from antiphon.model.itemstate import ItemState
 
 NO_END = (1 << 63) - 1
 
@@ -126,6 +127,22 @@ class Save:
     lanes: list[LaneState] = field(default_factory=list)
 
 
+class Index(Protocol):
+    """What queries run on. It is kept beside the items, and changes in their transactions."""
+
+    def describe(self, item: ItemState) -> bytes:
+        """What queries see of an item. Pure: it may run in another process."""
+
+    def create(self) -> None:
+        """Begin, with nothing in it."""
+
+    def clear(self) -> None:
+        """Take everything away, whatever state it is in."""
+
+    def put(self, rows: Iterable[tuple[bytes, bytes | None]]) -> object:
+        """Items as they were described; None for one that is no longer there."""
+
+
 class Items(Protocol):
     """Keeps item states with the timeframe that they stand at. Derived: it can always be rebuilt from the feeds.
 
@@ -164,6 +181,14 @@ class Items(Protocol):
 
     def refused_for(self, reason: str, limit: int) -> list[Refused]:
         """Some of the messages that were refused for this very reason."""
+
+    index: Index | None
+
+    def attach(self, make: Callable[[Any], Index], *, only_known: bool = False) -> bool:
+        """Keep an index from now on; whether it is current. If not, it is empty, and is to be filled.
+
+        With `only_known`, an index is taken up only if there is one here that is current.
+        """
 
     def clear(self) -> None:
         """Forget everything, so that it is built again."""

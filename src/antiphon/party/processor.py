@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from antiphon.core.errors import DamagedItems, InvalidInput, PartyPaused
 from antiphon.core.ids import SYSTEM_ITEM
@@ -41,7 +42,7 @@ from antiphon.party.items import Item
 from antiphon.party.itemstore import ItemStore, delete_file
 from antiphon.party.lane import Lane
 from antiphon.party.listeners import Listeners
-from antiphon.party.ports import Authority, Items, Refused
+from antiphon.party.ports import Authority, Index, Items, Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +139,18 @@ class PartyProcessor:
                 items.close()
                 raise
             self._failed = False
+            if self._make_index is not None:
+                self._engine.attach(self._make_index)
             self._engine.changed = self._events.extend
             self.moved = set(self._engine.delivery.lanes)
         self.process()
+
+    def attach(self, make: Callable[[Any], Index], *, only_known: bool = False) -> Index | None:
+        """Keep an index for queries beside the items, from now on. With `only_known`, only if one is there already."""
+        with self.locked() as engine:
+            index = engine.items.index or engine.attach(make, only_known=only_known)
+            self._make_index = make if index is not None else None
+            return index
 
     def pause(self) -> None:
         """Save, stop and let go of everything in memory. Handles stay, and work again after `resume`."""
@@ -411,6 +421,7 @@ class PartyProcessor:
         """The batch that the calling thread is in, if it is in one."""
         return self._batch if self._batch_thread == threading.get_ident() else None
 
+    _make_index: Callable[[Any], Index] | None = None
     _batch_thread = 0
     _owner = 0  # the thread that holds the lock
     _damaged = ""
