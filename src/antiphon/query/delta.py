@@ -1,0 +1,39 @@
+"""`Delta`: how a result changed. Applied to the result before, it gives exactly the result after.
+
+>>> one, two, three = b"1", b"2", b"3"
+>>> delta = Delta(added={three: 0}, removed=frozenset({one}))
+>>> delta.apply(Result((one, two))).ids
+(b'3', b'2')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from antiphon.query.evaluate import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Items that came into the result, changed in it, and left it; the former two with their places in it now.
+
+    Of an aggregate there are no items, but `total`, which is the new result.
+    """
+
+    added: Mapping[bytes, int] = field(default_factory=dict)  # in the order of the result
+    changed: Mapping[bytes, int] = field(default_factory=dict)
+    removed: frozenset[bytes] = frozenset()
+    total: Result | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed or self.total is not None)
+
+    def apply(self, before: Result) -> Result:
+        """The result after this."""
+        if self.total is not None:
+            return self.total
+        stay = iter([item for item in before.ids if item not in self.removed and item not in self.changed])
+        placed = {place: item for items in (self.added, self.changed) for item, place in items.items()}
+        count = len(before.ids) + len(self.added) - len(self.removed)
+        return Result(tuple(placed[at] if at in placed else next(stay) for at in range(count)))
