@@ -25,6 +25,7 @@ PARTS_MAX = 1000  # filters of a query, in its steps too
 KEYS_MAX = 64  # in a path
 PATHS_MAX = 64  # properties of one query
 VALUE_DEPTH_MAX = 16
+LIMIT_MAX = (1 << 63) - 1
 LISTS = frozenset({Fact.EMBEDS, Fact.REFERENCES})
 
 _OPS = frozenset(get_args(Op))
@@ -35,6 +36,8 @@ def check(query: Query) -> None:
     """Raise `InvalidInput` that says what is wrong with a query, if anything is."""
     _type(query, Query, "a query")
     _type(query.deleted, Deleted, "`deleted`")
+    if query.limit is not None and query.limit > LIMIT_MAX:
+        raise InvalidInput(f"the limit {query.limit} is above 2^63 - 1; leave it out")
     count = 0
     paths: set[Path] = set()
     for where in wheres(query):

@@ -1,0 +1,223 @@
+"""Changes of items, written into the tables of the item index: only what is another than before.
+
+First all that changed is read and compared, then parents are settled, then each table gets its rows at once.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from antiphon.core.stamp import Stamp
+from antiphon.model.tree import components, settle
+from antiphon.query.columns import PUT_WORDS, elements
+from antiphon.query.facts import Facts
+from antiphon.query.factscodec import decode_facts
+from antiphon.query.order import Column, column
+from antiphon.query.sql import Slots
+from antiphon.query.tables import EMBEDS, FIXED, REFERENCES, bare, ref
+from antiphon.query.words import to_fts
+
+_READ_AT_ONCE = 500
+_FACTS = [fact for fact in FIXED if fact.value != "parent"]  # that one is not the item's own
+_OWN = ["deleted", *(fact.value for fact in _FACTS)]
+Row = tuple[Any, ...]
+
+
+class Change(NamedTuple):
+    """An item before and after; None where it was not, or is not, there."""
+
+    n: int
+    before: Facts | None
+    after: Facts | None
+    columns: Sequence[Any]  # before
+    data: bytes | None
+
+
+def put(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | None]) -> set[bytes]:
+    """Write what changed of these items; the items whose parent is another now."""
+    changes = _changes(db, slots, rows)
+    if not changes:
+        return set()
+    parents = _settle(db, changes)
+    moved = _move(db, parents, {_id(change) for change in changes})
+    _put_docs(db, slots, changes, parents)
+    _put_facts(db, changes)
+    _put_edges(db, changes)
+    _put_members(db, slots, changes)
+    if slots.words:
+        _put_words(db, changes)
+    return moved
+
+
+def _id(change: Change) -> bytes:
+    facts = change.after or change.before
+    assert facts is not None
+    return facts.id
+
+
+# -- what changed
+
+
+def _changes(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | None]) -> list[Change]:
+    stored = {row[0][1:]: row for row in _stored(db, slots, list(rows))}
+    following = 1 + (db.execute("SELECT max(n) FROM docs").fetchone()[0] or 0)
+    found: list[Change] = []
+    for item, data in rows.items():
+        old = stored.get(item)
+        if old is None:
+            if data is not None:
+                found.append(Change(following, None, decode_facts(data), (), data))
+                following += 1
+        elif old[2] != data:
+            before = decode_facts(old[2], bare(old[3]))
+            found.append(Change(old[1], before, None if data is None else decode_facts(data), old[4:], data))
+    return found
+
+
+def _stored(db: sqlite3.Connection, slots: Slots, ids: list[bytes]) -> Iterator[Row]:
+    names = ", ".join(f"docs.{name}" for name in _names(slots))
+    for start in range(0, len(ids), _READ_AT_ONCE):
+        some = [ref(item) for item in ids[start : start + _READ_AT_ONCE]]
+        marks = ",".join("?" * len(some))
+        yield from db.execute(
+            f"SELECT docs.id, n, facts.data, docs.parent, {names} FROM docs JOIN facts USING (n) WHERE id IN ({marks})",  # noqa: S608
+            some,
+        )
+
+
+def _names(slots: Slots) -> list[str]:
+    """The columns that follow from an item alone."""
+    return [*_OWN, *(f"v{slot}" for slot in slots.columns.values())]
+
+
+def _columns(facts: Facts, slots: Slots) -> list[Column]:
+    own = [column(facts.get(fact)) for fact in _FACTS]
+    return [int(facts.deleted), *own, *(column(facts.get(path)) for path in slots.columns)]
+
+
+# -- parents
+
+
+Claims = Sequence[tuple[Stamp, bytes]]
+
+
+def _settle(db: sqlite3.Connection, changes: list[Change]) -> dict[bytes, bytes]:
+    """The new parents of all items whose parent may be another now: see `tree.settle`.
+
+    Claims that come can only join circles, so what was in a circle before must be asked for where claims have gone.
+    """
+    before = {_id(change): change.before.claims if change.before else () for change in changes}
+    after = {_id(change): change.after.claims if change.after else () for change in changes}
+    changed = {item for item in after if before[item] != after[item]}
+    if not changed:
+        return {}
+    lost = _claimed(db, (item for item in changed if not set(before[item]) <= set(after[item])))
+    circles = [set(members) for members in components(lost, _claims_of(db, before))]
+    apart = set().union(*(members for members in circles if not members.isdisjoint(lost)))
+    was = {(parent, item) for item in changed for _, parent in before[item] if parent}
+    now = {(parent, item) for item in changed for _, parent in after[item] if parent}
+    db.executemany("DELETE FROM claims WHERE parent = ? AND child = ?", was - now)
+    db.executemany("INSERT INTO claims VALUES (?, ?)", now - was)
+    entangled = _claimed(db, changed) | apart  # what nobody claims to be under is in no circle
+    parents = {item: after[item][-1][1] if after[item] else b"" for item in changed - entangled}
+    return parents | settle(entangled, _claims_of(db, after))
+
+
+def _claimed(db: sqlite3.Connection, items: Iterable[bytes]) -> set[bytes]:
+    """Those of the items that some item claimed to be under."""
+    ask = "SELECT 1 FROM claims WHERE parent = ? LIMIT 1"
+    return {item for item in items if db.execute(ask, (item,)).fetchone() is not None}
+
+
+def _claims_of(db: sqlite3.Connection, known: Mapping[bytes, Claims]) -> Callable[[bytes], Claims]:
+    cache: dict[bytes, Claims] = dict(known)
+
+    def claims_of(item: bytes) -> Claims:
+        if item not in cache:
+            row = db.execute("SELECT data FROM facts JOIN docs USING (n) WHERE id = ?", (ref(item),)).fetchone()
+            cache[item] = () if row is None else decode_facts(row[0]).claims
+        return cache[item]
+
+    return claims_of
+
+
+def _move(db: sqlite3.Connection, parents: dict[bytes, bytes], changed: set[bytes]) -> set[bytes]:
+    """Write the parents of items that have not changed otherwise; those that have another one now."""
+    moved: set[bytes] = set()
+    for item, parent in parents.items():
+        row = None if item in changed else db.execute("SELECT parent FROM docs WHERE id = ?", (ref(item),)).fetchone()
+        if row is not None and row[0] != _parent(parent):
+            db.execute("UPDATE docs SET parent = ? WHERE id = ?", (_parent(parent), ref(item)))
+            moved.add(item)
+    return moved
+
+
+def _parent(parent: bytes) -> bytes | None:
+    return ref(parent) if parent else None
+
+
+# -- rows
+
+
+def _put_docs(db: sqlite3.Connection, slots: Slots, changes: list[Change], parents: dict[bytes, bytes]) -> None:
+    names = ["parent", *_names(slots)]
+    inserts: list[Row] = []
+    updates: dict[tuple[int, ...], list[Row]] = {}  # by which columns change: each index costs, so others stay alone
+    for n, before, after, columns, _ in changes:
+        if after is None:
+            continue
+        parent = _parent(parents.get(after.id, before.parent if before else b""))
+        values = [parent, *_columns(after, slots)]
+        if before is None:
+            inserts.append((n, *values))
+            continue
+        old = [_parent(before.parent), *columns]
+        changed = tuple(at for at, value in enumerate(values) if value != old[at])
+        if changed:
+            updates.setdefault(changed, []).append((*(values[at] for at in changed), n))
+    marks = ", ".join("?" * (1 + len(names)))
+    db.executemany(f"INSERT INTO docs (n, {', '.join(names)}) VALUES ({marks})", inserts)  # noqa: S608
+    for changed, rows in updates.items():
+        sets = ", ".join(f"{names[at]} = ?" for at in changed)
+        db.executemany(f"UPDATE docs SET {sets} WHERE n = ?", rows)  # noqa: S608
+
+
+def _put_facts(db: sqlite3.Connection, changes: list[Change]) -> None:
+    gone = [(change.n,) for change in changes if change.after is None]
+    db.executemany("DELETE FROM docs WHERE n = ?", gone)
+    db.executemany("DELETE FROM facts WHERE n = ?", gone)
+    kept = [(change.n, change.data) for change in changes if change.after is not None]
+    db.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", kept)
+
+
+def _put_edges(db: sqlite3.Connection, changes: list[Change]) -> None:
+    was = {row for change in changes if change.before for row in _edges(change.n, change.before)}
+    now = {row for change in changes if change.after for row in _edges(change.n, change.after)}
+    db.executemany("DELETE FROM edges WHERE kind = ? AND source = ? AND target = ?", was - now)
+    db.executemany("INSERT INTO edges VALUES (?, ?, ?)", now - was)
+
+
+def _edges(n: int, facts: Facts) -> Iterator[Row]:
+    for item in facts.embeds:
+        yield EMBEDS, n, ref(item)
+    for reference in facts.references:
+        yield REFERENCES, n, column(reference)
+
+
+def _put_members(db: sqlite3.Connection, slots: Slots, changes: list[Change]) -> None:
+    for path, slot in slots.members.items():
+        was = {(slot, value, ch.n) for ch in changes if ch.before for value in elements(ch.before.get(path))}
+        now = {(slot, value, ch.n) for ch in changes if ch.after for value in elements(ch.after.get(path))}
+        db.executemany("DELETE FROM members WHERE slot = ? AND value = ? AND n = ?", was - now)
+        db.executemany("INSERT INTO members VALUES (?, ?, ?)", now - was)
+
+
+def _put_words(db: sqlite3.Connection, changes: list[Change]) -> None:
+    was = {change.n: to_fts(change.before.texts()) if change.before else "" for change in changes}
+    now = {change.n: to_fts(change.after.texts()) if change.after else "" for change in changes}
+    # FTS5 keeps no text here, so it must be told again what it was given.
+    gone = [(n, text) for n, text in was.items() if text and text != now[n]]
+    db.executemany("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", gone)
+    db.executemany(PUT_WORDS, [(n, text) for n, text in now.items() if text and text != was[n]])

@@ -1,0 +1,173 @@
+"""Columns that queries have asked for: made and filled on first use, then kept up, and the least used given away.
+
+A column whose path was not asked for lately is given to the new path as it is, for dropping it would write every row
+once more. Elements of lists (for `Contains`) and words (for `Match`) are kept likewise.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from antiphon.core.errors import DamagedItems
+from antiphon.model.value import Value
+from antiphon.query.check import PATHS_MAX
+from antiphon.query.facts import Facts
+from antiphon.query.factscodec import decode_facts, decode_value
+from antiphon.query.filters import Fact, Path
+from antiphon.query.order import Column, column
+from antiphon.query.sql import Needs, Slots
+from antiphon.query.tables import CREATE_WORDS, FORMAT, transaction
+from antiphon.query.words import UNICODE, to_fts
+
+COLUMNS_MAX = PATHS_MAX  # of properties; as many lists again are looked into
+_FILL_AT_ONCE = 1000
+_LOOKED_AT = 1000  # rows of an index that ANALYZE reads
+PUT_WORDS = "INSERT INTO words (rowid, text) VALUES (?, ?)"
+
+
+class Columns:
+    """Which columns there are. The tables know; nothing of it is kept here but how lately each was used."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._used: dict[tuple[str, Path], int] = {}
+        self._clock = 0
+        self._rows: list[tuple[str, int, object]] = []
+        self._slots = Slots()
+
+    def read(self) -> Slots:
+        """As the tables have it now: a transaction that added some may have been rolled back."""
+        rows = self._db.execute("SELECT kind, slot, value FROM parts ORDER BY kind, slot").fetchall()
+        if rows != self._rows:
+            if ("format", 0, FORMAT) not in rows:
+                raise DamagedItems("the item index is of another format; it is built again")
+            found: dict[str, dict[Path, int]] = {"column": {}, "members": {}}
+            for kind, slot, value in rows:
+                if kind in found:
+                    found[kind][_path_of(value)] = slot
+            # Another version of Unicode has other words: then they are made anew.
+            self._slots = Slots(found["column"], found["members"], ("words", 0, UNICODE) in rows)
+            self._rows = rows
+        return self._slots
+
+    def for_writing(self) -> Slots:
+        """The same; words by another version of Unicode, which are kept up no longer, are forgotten."""
+        slots = self.read()
+        if not slots.words and any(kind == "words" for kind, _, _ in self._rows):
+            self._db.execute("DELETE FROM parts WHERE kind = 'words'")
+        return slots
+
+    def ensure(self, needs: Needs) -> Slots:
+        """All that a query needs, made now if it is not there."""
+        slots = self.read()
+        self._clock += 1
+        self._used.update((("column", path), self._clock) for path in needs.columns)
+        self._used.update((("members", path), self._clock) for path in needs.members)
+        missing = Needs(
+            needs.columns - slots.columns.keys(), needs.members - slots.members.keys(), needs.words and not slots.words
+        )
+        if any(missing):
+            with transaction(self._db):
+                self._make(missing, slots)
+            slots = self.read()
+        return slots
+
+    def look(self) -> None:
+        """Let SQLite's planner look at the indexes, once for each time that there is twice as much."""
+        looked = next((value for kind, _, value in self._rows if kind == "looked"), 0)
+        last = self._db.execute("SELECT max(n) FROM docs").fetchone()[0] or 0
+        if isinstance(looked, int) and last < 2 * looked + _LOOKED_AT:
+            return
+        with transaction(self._db):
+            self._analyze(last)
+
+    def _analyze(self, last: int) -> None:
+        self._db.execute(f"PRAGMA analysis_limit = {_LOOKED_AT}")
+        self._db.execute("ANALYZE docs")
+        self._db.execute("INSERT OR REPLACE INTO parts VALUES ('looked', 0, ?)", (last,))
+
+    def _make(self, missing: Needs, slots: Slots) -> None:
+        db = self._db
+        columns = self._take("column", missing.columns, slots.columns)
+        members = self._take("members", missing.members, slots.members)
+        there = {name for _, name, *_ in db.execute("PRAGMA table_info(docs)")}
+        for slot in columns.values():
+            if f"v{slot}" in there:
+                db.execute(f"DROP INDEX IF EXISTS docs_v{slot}")
+                db.execute(f"UPDATE docs SET v{slot} = NULL WHERE v{slot} IS NOT NULL")  # noqa: S608
+            else:
+                db.execute(f"ALTER TABLE docs ADD COLUMN v{slot}")
+        for slot in members.values():
+            db.execute("DELETE FROM members WHERE slot = ?", (slot,))
+        if missing.words:
+            db.execute("DROP TABLE IF EXISTS words")
+            db.execute(CREATE_WORDS)
+            db.execute("INSERT OR REPLACE INTO parts VALUES ('words', 0, ?)", (UNICODE,))
+        _fill(db, Slots(columns, members, missing.words))
+        for slot in columns.values():
+            db.execute(f"CREATE INDEX docs_v{slot} ON docs (v{slot}, id, deleted)")
+        if columns:
+            self._analyze(db.execute("SELECT max(n) FROM docs").fetchone()[0] or 0)
+
+    def _take(self, kind: str, paths: Iterable[Path], taken: dict[Path, int]) -> dict[Path, int]:
+        """A slot for each path: a free one, or else that of the path that was not used for longest."""
+        free = [slot for slot in range(COLUMNS_MAX) if slot not in set(taken.values())]
+        by_use = sorted(taken, key=lambda path: (self._used.get((kind, path), 0), taken[path]))
+        found: dict[Path, int] = {}
+        for path in sorted(paths, key=_text_of):
+            found[path] = free.pop(0) if free else taken[by_use.pop(0)]
+            row = (kind, found[path], _text_of(path))
+            self._db.execute("INSERT OR REPLACE INTO parts VALUES (?, ?, ?)", row)
+        return found
+
+
+def _fill(db: sqlite3.Connection, slots: Slots) -> None:
+    """One pass over all items, a chunk at a time."""
+    whole = slots.words or any(isinstance(path, Fact) for path in slots.columns)
+    sets = ", ".join(f"v{slot} = ?" for slot in slots.columns.values())
+    for rows in _chunks(db):
+        found = [(n, decode_facts(data) if whole else _of_value(data)) for n, data in rows]
+        if slots.columns:
+            values = [(*(column(item.get(path)) for path in slots.columns), n) for n, item in found]
+            some = [row for row in values if any(value is not None for value in row[:-1])]
+            db.executemany(f"UPDATE docs SET {sets} WHERE n = ?", some)  # noqa: S608
+        for path, slot in slots.members.items():
+            members = [(slot, value, n) for n, item in found for value in elements(item.get(path))]
+            db.executemany("INSERT INTO members VALUES (?, ?, ?)", members)
+        if slots.words:
+            texts = [(n, to_fts(item.texts())) for n, item in found]
+            db.executemany(PUT_WORDS, [row for row in texts if row[1]])
+
+
+def _of_value(data: bytes) -> Facts:
+    """Facts of which only the value is right, where that is all that is asked for."""
+    return Facts(b"", "", 0, decode_value(data))
+
+
+def _chunks(db: sqlite3.Connection) -> Iterator[list[tuple[int, bytes]]]:
+    last = 0
+    while rows := db.execute(
+        "SELECT n, data FROM facts WHERE n > ? ORDER BY n LIMIT ?", (last, _FILL_AT_ONCE)
+    ).fetchall():
+        yield rows
+        last = rows[-1][0]
+
+
+def elements(value: Value) -> set[Column]:
+    """The elements of a list, as columns."""
+    return {column(element) for element in value} if isinstance(value, list | tuple) else set()
+
+
+def _text_of(path: Path) -> str:
+    return path.value if isinstance(path, Fact) else json.dumps(path)
+
+
+@lru_cache(maxsize=1024)
+def _path_of(text: str) -> Path:
+    try:
+        return tuple(json.loads(text)) if text.startswith("[") else Fact(text)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise DamagedItems(f"the item index is damaged: {text!r} is no path; it is built again") from error
