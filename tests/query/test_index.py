@@ -16,7 +16,7 @@ from antiphon.query.index import ItemIndex
 from antiphon.query.query import Query, Way
 from antiphon.testing.queries import IDS, items, parties, queries, with_parents
 
-EXAMPLES = settings.default.max_examples * 3 // 5  # each of them is many queries
+EXAMPLES = settings().max_examples * 6 // 5  # each of them is many queries
 
 
 def connect() -> sqlite3.Connection:

@@ -91,7 +91,7 @@ def _ranked(query: Query) -> Iterator[Path]:
     if aggregate is None:
         return
     _type(aggregate, Aggregate, "an aggregate")
-    if aggregate.function not in _FUNCTIONS:
+    if str(aggregate.function) not in _FUNCTIONS:
         raise InvalidInput(f"there is no aggregate {aggregate.function!r}; there are {', '.join(sorted(_FUNCTIONS))}")
     if aggregate.function != "count":
         yield aggregate.path
@@ -123,7 +123,7 @@ def _check_part(part: Filter) -> None:
     if not isinstance(part, Compare | Contains | Has):
         raise InvalidInput(f"{part!r} is no filter that this version knows")
     check_path(part.path)
-    if isinstance(part, Compare) and part.op not in _OPS:
+    if isinstance(part, Compare) and str(part.op) not in _OPS:
         raise InvalidInput(f"there is no comparison {part.op!r}; there are {' '.join(sorted(_OPS))}")
     if isinstance(part, Compare | Contains):
         _check_value(part.value, 0)
