@@ -8,6 +8,9 @@ feed     signed, hash-linked logs, and the store that keeps them
 halo     key store, identities, devices, credentials, the party state machine
 model    what items mean: the interface, the base collection, the fold that every engine shares
 party    parties live: delivery, items, batches, streams, history, undo, and the stores behind them
+query    queries and live subscriptions
+schema   typed items
+api      the database as an application sees it
 testing  kits with which you prove stores and models of your own
 cli      the command line
 """
@@ -15,9 +18,22 @@ cli      the command line
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from antiphon.api.exchange import exchange
+    from antiphon.api.handle import Handle
+    from antiphon.api.invitation import Invitation
+    from antiphon.api.lists import List
+    from antiphon.api.locator import Locator
+    from antiphon.api.objects import Object
+    from antiphon.api.party import Party
+    from antiphon.api.results import Results
+    from antiphon.api.store import Store
+    from antiphon.api.texts import Text
+    from antiphon.api.threads import Thread
+    from antiphon.api.typed import typed
     from antiphon.core.cid import Cid
     from antiphon.core.errors import (
         AntiphonError,
@@ -31,6 +47,7 @@ if TYPE_CHECKING:
         StoreError,
         UnknownItem,
         UnknownModel,
+        UnknownParty,
     )
     from antiphon.core.ids import ItemId
     from antiphon.core.keys import KeyPair, PublicKey
@@ -66,6 +83,12 @@ if TYPE_CHECKING:
     from antiphon.party.processor import PartyProcessor
     from antiphon.party.stream import ReadStream, WriteStream
     from antiphon.party.undo import UndoStack
+    from antiphon.query.filters import Fact, Filter, Match, prop
+    from antiphon.query.query import Deleted, Query
+    from antiphon.query.subscription import Subscription
+    from antiphon.schema.definition import Schema
+    from antiphon.schema.errors import SchemaViolation
+    from antiphon.schema.migrations import Migrations
 
 __version__ = "0.1.0"
 
@@ -74,20 +97,25 @@ _WHERE = {
     "ArrayModel": "model.array",
     "Block": "feed.block",
     "Cid": "core.cid",
+    "Deleted": "query.query",
     "Device": "halo.identity",
     "Discard": "model.interface",
     "Draft": "feed.append",
     "EpochAttestation": "halo.claims",
     "EpochGenesis": "halo.claims",
     "Equivocation": "core.errors",
+    "Fact": "query.filters",
     "FeedKind": "halo.claims",
     "FeedStore": "feed.store",
     "FeedWriter": "feed.writer",
     "Feeding": "model.interface",
+    "Filter": "query.filters",
     "Fork": "feed.fork",
+    "Handle": "api.handle",
     "Identity": "halo.identity",
     "InvalidInput": "core.errors",
     "InvalidMutation": "core.errors",
+    "Invitation": "api.invitation",
     "Item": "party.items",
     "ItemId": "core.ids",
     "ItemStore": "party.itemstore",
@@ -95,15 +123,21 @@ _WHERE = {
     "KeyStore": "halo.keystore",
     "KeyStoreError": "core.errors",
     "Kind": "feed.header",
+    "List": "api.lists",
+    "Locator": "api.locator",
+    "Match": "query.filters",
     "Membership": "halo.membership",
     "MessengerModel": "model.messenger",
     "MetaStore": "party.meta",
+    "Migrations": "schema.migrations",
     "Model": "model.interface",
     "ModelFactory": "model.factory",
     "NotAuthorised": "core.errors",
+    "Object": "api.objects",
     "ObjectModel": "model.object",
     "OpenAuthority": "party.authority",
     "Order": "core.timeframe",
+    "Party": "api.party",
     "PartyAuthority": "party.authority",
     "PartyMachine": "halo.machine",
     "PartyManager": "party.manager",
@@ -113,24 +147,36 @@ _WHERE = {
     "Policy": "halo.claims",
     "Protection": "halo.keyfile",
     "PublicKey": "core.keys",
+    "Query": "query.query",
     "ReadStream": "party.stream",
     "Reference": "model.value",
     "RefusedBlocks": "core.errors",
+    "Results": "api.results",
     "Role": "halo.claims",
+    "Schema": "schema.definition",
+    "SchemaViolation": "schema.errors",
     "Span": "feed.span",
     "Stamp": "core.stamp",
+    "Store": "api.store",
     "StoreError": "core.errors",
+    "Subscription": "query.subscription",
     "SystemRandomness": "core.ports",
+    "Text": "api.texts",
     "TextModel": "model.text",
+    "Thread": "api.threads",
     "Timeframe": "core.timeframe",
     "UndoStack": "party.undo",
     "UnknownItem": "core.errors",
     "UnknownModel": "core.errors",
+    "UnknownParty": "core.errors",
     "WriteStream": "party.stream",
+    "exchange": "api.exchange",
     "new_device": "halo.identity",
     "new_identity": "halo.identity",
+    "prop": "query.filters",
     "recover_identity": "halo.identity",
     "sync_machine": "halo.membership",
+    "typed": "api.typed",
 }
 
 __all__ = [
@@ -138,20 +184,25 @@ __all__ = [
     "ArrayModel",
     "Block",
     "Cid",
+    "Deleted",
     "Device",
     "Discard",
     "Draft",
     "EpochAttestation",
     "EpochGenesis",
     "Equivocation",
+    "Fact",
     "FeedKind",
     "FeedStore",
     "FeedWriter",
     "Feeding",
+    "Filter",
     "Fork",
+    "Handle",
     "Identity",
     "InvalidInput",
     "InvalidMutation",
+    "Invitation",
     "Item",
     "ItemId",
     "ItemStore",
@@ -159,15 +210,21 @@ __all__ = [
     "KeyStore",
     "KeyStoreError",
     "Kind",
+    "List",
+    "Locator",
+    "Match",
     "Membership",
     "MessengerModel",
     "MetaStore",
+    "Migrations",
     "Model",
     "ModelFactory",
     "NotAuthorised",
+    "Object",
     "ObjectModel",
     "OpenAuthority",
     "Order",
+    "Party",
     "PartyAuthority",
     "PartyMachine",
     "PartyManager",
@@ -177,26 +234,46 @@ __all__ = [
     "Policy",
     "Protection",
     "PublicKey",
+    "Query",
     "ReadStream",
     "Reference",
     "RefusedBlocks",
+    "Results",
     "Role",
+    "Schema",
+    "SchemaViolation",
     "Span",
     "Stamp",
+    "Store",
     "StoreError",
+    "Subscription",
     "SystemRandomness",
+    "Text",
     "TextModel",
+    "Thread",
     "Timeframe",
     "UndoStack",
     "UnknownItem",
     "UnknownModel",
+    "UnknownParty",
     "WriteStream",
     "__version__",
+    "exchange",
     "new_device",
     "new_identity",
+    "open",
+    "prop",
     "recover_identity",
     "sync_machine",
+    "typed",
 ]
+
+
+def open(path: str | Path, **options: Any) -> Store:  # noqa: A001 - `antiphon.open` reads as it is meant
+    """The store in a folder, made if there is none: see `Store.open` for the options."""
+    from antiphon.api.store import Store
+
+    return Store.open(path, **options)
 
 
 def __getattr__(name: str) -> Any:

@@ -19,6 +19,7 @@ AntiphonError
 │   ├── MovedOn         the feed is no longer where the writer thought; nothing was written
 │   ├── DamagedItems    the item store's bytes have changed; it is built again from the feeds
 │   ├── UnknownItem     the party holds no such item, or not yet
+│   ├── UnknownParty    this device does not hold that party
 │   ├── UnknownModel    no code for this model is installed here
 │   └── PartyPaused     the party is paused, closed or deleted here
 ├── KeyStoreError       keys cannot be read or kept
@@ -120,6 +121,12 @@ class DamagedItems(StoreError, BadEncoding):
 
 class UnknownItem(StoreError, KeyError):
     """The party holds no such item: it never was, its genesis is void, or its messages have not come yet."""
+
+    __str__ = Exception.__str__
+
+
+class UnknownParty(StoreError, KeyError):
+    """This device does not hold that party. Join it with an invitation, or fetch its blocks from a peer."""
 
     __str__ = Exception.__str__
 

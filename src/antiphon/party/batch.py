@@ -71,6 +71,10 @@ class Batch:
         """The items that it writes to."""
         return list(self._seqs)
 
+    def drafts(self, item: bytes) -> list[Draft]:
+        """What it will write to one item."""
+        return [self._drafts[seq - self._first] for seq in self._seqs.get(item, ())]
+
     # -- messages
 
     def create(

@@ -46,7 +46,7 @@ class Item:
             assert item is not None
             return item
 
-    def read(self, question: Callable[[Model[Any], Any], Any]) -> Any:
+    def read(self, question: Callable[[Any, Any], Any]) -> Any:
         """Ask the model about the state: `text.read(lambda model, state: model.spans(state))`."""
         with self._party.locked():
             item = self._state()
@@ -68,13 +68,18 @@ class Item:
         return self._state().model is None
 
     @property
-    def metadata(self) -> Any:
+    def metadata(self) -> dict[str, Any]:
         with self._party.locked():
             return self._state().metadata
 
     @property
     def parent(self) -> bytes:
         return self._state().parent
+
+    @property
+    def link(self) -> tuple[bytes, bytes] | None:
+        """Of a link: the items at its two ends."""
+        return self._state().link
 
     @property
     def deleted(self) -> bool:

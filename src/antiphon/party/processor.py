@@ -101,6 +101,7 @@ class PartyProcessor:
         self.moved: set[bytes] = set()  # feeds that were delivered since this device last wrote
         self.why_rebuilt = ""
         self.error = ""
+        self.checks: list[Callable[[Batch], None]] = []  # each may refuse a batch, by raising, before it is written
         self.resume()
 
     # -- life
@@ -401,6 +402,8 @@ class PartyProcessor:
             self.engine.held = True
             try:
                 yield batch
+                for check in self.checks:
+                    check(batch)
             except BaseException:
                 self._end_batch()
                 batch.roll_back()

@@ -111,6 +111,7 @@ def facts_of(item: ItemState, parent: bytes = b"") -> Facts:
         claims=tuple(item.parents),
         link=item.link,
         view_class=_text(metadata.get("view_class")),
+        view_key=b"" if item.view is None else item.view.key,
         embeds=_embedded(metadata.get("embedded_items")),
         references=tuple(sorted({*_in_value(value), *(() if model is None else model.references(item.state))})),
         parent=parent,

@@ -1,0 +1,256 @@
+"""`Handle`: an item as an application holds it. It has no state of its own: it shows what is there now.
+
+What every item has is here: name, type, place in the hierarchy, links, history, who may write. What it holds is its
+model's, and stands in the kinds of handle: `Object`, `List`, `Text`, `Thread`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from antiphon.api.locator import Locator
+from antiphon.core.errors import InvalidInput, MissingBlocks, UnknownItem, UnknownParty
+from antiphon.core.ids import SYSTEM_ITEM, ItemId
+from antiphon.core.keys import PublicKey
+from antiphon.core.stamp import Stamp
+from antiphon.core.timeframe import Timeframe
+from antiphon.model.value import Reference, Value
+from antiphon.party.history import Event, Past
+from antiphon.party.items import Item
+from antiphon.query.filters import Fact
+from antiphon.query.query import Query, Way
+
+if TYPE_CHECKING:
+    from antiphon.api.party import Party
+
+Self = TypeVar("Self", bound="Handle")
+
+
+class Handle:
+    """An item of an open party. Equal handles are of one item; make as many as you like."""
+
+    __slots__ = ("__weakref__", "_stops", "item", "party")
+
+    def __init__(self, party: Party, item: Item) -> None:
+        self.party = party
+        self.item = item
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id.hex()[:10]} {self.name!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Handle) and self.item == other.item
+
+    def __hash__(self) -> int:
+        return hash(self.item)
+
+    @property
+    def id(self) -> ItemId:
+        return self.item.id
+
+    @property
+    def reference(self) -> Reference:
+        """What names it from anywhere, other parties too."""
+        return Reference(bytes(self.id), bytes(self.party.key))
+
+    @property
+    def value(self) -> Value:
+        """What it holds, as plain Python values."""
+        return self.item.value
+
+    @property
+    def model(self) -> str:
+        return self.item.model[0]
+
+    # -- metadata
+
+    @property
+    def name(self) -> str:
+        """Its display name."""
+        found = self.item.metadata.get("display_name", "")
+        return found if isinstance(found, str) else ""
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self.item.describe("display_name", name)
+
+    @property
+    def type(self) -> str:
+        """The name of its schema; empty if it has none."""
+        found = self.item.metadata.get("type", "")
+        return found if isinstance(found, str) else ""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self.item.metadata
+
+    # -- hierarchy
+
+    @property
+    def parent(self) -> Handle | None:
+        """The item that it hangs under; None at the top, or where that item is not here."""
+        parent = self.party.parent_of(self.id)
+        if not parent or parent == SYSTEM_ITEM:
+            return None
+        try:
+            return self.party.item(parent)
+        except UnknownItem:
+            return None
+
+    @property
+    def children(self) -> list[Handle]:
+        """What hangs under it, in the order of making."""
+        return self._step(Way.CHILDREN)
+
+    def move_under(self, parent: Handle | None) -> None:
+        """Hang it under another item, or at the top."""
+        if parent is not None and parent.party is not self.party:
+            raise InvalidInput(f"item {self.id}: its parent must be of its own party; refer to the other, or link them")
+        self.item.move(None if parent is None else parent.id)
+
+    def embed(self: Self, child: Handle) -> None:
+        """Make another item a part of this one: views, snapshots and whoever follows them take it along."""
+        self.item.embed(child.id)
+
+    def release(self, child: Handle) -> None:
+        """The other item is a part of this one no longer."""
+        self.item.release(child.id)
+
+    @property
+    def embedded(self) -> list[Handle]:
+        return self._step(Way.EMBEDS)
+
+    def create(self, model: str = "antiphon/object", *, name: str = "") -> Handle:
+        """A new item that hangs under this one, and is embedded in it."""
+        with self.party.batch():
+            child = self.party.create(model, parent=self, name=name)
+            self.embed(child)
+            return child
+
+    def links(self, *, back: bool = False) -> list[Handle]:
+        """The links that begin here, or with `back` that end here. A link is an item, with an end at each side."""
+        return self._step(Way.BACKLINKS if back else Way.LINKS)
+
+    @property
+    def referrers(self) -> list[Handle]:
+        """The items of this party whose values refer to it."""
+        return self._step(Way.REFERRERS)
+
+    def _step(self, way: Way) -> list[Handle]:
+        return list(self.party.query(Query(Fact.ID.is_(self.id)).with_deleted().step(way)))
+
+    @property
+    def source(self) -> Handle | None:
+        """Of a link: the item that it begins at, if that is here."""
+        return self._end(0)
+
+    @property
+    def target(self) -> Handle | None:
+        return self._end(1)
+
+    def _end(self, which: int) -> Handle | None:
+        link = self.item.link
+        if link is None:
+            raise InvalidInput(f"item {self.id} is no link")
+        try:
+            return self.party.item(link[which])
+        except UnknownItem:
+            return None
+
+    # -- views
+
+    @property
+    def locator(self) -> Locator:
+        """The address of a view, which holds everywhere."""
+        key = self.item.metadata.get("view_key")
+        if key is None:
+            raise InvalidInput(f"item {self.id} is no view; views are made with `create_view`, and have a locator")
+        return Locator(self.party.key, PublicKey(key))
+
+    def closure(self) -> list[Handle]:
+        """It and everything that belongs to it: what is embedded in it or hangs under it, and so on, with the links
+        between any of these."""
+        return [self.party.item(item) for item in self.party.closure(self.id)]
+
+    # -- life
+
+    @property
+    def deleted(self) -> bool:
+        return self.item.deleted
+
+    def delete(self) -> None:
+        """Mark it deleted. Queries hide it; `restore` brings it back."""
+        self.item.delete()
+
+    def restore(self) -> None:
+        self.item.restore()
+
+    def fork(self, *, version: int | None = None) -> Handle:
+        """A new item of another version of the model; references to this one lead there."""
+        return self.party.handle(self.item.fork(version=version))
+
+    def history(self) -> list[Event]:
+        """Every message to it, in the order that all agree on, the refused ones with the reason."""
+        return self.item.history()
+
+    def at(self, timeframe: Timeframe) -> Past:
+        """The item as it was."""
+        return self.item.at(timeframe)
+
+    def observe(self: Self, callback: Callable[[Self], None]) -> Callable[[], None]:
+        """Call back after each change of it; returns how to stop. It ends with this handle at the latest."""
+        return self.party.processor.listeners.observe(self, self.id, callback)
+
+    def edit(self, command: str, *arguments: Any, **options: Any) -> Stamp:
+        """Run one of the model's own commands."""
+        return self.item.edit(command, *[plain(argument, self.party) for argument in arguments], **options)
+
+    def read(self, question: Callable[[Any, Any], Any]) -> Any:
+        """Ask the model about the state."""
+        return self.item.read(question)
+
+    # -- who may write
+
+    @property
+    def writers(self) -> tuple[bytes, ...] | None:
+        """The identities and groups that may write to it, besides the party's owners; None for every editor."""
+        return self.item.writers
+
+    def may_write(self, *names: bytes) -> None:
+        """Only these, oneself, and the party's owners."""
+        self.item.may_write(*names)
+
+    def everybody_may_write(self) -> None:
+        self.item.everybody_may_write()
+
+
+def plain(value: Any, party: Party) -> Value:
+    """A value as items hold it: handles become references."""
+    if isinstance(value, Handle):
+        return Reference(bytes(value.id), b"" if value.party.key == party.key else bytes(value.party.key))
+    if isinstance(value, dict):
+        return {key: plain(part, party) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part, party) for part in value]
+    if isinstance(value, set | frozenset):
+        return {plain(part, party) for part in value}
+    return value
+
+
+def shown(value: Value, party: Party) -> Any:
+    """A value as an application sees it: a reference to what is here becomes a handle."""
+    if isinstance(value, Reference):
+        try:
+            return party.store.follow(value, party)
+        except (UnknownItem, UnknownParty, MissingBlocks):
+            return value
+    if isinstance(value, dict):
+        return {key: shown(part, party) for key, part in value.items()}
+    if isinstance(value, list):
+        return [shown(part, party) for part in value]
+    return value
+
+
+def each(values: list[Value], party: Party) -> Iterator[Any]:
+    return (shown(value, party) for value in values)

@@ -1,0 +1,40 @@
+"""`Invitation`: what somebody must know to join a party. It opens no door by itself: the admission does, in the party.
+
+>>> invitation = Invitation(PublicKey(b"p" * 32), PublicKey(b"g" * 32), "Book club")
+>>> Invitation.parse(str(invitation)) == invitation
+True
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from antiphon.api.keytext import from_text, to_text
+from antiphon.core.errors import InvalidInput
+from antiphon.core.keys import PublicKey
+
+_SCHEME = "antiphon-join:"
+_LABEL_SIZE_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """The party's key, the key of its first feed, and a label for people."""
+
+    party: PublicKey
+    genesis: PublicKey
+    label: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Invitation:
+        body, _, label = text.strip().partition("?")
+        parts = body.removeprefix(_SCHEME).split(".")
+        if not body.startswith(_SCHEME) or len(parts) != 2:
+            raise InvalidInput(f"{text[:140]!r} is no invitation; one begins with {_SCHEME}")
+        party, genesis = from_text(parts[0], "a party's key"), from_text(parts[1], "the key of a party's first feed")
+        return cls(party, genesis, unquote(label)[:_LABEL_SIZE_MAX])
+
+    def __str__(self) -> str:
+        label = f"?{quote(self.label[:_LABEL_SIZE_MAX])}" if self.label else ""
+        return f"{_SCHEME}{to_text(self.party)}.{to_text(self.genesis)}{label}"

@@ -1,0 +1,30 @@
+"""Keys as text that people copy: lower-case base32 with a checksum, so that a slip is found and not followed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from hashlib import sha256
+
+from antiphon.core.errors import InvalidInput
+from antiphon.core.keys import PublicKey
+
+_CHECK_SIZE = 3  # 35 bytes are 56 characters of base32, with nothing left over
+TEXT_SIZE = 56
+_TAG = b"antiphon.key.v1"
+
+
+def to_text(key: bytes) -> str:
+    return base64.b32encode(key + sha256(_TAG + key).digest()[:_CHECK_SIZE]).decode("ascii").lower()
+
+
+def from_text(text: str, what: str) -> PublicKey:
+    """The key that a text stands for; `what` it is of stands in the error."""
+    try:
+        raw = base64.b32decode(text.upper().encode("ascii")) if len(text) == TEXT_SIZE else b""
+    except (binascii.Error, UnicodeEncodeError):
+        raw = b""
+    key = raw[:-_CHECK_SIZE]
+    if not raw or to_text(key) != text.lower():
+        raise InvalidInput(f"{text[:80]!r} is not the text of {what}: it was cut, mistyped, or is of something else")
+    return PublicKey(key)

@@ -1,0 +1,300 @@
+"""`Party`: a group that shares items. Create items, link them, ask for them, watch them, go back in time.
+
+>>> import antiphon
+>>> from antiphon import prop
+>>> with antiphon.open("laptop") as store:
+...     party = store.create_party("Household")
+...     milk = party.object({"title": "Milk", "price": 2}, type="ware")
+...     salt = party.object({"title": "Salt", "price": 1}, type="ware")
+...     [ware["title"] for ware in party.query(type="ware", where=prop("price") > 1)]
+['Milk']
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from antiphon.api.asked import asked
+from antiphon.api.handle import Handle, plain
+from antiphon.api.invitation import Invitation
+from antiphon.api.lists import List
+from antiphon.api.objects import Object
+from antiphon.api.queries import Queries
+from antiphon.api.results import Results
+from antiphon.api.texts import Text
+from antiphon.api.threads import Thread
+from antiphon.api.typed import Schemas
+from antiphon.core.errors import InvalidInput, UnknownItem
+from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.core.timeframe import Timeframe
+from antiphon.halo.claims import Role
+from antiphon.halo.membership import Membership
+from antiphon.halo.state import PartyState
+from antiphon.model.array import ArrayModel
+from antiphon.model.messenger import MessengerModel
+from antiphon.model.object import ObjectModel
+from antiphon.model.text import TextModel
+from antiphon.party.history import PartyPast
+from antiphon.party.items import Item
+from antiphon.party.ports import Refused
+from antiphon.party.processor import PartyProcessor, Status
+from antiphon.party.undo import UndoStack
+from antiphon.query.filters import EVERYTHING, Fact, Filter
+from antiphon.query.query import Deleted, Query
+from antiphon.query.subscription import Subscription
+
+if TYPE_CHECKING:
+    from antiphon.api.store import Store
+
+_KINDS: dict[str, type[Handle]] = {
+    ObjectModel.name: Object,
+    ArrayModel.name: List,
+    TextModel.name: Text,
+    MessengerModel.name: Thread,
+}
+_FORKS_MAX = 64
+
+
+class Party:
+    """An open party of a store. Thread-safe; what it does to local data it does at once."""
+
+    def __init__(self, store: Store, processor: PartyProcessor, member: Membership) -> None:
+        self.store = store
+        self.processor = processor
+        self.member = member
+        self.queries = Queries(self)
+        self.schemas = Schemas(self)
+        self._join()
+
+    def __repr__(self) -> str:
+        return f"<Party {self.key.short} {self.name!r}>"
+
+    @property
+    def key(self) -> PublicKey:
+        return self.processor.key
+
+    @property
+    def name(self) -> str:
+        """What its members call it."""
+        return self.root.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self.root.name = name
+
+    @property
+    def root(self) -> Object:
+        """The system item, which every party has: an object for what belongs to the party as a whole."""
+        return Object(self, self.processor.root)
+
+    # -- members
+
+    @property
+    def members(self) -> PartyState:
+        """Members, roles, feeds and policy, as the control feeds have it."""
+        return self.member.state
+
+    def invite(self, identity: bytes, role: Role = Role.EDITOR) -> Invitation:
+        """Admit somebody, and say what they must know to join."""
+        self.member.admit(identity, {role})
+        return Invitation(self.key, self.member.genesis_feed, self.name)
+
+    def revoke(self, identity: bytes) -> None:
+        """End somebody's membership. What they wrote so far, and is here, stays."""
+        self.member.revoke(identity)
+        self.refresh()
+
+    def _join(self) -> None:
+        """Open this device's feed, once its identity is admitted."""
+        member = self.member
+        if member.control is None and self.store.may_vouch:
+            member.sync()
+            member.machine.authority.settle()
+            if member.machine.authority.roles(self.store.me, member.machine.everything()):
+                member.join(member.vouch(self.store.identity))
+
+    def refresh(self) -> int:
+        """Take what came into the feeds; returns how many messages that was."""
+        self._join()
+        return self.processor.process()
+
+    # -- making items
+
+    def create(
+        self,
+        model: str = ObjectModel.name,
+        *,
+        parent: Handle | None = None,
+        name: str = "",
+        type: str = "",  # noqa: A002 - what everybody calls it
+        link: tuple[bytes, bytes] | None = None,
+        inception: KeyPair | None = None,
+    ) -> Handle:
+        """A new item of any model."""
+        if parent is not None and parent.party is not self:
+            raise InvalidInput(f"party {self.key.short}: the parent of an item must be of the same party")
+        with self.batch():
+            under = None if parent is None else bytes(parent.id)
+            item = self.processor.create(model, parent=under, link=link, inception=inception)
+            if name:
+                item.describe("display_name", name)
+            if type:
+                item.describe("type", type)
+            return self.handle(item)
+
+    def object(self, values: Any = None, **options: Any) -> Object:
+        """A new object, from a dict, or from an instance of a class that has a schema."""
+        if values is not None and not isinstance(values, Mapping):
+            return self.schemas.create(values, **options)
+        with self.batch():
+            made = self.create(ObjectModel.name, **options)
+            assert isinstance(made, Object)
+            made.update(values or {})
+            return made
+
+    def list(self, values: Iterable[Any] = (), **options: Any) -> List:
+        """A new list."""
+        with self.batch():
+            made = self.create(ArrayModel.name, **options)
+            assert isinstance(made, List)
+            made.extend(values)
+            return made
+
+    def text(self, text: str = "", **options: Any) -> Text:
+        """A new text."""
+        with self.batch():
+            made = self.create(TextModel.name, **options)
+            assert isinstance(made, Text)
+            made.insert(0, text)
+            return made
+
+    def thread(self, **options: Any) -> Thread:
+        """A new conversation."""
+        made = self.create(MessengerModel.name, **options)
+        assert isinstance(made, Thread)
+        return made
+
+    def link(self, source: Handle, target: Handle, values: Mapping[str, Any] | None = None, **options: Any) -> Object:
+        """A link between two items of this party. It is an item itself, an object that can hold values."""
+        if source.party is not self or target.party is not self:
+            raise InvalidInput(f"party {self.key.short}: a link joins two items of one party; across parties, refer")
+        with self.batch():
+            made = self.create(ObjectModel.name, link=(bytes(source.id), bytes(target.id)), **options)
+            assert isinstance(made, Object)
+            made.update({key: plain(value, self) for key, value in (values or {}).items()})
+            return made
+
+    def create_view(self, view_class: str, *, name: str, model: str = ObjectModel.name, **options: Any) -> Handle:
+        """A view: an item with an address that holds everywhere. Its inception key signs for it once."""
+        if not view_class or not name:
+            raise InvalidInput("a view has a class, which says what it is for, and a display name")
+        with self.batch():
+            pair = KeyPair.generate(self.processor.randomness)
+            made = self.create(model, name=name, inception=pair, **options)
+            made.item.describe("view_class", view_class)
+            return made
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """What is written inside is one message to all others: they see all of it or nothing."""
+        with self.processor.batch():
+            yield
+
+    # -- finding items
+
+    def item(self, item_id: bytes) -> Handle:
+        """An item by its id; one that was forked leads to what it was forked into."""
+        found = self.processor.item(bytes(item_id))
+        for _ in range(_FORKS_MAX):
+            if not found.forked_to:
+                break
+            try:
+                found = self.processor.item(found.forked_to)
+            except UnknownItem:
+                break  # what it was forked into has not come yet
+        return self.handle(found)
+
+    def has(self, item_id: bytes) -> bool:
+        try:
+            self.item(item_id)
+        except UnknownItem:
+            return False
+        return True
+
+    def handle(self, item: Item) -> Handle:
+        return _KINDS.get(item.model[0], Handle)(self, item)
+
+    def query(
+        self,
+        query: Query | Filter | None = None,
+        *,
+        type: str | type | None = None,  # noqa: A002 - what everybody calls it
+        where: Filter | None = None,
+        match: str | None = None,
+        order: str | Iterable[str] = (),
+        limit: int | None = None,
+        deleted: Deleted = Deleted.HIDDEN,
+    ) -> Results:
+        """The items that a query asks for. Pass a `Query`, or say it here: `order` takes "title" and "-priority"."""
+        whole = asked(query, type, where, match, order, limit, deleted)
+        return Results(self, whole, self.queries.run(whole))
+
+    def total(self, query: Query) -> Any:
+        """The value of a query with an aggregate, or its groups as a dict."""
+        return self.queries.total(query)
+
+    def subscribe(self, query: Query | Filter, callback: Callable[[Any], None] | None = None) -> Subscription:
+        """A standing query: ready with its result, and then told of each change. Hold it; it ends when you let go."""
+        return self.queries.subscribe(query if isinstance(query, Query) else Query(query), callback)
+
+    def view(self, key: bytes) -> Handle:
+        """The view with this inception key. Should there be several geneses of it, the first holds."""
+        found = self.query(Query(Fact.VIEW_KEY.is_(bytes(key)), deleted=Deleted.SHOWN))
+        if not found:
+            raise UnknownItem(f"party {self.key.short} holds no view {bytes(key).hex()[:8]}, or not yet")
+        return found[0]
+
+    def views(self, view_class: str | None = None) -> Results:
+        """The views of the party, of one class or all."""
+        return self.query(Fact.VIEW_CLASS.exists() if view_class is None else Fact.VIEW_CLASS.is_(view_class))
+
+    def items(self) -> Results:
+        """Everything that is not deleted."""
+        return self.query(EVERYTHING)
+
+    def parent_of(self, item_id: bytes) -> bytes:
+        return self.queries.parent_of(bytes(item_id))
+
+    def closure(self, item_id: bytes) -> builtins.list[bytes]:
+        return self.queries.closure(bytes(item_id))
+
+    # -- time
+
+    @property
+    def timeframe(self) -> Timeframe:
+        """What of each feed is in what you see: keep it, and come back to it with `at`."""
+        return self.processor.timeframe
+
+    def at(self, timeframe: Timeframe) -> PartyPast:
+        """The party as it was."""
+        return self.processor.at(timeframe)
+
+    def undo_stack(self) -> UndoStack:
+        """Undo and redo of this device's own changes, from now on; what others changed stays."""
+        return UndoStack(self.processor)
+
+    # -- state
+
+    def status(self) -> Status:
+        return self.processor.status()
+
+    def refused(self) -> builtins.list[Refused]:
+        """Messages that do not count, each with the reason."""
+        return self.processor.refused()
+
+    def release(self) -> None:
+        """Let go of subscriptions, before it is closed."""
+        self.queries.close()

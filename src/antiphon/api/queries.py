@@ -1,0 +1,108 @@
+"""The queries of one party: an index that is made when it is first asked, and subscriptions that stand on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from antiphon.core.errors import InvalidInput, UnknownItem
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.stamp import Stamp
+from antiphon.model.tree import settle
+from antiphon.query.evaluate import Result
+from antiphon.query.facts import Facts
+from antiphon.query.index import ItemIndex
+from antiphon.query.live import LiveQueries
+from antiphon.query.query import Query, Way
+from antiphon.query.subscription import Subscription
+
+if TYPE_CHECKING:
+    from antiphon.api.party import Party
+
+CLOSURE_MAX = 1_000_000
+
+
+class _Current:
+    """The index as it is now: it is another one after the item store was built again."""
+
+    def __init__(self, index: Callable[[], ItemIndex]) -> None:
+        self._index = index
+
+    def facts(self, ids: Collection[bytes]) -> Mapping[bytes, Facts]:
+        return self._index().facts(ids)
+
+    def edges(self, way: Way, item: bytes) -> Iterable[bytes]:
+        return self._index().edges(way, item)
+
+    def run(self, query: Query) -> Result:
+        return self._index().run(query)
+
+
+class Queries:
+    """Runs queries on the party's index, which is kept from the first of them on, also by later runs."""
+
+    def __init__(self, party: Party) -> None:
+        self._party = party
+        self._live: LiveQueries | None = None
+        party.processor.attach(ItemIndex, only_known=True)
+
+    def _index(self) -> ItemIndex:
+        index = self._party.processor.attach(ItemIndex)
+        assert isinstance(index, ItemIndex)
+        return index
+
+    def run(self, query: Query) -> Result:
+        """What a query finds now. Inside a batch, it finds what was there before it."""
+        with self._party.processor.locked() as engine:
+            index = self._index()
+            engine.save()
+            return index.run(query)
+
+    def total(self, query: Query) -> Any:
+        if query.aggregate is None:
+            raise InvalidInput("a total is asked with a query that counts or sums: end it with count() or total()")
+        found = self.run(query)
+        return found.value if query.aggregate.group is None else list(found.groups)
+
+    def subscribe(self, query: Query, callback: Callable[[Any], None] | None) -> Subscription:
+        if self._live is None:
+            self._live = LiveQueries(self._party.processor, _Current(self._index))
+        subscription = self._live.subscribe(query)
+        if callback is not None:
+            subscription.on(callback)
+        return subscription
+
+    def parent_of(self, item: bytes) -> bytes:
+        """Where an item hangs, by the claims of all items; without a look at the index."""
+        with self._party.processor.locked() as engine:
+
+            def claims_of(one: bytes) -> Sequence[tuple[Stamp, bytes]]:
+                try:
+                    state = engine.entry(one).item
+                except UnknownItem:
+                    return ()
+                return () if state is None else state.parents
+
+            return settle([item], claims_of).get(item, b"")
+
+    def closure(self, item: bytes) -> list[bytes]:
+        """An item and what belongs to it: embedded or below it, and so on; then the links between any of these."""
+        with self._party.processor.locked() as engine:
+            index = self._index()
+            engine.save()
+            found = {item}
+            fresh = [item]
+            while fresh and len(found) < CLOSURE_MAX:
+                at = fresh.pop()
+                for way in (Way.EMBEDS, Way.CHILDREN):
+                    new = [other for other in index.edges(way, at) if other not in found and other != SYSTEM_ITEM]
+                    found.update(new)
+                    fresh += new
+            links = {link for one in list(found) for link in index.edges(Way.LINKS, one)}
+            inside = [link for link, facts in index.facts(links).items() if facts.link and facts.link[1] in found]
+            return sorted(found | set(inside))
+
+    def close(self) -> None:
+        if self._live is not None:
+            self._live.close()
+            self._live = None

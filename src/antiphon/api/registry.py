@@ -1,0 +1,146 @@
+"""A registry of names: which models and view classes there are, what they are for, and where their code is.
+
+The seeds call it DXNS, a name system that everybody shares. Here it is a port, with a local implementation: a file that
+an operator writes. Names decide nothing about data. They let people find views by class, and let a program that meets
+an unknown model say, or load, what it lacks.
+
+>>> registry = LocalRegistry("names.json")
+>>> registry.register(Record("org.example:planner", "view class", "Boards with lists of tasks"))
+>>> registry.find("org.example:planner").description
+'Boards with lists of tasks'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, Protocol, get_args
+
+from antiphon.core.errors import BadEncoding, InvalidInput, StoreError, UnknownModel
+from antiphon.model.interface import Model
+
+NAME_SIZE_MAX = 256
+TEXT_SIZE_MAX = 4096
+RECORDS_MAX = 10_000
+FILE_SIZE_MAX = 16 << 20
+
+Kind = Literal["model", "view class"]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a name stands for. A model's `entry` is "module:Class"; `package` is what to install to have it."""
+
+    name: str
+    kind: Kind
+    description: str = ""
+    version: int = 1
+    entry: str = ""
+    package: str = ""
+
+    def __post_init__(self) -> None:
+        name: object = self.name
+        if not isinstance(name, str) or not 0 < len(name) <= NAME_SIZE_MAX or name.split() != [name]:
+            raise InvalidInput(f"{self.name!r:.100} is no name: 1 to {NAME_SIZE_MAX} characters without spaces")
+        if self.kind not in get_args(Kind) or type(self.version) is not int or self.version < 1:
+            raise InvalidInput(f"the name {self.name}: it is a model or a view class, of a version from 1")
+        texts: tuple[object, ...] = (self.description, self.entry, self.package)
+        if any(not isinstance(text, str) or len(text) > TEXT_SIZE_MAX for text in texts):
+            raise InvalidInput(f"the name {self.name}: its texts have at most {TEXT_SIZE_MAX} characters")
+
+
+class Registry(Protocol):
+    """Where names are looked up. An implementation may ask a network; it may then not know a name for a while."""
+
+    def find(self, name: str, version: int | None = None) -> Record | None:
+        """The record of a name: of a version, or of the latest."""
+
+    def records(self, kind: Kind | None = None) -> Iterable[Record]:
+        """What is known, by name and version."""
+
+    def register(self, record: Record) -> None:
+        """Make a name known; one that stands already, with the same version, is replaced."""
+
+
+class LocalRegistry:
+    """A registry in one JSON file, which is replaced whole: a crash leaves the old one or the new one."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._lock = threading.Lock()
+
+    def find(self, name: str, version: int | None = None) -> Record | None:
+        found = [record for record in self._read() if record.name == name and version in (None, record.version)]
+        return max(found, key=lambda record: record.version, default=None)
+
+    def records(self, kind: Kind | None = None) -> list[Record]:
+        found = [record for record in self._read() if kind in (None, record.kind)]
+        return sorted(found, key=lambda record: (record.name, record.version))
+
+    def register(self, record: Record) -> None:
+        with self._lock:
+            key = (record.name, record.version)
+            kept = [known for known in self._read() if (known.name, known.version) != key]
+            if len(kept) >= RECORDS_MAX:
+                raise InvalidInput(f"the registry {self._path} holds {RECORDS_MAX} names already")
+            self._write([*kept, record])
+
+    def _read(self) -> list[Record]:
+        try:
+            if self._path.stat().st_size > FILE_SIZE_MAX:
+                raise BadEncoding(f"the registry {self._path} is larger than {FILE_SIZE_MAX} bytes")
+            rows = json.loads(self._path.read_bytes())
+        except FileNotFoundError:
+            return []
+        except (ValueError, RecursionError) as error:
+            raise BadEncoding(f"the registry {self._path} is no JSON: {error}; repair or remove it") from None
+        if not isinstance(rows, list) or len(rows) > RECORDS_MAX:
+            raise BadEncoding(f"the registry {self._path} is a list of at most {RECORDS_MAX} names; this is not")
+        return [_record(row, self._path) for row in rows]
+
+    def _write(self, records: list[Record]) -> None:
+        data = json.dumps([asdict(record) for record in records], indent=1, ensure_ascii=False).encode()
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=".names")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(name, self._path)
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise StoreError(f"the registry {self._path} cannot be written: {error.strerror}") from error
+
+
+def _record(row: Any, path: Path) -> Record:
+    try:
+        return Record(**row)
+    except (TypeError, InvalidInput) as error:
+        raise BadEncoding(f"the registry {path}: {error}") from None
+
+
+def load_model(record: Record) -> type[Model[Any]]:
+    """The class of a model that a record names, if its package is installed. The registry's writer is trusted."""
+    module, _, name = record.entry.partition(":")
+    try:
+        found = getattr(import_module(module), name) if record.kind == "model" and module and name else None
+    except (ImportError, AttributeError) as error:
+        raise UnknownModel(
+            f"the model {record.name} {record.version} cannot be loaded from {record.entry!r}: {error}"
+            + (f"; install {record.package}" if record.package else "")
+        ) from None
+    if not isinstance(found, type) or not issubclass(found, Model):
+        raise UnknownModel(f"the name {record.name} stands for no model: its entry is {record.entry!r}")
+    if (found.name, found.version) != (record.name, record.version):
+        raise UnknownModel(f"{record.entry} is the model {found.name} {found.version}, not {record.name}")
+    return found

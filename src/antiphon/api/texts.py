@@ -1,0 +1,77 @@
+"""`Text`: an item that is text which several people type into at once. Positions are those of Python's strings.
+
+>>> import antiphon
+>>> with antiphon.open("laptop") as store:
+...     note = store.create_party().text("Hello world")
+...     note.insert(5, ", dear")
+...     note.mark(0, 5, "bold", True)
+...     str(note), note.spans()[0].marks
+('Hello, dear world', {'bold': True})
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antiphon.api.handle import Handle
+from antiphon.model.text import Span
+
+
+class Text(Handle):
+    """Characters, marks on them, and items embedded between them."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return str(self.item.value)
+
+    def __len__(self) -> int:
+        return int(self.item.read(lambda model, state: model.length(state)))
+
+    def __bool__(self) -> bool:
+        return True  # an empty text is there
+
+    def insert(self, index: int, text: str) -> None:
+        if text:
+            self.item.edit("insert", index, text)
+
+    def append(self, text: str) -> None:
+        with self.party.batch():
+            self.insert(len(self), text)
+
+    def erase(self, index: int, count: int = 1) -> None:
+        self.item.edit("delete", index, count)
+
+    def replace(self, index: int, count: int, text: str) -> None:
+        self.item.edit("replace", index, count, text)
+
+    def mark(self, start: int, stop: int, name: str, value: Any) -> None:
+        """Format the characters from `start` to before `stop`."""
+        self.item.edit("mark", start, stop, name, value)
+
+    def unmark(self, start: int, stop: int, name: str) -> None:
+        self.item.edit("unmark", start, stop, name)
+
+    def insert_item(self, index: int, item: Handle) -> None:
+        """Embed another item at a place in the text."""
+        with self.party.batch():
+            self.embed(item)
+            self.item.edit("embed", index, bytes(item.id))
+
+    def items(self) -> list[tuple[int, Handle]]:
+        """The items in the text, with their places."""
+        found = self.item.read(lambda model, state: model.embeds(state))
+        return [(index, self.party.item(bytes(item))) for index, item in found if self.party.has(bytes(item))]
+
+    def spans(self) -> list[Span]:
+        """The text in pieces, each with the marks that are on it."""
+        found: list[Span] = self.item.read(lambda model, state: model.spans(state))
+        return found
+
+    def cursor(self, index: int, *, after: bool = False) -> bytes:
+        """A place in the text that stays where it is while others edit; `index_of` says where that is now."""
+        found: bytes = self.item.read(lambda model, state: model.cursor(state, index, after=after))
+        return found
+
+    def index_of(self, cursor: bytes) -> int:
+        return int(self.item.read(lambda model, state: model.index_of(state, cursor)))
