@@ -15,10 +15,11 @@ from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result, run
 from antiphon.query.facts import Facts
 from antiphon.query.filters import EVERYTHING, Fact, Match, prop
-from antiphon.query.matcher import EveryItem, Matcher, Standing
+from antiphon.query.matcher import Matcher, Standing
 from antiphon.query.order import sort_key
 from antiphon.query.packed import pack
 from antiphon.query.query import Deleted, Query
+from antiphon.query.source import EveryItem
 from antiphon.testing.queries import IDS, items, parties, queries, with_parents
 
 A, B, C, D = IDS[:4]

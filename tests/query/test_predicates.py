@@ -12,11 +12,12 @@ from antiphon.query.facts import Facts
 from antiphon.query.filters import Any as AnyOf
 from antiphon.query.filters import Compare, Contains, Fact, Filter, Match, prop
 from antiphon.query.intervals import Intervals, above, below
-from antiphon.query.matcher import EveryItem, Matcher
+from antiphon.query.matcher import Matcher
 from antiphon.query.multimap import Multimap
 from antiphon.query.predicates import PredicateIndex
 from antiphon.query.probes import Between, Element, Equal, Present, Word, necessary
 from antiphon.query.query import Query
+from antiphon.query.source import EveryItem
 from antiphon.testing.queries import IDS, items, where
 
 A, B = IDS[:2]

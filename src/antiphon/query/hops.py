@@ -8,39 +8,19 @@ passes is kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
 
-from antiphon.query.evaluate import Result, backward, onward
+from antiphon.query.evaluate import backward, onward
 from antiphon.query.facts import Facts
 from antiphon.query.multimap import Multimap
 from antiphon.query.query import Query, Way
+from antiphon.query.source import Source, facts_in_parts
 
 Owner = TypeVar("Owner", bound=Hashable)
 News = Mapping[bytes, Facts | None]  # None: it is not here any more
 
 BACKWARD = (Way.CHILDREN, Way.LINKS, Way.BACKLINKS, Way.EMBEDDERS, Way.REFERRERS)
-FACTS_AT_ONCE = 1000
-
-
-class Source(Protocol):
-    """The items as they are now."""
-
-    def facts(self, ids: Collection[bytes]) -> Mapping[bytes, Facts]:
-        """Of those that are here."""
-
-    def edges(self, way: Way, item: bytes) -> Iterable[bytes]:
-        """Where a way leads to from an item."""
-
-    def run(self, query: Query) -> Result: ...
-
-
-def facts_in_parts(source: Source, ids: Iterable[bytes]) -> Iterator[Mapping[bytes, Facts]]:
-    """The facts of very many items, some at a time."""
-    rest = iter(ids)
-    while some := list(islice(rest, FACTS_AT_ONCE)):
-        yield source.facts(some)
 
 
 class Interest(Generic[Owner]):

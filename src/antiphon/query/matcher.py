@@ -1,6 +1,7 @@
 """`Matcher`: standing queries, kept up to date by what changed instead of being run again. It does no I/O of its own.
 
 >>> from antiphon.query.filters import prop
+>>> from antiphon.query.source import EveryItem
 >>> matcher = Matcher(EveryItem())
 >>> standing = matcher.subscribe(Query(prop("done") == False))
 >>> item = Facts(b"i" * 16, "antiphon/object", 1, {"done": False})
@@ -18,32 +19,16 @@ from collections.abc import Collection, Iterable, Mapping
 
 from antiphon.query.check import check
 from antiphon.query.delta import Delta
-from antiphon.query.evaluate import Result, backward, onward, run
+from antiphon.query.evaluate import Result, backward
 from antiphon.query.facts import Facts
-from antiphon.query.hops import BACKWARD, News, Source
+from antiphon.query.hops import BACKWARD, News
 from antiphon.query.multimap import Multimap
 from antiphon.query.predicates import PredicateIndex
 from antiphon.query.query import Query, Way
 from antiphon.query.ranking import Ranking, print_of
+from antiphon.query.source import Source
 from antiphon.query.stages import Register, Stages
 from antiphon.query.tally import Tally
-
-
-class EveryItem:
-    """A source in memory: all items by their ids."""
-
-    def __init__(self, items: Iterable[Facts] = ()) -> None:
-        self.items = {facts.id: facts for facts in items}
-
-    def facts(self, ids: Collection[bytes]) -> Mapping[bytes, Facts]:
-        return {item: self.items[item] for item in ids if item in self.items}
-
-    def edges(self, way: Way, item: bytes) -> Iterable[bytes]:
-        ahead = onward(way, self.items[item]) if item in self.items else ()
-        return [*ahead, *(facts.id for facts in self.items.values() if item in backward(way, facts))]
-
-    def run(self, query: Query) -> Result:
-        return run(query, self.items.values())
 
 
 class Standing:
@@ -69,6 +54,13 @@ class Standing:
     @property
     def result(self) -> Result:
         return self._view.result
+
+    def everything(self) -> Delta:
+        """From nothing to the result."""
+        result = self.result
+        if self.query.aggregate is not None:
+            return Delta(total=result)
+        return Delta({item: place for place, item in enumerate(result.ids)})
 
     def placed(self, items: Collection[bytes]) -> dict[bytes, int]:
         """Items of the result with their places, in its order."""

@@ -10,10 +10,11 @@ from typing import Any
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts, Missing
-from antiphon.query.hops import News, Source, facts_in_parts
+from antiphon.query.hops import News
 from antiphon.query.order import sort_key
 from antiphon.query.packed import pack
 from antiphon.query.query import Order, Query
+from antiphon.query.source import Source, facts_in_parts
 
 _PRINT_SIZE = 16
 _ONE_BY_ONE_MAX = 64  # more than these are sorted in together

@@ -9,9 +9,10 @@ from typing import Generic
 from antiphon.query.evaluate import passes, shows
 from antiphon.query.facts import Facts
 from antiphon.query.filters import Filter
-from antiphon.query.hops import BACKWARD, Aback, Ahead, Hop, Interest, News, Owner, Source, facts_in_parts
+from antiphon.query.hops import BACKWARD, Aback, Ahead, Hop, Interest, News, Owner
 from antiphon.query.multimap import Multimap
 from antiphon.query.query import Query, Step
+from antiphon.query.source import Source, facts_in_parts
 
 Register = Multimap[Hashable, Interest[Owner]]
 

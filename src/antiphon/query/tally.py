@@ -13,9 +13,10 @@ from antiphon.model.value import Value
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts, Missing
-from antiphon.query.hops import News, Source, facts_in_parts
+from antiphon.query.hops import News
 from antiphon.query.order import SortKey, sort_key, value_of
 from antiphon.query.query import Aggregate
+from antiphon.query.source import Source, facts_in_parts
 
 _INFINITE = (math.inf, -math.inf)
 Share = tuple[SortKey | None, SortKey | None]  # an item's group, and what it brings into it

@@ -1,0 +1,49 @@
+"""Where standing queries get items from: a port, so that they need neither a party nor a disk."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Protocol
+
+from antiphon.query.evaluate import Result, backward, onward, run
+from antiphon.query.facts import Facts
+from antiphon.query.query import Query, Way
+
+FACTS_AT_ONCE = 1000
+
+
+class Source(Protocol):
+    """The items as they are now."""
+
+    def facts(self, ids: Collection[bytes]) -> Mapping[bytes, Facts]:
+        """Of those that are here."""
+
+    def edges(self, way: Way, item: bytes) -> Iterable[bytes]:
+        """Where a way leads to from an item, deleted or not."""
+
+    def run(self, query: Query) -> Result: ...
+
+
+class EveryItem:
+    """A source in memory: all items by their ids."""
+
+    def __init__(self, items: Iterable[Facts] = ()) -> None:
+        self.items = {facts.id: facts for facts in items}
+
+    def facts(self, ids: Collection[bytes]) -> Mapping[bytes, Facts]:
+        return {item: self.items[item] for item in ids if item in self.items}
+
+    def edges(self, way: Way, item: bytes) -> Iterable[bytes]:
+        ahead = onward(way, self.items[item]) if item in self.items else ()
+        return [*ahead, *(facts.id for facts in self.items.values() if item in backward(way, facts))]
+
+    def run(self, query: Query) -> Result:
+        return run(query, self.items.values())
+
+
+def facts_in_parts(source: Source, ids: Iterable[bytes]) -> Iterator[Mapping[bytes, Facts]]:
+    """The facts of very many items, some at a time."""
+    rest = iter(ids)
+    while some := list(islice(rest, FACTS_AT_ONCE)):
+        yield source.facts(some)

@@ -1,0 +1,453 @@
+"""Subscriptions on live parties: who is told what, when, and in which thread."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon.core.errors import DamagedItems, InvalidInput, PartyPaused, StoreClosed, StoreError
+from antiphon.party.items import Item
+from antiphon.query.delta import Delta
+from antiphon.query.evaluate import Result
+from antiphon.query.filters import Fact, Match, prop
+from antiphon.query.live import LiveQueries
+from antiphon.query.query import Query
+from antiphon.query.source import EveryItem
+from antiphon.query.subscription import State, Subscription
+from antiphon.testing.peers import Peer, Peers
+
+
+class TakenBack(Exception):
+    """Ends a batch so that nothing of it has happened."""
+
+
+OPEN = Query(prop("done") == False)  # noqa: E712
+
+
+@pytest.fixture
+def peers(tmp_path: Path) -> Iterator[Peers]:
+    with Peers(tmp_path, authority=False) as peers:
+        yield peers
+
+
+@pytest.fixture
+def alice(peers: Peers) -> Peer:
+    return peers.add("alice")
+
+
+@pytest.fixture
+def live(alice: Peer) -> Iterator[LiveQueries]:
+    live = LiveQueries(alice.party)
+    yield live
+    live.close()
+
+
+def task(peer: Peer, **values: Any) -> Item:
+    """An item that comes with its values in one batch."""
+    with peer.party.batch():
+        item = peer.party.create("antiphon/object")
+        for key, value in values.items():
+            item.edit("set", key, value)
+    return item
+
+
+def counts(delta: Delta) -> tuple[int, int, int]:
+    return len(delta.added), len(delta.changed), len(delta.removed)
+
+
+# -- callbacks
+
+
+def test_the_first_delta_has_everything_and_each_change_follows(alice: Peer, live: LiveQueries) -> None:
+    one = task(alice, done=False)
+    subscription = live.subscribe(OPEN)
+    told: list[Delta] = []
+    subscription.on(told.append)
+    two = task(alice, done=False)
+    one.edit("set", "title", "Milk")
+    one.edit("set", "title", "Milk")  # written, but nothing has changed
+    two.edit("set", "done", True)
+    task(alice, done=True)
+    two.delete()
+
+    assert subscription.state is State.READY
+    assert told == [
+        Delta({one.id: 0}),
+        Delta({two.id: 1}),
+        Delta(changed={one.id: 0}),
+        Delta(removed=frozenset({two.id})),
+    ]
+    assert subscription.result == Result((bytes(one.id),))
+
+
+def test_an_empty_result_is_told_once_it_is_known_to_be_empty(alice: Peer, live: LiveQueries) -> None:
+    told: list[Delta] = []
+    subscription = live.subscribe(OPEN)
+    subscription.on(told.append)
+    assert told == [Delta()]
+    assert subscription.result == Result()
+
+
+def test_what_comes_from_others_is_told(peers: Peers, alice: Peer) -> None:
+    bob = peers.add("bob")
+    live = LiveQueries(bob.party)
+    subscription = live.subscribe(OPEN)
+    told: list[Delta] = []
+    subscription.on(told.append)
+
+    item = task(alice, done=False)
+    peers.exchange()
+    item.delete()
+    peers.exchange()
+
+    assert told == [Delta(), Delta({item.id: 0}), Delta(removed=frozenset({item.id}))]
+    live.close()
+
+
+def test_a_batch_is_told_at_once_and_one_that_is_taken_back_never(alice: Peer, live: LiveQueries) -> None:
+    subscription = live.subscribe(OPEN)
+    told: list[Delta] = []
+    subscription.on(told.append)
+    with alice.party.batch():
+        items = [task(alice, done=False) for _ in range(3)]
+    with suppress(TakenBack), alice.party.batch():
+        items[0].edit("set", "done", True)
+        task(alice, done=False)
+        raise TakenBack
+
+    assert [counts(delta) for delta in told] == [(0, 0, 0), (3, 0, 0)]
+    assert subscription.result.ids == tuple(sorted(bytes(item.id) for item in items))
+
+
+def test_an_observer_may_write_and_is_told_after_it_is_done(alice: Peer, live: LiveQueries) -> None:
+    subscription = live.subscribe(OPEN)
+    acts: list[Any] = []
+
+    def finish(delta: Delta) -> None:
+        acts.append(("begin", counts(delta)))
+        for item in delta.added:
+            alice.party.item(item).edit("set", "done", True)
+        acts.append("end")
+
+    subscription.on(finish)
+    task(alice, done=False)
+    nothing, one, gone = (0, 0, 0), (1, 0, 0), (0, 0, 1)
+    assert acts == [("begin", nothing), "end", ("begin", one), "end", ("begin", gone), "end"]
+    assert subscription.result.ids == ()
+
+
+def test_an_observer_that_fails_keeps_nothing_from_the_others(
+    alice: Peer, live: LiveQueries, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(delta: Delta) -> None:
+        raise ValueError("a fault of an observer")
+
+    subscription, told = live.subscribe(OPEN), list[Delta]()
+    with caplog.at_level(logging.ERROR, logger="antiphon"):
+        subscription.on(fail)
+        subscription.on(told.append)
+        task(alice, done=False)
+        task(alice, done=False)
+    assert [counts(delta) for delta in told] == [(0, 0, 0), (1, 0, 0), (1, 0, 0)]
+    assert caplog.text.count("a fault of an observer") >= 3
+    assert subscription.state is State.READY
+
+
+def test_an_observer_that_was_stopped_is_not_called(alice: Peer, live: LiveQueries) -> None:
+    subscription, told = live.subscribe(OPEN), list[Delta]()
+    stop = subscription.on(told.append)
+    stop()
+    stop()
+    task(alice, done=False)
+    assert told == [Delta()]
+
+
+def test_closing_inside_a_callback_ends_it_for_all(alice: Peer, live: LiveQueries) -> None:
+    subscription, told = live.subscribe(OPEN), list[Delta]()
+
+    def close(delta: Delta) -> None:
+        told.append(delta)
+        if delta:
+            subscription.close()
+
+    subscription.on(close)
+    subscription.on(told.append)
+    task(alice, done=False)
+    task(alice, done=False)
+    assert [counts(delta) for delta in told] == [(0, 0, 0), (0, 0, 0), (1, 0, 0)]
+    assert len(live) == 0
+    with pytest.raises(StoreClosed, match="subscribe again"):
+        _ = subscription.result
+
+
+def test_a_busy_observer_gets_what_happened_meanwhile_as_one_delta(alice: Peer, live: LiveQueries) -> None:
+    subscription, told = live.subscribe(OPEN), list[Delta]()
+    busy, free = threading.Event(), threading.Event()
+    stays, goes = task(alice, done=False), task(alice, done=False)
+
+    def slow(delta: Delta) -> None:
+        told.append(delta)
+        if delta.changed and not busy.is_set():
+            busy.set()
+            assert free.wait(60)
+
+    before = subscription.result
+    subscription.on(slow)
+    writer = threading.Thread(target=lambda: stays.edit("set", "n", 1))
+    writer.start()
+    assert busy.wait(60)
+    comes, passes = task(alice, done=False), task(alice, done=False)
+    for number in range(5):
+        comes.edit("set", "n", number)
+        stays.edit("set", "n", number)
+    passes.delete()
+    goes.delete()
+    stays.edit("set", "done", True)
+    stays.edit("set", "done", False)
+    assert len(told) == 2
+    free.set()
+    writer.join(60)
+
+    assert told[2:] == [Delta({comes.id: 1}, {stays.id: 0}, frozenset({goes.id}))]
+    assert told[2].apply(before) == subscription.result == Result((bytes(stays.id), bytes(comes.id)))
+
+
+# -- async iterators
+
+
+async def take(subscription: Subscription, count: int, begin: Callable[[], object] = lambda: None) -> list[Delta]:
+    found: list[Delta] = []
+    async with asyncio.timeout(60):
+        async for delta in subscription:
+            found.append(delta)
+            if len(found) == 1:
+                begin()
+            if len(found) == count:
+                break
+    return found
+
+
+def test_an_iterator_gives_the_deltas_of_other_threads(alice: Peer, live: LiveQueries) -> None:
+    subscription, items = live.subscribe(OPEN), list[Item]()
+    writer = threading.Thread(target=lambda: items.append(task(alice, done=False)))
+    found = asyncio.run(take(subscription, 2, writer.start))
+    writer.join(60)
+    assert found == [Delta(), Delta({items[0].id: 0})]
+
+
+def test_two_iterators_are_told_each_for_itself(alice: Peer, live: LiveQueries) -> None:
+    subscription = live.subscribe(OPEN)
+
+    async def both() -> list[list[Delta]]:
+        begun = asyncio.Event()
+
+        async def write() -> None:
+            await begun.wait()
+            await asyncio.to_thread(task, alice, done=False)
+
+        one, other, _ = await asyncio.gather(take(subscription, 2), take(subscription, 2, begun.set), write())
+        return [one, other]
+
+    one, other = asyncio.run(both())
+    assert one == other
+    assert [counts(delta) for delta in one] == [(0, 0, 0), (1, 0, 0)]
+
+
+def test_a_slow_consumer_gets_one_exact_delta(alice: Peer, live: LiveQueries) -> None:
+    subscription = live.subscribe(Query(prop("n") >= 0).order_by("n", descending=True).take(3))
+
+    async def consume() -> None:
+        deltas = aiter(subscription)
+        first = await anext(deltas)
+        result = first.apply(Result())
+        items = [task(alice, n=number) for number in range(50)]  # this task is busy: nothing is taken
+        items[49].delete()
+        items[7].edit("set", "n", 100)
+        result = (await anext(deltas)).apply(result)
+        assert result == subscription.result
+        assert result.ids == tuple(bytes(items[number].id) for number in (7, 48, 47))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await anext(deltas)
+
+    asyncio.run(consume())
+
+
+def test_an_iterator_ends_when_the_subscription_is_closed(alice: Peer, live: LiveQueries) -> None:
+    subscription = live.subscribe(OPEN)
+
+    async def consume() -> list[Delta]:
+        asyncio.get_running_loop().call_soon(lambda: threading.Thread(target=subscription.close).start())
+        return [delta async for delta in subscription]
+
+    assert asyncio.run(asyncio.wait_for(consume(), 60)) == [Delta()]
+
+
+def test_a_loop_that_is_gone_is_no_harm(alice: Peer, live: LiveQueries) -> None:
+    subscription = live.subscribe(OPEN)
+    deltas = aiter(subscription)
+
+    async def once() -> Delta:
+        return await anext(deltas)
+
+    assert asyncio.run(once()) == Delta()
+    task(alice, done=False)
+    assert len(subscription.result.ids) == 1
+
+
+# -- pending, ready or failed
+
+
+def test_in_a_batch_it_is_pending_and_answers_nothing(alice: Peer, live: LiveQueries) -> None:
+    told: list[Delta] = []
+    with alice.party.batch():
+        item = task(alice, done=False)
+        subscription = live.subscribe(OPEN)
+        subscription.on(told.append)
+        assert str(subscription.state) == str(State.PENDING)
+        with pytest.raises(StoreError, match="pending"):
+            _ = subscription.result
+        assert told == []
+    assert told == [Delta({item.id: 0})]
+    assert subscription.state is State.READY
+
+
+def test_what_a_batch_has_taken_back_was_never_there(alice: Peer, live: LiveQueries) -> None:
+    found: list[Subscription] = []
+    with suppress(TakenBack), alice.party.batch():
+        task(alice, done=False)
+        found.append(live.subscribe(OPEN))
+        raise TakenBack
+    assert found[0].state is State.READY
+    assert found[0].result == Result()
+
+
+def test_a_pending_one_that_is_closed_is_never_filled(alice: Peer, live: LiveQueries) -> None:
+    with alice.party.batch():
+        subscription = live.subscribe(OPEN)
+        subscription.close()
+        task(alice, done=False)
+    assert subscription.state is State.PENDING
+    assert len(live) == 0
+
+
+def test_on_a_closed_party_it_fails(alice: Peer, live: LiveQueries) -> None:
+    alice.party.close()
+    errors: list[Exception] = []
+    subscription = live.subscribe(OPEN)
+    subscription.on(lambda delta: None, failed=errors.append)
+    assert subscription.state is State.FAILED
+    assert isinstance(subscription.error, PartyPaused)
+    assert errors == [subscription.error]
+    with pytest.raises(PartyPaused):
+        _ = subscription.result
+    with pytest.raises(PartyPaused):
+        asyncio.run(take(subscription, 1))
+
+
+def test_those_who_wait_learn_that_it_is_over(alice: Peer, live: LiveQueries) -> None:
+    subscription, errors = live.subscribe(OPEN), list[Exception]()
+    subscription.on(lambda delta: None, failed=errors.append)
+    with pytest.raises(PartyPaused, match="subscribe again"):
+        asyncio.run(take(subscription, 2, live.close))
+    assert errors == [subscription.error]
+    assert live.subscribe(OPEN).state is State.FAILED
+    assert task(alice, done=False).value == {"done": False}
+
+
+class Damaged(EveryItem):
+    """An index whose bytes have changed."""
+
+    damaged = False
+    asked = 0
+
+    def run(self, query: Query) -> Result:
+        if self.damaged:
+            self.asked += 1
+            raise DamagedItems("the index is damaged")
+        return super().run(query)
+
+    def edges(self, way: Any, item: bytes) -> Any:
+        self.asked += 1
+        raise DamagedItems("the index is damaged")
+
+
+def test_a_source_that_fails_fails_all_and_new_ones_begin_anew(alice: Peer) -> None:
+    index = Damaged()
+    live = LiveQueries(alice.party, index)
+    plain, stepping = live.subscribe(OPEN), live.subscribe(OPEN.children())
+    task(alice, done=False)
+    assert plain.state is stepping.state is State.FAILED
+    assert index.asked == 1  # the party is built anew, and tells of all its items: to nobody
+    with pytest.raises(DamagedItems):
+        asyncio.run(take(stepping, 1))
+
+    again, told = live.subscribe(OPEN), list[Delta]()
+    again.on(told.append)
+    item = task(alice, done=False)
+    assert told[1:] == [Delta({item.id: 0})]
+    index.damaged = True
+    assert live.subscribe(OPEN).state is State.FAILED
+    assert index.asked == 2
+    live.close()
+
+
+def test_a_paused_party_goes_on_where_it_was(alice: Peer, live: LiveQueries) -> None:
+    item = task(alice, done=False)
+    subscription, told = live.subscribe(OPEN), list[Delta]()
+    subscription.on(told.append)
+    alice.party.pause()
+    assert subscription.result.ids == (bytes(item.id),)
+    alice.party.resume()
+    item.edit("set", "done", True)
+    assert told[1:] == [Delta(removed=frozenset({item.id}))]
+
+
+def test_a_query_that_is_none_is_refused_at_once(live: LiveQueries) -> None:
+    with pytest.raises(InvalidInput, match="no word"):
+        live.subscribe(Query(Match("...")))
+    assert len(live) == 0
+
+
+# -- what is let go of
+
+
+def test_a_subscription_that_nobody_holds_is_released(alice: Peer, live: LiveQueries) -> None:
+    told: list[Delta] = []
+    subscription = live.subscribe(OPEN)
+    subscription.on(told.append)
+    gone = weakref.ref(subscription)
+    assert len(live) == 1
+    del subscription
+    gc.collect()
+    assert gone() is None
+    task(alice, done=False)
+    assert told == [Delta()]
+    assert len(live) == 0
+
+
+def test_an_iterator_holds_its_subscription_and_lets_go_of_it(alice: Peer, live: LiveQueries) -> None:
+    deltas = aiter(live.subscribe(OPEN))
+    gc.collect()
+    task(alice, done=False)
+    assert len(live) == 1
+    del deltas
+    gc.collect()
+    assert len(live) == 0
+
+
+def test_as_a_context_it_is_closed_at_the_end(alice: Peer, live: LiveQueries) -> None:
+    with live.subscribe(Query(Fact.MODEL.is_("antiphon/object"))) as subscription:
+        item = task(alice, done=False)
+        assert subscription.result.ids == (bytes(item.id),)
+    assert subscription.closed
+    assert len(live) == 0
