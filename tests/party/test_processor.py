@@ -179,12 +179,12 @@ def test_an_observer_may_stop_the_party_from_the_thread_that_follows(peers: Peer
 
     unobserve = handle.observe(stop)
     bob.party.start()
-    thread = bob.party._thread
+    assert bob.party._follower is not None
+    thread = bob.party._follower.thread
     note.edit("set", "a", 1)
     for span in alice.ranges(bob.lengths()):
         bob.store.ingest(span)
     assert stopped.wait(PATIENCE_S)
-    assert thread is not None
     thread.join(PATIENCE_S)
     assert (thread.is_alive(), bob.party.running) == (False, False)
     unobserve()

@@ -40,7 +40,8 @@ from antiphon.model.text import TextModel
 from antiphon.party.history import PartyPast
 from antiphon.party.items import Item
 from antiphon.party.ports import Refused
-from antiphon.party.processor import PartyProcessor, Status
+from antiphon.party.processor import PartyProcessor
+from antiphon.party.status import Status
 from antiphon.party.undo import UndoStack
 from antiphon.query.filters import EVERYTHING, Fact, Filter
 from antiphon.query.query import Deleted, Query

@@ -5,7 +5,7 @@
 ...     note = store.create_party().text("Hello world")
 ...     note.insert(5, ", dear")
 ...     note.mark(0, 5, "bold", True)
-...     str(note), note.spans()[0].marks
+...     str(note), note.spans()[0][1]
 ('Hello, dear world', {'bold': True})
 """
 

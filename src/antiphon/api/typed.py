@@ -13,7 +13,7 @@
 ...     task["done"] = "soon"
 Traceback (most recent call last):
 ...
-antiphon.schema.errors.SchemaViolation: does not fit the schema task 1: at done: ...
+antiphon.schema.errors.SchemaViolation: does not fit the schema task 1: at done: expected a bool, found text 'soon'
 
 Whoever holds the schema's item checks with it, with or without the class. What peers wrote is never refused for it:
 reading is tolerant, and only what a batch touches is checked.

@@ -18,7 +18,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,34 +27,21 @@ from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.store import FeedStore
-from antiphon.feed.watch import Watch
 from antiphon.feed.writer import FeedWriter
 from antiphon.model import itemcodec
 from antiphon.model.factory import ModelFactory
 from antiphon.model.tree import derive
 from antiphon.party.batch import Batch
 from antiphon.party.cache import CACHE_ITEMS_MAX
-from antiphon.party.delivery import Blocked
 from antiphon.party.engine import Engine, agrees
+from antiphon.party.follower import Follower
 from antiphon.party.history import PartyPast
 from antiphon.party.items import Item
 from antiphon.party.itemstore import ItemStore, delete_file
 from antiphon.party.lane import Lane
 from antiphon.party.listeners import Listeners
 from antiphon.party.ports import Authority, Index, Items, Refused
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """How a party stands here, for people and for monitoring."""
-
-    running: bool
-    items: int
-    items_open: int
-    timeframe: Timeframe
-    blocked: tuple[Blocked, ...]
-    refused: int
-    error: str
+from antiphon.party.status import Status
 
 
 class PartyProcessor:
@@ -92,9 +78,7 @@ class PartyProcessor:
         self._depth = 0
         self._batch: Batch | None = None
         self._engine: Engine | None = None
-        self._thread: threading.Thread | None = None
-        self._watch: Watch | None = None
-        self._stopping = threading.Event()
+        self._follower: Follower | None = None
         self._events: list[bytes] = []
         self.listeners = Listeners(self.key.short)
         self._advanced = threading.Condition(self._lock)
@@ -184,40 +168,28 @@ class PartyProcessor:
     def start(self) -> None:
         """Follow the feeds in a thread of this party's own."""
         with self._lock:
-            if self._thread is None or not self._thread.is_alive():
-                self._stopping.clear()
-                self._watch = self.store.watch()
-                name = f"antiphon {self.key.short}"
-                self._thread = threading.Thread(target=self._follow, args=(self._watch,), daemon=True, name=name)
-                self._thread.start()
+            if self._follower is None or not self._follower.thread.is_alive():
+                self._follower = Follower(self.store.watch(), f"antiphon {self.key.short}", self._catch_up)
 
-    def _follow(self, watch: Watch) -> None:
-        with watch:
-            while not self._stopping.is_set():
-                try:
-                    if self._failed:
-                        self.resume()
-                    else:
-                        self.process()
-                except PartyPaused:
-                    if not self._failed:
-                        return
-                except Exception as error:
-                    self.error = str(error)  # kept for `status`; the next block tries again
-                if not watch.wait() and watch.closed:
-                    return
+    def _catch_up(self) -> bool:
+        """Take what is new, in the thread that follows the feeds; False where there is nothing to follow any more."""
+        try:
+            if self._failed:
+                self.resume()
+            else:
+                self.process()
+        except PartyPaused:
+            return self._failed
+        except Exception as error:
+            self.error = str(error)  # kept for `status`; the next block tries again
+        return True
 
     def _stop_thread(self) -> None:
         if self.open_batch() is not None:
             raise InvalidInput(f"party {self.key.short}: a batch is open; leave it first")
-        thread, self._thread = self._thread, None
-        self._stopping.set()
-        if thread is not None and self._watch is not None:
-            self._watch.close()
-        # Stopped from inside, by the thread itself or by one that it waits for: then it ends by itself.
-        inside = thread is threading.current_thread() or self._owner == threading.get_ident()
-        if thread is not None and not inside:
-            thread.join()
+        follower, self._follower = self._follower, None
+        if follower is not None:
+            follower.stop(wait=self._owner != threading.get_ident())
 
     def __enter__(self) -> PartyProcessor:
         return self

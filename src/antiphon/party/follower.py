@@ -1,0 +1,36 @@
+"""A party that keeps itself current: a thread that sleeps until its feeds grow, and then lets the party take them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from antiphon.feed.watch import Watch
+
+
+class Follower:
+    """Runs `step` after each change of the feeds, until stopped, or until `step` says that it is over."""
+
+    def __init__(self, watch: Watch, name: str, step: Callable[[], bool]) -> None:
+        self._watch = watch
+        self._step = step
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name=name)
+        self._thread.start()
+
+    @property
+    def thread(self) -> threading.Thread:
+        return self._thread
+
+    def _run(self) -> None:
+        with self._watch:
+            while not self._stopping.is_set() and self._step():
+                if not self._watch.wait() and self._watch.closed:
+                    return
+
+    def stop(self, *, wait: bool) -> None:
+        """Let it end. Whoever is the thread itself, or holds what it waits for, must not wait: it ends by itself."""
+        self._stopping.set()
+        self._watch.close()
+        if wait and self._thread is not threading.current_thread():
+            self._thread.join()
