@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from antiphon.core.errors import UnknownItem
+from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
 from antiphon.model.itemstate import ItemState
 from antiphon.model.tree import components, settle
@@ -93,6 +94,8 @@ class PartySource:
 
 
 def _state(engine: Engine, item: bytes) -> ItemState | None:
+    if item == SYSTEM_ITEM:  # the system's own: queries find none of it
+        return None
     try:
         return engine.entry(item).item
     except UnknownItem:
