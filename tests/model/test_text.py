@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, TooLarge
+from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import text_pb2
 from antiphon.model.interface import Feeding
@@ -111,7 +112,7 @@ def test_what_the_commands_cannot_do_is_said_at_once() -> None:
         ("delete", (0, 1.0)),
         ("delete", (0, True)),
         ("replace", (0, "1", "x")),
-        ("embed", (None, b"i" * 16)),
+        ("embed", (None, bytes(5) + b"i" * 11)),
         ("mark", (0, 1.0, "b")),
         ("mark", (False, 1, "b")),
         ("mark", (0, 1, b"b")),
@@ -149,7 +150,7 @@ def test_commands_without_a_feed_name_every_feed() -> None:
 
 def test_embedded_items_are_one_character_and_listed() -> None:
     desk = Desk("before after")
-    item = bytes(range(16))
+    item = bytes(5) + bytes(range(11))
     desk.do(TEXT.embed(desk.state, 7, item, feed=BOB), BOB)
     desk.do(TEXT.insert(desk.state, 8, "\N{OBJECT REPLACEMENT CHARACTER}", feed=BOB), BOB)
 
@@ -274,7 +275,7 @@ def test_cursors_survive_edits() -> None:
         b"",
         b"\xff",
         insertion(""),
-        made(inserts=[text_pb2.TextInsert(text="x", item=b"i" * 16, place="TEXT_PLACE_ROOT")]),
+        made(inserts=[text_pb2.TextInsert(text="x", item=bytes(5) + b"i" * 11, place="TEXT_PLACE_ROOT")]),
         made(inserts=[text_pb2.TextInsert(item=b"short", place="TEXT_PLACE_ROOT")]),
         insertion(lamport=10),
         insertion(lamport=11),
@@ -441,3 +442,11 @@ def test_honest_deletions_leave_nothing_but_ids() -> None:
     desk.do(TEXT.delete(desk.state, 0, 7, feed=BOB), BOB)
     assert desk.state.writers[ALICE].doomed == []
     assert b"secret" not in TEXT.snapshot(desk.state)
+
+
+def test_an_item_is_embedded_after_it_was_made() -> None:
+    desk = Desk("x")
+    made = ItemId.derive(1 << 30, party=bytes(32), feed=BOB, nonce=bytes(16))
+    with pytest.raises(InvalidMutation, match="embedded after it was made"):
+        desk.do(TEXT.embed(desk.state, 0, made, feed=BOB), BOB)
+    assert desk.text == "x"

@@ -27,7 +27,7 @@ def rich() -> TextState:
     TEXT.apply(state, TEXT.insert(state, 0, "hello world", feed=ALICE), Stamp(1, ALICE, 0))
     TEXT.apply(state, TEXT.insert(state, 5, ",", feed=BOB), Stamp(2, BOB, 0))
     TEXT.apply(state, TEXT.delete(state, 8, 2, feed=BOB), Stamp(3, BOB, 1))
-    TEXT.apply(state, TEXT.embed(state, 2, b"i" * 16, feed=BOB), Stamp(4, BOB, 2))
+    TEXT.apply(state, TEXT.embed(state, 2, bytes(5) + b"i" * 11, feed=BOB), Stamp(4, BOB, 2))
     TEXT.apply(state, TEXT.mark(state, 1, 4, "bold", {"a": [1]}, feed=ALICE), Stamp(5, ALICE, 1))
     waits = text_pb2.TextInsert(feed=1, lamport=6, offset=2, place="TEXT_PLACE_LEFT", text="waits")
     dooms = text_pb2.TextDelete(feed=1, lamport=6, offset=1, span=LAMPORT)
@@ -154,7 +154,7 @@ def swap(proto: text_pb2.TextSnapshot) -> None:
         lambda proto: setattr(proto.waiting[0], "parent_lamport", 9),
         lambda proto: setattr(proto.waiting[0], "parent_lamport", 1),
         lambda proto: setattr(proto.waiting[0], "text", "longer"),
-        lambda proto: setattr(proto.waiting[0], "item", b"i" * 16),
+        lambda proto: setattr(proto.waiting[0], "item", bytes(5) + b"i" * 11),
         lambda proto: proto.waiting[0].shown.append(1 << 30),
         lambda proto: proto.waiting.append(proto.waiting[0]),
         lambda proto: proto.marks.append(proto.marks[0]),

@@ -318,7 +318,7 @@ class TextModel(Model[TextState]):
         if act < 0.15 and start < stop:
             return self.unmark(state, start, stop, chance.choice("bi"), expand=False, feed=feed)
         if act < 0.2:
-            return self.embed(state, start, chance.randbytes(16), feed=feed)
+            return self.embed(state, start, bytes(5) + chance.randbytes(11), feed=feed)
         if act < 0.5 and start < stop:
             return self.delete(state, start, stop - start, feed=feed)
         typed = "".join(chance.choices("abcdefgh é😀", k=chance.randint(1, 6)))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from antiphon.core.errors import InvalidInput, TooLarge
-from antiphon.core.ids import ITEM_ID_SIZE
+from antiphon.core.ids import ITEM_ID_SIZE, ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import text_pb2, value_pb2
 from antiphon.model.heard import FeedTable, read_feeds
@@ -142,6 +142,8 @@ def _named(
 def _insert(proto: text_pb2.TextInsert, feeds: Sequence[bytes], stamp: Stamp, base: int, clock: int) -> Insert:
     need(bool(proto.text) is not bool(proto.item), "an insertion holds either text or an item")
     need(not proto.item or len(proto.item) == ITEM_ID_SIZE, f"an item id has {ITEM_ID_SIZE} bytes")
+    made = ItemId(proto.item).lamport if proto.item else 0
+    need(made <= stamp.lamport, "an item is embedded after it was made, and the id of this one is of a later time")
     text, item = (EMBED, proto.item) if proto.item else (proto.text, None)
     revived = tuple(_revived(row, feeds, stamp, base) for row in proto.revived)
     need(not revived or sum(row.last - row.first + 1 for row in revived) == len(text), "it revives more or less")
