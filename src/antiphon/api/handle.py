@@ -6,11 +6,12 @@ model's, and stands in the kinds of handle: `Object`, `List`, `Text`, `Thread`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+import builtins
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from antiphon.api.locator import Locator
-from antiphon.core.errors import InvalidInput, MissingBlocks, UnknownItem, UnknownParty
+from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlocks, UnknownItem, UnknownParty
 from antiphon.core.ids import SYSTEM_ITEM, ItemId
 from antiphon.core.keys import PublicKey
 from antiphon.core.stamp import Stamp
@@ -22,7 +23,11 @@ from antiphon.query.filters import Fact
 from antiphon.query.query import Query, Way
 
 if TYPE_CHECKING:
+    from antiphon.api.lists import List
+    from antiphon.api.objects import Object
     from antiphon.api.party import Party
+    from antiphon.api.texts import Text
+    from antiphon.api.threads import Thread
 
 Self = TypeVar("Self", bound="Handle")
 
@@ -30,14 +35,18 @@ Self = TypeVar("Self", bound="Handle")
 class Handle:
     """An item of an open party. Equal handles are of one item; make as many as you like."""
 
-    __slots__ = ("__weakref__", "_stops", "item", "party")
+    __slots__ = ("__weakref__", "item", "party")
 
     def __init__(self, party: Party, item: Item) -> None:
         self.party = party
         self.item = item
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.id.hex()[:10]} {self.name!r}>"
+        try:
+            name = repr(self.name)
+        except AntiphonError as error:
+            name = f"({builtins.type(error).__name__})"
+        return f"<{builtins.type(self).__name__} {self.id.hex()[:10]} {name}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Handle) and self.item == other.item
@@ -77,13 +86,22 @@ class Handle:
 
     @property
     def type(self) -> str:
-        """The name of its schema; empty if it has none."""
+        """What kind of thing it is, the name of its schema say; empty if nobody said."""
         found = self.item.metadata.get("type", "")
         return found if isinstance(found, str) else ""
 
+    @type.setter
+    def type(self, name: str) -> None:
+        self.item.describe("type", name)
+
     @property
     def metadata(self) -> dict[str, Any]:
+        """What is known about it besides what it holds; a copy, to be changed with `describe`."""
         return self.item.metadata
+
+    def describe(self, key: str, value: Any) -> None:
+        """Write metadata. What follows from the item itself (its access list, a view's key) is not written."""
+        self.item.describe(key, plain(value, self.party))
 
     # -- hierarchy
 
@@ -100,17 +118,30 @@ class Handle:
 
     @property
     def children(self) -> list[Handle]:
-        """What hangs under it, in the order of making."""
+        """What hangs under it and is not deleted, in the order of making."""
         return self._step(Way.CHILDREN)
 
     def move_under(self, parent: Handle | None) -> None:
         """Hang it under another item, or at the top."""
-        if parent is not None and parent.party is not self.party:
-            raise InvalidInput(f"item {self.id}: its parent must be of its own party; refer to the other, or link them")
-        self.item.move(None if parent is None else parent.id)
+        if parent is None:
+            self.item.move(None)
+            return
+        self._same_party(parent, "its parent")
+        with self.party.batch():
+            above: bytes = bytes(parent.id)
+            while above and above != self.id:
+                above = self.party.parent_of(above)
+            if above:
+                raise InvalidInput(f"item {self.id} cannot hang under {parent.id}, which is itself or below it")
+            self.item.move(parent.id)
+
+    def _same_party(self, other: Handle, what: str) -> None:
+        if other.party.key != self.party.key:
+            raise InvalidInput(f"item {self.id}: {what} must be of its own party; refer to items of other parties")
 
     def embed(self: Self, child: Handle) -> None:
         """Make another item a part of this one: views, snapshots and whoever follows them take it along."""
+        self._same_party(child, "what it embeds")
         self.item.embed(child.id)
 
     def release(self, child: Handle) -> None:
@@ -121,10 +152,20 @@ class Handle:
     def embedded(self) -> list[Handle]:
         return self._step(Way.EMBEDS)
 
-    def create(self, model: str = "antiphon/object", *, name: str = "") -> Handle:
+    @overload
+    def create(self, model: Literal["antiphon/object"] = ..., *, name: str = ..., type: str = ...) -> Object: ...
+    @overload
+    def create(self, model: Literal["antiphon/array"], *, name: str = ..., type: str = ...) -> List: ...
+    @overload
+    def create(self, model: Literal["antiphon/text"], *, name: str = ..., type: str = ...) -> Text: ...
+    @overload
+    def create(self, model: Literal["antiphon/messenger"], *, name: str = ..., type: str = ...) -> Thread: ...
+    @overload
+    def create(self, model: str, *, name: str = ..., type: str = ...) -> Handle: ...
+    def create(self, model: str = "antiphon/object", *, name: str = "", type: str = "") -> Handle:  # noqa: A002
         """A new item that hangs under this one, and is embedded in it."""
         with self.party.batch():
-            child = self.party.create(model, parent=self, name=name)
+            child = self.party.create(model, parent=self, name=name, type=type)
             self.embed(child)
             return child
 
@@ -138,7 +179,9 @@ class Handle:
         return self._step(Way.REFERRERS)
 
     def _step(self, way: Way) -> list[Handle]:
-        return list(self.party.query(Query(Fact.ID.is_(self.id)).with_deleted().step(way)))
+        """Where a way leads to, also from an item that is deleted; but not to those that are."""
+        found = self.party.query(Query(Fact.ID.is_(self.id)).with_deleted().step(way))
+        return [handle for handle in found if not handle.deleted]
 
     @property
     def source(self) -> Handle | None:
@@ -169,9 +212,11 @@ class Handle:
         return Locator(self.party.key, PublicKey(key))
 
     def closure(self) -> list[Handle]:
-        """It and everything that belongs to it: what is embedded in it or hangs under it, and so on, with the links
-        between any of these."""
-        return [self.party.item(item) for item in self.party.closure(self.id)]
+        """It and everything that belongs to it, deleted or not.
+
+        That is what is embedded in it or hangs under it, and so on, with the links between any of these.
+        """
+        return [self.party.handle(self.party.processor.item(item)) for item in self.party.closure(self.id)]
 
     # -- life
 
@@ -228,8 +273,10 @@ class Handle:
 def plain(value: Any, party: Party) -> Value:
     """A value as items hold it: handles become references."""
     if isinstance(value, Handle):
-        return Reference(bytes(value.id), b"" if value.party.key == party.key else bytes(value.party.key))
-    if isinstance(value, dict):
+        value = value.reference
+    if isinstance(value, Reference):  # to its own party it needs no name
+        return Reference(value.item) if value.party == party.key else value
+    if isinstance(value, Mapping):
         return {key: plain(part, party) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [plain(part, party) for part in value]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from antiphon.api.asked import asked
 from antiphon.api.handle import Handle, plain
@@ -188,6 +188,10 @@ class Party:
             made.update({key: plain(value, self) for key, value in (values or {}).items()})
             return made
 
+    @overload
+    def create_view(self, view_class: str, *, name: str, model: str, **options: Any) -> Handle: ...
+    @overload
+    def create_view(self, view_class: str, *, name: str, **options: Any) -> Object: ...
     def create_view(self, view_class: str, *, name: str, model: str = ObjectModel.name, **options: Any) -> Handle:
         """A view: an item with an address that holds everywhere. Its inception key signs for it once."""
         if not view_class or not name:

@@ -124,9 +124,10 @@ class Membership:
         genesis_feed: bytes,
         *,
         clock: Clock | None = None,
+        randomness: Randomness | None = None,
     ) -> Membership:
         """A party that the store has blocks of. The device's own feeds go on where they are; `join` opens new ones."""
-        self = cls(store, keys, device, party, genesis_feed, clock=clock)
+        self = cls(store, keys, device, party, genesis_feed, clock=clock, randomness=randomness)
         self.sync()
         self.control = self._own_feed(FeedKind.CONTROL)
         self.data = self._own_feed(FeedKind.DATA)

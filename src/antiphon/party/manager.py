@@ -120,7 +120,9 @@ class PartyManager:
                 )
             if known.genesis_feed is None:
                 self.meta.set_genesis_feed(key, genesis)
-            member = Membership.open(self.feeds, self.keys, self.device, key, genesis, clock=self._clock)
+            member = Membership.open(
+                self.feeds, self.keys, self.device, key, genesis, clock=self._clock, randomness=self._randomness
+            )
             return self._run(member)
 
     def member(self, party: bytes) -> Membership:
