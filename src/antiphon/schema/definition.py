@@ -1,0 +1,138 @@
+"""`Schema`: what values of a type look like. A plain value itself, made from a class or from JSON Schema.
+
+>>> from dataclasses import dataclass
+>>> @schema("task", version=2)
+... @dataclass
+... class Task:
+...     title: str
+...     done: bool = False
+>>> task = Schema.of(Task)
+>>> print(task)
+the schema task 2
+>>> task.check(task.write(Task("Plan")))
+>>> task.check({"title": 5})
+Traceback (most recent call last):
+...
+antiphon.schema.errors.SchemaViolation: does not fit the schema task 2: at title: expected text, found int 5
+>>> task.read({"done": True, "colour": "red"})
+Read(object=Task(title=None, done=True), problems=[Problem(path=('title',), message='is missing')], \
+extra={'colour': 'red'})
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, overload
+
+from antiphon.core.errors import InvalidInput
+from antiphon.model.value import Value
+from antiphon.schema.canonical import JsonSchema, canonical_text, digest_of, read_text
+from antiphon.schema.changes import Changes, changes
+from antiphon.schema.checker import checker_of
+from antiphon.schema.errors import Problem, SchemaViolation
+from antiphon.schema.form import is_record
+from antiphon.schema.limits import NAME_LENGTH_MAX, PROBLEMS_MAX, VERSION_MAX
+from antiphon.schema.mapping import json_schema_of
+from antiphon.schema.plain import plain
+from antiphon.schema.reader import Read, read
+from antiphon.schema.shape import Shape
+
+T = TypeVar("T")
+_MARK = "__antiphon_schema__"
+
+
+def schema(name: str, *, version: int = 1) -> Callable[[type[T]], type[T]]:
+    """Give a class the name and version of its schema."""
+    _check_name(name, version)
+
+    def mark(cls: type[T]) -> type[T]:
+        setattr(cls, _MARK, (name, version))
+        return cls
+
+    return mark
+
+
+@dataclass(frozen=True, slots=True)
+class Schema(Generic[T]):
+    """A schema: its name, its version, the canonical text of its JSON Schema, and the class that it was made from."""
+
+    name: str
+    version: int
+    text: str
+    python: type[T] | None = None
+
+    def __post_init__(self) -> None:
+        _check_name(self.name, self.version)
+        checker_of(self.text)  # a schema that cannot be used is refused at once
+
+    def __str__(self) -> str:
+        return f"the schema {self.name} {self.version}"
+
+    @overload
+    @classmethod
+    def of(cls, source: type[T], name: str | None = None, version: int | None = None) -> Schema[T]: ...
+    @overload
+    @classmethod
+    def of(cls, source: JsonSchema, name: str | None = None, version: int | None = None) -> Schema[dict[str, Any]]: ...
+    @classmethod
+    def of(cls, source: Any, name: str | None = None, version: int | None = None) -> Schema[Any]:
+        """The schema of a dataclass, of a pydantic model, or of a JSON Schema. A name given goes before the class's."""
+        if isinstance(source, dict):
+            title = source.get("title")
+            return Schema(name or (title if isinstance(title, str) else ""), version or 1, canonical_text(source))
+        if not is_record(source):
+            raise InvalidInput(f"{source!r} is neither a dataclass, nor a pydantic model, nor a JSON Schema")
+        own_name, own_version = vars(source).get(_MARK, (_kebab(source.__name__), 1))
+        return Schema(name or own_name, version or own_version, canonical_text(json_schema_of(source)), source)
+
+    @property
+    def json_schema(self) -> JsonSchema:
+        """The JSON Schema; a copy, so that nobody can change the schema through it."""
+        return read_text(self.text)
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 over the canonical text."""
+        return digest_of(self.text)
+
+    def problems(self, value: Value) -> list[Problem]:
+        """What is wrong with a value, at most ten things; nothing if it fits."""
+        return checker_of(self.text).problems(value, PROBLEMS_MAX)
+
+    def check(self, value: Value) -> None:
+        """Raise `SchemaViolation` unless a value fits."""
+        problems = self.problems(value)
+        if problems:
+            raise SchemaViolation(self.name, self.version, problems)
+
+    def read(self, value: Value) -> Read[T]:
+        """An object from whatever a value holds, with what is wrong and what is unknown. Never raises."""
+        return read(checker_of(self.text), self.python, value)
+
+    def write(self, thing: T) -> dict[str, Value]:
+        """The plain values of an object. They are not checked: an object may be wrong until it is written."""
+        kind = self.python or dict
+        if not isinstance(thing, kind):
+            raise InvalidInput(f"{self} writes a {kind.__name__}, and this is a {type(thing).__name__}")
+        return plain(thing)  # type: ignore[no-any-return]  # a record or a dict gives a dict
+
+    def changes(self, before: dict[str, Value], after: dict[str, Value]) -> Changes:
+        """The least that turns one plain value into another.
+
+        To save an object that was read and then changed, `before` is `write` of it as it was read: then defaults that
+        nobody chose are not written, nor is anything over a value that did not fit.
+        """
+        return changes(Shape(checker_of(self.text).root), before, after)
+
+
+def _check_name(name: str, version: int) -> None:
+    if not name.strip() or not name.isprintable() or len(name) > NAME_LENGTH_MAX:
+        raise InvalidInput(f"{name[:140]!r} is no name for a schema: that is printable text, at most {NAME_LENGTH_MAX}")
+    if type(version) is not int or not 1 <= version <= VERSION_MAX:
+        raise InvalidInput(f"the version {version} of the schema {name}; versions are integers from 1")
+
+
+def _kebab(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()

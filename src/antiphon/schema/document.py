@@ -1,0 +1,43 @@
+"""Schemas as items: the document that a schema's own item holds, and the schema of a document that a peer wrote.
+
+>>> from antiphon.schema.definition import Schema
+>>> task = Schema.of({"type": "object", "properties": {"title": {"type": "string"}}}, name="task")
+>>> sorted(to_document(task))
+['digest', 'name', 'schema', 'version']
+>>> same(from_document(to_document(task)), task)
+True
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antiphon.core.errors import BadEncoding, InvalidInput
+from antiphon.model.value import Value
+from antiphon.schema.definition import Schema
+
+
+def to_document(schema: Schema[Any]) -> dict[str, Value]:
+    """What is stored: plain values, with the JSON Schema as one text, since half of one is none."""
+    return {"name": schema.name, "version": schema.version, "schema": schema.text, "digest": schema.digest}
+
+
+def from_document(value: Value) -> Schema[dict[str, Any]]:
+    """The schema of a document, or `InvalidInput`. Fields that a newer version adds are left alone."""
+    if not isinstance(value, dict):
+        raise BadEncoding(f"the document of a schema is a map, and no {type(value).__name__}")
+    name, version, text = value.get("name"), value.get("version"), value.get("schema")
+    if not isinstance(name, str) or type(version) is not int or not isinstance(text, str):
+        raise BadEncoding("the document of a schema has a name, a version and the schema as text")
+    try:
+        schema: Schema[dict[str, Any]] = Schema(name, version, text)
+    except InvalidInput as error:
+        raise type(error)(f"the schema {name[:100]!r} in an item: {error}") from None
+    if value.get("digest") != schema.digest:  # two wrote at once, and one's text stands beside the other's digest
+        raise BadEncoding(f"the schema {name!r} {version} in an item does not have the digest that stands beside it")
+    return schema
+
+
+def same(one: Schema[Any], other: Schema[Any]) -> bool:
+    """Whether two schemas are one: the Python class, which only one of them may have, does not matter."""
+    return (one.name, one.version, one.digest) == (other.name, other.version, other.digest)

@@ -1,0 +1,115 @@
+"""Tolerant reading: what a schema can make of any value at all. What does not fit is left out, and told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from antiphon.model.value import Value
+from antiphon.schema.build import Builder
+from antiphon.schema.checker import Checker
+from antiphon.schema.errors import Problem, Step
+from antiphon.schema.limits import READ_PROBLEMS_MAX, READ_ROUNDS_MAX, VALUE_DEPTH_MAX, VALUE_SIZE_MAX
+from antiphon.schema.shape import Shape
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Generic[T]):
+    """What was read: the object, what was wrong with the value, and the fields that the schema does not know."""
+
+    object: T
+    problems: list[Problem]
+    extra: dict[str, Any]
+
+
+def read(checker: Checker, cls: type | None, value: Value) -> Read[Any]:
+    """Build an object from whatever is there. Never raises; `object` is None only where a class itself refuses."""
+    shape = Shape(checker.root)
+    cleaned, problems = _clean(checker, value)
+    extra = _extra(shape, value)
+    if cls is None:
+        return Read(_filled(shape, cleaned), problems[:READ_PROBLEMS_MAX], extra)
+    builder = Builder()
+    made = builder.record(cls, cleaned if isinstance(cleaned, dict) else {})
+    return Read(made, [*problems, *builder.problems][:READ_PROBLEMS_MAX], extra)
+
+
+def _clean(checker: Checker, value: Value) -> tuple[Value, list[Problem]]:
+    """A value without what does not fit, as far as leaving out helps: what is missing stays so."""
+    told: dict[Problem, None] = {}  # in order, and each once
+    gone: set[tuple[Step, ...]] = set()
+    for _ in range(READ_ROUNDS_MAX):
+        found = checker.problems(value, VALUE_SIZE_MAX)
+        # Afterwards it misses what we left out, and counts lists without it.
+        told |= {problem: None for problem in found if not gone or _is_new(problem.path, gone)}
+        wrong = {problem.path for problem in found if _is_there(value, problem.path)}
+        if not wrong:
+            return value, list(told)
+        value = _without(value, wrong)
+        gone |= wrong
+    return {}, list(told)
+
+
+def _is_new(path: tuple[Step, ...], gone: set[tuple[Step, ...]]) -> bool:
+    return path not in gone and not any(isinstance(step, int) for step in path)
+
+
+def _is_there(value: Value, path: tuple[Step, ...]) -> bool:
+    for step in path:
+        if isinstance(value, dict):
+            if step not in value:
+                return False
+            value = value[step]
+        elif isinstance(value, list | tuple | set | frozenset) and isinstance(step, int) and step < len(value):
+            value = list(value)[step]
+        else:
+            return False
+    return bool(path) or value != {}
+
+
+def _without(value: Value, paths: Iterable[tuple[Step, ...]]) -> Value:
+    """A copy without what is at some paths. Nothing can be left of the whole but an empty map."""
+    inside: dict[Step, list[tuple[Step, ...]]] = {}
+    for path in paths:
+        if not path:
+            return {}
+        inside.setdefault(path[0], []).append(path[1:])
+    gone = {step for step, rests in inside.items() if () in rests}
+    if isinstance(value, dict):
+        kept = {key: part for key, part in value.items() if key not in gone}
+        return {key: _without(part, inside[key]) if key in inside else part for key, part in kept.items()}
+    return [
+        _without(part, inside[number]) if number in inside else part
+        for number, part in enumerate(value)
+        if number not in gone
+    ]
+
+
+def _extra(shape: Shape, value: Value, depth: int = 0) -> dict[str, Any]:
+    """The fields that a schema does not know, in the maps that they are in."""
+    if not isinstance(value, dict) or depth > VALUE_DEPTH_MAX:
+        return {}
+    found = {}
+    for key, part in value.items():
+        if shape.is_extra(key):
+            found[key] = part
+        elif isinstance(part, dict):
+            below = _extra(shape.inside(key), part, depth + 1)
+            if below:
+                found[key] = below
+    return found
+
+
+def _filled(shape: Shape, value: Value, depth: int = 0) -> Value:
+    """A map with its defaults, None for what must be there and is not, and without extra fields."""
+    if not isinstance(value, dict) or depth > VALUE_DEPTH_MAX:
+        return value
+    made = {key: _filled(shape.inside(key), part, depth + 1) for key, part in value.items() if not shape.is_extra(key)}
+    for key, node in shape.properties.items():
+        if key not in made and isinstance(node, dict) and "default" in node:
+            made[key] = deepcopy(node["default"])
+    return made | {key: None for key in shape.required if key not in made}
