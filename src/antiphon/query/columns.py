@@ -18,13 +18,14 @@ from antiphon.query.facts import Facts
 from antiphon.query.factscodec import decode_facts, decode_value
 from antiphon.query.filters import Fact, Path
 from antiphon.query.order import Column, column
-from antiphon.query.sql import Needs, Slots
+from antiphon.query.query import Order
+from antiphon.query.sql import Needs, Slots, column_name
 from antiphon.query.tables import CREATE_WORDS, FORMAT, transaction
 from antiphon.query.words import UNICODE, to_fts
 
 COLUMNS_MAX = PATHS_MAX  # of properties; as many lists again are looked into
 _FILL_AT_ONCE = 1000
-_LOOKED_AT = 1000  # rows of an index that ANALYZE reads
+_LOOK_FROM = 1000  # items; with fewer every plan is good
 PUT_WORDS = "INSERT INTO words (rowid, text) VALUES (?, ?)"
 
 
@@ -49,7 +50,9 @@ class Columns:
                 if kind in found:
                     found[kind][_path_of(value)] = slot
             # Another version of Unicode has other words: then they are made anew.
-            self._slots = Slots(found["column"], found["members"], ("words", 0, UNICODE) in rows)
+            words = ("words", 0, UNICODE) in rows
+            orders = frozenset(slot for kind, slot, _ in rows if kind == "order")
+            self._slots = Slots(found["column"], found["members"], words, orders)
             self._rows = rows
         return self._slots
 
@@ -67,11 +70,17 @@ class Columns:
         self._used.update((("column", path), self._clock) for path in needs.columns)
         self._used.update((("members", path), self._clock) for path in needs.members)
         missing = Needs(
-            needs.columns - slots.columns.keys(), needs.members - slots.members.keys(), needs.words and not slots.words
+            needs.columns - slots.columns.keys(),
+            needs.members - slots.members.keys(),
+            needs.words and not slots.words,
         )
         if any(missing):
             with transaction(self._db):
                 self._make(missing, slots)
+            slots = self.read()
+        if needs.first is not None and not _has_order(needs.first, slots):
+            with transaction(self._db):
+                self._make_order(needs.first, slots)
             slots = self.read()
         return slots
 
@@ -79,15 +88,11 @@ class Columns:
         """Let SQLite's planner look at the indexes, once for each time that there is twice as much."""
         looked = next((value for kind, _, value in self._rows if kind == "looked"), 0)
         last = self._db.execute("SELECT max(n) FROM docs").fetchone()[0] or 0
-        if isinstance(looked, int) and last < 2 * looked + _LOOKED_AT:
+        if isinstance(looked, int) and last < 2 * looked + _LOOK_FROM:
             return
         with transaction(self._db):
-            self._analyze(last)
-
-    def _analyze(self, last: int) -> None:
-        self._db.execute(f"PRAGMA analysis_limit = {_LOOKED_AT}")
-        self._db.execute("ANALYZE docs")
-        self._db.execute("INSERT OR REPLACE INTO parts VALUES ('looked', 0, ?)", (last,))
+            self._db.execute("ANALYZE docs")
+            self._db.execute("INSERT OR REPLACE INTO parts VALUES ('looked', 0, ?)", (last,))
 
     def _make(self, missing: Needs, slots: Slots) -> None:
         db = self._db
@@ -96,7 +101,9 @@ class Columns:
         there = {name for _, name, *_ in db.execute("PRAGMA table_info(docs)")}
         for slot in columns.values():
             if f"v{slot}" in there:
-                db.execute(f"DROP INDEX IF EXISTS docs_v{slot}")
+                for name in (f"v{slot}", f"v{slot}_desc"):
+                    db.execute(f"DROP INDEX IF EXISTS docs_{name}")
+                    db.execute("DELETE FROM parts WHERE kind = 'order' AND slot = ?", (name,))
                 db.execute(f"UPDATE docs SET v{slot} = NULL WHERE v{slot} IS NOT NULL")  # noqa: S608
             else:
                 db.execute(f"ALTER TABLE docs ADD COLUMN v{slot}")
@@ -109,8 +116,16 @@ class Columns:
         _fill(db, Slots(columns, members, missing.words))
         for slot in columns.values():
             db.execute(f"CREATE INDEX docs_v{slot} ON docs (v{slot}, id, deleted)")
-        if columns:
-            self._analyze(db.execute("SELECT max(n) FROM docs").fetchone()[0] or 0)
+            db.execute(f"ANALYZE docs_v{slot}")
+
+    def _make_order(self, order: Order, slots: Slots) -> None:
+        """An index to walk along for the first items of an order: of equals by ascending id, whichever way it goes."""
+        name, column = order_name(order, slots), column_name(order.path, slots)
+        self._db.execute(
+            f"CREATE INDEX docs_{name} ON docs ({column}{' DESC' if order.descending else ''}, id, deleted)"
+        )
+        self._db.execute(f"ANALYZE docs_{name}")
+        self._db.execute("INSERT INTO parts VALUES ('order', ?, 0)", (name,))
 
     def _take(self, kind: str, paths: Iterable[Path], taken: dict[Path, int]) -> dict[Path, int]:
         """A slot for each path: a free one, or else that of the path that was not used for longest."""
@@ -122,6 +137,15 @@ class Columns:
             row = (kind, found[path], _text_of(path))
             self._db.execute("INSERT OR REPLACE INTO parts VALUES (?, ?, ?)", row)
         return found
+
+
+def order_name(order: Order, slots: Slots) -> str:
+    return column_name(order.path, slots) + ("_desc" if order.descending else "_asc")
+
+
+def _has_order(order: Order, slots: Slots) -> bool:
+    there = order.path is Fact.ID or (not order.descending and order.path in {*slots.columns, Fact.TYPE, Fact.MODEL})
+    return there or order_name(order, slots) in slots.orders
 
 
 def _fill(db: sqlite3.Connection, slots: Slots) -> None:

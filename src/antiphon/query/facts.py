@@ -12,6 +12,7 @@ from antiphon.model.item import ItemState
 from antiphon.model.value import Reference, Value
 from antiphon.query.filters import Fact, Path
 
+CREATED_MS_MAX = 1 << 47  # later ones, which only a lie can be, are taken as this
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -84,7 +85,7 @@ _FACTS: dict[Fact, Callable[[Facts], Any]] = {
     Fact.MODEL: lambda facts: facts.model,
     Fact.VERSION: lambda facts: facts.version,
     Fact.NAME: lambda facts: facts.name or MISSING,
-    Fact.CREATED: lambda facts: _EPOCH + timedelta(milliseconds=min(facts.created_ms, 1 << 47)),
+    Fact.CREATED: lambda facts: _EPOCH + timedelta(milliseconds=min(facts.created_ms, CREATED_MS_MAX)),
     Fact.PARENT: lambda facts: _reference(facts.parent),
     Fact.SOURCE: lambda facts: _reference(facts.link[0] if facts.link else b""),
     Fact.TARGET: lambda facts: _reference(facts.link[1] if facts.link else b""),

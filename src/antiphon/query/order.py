@@ -31,6 +31,7 @@ Column = int | float | str | bytes | None
 SortKey = tuple[int, Any]
 
 NONE, BOOL, NAN, BYTES, TIME, REFERENCE, CONTAINER = range(1, 8)  # the first byte of a blob
+_TIME = bytes([TIME])
 _FALSE, _TRUE = bytes([BOOL, 0]), bytes([BOOL, 1])
 _BIAS = 1 << 63  # so that times before 1970 come before the others as bytes too
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
@@ -83,7 +84,7 @@ def _blob(value: Value) -> Column:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes([BYTES]) + bytes(value)
     if isinstance(value, datetime):
-        return bytes([TIME]) + (time_us(value) + _BIAS).to_bytes(8, "big")
+        return time_column(time_us(value))
     if isinstance(value, str):  # subclasses, of an enum say, stand for what they are of
         return str.__str__(value)
     if isinstance(value, int):
@@ -91,6 +92,11 @@ def _blob(value: Value) -> Column:
     if isinstance(value, float):
         return _number(float.__float__(value))
     return bytes([CONTAINER]) + pack(value, canonical=True).encode()
+
+
+def time_column(us: int) -> bytes:
+    """The column of a datetime, by its microseconds since 1970."""
+    return _TIME + (us + _BIAS).to_bytes(8, "big")
 
 
 def value_of(stored: object) -> Value | Missing:

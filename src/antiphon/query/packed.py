@@ -81,9 +81,15 @@ def _check_text(value: Value) -> None:
 def unpack(text: str) -> Value:
     """The value, or `BadEncoding`."""
     try:
-        return json.loads(text, object_hook=_untagged) if _MARK_TEXT in text else json.loads(text)
+        value, end = _TAGGED_DECODER.raw_decode(text) if _MARK_TEXT in text else _DECODER.raw_decode(text)
+        if end != len(text):
+            raise ValueError("more follows")
+        return value
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise BadEncoding(f"a packed value that is none: {error}") from None
+
+
+_DECODER = json.JSONDecoder()
 
 
 def _untagged(found: dict[str, Any]) -> Any:
@@ -97,3 +103,6 @@ def _untagged(found: dict[str, Any]) -> Any:
     if tag == "r":
         return Reference(bytes.fromhex(first), bytes.fromhex(rest[0]))
     raise ValueError(f"the tag {tag!r}")
+
+
+_TAGGED_DECODER = json.JSONDecoder(object_hook=_untagged)

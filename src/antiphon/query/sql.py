@@ -32,6 +32,7 @@ class Slots(NamedTuple):
     columns: dict[Path, int] = {}  # noqa: RUF012
     members: dict[Path, int] = {}  # noqa: RUF012
     words: bool = False
+    orders: frozenset[str] = frozenset()  # names of indexes
 
 
 class Needs(NamedTuple):
@@ -39,7 +40,8 @@ class Needs(NamedTuple):
 
     columns: set[Path]
     members: set[Path]
-    words: bool
+    words: bool = False
+    first: Order | None = None  # whose first items are wanted, without sorting all
 
 
 _TRUE, _FALSE = Sql("1"), Sql("0")
@@ -54,7 +56,7 @@ _BACKWARD = {Way.CHILDREN: "parent", Way.LINKS: "source", Way.BACKLINKS: "target
 
 def needs(query: Query) -> Needs:
     columns = {order.path for order in query.order}
-    found = Needs(columns, set(), False)
+    found = Needs(columns, set())
     aggregate = query.aggregate
     if aggregate is not None and aggregate.function != "count":
         columns.add(aggregate.path)
@@ -62,7 +64,8 @@ def needs(query: Query) -> Needs:
         columns.add(aggregate.group)
     for where in wheres(query):
         found = _needs(where, found)
-    return Needs({path for path in columns if path not in FIXED}, found.members, found.words)
+    first = query.order[0] if query.order and query.limit is not None else None
+    return Needs({path for path in columns if path not in FIXED}, found.members, found.words, first)
 
 
 def _needs(where: Filter, found: Needs) -> Needs:
@@ -176,10 +179,13 @@ def condition(where: Filter, alias: str, slots: Slots) -> Sql:
     return Sql(f"{alias}.n IN ({found})", (words.fts_query(words.parse(where.text)),))
 
 
+def column_name(path: Path, slots: Slots) -> str:
+    """The column of docs that holds what is at a path."""
+    return FIXED[path] if isinstance(path, Fact) and path in FIXED else f"v{slots.columns[path]}"
+
+
 def _column(path: Path, alias: str, slots: Slots) -> str:
-    if isinstance(path, Fact) and path in FIXED:
-        return f"{alias}.{FIXED[path]}"
-    return f"{alias}.v{slots.columns[path]}"
+    return f"{alias}.{column_name(path, slots)}"
 
 
 def _compare(where: Compare, alias: str, slots: Slots) -> Sql:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 _SCALE = 1074  # every real is a whole number of 2^-1074
+_WHOLE_MAX = 1 << 53  # reals hold every integer up to here
 Number = int | float
 
 
@@ -19,7 +20,14 @@ def total(numbers: Sequence[Number]) -> Number:
     if all(type(number) is int for number in numbers):
         return sum(numbers)
     special = _special(numbers)
-    return _nearest(_exact(numbers)) if special is None else special
+    if special is not None:
+        return special
+    try:
+        if all(type(number) is float or -_WHOLE_MAX <= number <= _WHOLE_MAX for number in numbers):
+            return math.fsum(numbers)  # which rounds once too, but takes reals only
+    except OverflowError:  # perhaps only on the way
+        pass
+    return _nearest(_exact(numbers))
 
 
 def mean(numbers: Sequence[Number]) -> float | None:
