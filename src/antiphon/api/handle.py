@@ -16,6 +16,8 @@ from antiphon.core.ids import SYSTEM_ITEM, ItemId
 from antiphon.core.keys import PublicKey
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
+from antiphon.model.item import EMBEDDED
+from antiphon.model.itemstate import OF_THE_SYSTEM
 from antiphon.model.value import Reference, Value
 from antiphon.party.history import Event, Past
 from antiphon.party.items import Item
@@ -90,7 +92,7 @@ class Handle:
         found = self.item.metadata.get("type", "")
         return found if isinstance(found, str) else ""
 
-    @type.setter
+    @type.setter  # noqa: A003 - what everybody calls it
     def type(self, name: str) -> None:
         self.item.describe("type", name)
 
@@ -216,7 +218,7 @@ class Handle:
 
         That is what is embedded in it or hangs under it, and so on, with the links between any of these.
         """
-        return [self.party.handle(self.party.processor.item(item)) for item in self.party.closure(self.id)]
+        return list(dict.fromkeys(self.party.item(item) for item in self.party.closure(self.id)))
 
     # -- life
 
@@ -232,8 +234,20 @@ class Handle:
         self.item.restore()
 
     def fork(self, *, version: int | None = None) -> Handle:
-        """A new item of another version of the model; references to this one lead there."""
-        return self.party.handle(self.item.fork(version=version))
+        """A new item of another version of the model, with what is known about this one; references lead there.
+
+        This one stays as a tombstone, which queries hide like what is deleted.
+        """
+        with self.party.batch():
+            made, known, writers = self.item.fork(version=version), self.metadata, self.writers
+            for key in known.keys() - OF_THE_SYSTEM - {EMBEDDED}:
+                made.describe(key, known[key])
+            for reference in known.get(EMBEDDED, ()):
+                made.embed(reference.item)
+            if writers is not None:
+                made.may_write(*writers)
+            self.item.delete()
+            return self.party.handle(made)
 
     def history(self) -> list[Event]:
         """Every message to it, in the order that all agree on, the refused ones with the reason."""

@@ -8,76 +8,106 @@
 ...     books[1] = "Persuasion"
 ...     books.value
 ['Ulysses', 'Persuasion', 'Middlemarch']
+
+Each method is one batch: it sees the list of one moment, and others see all that it does or nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableSequence
-from typing import Any, overload
+import operator
+from collections.abc import Callable, Iterable, Iterator, MutableSequence
+from typing import Any, SupportsIndex, overload
 
 from antiphon.api.handle import Handle, each, plain, shown
+from antiphon.core.stamp import Stamp
 from antiphon.model.value import Value
 
 
 class List(Handle, MutableSequence[Any]):
-    """Values, or other items, in an order that everybody may change at once."""
+    """Values, or other items, in an order that everybody may change at once. `==` asks whether it is the same item."""
 
     __slots__ = ()
     __hash__ = Handle.__hash__
     __eq__ = Handle.__eq__
 
+    # -- reading
+
     @overload
-    def __getitem__(self, index: int) -> Any: ...
+    def __getitem__(self, index: SupportsIndex) -> Any: ...
     @overload
     def __getitem__(self, index: slice) -> list[Any]: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        found = self.item.value[index]
-        return list(each(found, self.party)) if isinstance(index, slice) else shown(found, self.party)
-
-    @overload
-    def __setitem__(self, index: int, value: Any) -> None: ...
-    @overload
-    def __setitem__(self, index: slice, value: Iterable[Any]) -> None: ...
-    def __setitem__(self, index: int | slice, value: Any) -> None:
-        if isinstance(index, int):
-            self.item.edit("set", self._index(index), plain(value, self.party))
-            return
-        start, stop, step = index.indices(len(self))
-        values = list(value)
-        with self.party.batch():
-            if step != 1:
-                places = range(start, stop, step)
-                if len(places) != len(values):
-                    raise ValueError(f"{len(values)} values for {len(places)} places")
-                for place, one in zip(places, values, strict=True):
-                    self[place] = one
-                return
-            del self[start : max(start, stop)]
-            if values:
-                self.item.edit("insert", start, [plain(one, self.party) for one in values])
-
-    def __delitem__(self, index: int | slice) -> None:
-        if isinstance(index, int):
-            self.item.edit("delete", self._index(index))
-            return
-        places = sorted(range(*index.indices(len(self))), reverse=True)
-        if places and places[0] - places[-1] == len(places) - 1:
-            self.item.edit("delete", places[-1], len(places))
-            return
-        with self.party.batch():
-            for place in places:
-                self.item.edit("delete", place)
+    def __getitem__(self, index: SupportsIndex | slice) -> Any:
+        if isinstance(index, slice):
+            return list(each(self.item.value[index], self.party))
+        with self.party.processor.locked():
+            place = self._index(index)
+            found = self.item.read(lambda model, state: model.get(state, place))
+        return shown(found, self.party)
 
     def __len__(self) -> int:
         return int(self.item.read(lambda model, state: model.length(state)))
 
     def __iter__(self) -> Iterator[Any]:
+        """The elements of this moment: edit as you go."""
         return each(self.item.value, self.party)
 
-    def insert(self, index: int, value: Any) -> None:
-        length = len(self)
-        place = max(0, index + length) if index < 0 else min(index, length)
-        self.item.edit("insert", place, [plain(value, self.party)])
+    def __reversed__(self) -> Iterator[Any]:
+        return each(self.item.value[::-1], self.party)
+
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
+        """The first place at which a value is."""
+        return list(self).index(value, start, len(self) if stop is None else stop)
+
+    def conflicts(self, index: SupportsIndex) -> list[tuple[Stamp, Value]]:
+        """The concurrent values of an element, the one that shows first; nothing if there is just one."""
+        with self.party.processor.locked():
+            place = self._index(index)
+            found: list[tuple[Stamp, Value]] = self.item.read(lambda model, state: model.conflicts(state, place))
+        return found if len(found) > 1 else []
+
+    # -- writing
+
+    @overload
+    def __setitem__(self, index: SupportsIndex, value: Any) -> None: ...
+    @overload
+    def __setitem__(self, index: slice, value: Iterable[Any]) -> None: ...
+    def __setitem__(self, index: SupportsIndex | slice, value: Any) -> None:
+        with self.party.batch():
+            if isinstance(index, slice):
+                self._set_slice(index, [plain(one, self.party) for one in value])
+            else:
+                self.item.edit("set", self._index(index), plain(value, self.party))
+
+    def _set_slice(self, index: slice, values: list[Value]) -> None:
+        start, stop, step = index.indices(len(self))
+        if step == 1:
+            del self[start : max(start, stop)]
+            if values:
+                self.item.edit("insert", start, values)
+            return
+        places = range(start, stop, step)
+        if len(places) != len(values):
+            raise ValueError(f"{len(values)} values for the {len(places)} places of {index}")
+        for place, value in zip(places, values, strict=True):
+            self.item.edit("set", place, value)
+
+    def __delitem__(self, index: SupportsIndex | slice) -> None:
+        with self.party.batch():
+            if not isinstance(index, slice):
+                self.item.edit("delete", self._index(index))
+                return
+            places = sorted(range(*index.indices(len(self))), reverse=True)
+            if places and places[0] - places[-1] == len(places) - 1:
+                self.item.edit("delete", places[-1], len(places))
+                return
+            for place in places:
+                self.item.edit("delete", place)
+
+    def insert(self, index: SupportsIndex, value: Any) -> None:
+        with self.party.batch():
+            length, wanted = len(self), operator.index(index)
+            place = max(0, wanted + length) if wanted < 0 else min(wanted, length)
+            self.item.edit("insert", place, [plain(value, self.party)])
 
     def append(self, value: Any) -> None:
         self.item.edit("append", plain(value, self.party))
@@ -88,16 +118,49 @@ class List(Handle, MutableSequence[Any]):
         if found:
             self.item.edit("append", *found)
 
-    def move(self, start: int, to: int) -> None:
+    def pop(self, index: SupportsIndex = -1) -> Any:
+        with self.party.batch():
+            found = self[index]
+            del self[index]
+        return found
+
+    def remove(self, value: Any) -> None:
+        """Take away the first element that is equal to a value."""
+        with self.party.batch():
+            del self[self.index(value)]
+
+    def clear(self) -> None:
+        del self[:]
+
+    # -- order
+
+    def move(self, start: SupportsIndex, to: SupportsIndex) -> None:
         """Move an element; it keeps its identity, so what others write to it meanwhile goes along."""
-        self.item.edit("move", self._index(start), self._index(to))
+        with self.party.batch():
+            self.item.edit("move", self._index(start), self._index(to))
 
-    def conflicts(self, index: int) -> list[tuple[Any, Value]]:
-        found: list[tuple[Any, Value]] = self.item.read(lambda model, state: model.conflicts(state, self._index(index)))
-        return found if len(found) > 1 else []
+    def reverse(self) -> None:
+        self._arrange(list(range(len(self)))[::-1])
 
-    def _index(self, index: int) -> int:
-        length = len(self)
-        if not -length <= index < length:
-            raise IndexError(f"index {index} of a list of {length}")
-        return index % length
+    def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
+        """Sort in place, by moves: what others write to an element meanwhile goes along."""
+        with self.party.batch():
+            found = list(self)
+            ranks = found if key is None else [key(value) for value in found]
+            self._arrange(sorted(range(len(found)), key=lambda place: ranks[place], reverse=reverse))
+
+    def _arrange(self, wanted: list[int]) -> None:
+        """Bring the elements into an order, which names them by where they are now."""
+        now = sorted(wanted)
+        with self.party.batch():
+            for place, element in enumerate(wanted):
+                at = now.index(element, place)
+                if at != place:
+                    now.insert(place, now.pop(at))
+                    self.item.edit("move", at, place)
+
+    def _index(self, index: SupportsIndex) -> int:
+        length, wanted = len(self), operator.index(index)
+        if not -length <= wanted < length:
+            raise IndexError(f"index {wanted} of a list of {length}")
+        return wanted % length

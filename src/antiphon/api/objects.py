@@ -8,103 +8,83 @@
 ...     task.add("tags", "urgent")
 ...     task.value
 {'done': False, 'owner': {'name': 'Ada', 'phone': '12'}, 'tags': ['urgent'], 'title': 'Plan'}
+
+A map inside it writes through, as above. A list or a set inside it is read as a list of its own: to change it, write it
+again, or use `add` and `discard`; for one that several people change at once, make a `List` and refer to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from antiphon.api.handle import Handle, plain, shown
+from antiphon.api.properties import Keys, Properties
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
 from antiphon.model.object import ObjectModel
 from antiphon.model.value import Value
 from antiphon.schema.reader import Read
 
-Keys = tuple[str, ...]
 T = TypeVar("T")
 
 
-class Map(MutableMapping[str, Any]):
+class Map(Properties):
     """A map inside an object. It writes through: `task["owner"]["name"] = "Ada"` writes that one path."""
 
     __slots__ = ("_object", "_path")
+    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, object_: Object, path: Keys) -> None:
         self._object = object_
         self._path = path
 
-    def __getitem__(self, key: str) -> Any:
-        return self._object.at_path((*self._path, key))
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self._object.set((*self._path, key), value)
-
-    def __delitem__(self, key: str) -> None:
-        self._object.unset((*self._path, key))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self._value()))
-
-    def __len__(self) -> int:
-        return len(self._value())
-
-    def _value(self) -> dict[str, Value]:
-        found = self._object.plain_at(self._path)
-        if not isinstance(found, dict):
-            raise KeyError(" → ".join(self._path))
-        return found
+    @property
+    def place(self) -> tuple[Object, Keys]:
+        return self._object, self._path
 
     def __repr__(self) -> str:
-        return repr(self._value())
+        return repr(self.plain())
 
     def __eq__(self, other: object) -> bool:
-        return self._value() == (other._value() if isinstance(other, Map) else other)
+        """Whether it holds the same, as a dict does."""
+        return isinstance(other, Mapping) and self.plain() == plain(other, self._object.party)
 
-    __hash__ = None  # type: ignore[assignment]
 
-
-class Object(Handle, MutableMapping[str, Any]):
+class Object(Handle, Properties):
     """Properties, maps, sets and counters that everybody may change at once."""
 
     __slots__ = ()
     __hash__ = Handle.__hash__
     __eq__ = Handle.__eq__
 
-    def __getitem__(self, key: str) -> Any:
-        return self.at_path((key,))
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self.set((key,), value)
-
-    def __delitem__(self, key: str) -> None:
-        self.unset((key,))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self.item.value))
-
-    def __len__(self) -> int:
-        return len(self.item.value)
-
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and bool(self.item.read(lambda model, state: model.has(state, key)))
+    @property
+    def place(self) -> tuple[Object, Keys]:
+        return self, ()
 
     # -- paths
+
+    def has_path(self, path: Keys) -> bool:
+        return bool(self.item.read(lambda model, state: model.has(state, path)))
 
     def plain_at(self, path: Keys) -> Value:
         """The plain value at a path of keys; KeyError if nothing is there."""
 
         def get(model: ObjectModel, state: Any) -> Value:
-            if not model.has(state, path):
-                raise KeyError(" → ".join(path))
+            if not path:
+                return model.value(state)
+            if not all(isinstance(key, str) for key in path) or not model.has(state, path):
+                raise KeyError(" → ".join(map(str, path)))
             return model.get(state, path)
 
         return self.item.read(get)
 
     def at_path(self, path: Keys) -> Any:
-        found = self.plain_at(path)
-        return Map(self, path) if isinstance(found, dict) else shown(found, self.party)
+        """What is at a path of keys, as `[]` shows it."""
+        return self.show(self.plain_at(path), path)
+
+    def show(self, value: Value, path: Keys) -> Any:
+        return Map(self, path) if isinstance(value, dict) else shown(value, self.party)
 
     def set(self, path: str | Keys, value: Any) -> None:
         """Write a value at a key, or at a path of keys."""
@@ -118,12 +98,6 @@ class Object(Handle, MutableMapping[str, Any]):
             self.plain_at((path,) if isinstance(path, str) else path)  # the usual KeyError, if that is what it was
             raise
 
-    def update(self, values: Any = (), /, **more: Any) -> None:
-        """Write several keys in one message: others see all of them or none."""
-        found = {**dict(values.items() if isinstance(values, Mapping) else values), **more}
-        if found:
-            self.item.edit("update", {key: plain(value, self.party) for key, value in found.items()})
-
     # -- as an object of a class
 
     def read_as(self, cls: type[T]) -> Read[T]:
@@ -131,7 +105,7 @@ class Object(Handle, MutableMapping[str, Any]):
         return self.party.schemas.read(self, cls)
 
     def save(self, thing: Any) -> None:
-        """Write what differs from a Python object that was read from this one."""
+        """Write what was changed in a Python object since it was read from this one."""
         self.party.schemas.save(self, thing)
 
     # -- sets, counters, conflicts

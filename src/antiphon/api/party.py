@@ -15,13 +15,14 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from antiphon.api.asked import asked
-from antiphon.api.handle import Handle, plain
+from antiphon.api.handle import Handle
 from antiphon.api.invitation import Invitation
 from antiphon.api.lists import List
 from antiphon.api.objects import Object
+from antiphon.api.options import Options, Parts, Place
 from antiphon.api.queries import Queries
 from antiphon.api.results import Results
 from antiphon.api.texts import Text
@@ -43,6 +44,7 @@ from antiphon.party.ports import Refused
 from antiphon.party.processor import PartyProcessor
 from antiphon.party.status import Status
 from antiphon.party.undo import UndoStack
+from antiphon.query.delta import Delta
 from antiphon.query.filters import EVERYTHING, Fact, Filter
 from antiphon.query.query import Deleted, Query
 from antiphon.query.subscription import Subscription
@@ -71,7 +73,7 @@ class Party:
         self._join()
 
     def __repr__(self) -> str:
-        return f"<Party {self.key.short} {self.name!r}>"
+        return f"<Party {self.key.short} {self.name!r}>" if self.processor.running else f"<Party {self.key.short}>"
 
     @property
     def key(self) -> PublicKey:
@@ -135,7 +137,7 @@ class Party:
         inception: KeyPair | None = None,
     ) -> Handle:
         """A new item of any model."""
-        if parent is not None and parent.party is not self:
+        if parent is not None and parent.party.key != self.key:
             raise InvalidInput(f"party {self.key.short}: the parent of an item must be of the same party")
         with self.batch():
             under = None if parent is None else bytes(parent.id)
@@ -146,17 +148,19 @@ class Party:
                 item.describe("type", type)
             return self.handle(item)
 
-    def object(self, values: Any = None, **options: Any) -> Object:
+    def object(self, values: Any = None, **options: Unpack[Options]) -> Object:
         """A new object, from a dict, or from an instance of a class that has a schema."""
         if values is not None and not isinstance(values, Mapping):
-            return self.schemas.create(values, **options)
+            if "type" in options:
+                raise InvalidInput("an object of a class has the type of its schema; leave `type` out")
+            return self.schemas.create(values, parent=options.get("parent"), name=options.get("name", ""))
         with self.batch():
             made = self.create(ObjectModel.name, **options)
             assert isinstance(made, Object)
             made.update(values or {})
             return made
 
-    def list(self, values: Iterable[Any] = (), **options: Any) -> List:
+    def list(self, values: Iterable[Any] = (), **options: Unpack[Options]) -> List:
         """A new list."""
         with self.batch():
             made = self.create(ArrayModel.name, **options)
@@ -164,7 +168,7 @@ class Party:
             made.extend(values)
             return made
 
-    def text(self, text: str = "", **options: Any) -> Text:
+    def text(self, text: str = "", **options: Unpack[Options]) -> Text:
         """A new text."""
         with self.batch():
             made = self.create(TextModel.name, **options)
@@ -172,27 +176,31 @@ class Party:
             made.insert(0, text)
             return made
 
-    def thread(self, **options: Any) -> Thread:
+    def thread(self, **options: Unpack[Options]) -> Thread:
         """A new conversation."""
         made = self.create(MessengerModel.name, **options)
         assert isinstance(made, Thread)
         return made
 
-    def link(self, source: Handle, target: Handle, values: Mapping[str, Any] | None = None, **options: Any) -> Object:
+    def link(
+        self, source: Handle, target: Handle, values: Mapping[str, Any] | None = None, **options: Unpack[Options]
+    ) -> Object:
         """A link between two items of this party. It is an item itself, an object that can hold values."""
-        if source.party is not self or target.party is not self:
+        if {source.party.key, target.party.key} != {self.key}:
             raise InvalidInput(f"party {self.key.short}: a link joins two items of one party; across parties, refer")
         with self.batch():
             made = self.create(ObjectModel.name, link=(bytes(source.id), bytes(target.id)), **options)
             assert isinstance(made, Object)
-            made.update({key: plain(value, self) for key, value in (values or {}).items()})
+            made.update(values or {})
             return made
 
     @overload
-    def create_view(self, view_class: str, *, name: str, model: str, **options: Any) -> Handle: ...
+    def create_view(self, view_class: str, *, name: str, model: str, **options: Unpack[Place]) -> Handle: ...
     @overload
-    def create_view(self, view_class: str, *, name: str, **options: Any) -> Object: ...
-    def create_view(self, view_class: str, *, name: str, model: str = ObjectModel.name, **options: Any) -> Handle:
+    def create_view(self, view_class: str, *, name: str, **options: Unpack[Place]) -> Object: ...
+    def create_view(
+        self, view_class: str, *, name: str, model: str = ObjectModel.name, **options: Unpack[Place]
+    ) -> Handle:
         """A view: an item with an address that holds everywhere. Its inception key signs for it once."""
         if not view_class or not name:
             raise InvalidInput("a view has a class, which says what it is for, and a display name")
@@ -229,51 +237,64 @@ class Party:
             return False
         return True
 
+    def __contains__(self, item: Handle | bytes) -> bool:
+        if isinstance(item, Handle):
+            return item.party.key == self.key and self.has(item.id)
+        return self.has(item)
+
     def handle(self, item: Item) -> Handle:
+        """The handle of an item, of the kind of its model."""
         return _KINDS.get(item.model[0], Handle)(self, item)
 
-    def query(
-        self,
-        query: Query | Filter | None = None,
-        *,
-        type: str | type | None = None,  # noqa: A002 - what everybody calls it
-        where: Filter | None = None,
-        match: str | None = None,
-        order: str | Iterable[str] = (),
-        limit: int | None = None,
-        deleted: Deleted = Deleted.HIDDEN,
-    ) -> Results:
-        """The items that a query asks for. Pass a `Query`, or say it here: `order` takes "title" and "-priority"."""
-        whole = asked(query, type, where, match, order, limit, deleted)
+    def query(self, query: Query | Filter | None = None, **parts: Unpack[Parts]) -> Results:
+        """The items that a query asks for.
+
+        Pass a whole `Query`, or say here which `type`, `where` (a filter), `match` (words), `order` ("title",
+        "-priority", or several), `limit`, and whether the `deleted` ones are shown.
+        """
+        whole = asked(query, parts, self.key)
+        if whole.aggregate is not None:
+            raise InvalidInput("a query that counts or sums finds no items; ask for its `total`")
         return Results(self, whole, self.queries.run(whole))
 
     def total(self, query: Query) -> Any:
-        """The value of a query with an aggregate, or its groups as a dict."""
-        return self.queries.total(query)
+        """The value of a query with an aggregate; of one with groups, the pairs of group and value."""
+        return self.queries.total(asked(query, {}, self.key))
 
-    def subscribe(self, query: Query | Filter, callback: Callable[[Any], None] | None = None) -> Subscription:
-        """A standing query: ready with its result, and then told of each change. Hold it; it ends when you let go."""
-        return self.queries.subscribe(query if isinstance(query, Query) else Query(query), callback)
+    def subscribe(
+        self,
+        query: Query | Filter | None = None,
+        callback: Callable[[Delta], builtins.object] | None = None,
+        **parts: Unpack[Parts],
+    ) -> Subscription:
+        """A standing query, said as in `query`: it has its result, and tells of each change.
+
+        Hold it; it ends when you let go, or close it.
+        """
+        return self.queries.subscribe(asked(query, parts, self.key), callback)
 
     def view(self, key: bytes) -> Handle:
         """The view with this inception key. Should there be several geneses of it, the first holds."""
         found = self.query(Query(Fact.VIEW_KEY.is_(bytes(key)), deleted=Deleted.SHOWN))
         if not found:
             raise UnknownItem(f"party {self.key.short} holds no view {bytes(key).hex()[:8]}, or not yet")
-        return found[0]
+        return self.item(found.ids[0])
 
     def views(self, view_class: str | None = None) -> Results:
         """The views of the party, of one class or all."""
-        return self.query(Fact.VIEW_CLASS.exists() if view_class is None else Fact.VIEW_CLASS.is_(view_class))
+        of_class = EVERYTHING if view_class is None else Fact.VIEW_CLASS.is_(view_class)
+        return self.query(Fact.VIEW_KEY.exists(), where=of_class)
 
     def items(self) -> Results:
         """Everything that is not deleted."""
         return self.query(EVERYTHING)
 
     def parent_of(self, item_id: bytes) -> bytes:
+        """The id of the item that one hangs under; empty at the top."""
         return self.queries.parent_of(bytes(item_id))
 
     def closure(self, item_id: bytes) -> builtins.list[bytes]:
+        """The ids of an item and of what belongs to it: see `Handle.closure`."""
         return self.queries.closure(bytes(item_id))
 
     # -- time

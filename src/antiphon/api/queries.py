@@ -9,6 +9,7 @@ from antiphon.core.errors import InvalidInput, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
 from antiphon.model.tree import settle
+from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts
 from antiphon.query.index import ItemIndex
@@ -60,14 +61,16 @@ class Queries:
 
     def total(self, query: Query) -> Any:
         if query.aggregate is None:
-            raise InvalidInput("a total is asked with a query that counts or sums: end it with count() or total()")
+            raise InvalidInput("a total is asked with a query that counts or sums: `Query(...).count()`, `.total(...)`")
         found = self.run(query)
         return found.value if query.aggregate.group is None else list(found.groups)
 
-    def subscribe(self, query: Query, callback: Callable[[Any], None] | None) -> Subscription:
-        if self._live is None:
-            self._live = LiveQueries(self._party.processor, _Current(self._index))
-        subscription = self._live.subscribe(query)
+    def subscribe(self, query: Query, callback: Callable[[Delta], object] | None) -> Subscription:
+        with self._party.processor.locked():
+            if self._live is None:
+                self._live = LiveQueries(self._party.processor, _Current(self._index))
+            live = self._live
+        subscription = live.subscribe(query)
         if callback is not None:
             subscription.on(callback)
         return subscription

@@ -36,6 +36,9 @@ class Results(Sequence[Handle]):
     def _handle(self, item: bytes) -> Handle:
         return self._party.handle(self._party.processor.item(item))
 
+    def __contains__(self, handle: object) -> bool:
+        return isinstance(handle, Handle) and handle.party is self._party and bytes(handle.id) in self.ids
+
     def first(self) -> Handle | None:
         return self[0] if self.ids else None
 

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,15 @@ from antiphon.api.invitation import Invitation
 from antiphon.api.locator import Locator
 from antiphon.api.party import Party
 from antiphon.api.registry import LocalRegistry, Registry, load_model
-from antiphon.core.errors import InvalidInput, MissingBlocks, NotAuthorised, UnknownItem, UnknownParty
+from antiphon.core.errors import (
+    InvalidInput,
+    MissingBlocks,
+    NotAuthorised,
+    StoreError,
+    UnknownItem,
+    UnknownModel,
+    UnknownParty,
+)
 from antiphon.core.keys import PublicKey
 from antiphon.core.ports import Clock, Randomness
 from antiphon.feed.store import FeedStore
@@ -30,7 +39,7 @@ from antiphon.halo.keystore import KeyStore
 from antiphon.model.factory import ModelFactory
 from antiphon.model.value import Reference
 from antiphon.party.manager import KnownParty, PartyManager
-from antiphon.party.meta import MetaStore
+from antiphon.party.meta import MetaStore, SubscriptionState
 
 
 class Store:
@@ -105,6 +114,7 @@ class Store:
 
     @property
     def identity(self) -> Identity:
+        """The identity with its private key."""
         if self._identity is None:
             raise NotAuthorised(f"the private key of identity {self.me.short} is not on this device")
         return self._identity
@@ -116,18 +126,22 @@ class Store:
 
     @property
     def models(self) -> ModelFactory:
+        """The models whose code is here."""
         return self.manager.models
 
     def load_models(self) -> list[str]:
         """Register the models that the registry names and whose packages are installed; returns their names.
 
-        Items that were opaque for want of their code are then folded, with the next refresh of their party.
+        Items that were opaque for want of their code are then folded, with the next refresh of their party. Names whose
+        code is not here are passed over; `load_model` says what is amiss with one.
         """
-        known = self.models.keys
-        wanted = [record for record in self.registry.records("model") if (record.name, record.version) not in known]
-        for record in wanted:
-            self.models.register(load_model(record))
-        return [record.name for record in wanted]
+        loaded = []
+        for record in self.registry.records("model"):
+            if (record.name, record.version) not in self.models.keys:
+                with contextlib.suppress(UnknownModel):
+                    self.models.register(load_model(record))
+                    loaded.append(record.name)
+        return loaded
 
     # -- parties
 
@@ -156,17 +170,21 @@ class Store:
     def __iter__(self) -> Iterator[Party]:
         """The parties whose blocks are here."""
         for known in self.parties():
-            try:
-                yield self.party(bytes(known.party))
-            except MissingBlocks:
-                continue
+            if known.state is not SubscriptionState.PAUSED:
+                with contextlib.suppress(MissingBlocks):
+                    yield self.party(bytes(known.party))
 
     def _named(self, name: str) -> bytes:
-        found = [known.party for known in self.parties() if known.label == name]
+        found = [known.party for known in self.parties() if name in (known.label, self._name_of(known))]
         if len(found) != 1:
             have = ", ".join(sorted(repr(known.label) for known in self.parties())) or "none"
             raise UnknownParty(f"{len(found)} parties are called {name!r} here; there are {have}. Use a party's key")
         return bytes(found[0])
+
+    def _name_of(self, known: KnownParty) -> str:
+        """What the members call a party that is open here; it may be called otherwise since it was joined."""
+        party = self._parties.get(bytes(known.party))
+        return party.name if party is not None and known.open else known.label
 
     def _party(self, key: bytes) -> Party:
         if key not in {known.party for known in self.parties()}:
@@ -191,17 +209,21 @@ class Store:
             raise InvalidInput(f"the reference {reference} names no party; follow it from the party that holds it")
         return party.item(reference.item)
 
-    def holds(self, reference: Reference) -> bool:
-        """Whether what a reference names is here, without an error if not."""
+    def holds(self, reference: Reference | Locator | str, party: Party | None = None) -> bool:
+        """Whether what a reference or a locator names is here, without an error if not."""
         try:
-            self.follow(reference)
+            self.follow(reference, party)
         except (UnknownParty, UnknownItem, MissingBlocks):
             return False
         return True
 
     # -- life
 
+    def __repr__(self) -> str:
+        return f"<Store {str(self.path)!r} of {self.me.short}>"
+
     def close(self) -> None:
+        """Save and let go of everything."""
         with self._lock:
             for party in self._parties.values():
                 party.release()
@@ -220,10 +242,16 @@ class Store:
 def _keys(path: Path, name: str, passphrase: str | None, randomness: Randomness | None) -> tuple[KeyStore, str]:
     """The key store, with an identity and a device in it; the phrase of an identity that was made just now."""
     if path.exists():
-        return KeyStore.open(path, passphrase, randomness=randomness), ""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    protection = Protection.UNPROTECTED if passphrase is None else Protection.PASSPHRASE
-    keys = KeyStore.create(path, passphrase=passphrase, protection=protection, randomness=randomness)
+        keys = KeyStore.open(path, passphrase, randomness=randomness)
+        if devices(keys):
+            return keys, ""  # without one, it was left when it had just been made: it is filled now
+    else:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"there can be no store in {path.parent}: {error.strerror}") from None
+        protection = Protection.UNPROTECTED if passphrase is None else Protection.PASSPHRASE
+        keys = KeyStore.create(path, passphrase=passphrase, protection=protection, randomness=randomness)
     identity, phrase = new_identity(keys, name, randomness)
     new_device(keys, f"{name}'s device", identity.key)
     return keys, phrase

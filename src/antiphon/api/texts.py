@@ -31,18 +31,28 @@ class Text(Handle):
     def __bool__(self) -> bool:
         return True  # an empty text is there
 
+    def __getitem__(self, index: int | slice) -> str:
+        return str(self)[index]
+
+    def __contains__(self, text: str) -> bool:
+        return text in str(self)
+
     def insert(self, index: int, text: str) -> None:
+        """Insert text in front of a character, or at the end."""
         if text:
             self.item.edit("insert", index, text)
 
     def append(self, text: str) -> None:
+        """Insert text at the end."""
         with self.party.batch():
             self.insert(len(self), text)
 
     def erase(self, index: int, count: int = 1) -> None:
+        """Take characters away."""
         self.item.edit("delete", index, count)
 
     def replace(self, index: int, count: int, text: str) -> None:
+        """Put text in the place of some characters."""
         self.item.edit("replace", index, count, text)
 
     def mark(self, start: int, stop: int, name: str, value: Any) -> None:
@@ -50,6 +60,7 @@ class Text(Handle):
         self.item.edit("mark", start, stop, name, value)
 
     def unmark(self, start: int, stop: int, name: str) -> None:
+        """Take a mark off the characters from `start` to before `stop`."""
         self.item.edit("unmark", start, stop, name)
 
     def insert_item(self, index: int, item: Handle) -> None:
@@ -74,4 +85,5 @@ class Text(Handle):
         return found
 
     def index_of(self, cursor: bytes) -> int:
+        """Where a cursor is now."""
         return int(self.item.read(lambda model, state: model.index_of(state, cursor)))

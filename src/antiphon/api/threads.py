@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from antiphon.api.handle import Handle, plain
@@ -23,6 +24,7 @@ class Thread(Handle):
     __slots__ = ()
 
     def post(self, body: Any, *, reply_to: Stamp | None = None) -> Stamp:
+        """Say something; the stamp that it returns names the post."""
         sent_ms = self.party.processor.clock.now_ms()
         return self.item.edit("post", plain(body, self.party), reply_to=reply_to, sent_ms=sent_ms)
 
@@ -39,8 +41,12 @@ class Thread(Handle):
         found: list[dict[str, Any]] = self.item.read(lambda model, state: model.threads(state))
         return found
 
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The posts of this moment, by the order of their making."""
+        return iter(self.item.value)
+
     def __len__(self) -> int:
         return len(self.item.value)
 
     def __bool__(self) -> bool:
-        return True
+        return True  # an empty one is there

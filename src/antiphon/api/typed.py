@@ -21,9 +21,12 @@ reading is tolerant, and only what a batch touches is checked.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from antiphon.api.handle import Handle, plain
 from antiphon.api.objects import Object
 from antiphon.core.errors import InvalidInput, UnknownItem
 from antiphon.core.stamp import Stamp
@@ -51,6 +54,7 @@ __all__ = ["SCHEMA_TYPE", "Schemas", "typed"]
 SCHEMA_TYPE = "antiphon/schema"
 T = TypeVar("T")
 _KNOWN_MAX = 1024
+_FAILED_TOLD = 3
 
 
 class Schemas:
@@ -61,6 +65,7 @@ class Schemas:
         self._ids: dict[tuple[str, int, bytes], bytes] = {}  # the item of each schema that was looked for
         self._known: dict[bytes, tuple[dict[bytes, Stamp], Schema[Any] | None]] = {}  # by item, as of its last message
         self._migrations: dict[str, Migrations] = {}
+        self._read: dict[int, tuple[bytes, dict[str, Value]]] = {}  # by `id`: of which item, and what was there
         party.processor.checks.append(self._check)
 
     # -- schemas are items
@@ -82,14 +87,15 @@ class Schemas:
     def _find(self, schema: Schema[Any]) -> Object | None:
         key = (schema.name, schema.version, schema.digest)
         known = self._ids.get(key)
-        if known is None:
+        if known is None or not self._party.has(known):  # the batch that made it was perhaps taken back
+            known = None
             where = Fact.TYPE.is_(SCHEMA_TYPE) & (prop("name") == schema.name) & (prop("version") == schema.version)
             for item in self._party.query(Query(where)):
                 found = self._of(bytes(item.id))
                 if found is not None and same(found, schema):
                     known = self._ids[key] = bytes(item.id)
                     break
-        if known is None or not self._party.has(known):
+        if known is None:
             return None
         found_item = self._party.item(known)
         return found_item if isinstance(found_item, Object) else None
@@ -127,13 +133,13 @@ class Schemas:
 
     # -- objects
 
-    def create(self, thing: Any, **options: Any) -> Object:
+    def create(self, thing: Any, *, parent: Handle | None = None, name: str = "") -> Object:
         """A new object of the schema of a Python object."""
         schema = Schema.of(type(thing))
         values = schema.write(thing)
         with self._party.batch():
             described = self.register(schema)
-            made = self._party.object(values, type=schema.name, **options)
+            made = self._party.object(values, type=schema.name, parent=parent, name=name)
             made.item.describe("schema", Reference(bytes(described.id)))
             return made
 
@@ -148,7 +154,11 @@ class Schemas:
 
     def read(self, item: Object, cls: type[T]) -> Read[T]:
         """A Python object from an object, whatever is in it: with what is wrong, and what the class does not know."""
-        schema = Schema.of(cls)
+        found = self._reading(item, Schema.of(cls))
+        self._remember(item, found.object)
+        return found
+
+    def _reading(self, item: Object, schema: Schema[T]) -> Read[T]:
         value = item.item.value
         own = self.of(item)
         migrations = self._migrations.get(schema.name)
@@ -161,14 +171,25 @@ class Schemas:
                 return Read(found.object, [Problem((), str(error)), *found.problems], found.extra)
         return schema.read(value)
 
+    def _remember(self, item: Object, thing: Any) -> None:
+        """Keep what was read beside the Python object, as long as that lives: what it did not change is not saved."""
+        if thing is not None:
+            with suppress(TypeError):  # a class with slots: it is then compared with what is there when it is saved
+                weakref.finalize(thing, self._read.pop, id(thing), None).atexit = False
+                self._read[id(thing)] = (bytes(item.id), Schema.of(type(thing)).write(thing))
+
     def save(self, item: Object, thing: Any) -> None:
-        """Write what differs between an object and a Python object that was read from it; nothing else is touched."""
+        """Write what was changed in a Python object since it was read from an object; nothing else is touched."""
         schema = Schema.of(type(thing))
-        before = schema.write(self.read(item, type(thing)).object)
-        self._apply(item, schema, before, schema.write(thing))
+        with self._party.batch():
+            read_from, before = self._read.get(id(thing), (b"", {}))
+            if read_from != item.id:
+                before = schema.write(self._reading(item, schema).object)
+            self._apply(item, schema, before, schema.write(thing))
+        self._remember(item, thing)
 
     def _apply(self, item: Object, schema: Schema[Any], before: dict[str, Value], after: dict[str, Value]) -> None:
-        made = schema.changes(before, after)
+        made = schema.changes(plain(before, self._party), plain(after, self._party))
         with self._party.batch():
             if made.writes:
                 item.item.edit("update", made.writes)
@@ -182,23 +203,35 @@ class Schemas:
                 item.item.edit("increment", path, by)
 
     def migrate(self, migrations: Migrations) -> int:
-        """Bring the objects of older versions of a schema to this one, each in a batch; returns how many there were."""
+        """Bring the objects of older versions of a schema to this one, each in a batch; returns how many there were.
+
+        Those that cannot be brought there stay as they are, and an error names them after the others are done.
+        """
         schema = migrations.schema
         described = self.register(schema, migrations)
-        done = 0
+        done, failed = 0, []
         for item in self._party.query(type=schema.name):
             own = self.of(item) if isinstance(item, Object) else None
             if own is None or own.name != schema.name or own.version >= schema.version or not isinstance(item, Object):
                 continue
-            with self._party.batch():
-                value = item.item.value
-                upgraded = migrations.upgrade(value, own.version)
-                self._apply(item, schema, value, upgraded)
-                for key in sorted(item.item.value.keys() - upgraded.keys()):  # the step took it away
-                    item.item.edit("delete", key)
-                item.item.describe("schema", Reference(bytes(described.id)))
-            done += 1
+            try:
+                self._migrate(item, own.version, migrations, Reference(bytes(described.id)))
+                done += 1
+            except InvalidInput as error:
+                failed.append(f"item {item.id}: {error}")
+        if failed:
+            told = "; ".join(failed[:_FAILED_TOLD])
+            raise InvalidInput(f"{done} objects were brought to {schema}, and {len(failed)} could not be: {told}")
         return done
+
+    def _migrate(self, item: Object, version: int, migrations: Migrations, described: Reference) -> None:
+        with self._party.batch():
+            value = item.item.value
+            upgraded = migrations.upgrade(value, version)
+            self._apply(item, migrations.schema, value, upgraded)
+            for key in sorted(item.item.value.keys() - upgraded.keys()):  # the step took it away
+                item.item.edit("delete", key)
+            item.item.describe("schema", described)
 
     # -- checking
 

@@ -1,0 +1,39 @@
+"""The arguments that several methods take alike."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypedDict
+
+from antiphon.query.filters import Fact, Filter
+from antiphon.query.query import Deleted, Order
+
+if TYPE_CHECKING:
+    from antiphon.api.handle import Handle
+
+By = str | Fact | Order  # "title", "-priority", Fact.NAME
+
+
+class Place(TypedDict, total=False):
+    """What is said of a new item that is named already."""
+
+    parent: Handle | None
+    type: str
+
+
+class Options(Place, total=False):
+    """What is said of a new item, besides what it holds."""
+
+    name: str
+
+
+class Parts(TypedDict, total=False):
+    """A query, as `Party.query` and `Party.subscribe` take it."""
+
+    type: str | builtins.type | None  # the name of a type, or a class that has a schema
+    where: Filter | None
+    match: str | None  # words
+    order: By | Iterable[By]
+    limit: int | None
+    deleted: Deleted
