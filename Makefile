@@ -29,8 +29,9 @@ $(NODE): bench/anchors/package-lock.json
 	  cd bench/anchors && npm ci --loglevel=error --no-audit --no-fund && touch node_modules/.built; \
 	else echo "antiphon: no npm here; tests that compare with JavaScript libraries will skip"; fi
 
-demo: $(STAMP) ## three devices in three processes edit apart, then together, and agree
+demo: $(STAMP) ## devices edit apart, then together, and agree: three processes, then a planner
 	@$(BIN)/python examples/three_devices.py
+	@$(BIN)/python examples/planner.py
 
 test: $(STAMP) $(NODE) lint ## lint, types, tidy and all tests (what CI runs)
 	@echo "antiphon: running all tests"
