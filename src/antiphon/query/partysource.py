@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -44,31 +44,33 @@ class PartySource:
     def facts(self, ids: Collection[bytes]) -> Mapping[bytes, Facts]:
         if self._index is not None and len(ids) > _BY_ONE_MAX:
             return self._saved(self._index).facts(ids)
-        with self._party.locked() as engine:
-            states = {item: state for item in ids if (state := _state(engine, item)) is not None}
-            parents = settle(states, self._claims_of(engine))
-        return {item: facts_of(state, parents.get(item, b"")) for item, state in states.items()}
+        self._find_circles(set(ids))
+        return self._facts(ids)
 
     def changes(self, ids: Iterable[bytes]) -> tuple[list[Facts], list[bytes]]:
         """The facts of items that changed, and of those that hang elsewhere because of it; and what is gone."""
-        touched = self._entangled(ids)
-        found = self.facts(touched)
+        touched = set(ids)
+        touched.update(*(self._circles[item] for item in touched if item in self._circles))
+        for item in touched:
+            self._circles.pop(item, None)
+        self._find_circles(touched)
+        touched.update(*(self._circles[item] for item in touched if item in self._circles))
+        found = self._facts(touched)
         return list(found.values()), [item for item in touched if item not in found]
 
-    def _entangled(self, ids: Iterable[bytes]) -> set[bytes]:
-        """These, and what was or is in a circle with one of them: there a claim of one moves others too."""
-        told = set(ids)
-        told.update(*(self._circles[item] for item in told if item in self._circles))
-        for item in told:
-            self._circles.pop(item, None)
-        touched = set(told)
+    def _facts(self, ids: Iterable[bytes]) -> dict[bytes, Facts]:
         with self._party.locked() as engine:
-            for members in components(told, self._claims_of(engine)):
+            states = {item: state for item in ids if (state := _state(engine, item)) is not None}
+            moved = [item for item in states if item in self._circles]
+            parents = settle(moved, _claims_of(engine)) if moved else {}
+            return {item: facts_of(state, parents.get(item, state.parent)) for item, state in states.items()}
+
+    def _find_circles(self, ids: set[bytes]) -> None:
+        """Where claims make no circle, the last one holds; in a circle, a claim of one item may move the others."""
+        with self._party.locked() as engine:
+            for members in components(ids, _claims_of(engine)):
                 if len(members) > 1:
                     self._circles.update(dict.fromkeys(members, frozenset(members)))
-                    if not told.isdisjoint(members):
-                        touched.update(members)
-        return touched
 
     def edges(self, way: Way, item: bytes) -> Iterable[bytes]:
         return (self._everything() if self._index is None else self._saved(self._index)).edges(way, item)
@@ -83,14 +85,17 @@ class PartySource:
         return index
 
     def _everything(self) -> EveryItem:
-        return EveryItem(self.facts(self._entangled(self._party.items())).values())
+        ids = self._party.items()
+        self._find_circles(set(ids))
+        return EveryItem(self._facts(ids).values())
 
-    def _claims_of(self, engine: Engine) -> Callable[[bytes], list[tuple[Stamp, bytes]]]:
-        def claims_of(item: bytes) -> list[tuple[Stamp, bytes]]:
-            state = _state(engine, item)
-            return [] if state is None else state.parents
 
-        return claims_of
+def _claims_of(engine: Engine) -> Callable[[bytes], Sequence[tuple[Stamp, bytes]]]:
+    def claims_of(item: bytes) -> Sequence[tuple[Stamp, bytes]]:
+        state = _state(engine, item)
+        return () if state is None else state.parents
+
+    return claims_of
 
 
 def _state(engine: Engine, item: bytes) -> ItemState | None:

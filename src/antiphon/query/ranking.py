@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any
 
 from antiphon.query.delta import Delta
@@ -17,6 +18,7 @@ from antiphon.query.query import Order, Query
 from antiphon.query.source import Source, facts_in_parts
 
 _PRINT_SIZE = 16
+_others = attrgetter(*(name for name in Facts.__slots__ if name != "value"))  # all of them have an exact repr
 _ONE_BY_ONE_MAX = 64  # more than these are sorted in together
 
 Row = Any  # what sorts an item, its id last; the id alone where there is no order
@@ -24,7 +26,7 @@ Row = Any  # what sorts an item, its id last; the id alone where there is no ord
 
 def print_of(facts: Facts) -> bytes:
     """What tells whether any fact of an item is another now, without keeping the facts."""
-    packed = pack([getattr(facts, name) for name in Facts.__slots__], canonical=True)
+    packed = f"{pack(facts.value, canonical=True)} {_others(facts)!r}"
     return blake2b(packed.encode(), digest_size=_PRINT_SIZE).digest()
 
 

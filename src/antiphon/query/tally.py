@@ -109,6 +109,7 @@ class Tally:
         self._totals: dict[SortKey | None, _Total] = {}
         self._sizes: Counter[SortKey | None] = Counter()
         self._groups: list[SortKey] = []
+        self._rows: dict[SortKey | None, tuple[Value, Value]] = {}  # of each group, until something in it changes
         if aggregate.group is None:
             self._totals[None] = self._empty()
 
@@ -130,7 +131,11 @@ class Tally:
     def result(self) -> Result:
         if self._aggregate.group is None:
             return Result(value=self._totals[None].value())
-        return Result(groups=tuple((value_of(key[1]), self._totals[key].value()) for key in self._groups))
+        return Result(groups=tuple([self._rows.get(key) or self._row(key) for key in self._groups]))
+
+    def _row(self, group: SortKey) -> tuple[Value, Value]:
+        row = self._rows[group] = value_of(group[1]), self._totals[group].value()
+        return row
 
     def update(self, moved: News) -> Delta:
         touched = {share[0] for item, facts in moved.items() for share in self._shift(item, facts) if share is not None}
@@ -184,6 +189,7 @@ class Tally:
             self._totals[group] = self._empty()
             insort(self._groups, group)
         self._totals[group].add(key or (0, 0), by)
+        self._rows.pop(group, None)
         self._sizes[group] += by
         if group is not None and not self._sizes[group]:
             del self._totals[group], self._sizes[group]
