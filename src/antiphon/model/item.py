@@ -15,7 +15,7 @@ from antiphon.core.ids import SYSTEM_ITEM, ItemId
 from antiphon.core.keys import verify
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
-from antiphon.model.access import AccessLog, Act, Author
+from antiphon.model.access import TOO_MANY, AccessLog, Act, Author
 from antiphon.model.envelope import Genesis, Inception, Note, content, read_change, read_genesis
 from antiphon.model.factory import ModelFactory
 from antiphon.model.interface import Feeding, Model
@@ -103,7 +103,6 @@ def fold(
             _take_all_access(item, notes, authors)
     verdicts: dict[Stamp, str] = {}
     replay: list[Kept] = []
-    late = False
     plain = _plain(item)
     at, count = 0, len(notes)
     while at < count:
@@ -121,15 +120,17 @@ def fold(
                 plain = _plain(item)
                 item.frame[feed] = stamp
                 # Messages to an id that nobody could know yet: in the total order they may stand after its genesis.
-                late = bool(verdicts) and max(verdicts) > stamp
+                if verdicts and max(verdicts) > stamp:
+                    return Folded(item, verdicts, late=True)
                 if whole:
                     _take_all_access(item, notes[at:], authors)
                 continue
             if lamport <= item.genesis[0] and stamp < item.genesis:
                 item.frame[feed] = stamp
-                raise InvalidMutation(NO_ITEM)
-            if kind == _CHANGE and message is not None and not void:
-                late = _take_access(item, note, authors) or late
+                _begin(party, item_id, note, models)  # raises, unless it is a view's, with a lesser stamp
+                return Folded(item, verdicts, late=True)
+            if kind == _CHANGE and message is not None and not void and _take_access(item, note, authors):
+                return Folded(item, verdicts, late=True)
             item.frame[feed] = stamp
             if message is None:
                 raise InvalidMutation(NO_BODY)
@@ -161,8 +162,7 @@ def fold(
                 verdicts[stamp] = void
         except InvalidInput as error:
             verdicts[stamp] = void or str(error)
-    if item is not None and replay and not late:
-        late = not _merge(item, replay, verdicts)
+    late = item is not None and bool(replay) and not _merge(item, replay, verdicts)
     return Folded(item, verdicts, late)
 
 
@@ -224,12 +224,11 @@ def _check_id(party: bytes, item_id: bytes, note: Note, genesis: Genesis) -> Non
     if genesis.view is None:
         right = ItemId(item_id).matches(note.lamport, party=party, feed=note.feed, nonce=genesis.nonce)
     else:
-        key, proof = genesis.view
-        right = item_id == ItemId.of_view(note.lamport, party=party, key=key)
-        if not verify(key, Inception.statement(party, note.feed), proof):
-            raise InvalidMutation(f"item {item_id.hex()}: its inception key did not sign for this party and feed")
+        right = item_id == ItemId.of_view(note.lamport, party=party, key=genesis.view.key)
     if not right:
         raise InvalidMutation(f"item {item_id.hex()}: this id is not that of the genesis, so nobody can take it")
+    if genesis.view and not verify(genesis.view.key, Inception.statement(party, note.feed), genesis.view.proof):
+        raise InvalidMutation(f"item {item_id.hex()}: its inception key did not sign for this party and feed")
 
 
 def system_item(models: ModelFactory) -> ItemState:
@@ -238,26 +237,36 @@ def system_item(models: ModelFactory) -> ItemState:
     return ItemState(SYSTEM_ITEM, META.name, META.version, model, Stamp(0, bytes(32), 0))
 
 
-def _take_access(item: ItemState, note: Note, authors: Authors) -> bool:
-    """Let a change of who may write count, whatever else it says; whether messages before it are to be judged again."""
-    assert note.message is not None
+def _act(note: Note, authors: Authors) -> Act | None:
+    """The change of who may write that a message makes, if it makes one, whatever else is to be said of it."""
+    if note.kind != _CHANGE or note.message is None or note.void:
+        return None
     try:
         access = read_change(note.message).access
     except InvalidMutation:
-        return False  # it is refused for that in a moment
-    if access is None:
+        return None  # it is refused for that in a moment
+    return None if access is None else Act(note.stamp, authors(note.feed, note.seq), access)
+
+
+def _take_access(item: ItemState, note: Note, authors: Authors) -> bool:
+    """Let a change of who may write count; whether messages before it are to be judged again."""
+    act = _act(note, authors)
+    if act is None:
         return False
     if item.access is None:
-        item.access = AccessLog(item.genesis, authors(item.genesis.feed, item.genesis.seq))
-    act = Act(note.stamp, authors(note.feed, note.seq), access)
+        item.access = _open(item, authors, ())
     return item.access.add(act) and item.access.unsettles(act, item.frame)
 
 
 def _take_all_access(item: ItemState, notes: Sequence[Note], authors: Authors) -> None:
     """All changes of who may write, before anything is judged by them."""
-    for note in notes:
-        if note.kind == _CHANGE and note.message is not None and not note.void and note.stamp > item.genesis:
-            _take_access(item, note, authors)
+    acts = [act for note in notes if (act := _act(note, authors)) is not None and act.stamp > item.genesis]
+    if acts:
+        item.access = _open(item, authors, acts)
+
+
+def _open(item: ItemState, authors: Authors, acts: Sequence[Act]) -> AccessLog:
+    return AccessLog(item.genesis, authors(item.genesis.feed, item.genesis.seq), acts)
 
 
 def _apply_other(item: ItemState, note: Note, stamp: Stamp) -> None:
@@ -272,7 +281,8 @@ def _apply_other(item: ItemState, note: Note, stamp: Stamp) -> None:
     elif note.kind == Kind.CHANGE:
         change = read_change(note.message)
         if change.access is not None:
-            pass  # it was taken, and judged, before
+            if item.access is None or stamp not in item.access:  # the others were taken, and judged, before
+                raise InvalidMutation(TOO_MANY)
         elif item.id == SYSTEM_ITEM:
             raise InvalidMutation("the system item is the root of its party: it does not move, and is not deleted")
         elif change.deleted is not None:

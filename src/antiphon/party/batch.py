@@ -16,7 +16,7 @@ from antiphon.feed.append import Draft, Written
 from antiphon.feed.header import Entry as SeenEntry
 from antiphon.feed.header import Kind
 from antiphon.feed.writer import FeedWriter
-from antiphon.model.access import EVERYONE, Access, Author
+from antiphon.model.access import EVERYONE, NAMES_MAX, Access, Author
 from antiphon.model.envelope import Change, Genesis, Inception, Note, content, wrap, write_change, write_genesis
 from antiphon.model.interface import Model
 from antiphon.model.item import META, ItemState, fold, keeps_tail, mutate
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from antiphon.party.processor import PartyProcessor
 
 
+LATE = "it would decide anew about messages that are here: name how far each feed counts, as `may_write` does"
 _new = tuple.__new__  # half the price of calling the class, for every message
 
 
@@ -139,15 +140,29 @@ class Batch:
         """Change who may write to an item. What is here of each feed by now still counts."""
         state = self._entry(item).item
         assert state is not None
-        cuts = tuple((feed, state.frame[feed].seq + 1) for feed in sorted(state.frame)) if revoke else ()
-        return self.change(item, Change(access=Access(tuple(sorted(set(grant))), tuple(sorted(set(revoke))), cuts)))
+        named, ended = sorted(set(grant)), sorted(set(revoke))
+        parts = max(1, -(-max(len(named), len(ended)) // NAMES_MAX))
+        stamps = [self._guard(item, state, named[nth::parts], ended[nth::parts]) for nth in range(parts)]
+        assert state.access is not None
+        still = state.access.standing().intersection(ended)
+        if still:
+            self._refuse(item)
+            raise InvalidInput(
+                f"item {item.hex()}: {min(still).hex()[:8]} was not named after you, so you cannot take it off the "
+                "access list; ask an owner of the party"
+            )
+        return stamps[-1]
 
-    def named(self, item: bytes) -> set[bytes]:
-        """Who is in an item's access list: at first its creator, and everybody."""
+    def _guard(self, item: bytes, state: ItemState, named: list[bytes], ended: list[bytes]) -> Stamp:
+        cuts = tuple((feed, state.frame[feed].seq + 1) for feed in sorted(state.frame)) if ended else ()
+        return self.change(item, Change(access=Access(tuple(named), tuple(ended), cuts)))
+
+    def ever_named(self, item: bytes) -> set[bytes]:
+        """Who is or was in an item's access list: at first its creator, and everybody."""
         state = self._entry(item).item
         assert state is not None
         if state.access is not None:
-            return state.access.standing()
+            return state.access.ever_named()
         return {EVERYONE, self._author(state.genesis.feed, state.genesis.seq).identity}
 
     def author(self) -> Author:
@@ -198,8 +213,7 @@ class Batch:
             known_model(entry.item)  # nothing is written that cannot be tried first
         folded = fold(self._engine.party, entry.id, entry.item, [note], self._engine.models, self._author)
         entry.item = folded.item
-        assert not folded.late
-        reason = folded.verdicts.get(note.stamp)
+        reason = LATE if folded.late else folded.verdicts.get(note.stamp)
         if reason:
             raise InvalidMutation(reason)
 

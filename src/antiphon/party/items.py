@@ -165,9 +165,8 @@ class Item:
         What others wrote meanwhile, and is not here yet, does not count: it could be from any time.
         """
         with self._party.batch() as batch:
-            known = batch.named(self.id)
             wanted = {bytes(name) for name in names} | {batch.author().identity}
-            return batch.guard(self.id, wanted - known, known - wanted)
+            return batch.guard(self.id, wanted, batch.ever_named(self.id) - wanted)
 
     def everybody_may_write(self) -> Stamp:
         """All who may write in the party may write to it again."""
@@ -202,7 +201,10 @@ class Item:
             for mutation in mutations:
                 batch.mutate(made, mutation)
             batch.change(self.id, Change(forked_to=made))
-            return Item(self._party, made)
+            fork = Item(self._party, made)
+            if self.writers is not None:
+                fork.may_write(*self.writers)
+            return fork
 
     # -- listening
 

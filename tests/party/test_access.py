@@ -1,0 +1,352 @@
+"""Access lists on whole peers: one list, one verdict, one state on all of them, whoever is hostile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from antiphon.core.errors import InvalidInput, InvalidMutation
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.keys import KeyPair
+from antiphon.core.stamp import Stamp
+from antiphon.feed.append import Draft
+from antiphon.feed.header import Entry, Kind
+from antiphon.halo.claims import Role
+from antiphon.model.access import EVERYONE, NAMES_MAX, NOT_NAMED, NOT_THEIRS, Access
+from antiphon.model.envelope import Change, wrap, write_change
+from antiphon.model.object import ObjectModel
+from antiphon.party.items import Item
+from antiphon.testing.peers import Peer, Peers
+
+OBJECT = ObjectModel()
+
+
+@pytest.fixture
+def carol(peers: Peers, bob: Peer) -> Peer:
+    """Another editor."""
+    return peers.add("carol")
+
+
+def equal(peers: Peers) -> None:
+    """All peers agree on everything, and with a peer that is built from the feeds alone."""
+    peers.exchange()
+    first = shown(peers.all[0])
+    for peer in peers.all[1:]:
+        assert shown(peer) == first
+    last = peers.all[-1]
+    last.restart(crash=True)
+    assert shown(last) == first
+    last.rebuild()
+    assert shown(last) == first
+
+
+def shown(peer: Peer) -> Any:
+    party = peer.party
+    writers = {item: party.item(item).writers for item in party.items()}
+    return peer.snapshots(), party.snapshot(SYSTEM_ITEM), writers, party.refused()
+
+
+def reasons(peer: Peer, *stamps: Stamp) -> list[str]:
+    refused = {(one.feed, one.seq): one.reason for one in peer.party.refused()}
+    return [refused.get((stamp.feed, stamp.seq), "") for stamp in stamps]
+
+
+def setting(key: str, value: str) -> bytes:
+    return wrap(Kind.MUTATION, OBJECT.set(OBJECT.initial(), key, value))
+
+
+def guarding(grant: Iterable[bytes] = (), revoke: Iterable[bytes] = (), cuts: dict[bytes, int] | None = None) -> bytes:
+    access = Access(tuple(sorted(grant)), tuple(sorted(revoke)), tuple(sorted((cuts or {}).items())))
+    return write_change(Change(access=access))
+
+
+def sent(peer: Peer, item: Item, *messages: tuple[Kind, bytes], seen: Iterable[Entry] = ()) -> list[Stamp]:
+    """Straight into the feed, with a lamport above what is shown as seen, now or before, and perhaps below all else."""
+    written = peer.forge(*(Draft(kind, item.id, message) for kind, message in messages), seen=seen)
+    return [Stamp(block.lamport, block.feed, block.seq) for block in written]
+
+
+def all_of(peer: Peer) -> list[Entry]:
+    """Everything that a peer can show as seen."""
+    with peer.party.locked() as engine:
+        lanes = [lane.state for lane in engine.delivery.lanes.values() if lane.state.position]
+        return [
+            *(Entry(one.feed, one.position - 1, one.lamport, one.hash) for one in lanes),
+            *engine.authority.entries(),
+        ]
+
+
+# -- who may write
+
+
+def test_only_those_named_may_write(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
+    note = alice.party.create("antiphon/object")
+    assert note.writers is None
+    note.may_write(bob.key)
+    peers.exchange()
+    bob.party.item(note.id).edit("set", "by", "bob")
+    with pytest.raises(InvalidMutation, match="does not name its writer"):
+        carol.party.item(note.id).edit("set", "by", "carol")
+    (void,) = sent(carol, note, (Kind.MUTATION, setting("by", "carol")))
+    equal(peers)
+    assert note.value == {"by": "bob"}
+    assert reasons(bob, void) == [NOT_NAMED]
+    assert note.writers == tuple(sorted([alice.key, bob.key])) == tuple(note.metadata["access"])
+
+
+def test_a_list_binds_nobody_before_it(peers: Peers, alice: Peer, bob: Peer) -> None:
+    note = alice.party.create("antiphon/object")
+    peers.exchange()
+    bob.party.item(note.id).edit("set", "by", "bob")
+    peers.exchange()
+    note.may_write()
+    equal(peers)
+    assert note.value == {"by": "bob"}
+    assert alice.party.refused() == []
+
+
+def test_what_was_not_here_when_the_list_was_written_does_not_count(peers: Peers, alice: Peer, bob: Peer) -> None:
+    note = alice.party.create("antiphon/object")
+    peers.exchange()
+    late = bob.party.item(note.id).edit("set", "by", "bob")
+    note.may_write()
+    equal(peers)
+    assert note.value == {}
+    assert reasons(bob, late) == [NOT_NAMED]
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        lambda item: item.edit("set", "a", 1),
+        lambda item: item.delete(),
+        lambda item: item.move(None),
+        lambda item: item.describe("name", "mine"),
+        lambda item: item.embed(bytes(SYSTEM_ITEM)),
+        lambda item: item.release(bytes(SYSTEM_ITEM)),
+        lambda item: item.everybody_may_write(),
+        lambda item: item.may_write(),
+    ],
+)
+def test_nothing_at_all_may_be_written_by_others(peers: Peers, alice: Peer, bob: Peer, what: Any) -> None:
+    note = alice.party.create("antiphon/object")
+    note.embed(bytes(SYSTEM_ITEM))
+    note.may_write()
+    peers.exchange()
+    before = bob.party.item(note.id).snapshot()
+    with pytest.raises(InvalidMutation):
+        what(bob.party.item(note.id))
+    assert bob.party.item(note.id).snapshot() == before
+    assert bob.party.items() == [note.id]
+    what(note)  # which its creator may
+    equal(peers)
+
+
+def test_nor_past_the_program(peers: Peers, alice: Peer, bob: Peer) -> None:
+    note = alice.party.create("antiphon/object")
+    note.may_write()
+    peers.exchange()
+    other = bob.party.create("antiphon/object")
+    before = note.snapshot()
+    void = sent(
+        bob,
+        note,
+        (Kind.CHANGE, write_change(Change(deleted=True))),
+        (Kind.CHANGE, write_change(Change(parent=other.id))),
+        (Kind.CHANGE, write_change(Change(forked_to=other.id))),
+        (Kind.METADATA, wrap(Kind.METADATA, OBJECT.set(OBJECT.initial(), "name", "mine"))),
+    )
+    equal(peers)
+    assert reasons(alice, *void) == [NOT_NAMED] * 4
+    assert note.snapshot() == before
+
+
+def test_a_list_again_and_opened_and_closed(peers: Peers, alice: Peer, bob: Peer) -> None:
+    note = alice.party.create("antiphon/object")
+    for nth, step in enumerate((note.may_write, note.may_write, note.everybody_may_write, note.may_write)):
+        step()
+        peers.exchange()
+        if bob.party.item(note.id).writers is None:
+            bob.party.item(note.id).edit("set", f"bob {nth}", 1)
+        else:
+            sent(bob, note, (Kind.MUTATION, setting(f"bob {nth}", "1")), seen=all_of(bob))
+        peers.exchange()
+    equal(peers)
+    assert [*note.value] == ["bob 2"]
+
+
+def test_groups_are_named_like_identities(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
+    """Who comes into the group may write; who is put out of it may not, nor into the past."""
+    assert alice.member is not None
+    group = KeyPair.from_seed(sha256(b"a group").digest()).key
+    note = alice.party.create("antiphon/object")
+    note.may_write(group)
+    alice.member.admit_to_group(group, bob.key)
+    peers.exchange()
+    bob.party.item(note.id).edit("set", "by", "bob")
+    with pytest.raises(InvalidMutation, match="does not name"):
+        carol.party.item(note.id).edit("set", "by", "carol")
+    peers.exchange()
+    alice.member.remove_from_group(group, bob.key)
+    (unseen,) = sent(bob, note, (Kind.MUTATION, setting("unseen", "1")))
+    equal(peers)
+    assert reasons(carol, unseen) == [NOT_NAMED]
+    with pytest.raises(InvalidMutation, match="does not name"):
+        bob.party.item(note.id).edit("set", "by", "bob again")
+    assert note.value == {"by": "bob"}
+
+
+def test_an_admission_to_a_group_that_came_meanwhile_counts_from_where_it_was_seen(
+    peers: Peers, alice: Peer, bob: Peer
+) -> None:
+    assert alice.member is not None
+    group = KeyPair.from_seed(sha256(b"a group").digest()).key
+    note = alice.party.create("antiphon/object")
+    note.may_write(group)
+    peers.exchange()
+    (early,) = sent(bob, note, (Kind.MUTATION, setting("early", "1")))
+    alice.member.admit_to_group(group, bob.key)
+    peers.exchange()
+    bob.party.item(note.id).edit("set", "now", "1")
+    equal(peers)
+    assert reasons(alice, early) == [NOT_NAMED]
+    assert note.value == {"now": "1"}
+
+
+# -- who may change it
+
+
+def test_a_first_list_is_the_creators_or_an_owners(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
+    note = bob.party.create("antiphon/object")
+    peers.exchange()
+    with pytest.raises(InvalidMutation, match="by owners and by those it names"):
+        carol.party.item(note.id).may_write()
+    (void,) = sent(carol, note, (Kind.CHANGE, guarding([carol.key], [EVERYONE, bob.key])))
+    equal(peers)
+    assert reasons(alice, void) == [NOT_THEIRS]
+    assert alice.party.item(note.id).writers is None
+    alice.party.item(note.id).may_write(carol.key)  # an owner; and Bob, who made it, is out
+    equal(peers)
+    with pytest.raises(InvalidMutation, match="does not name"):
+        note.edit("set", "a", 1)
+    carol.party.item(note.id).edit("set", "a", 2)
+    equal(peers)
+
+
+def test_a_junior_is_told_that_seniors_stay(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
+    note = bob.party.create("antiphon/object")
+    note.may_write(carol.key)
+    peers.exchange()
+    with pytest.raises(InvalidInput, match="was not named after you"):
+        carol.party.item(note.id).may_write()
+    assert carol.party.item(note.id).writers == note.writers
+    carol.party.item(note.id).may_write(bob.key, alice.key)
+    equal(peers)
+    assert note.writers == tuple(sorted([alice.key, bob.key, carol.key]))
+
+
+# -- the past is not to be rewritten
+
+
+def test_rule_8_a_removed_writer_rewrites_no_past(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
+    note = alice.party.create("antiphon/object")
+    note.may_write(bob.key, carol.key)
+    peers.exchange()
+    bob.party.item(note.id).edit("set", "bob", "inside")
+    peers.exchange()
+    for nth in range(9):
+        note.edit("set", "n", nth)
+    removal = note.may_write(carol.key)
+    void = sent(bob, note, (Kind.MUTATION, setting("bob", "past")), (Kind.METADATA, wrap(Kind.METADATA, b"")))
+    assert max(void) < removal  # by the total order alone it would count
+    peers.pass_on(bob, carol)  # who does not know of the removal yet
+    assert carol.party.item(note.id).value["bob"] == "past"
+    equal(peers)
+    assert reasons(carol, *void) == [NOT_NAMED] * 2
+    assert carol.party.item(note.id).value == {"bob": "inside", "n": 8}
+
+
+def test_rule_7_a_removed_writer_removes_nobody(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
+    note = alice.party.create("antiphon/object")
+    note.may_write(bob.key)
+    peers.exchange()
+    note.may_write(carol.key)
+    coup = guarding([bob.key], [alice.key, carol.key, EVERYONE])
+    (void,) = sent(bob, note, (Kind.CHANGE, coup))
+    peers.pass_on(bob, carol)
+    equal(peers)
+    assert reasons(carol, void) == [NOT_THEIRS]
+    note.edit("set", "still", "alice")
+    carol.party.item(note.id).edit("set", "and", "carol")
+    equal(peers)
+    assert note.writers == tuple(sorted([alice.key, carol.key]))
+
+
+def test_two_named_together_do_not_remove_each_other(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
+    note = alice.party.create("antiphon/object")
+    note.may_write(bob.key, carol.key)
+    peers.exchange()
+    void = sent(bob, note, (Kind.CHANGE, guarding([], [carol.key])), seen=all_of(bob))
+    void += sent(carol, note, (Kind.CHANGE, guarding([], [bob.key])), seen=all_of(carol))
+    equal(peers)
+    assert reasons(alice, *void) == ["", ""]  # they may change the list, but not so
+    assert note.writers == tuple(sorted([alice.key, bob.key, carol.key]))
+
+
+@pytest.mark.parametrize("how", ["revoked", "demoted"])
+def test_an_owner_who_is_one_no_more_changes_a_list_in_vain(peers: Peers, alice: Peer, bob: Peer, how: str) -> None:
+    owner = peers.add("owner", Role.OWNER)
+    assert alice.member is not None
+    note = bob.party.create("antiphon/object")
+    note.may_write()
+    peers.exchange()
+    seen = all_of(owner)
+    if how == "demoted":
+        alice.member.demote(owner.key, [Role.EDITOR])
+    else:
+        alice.member.revoke(owner.key)
+    void = sent(
+        owner,
+        note,
+        (Kind.CHANGE, guarding([owner.key], [bob.key, EVERYONE])),
+        (Kind.MUTATION, setting("by", "owner")),
+        seen=seen,
+    )
+    peers.pass_on(owner, bob)  # to whom she is an owner still
+    assert bob.party.item(note.id).writers == (owner.key,)
+    equal(peers)
+    assert "" not in reasons(bob, *void)
+    assert bob.party.item(note.id).writers == (bob.key,)
+    note.edit("set", "by", "bob")
+    equal(peers)
+
+
+def test_who_leaves_with_a_cut_before_the_leaving_splits_nobody(peers: Peers, alice: Peer, bob: Peer) -> None:
+    """It once counted if and only if it did not, and which of the two depended on how many changes there were."""
+    note = alice.party.create("antiphon/object")
+    note.may_write(bob.key)
+    peers.exchange()
+    sent(bob, note, (Kind.CHANGE, guarding([], [bob.key])), seen=all_of(bob))
+    equal(peers)
+    assert note.writers == (alice.key,)
+    sent(bob, note, (Kind.CHANGE, guarding([bob.key])))
+    equal(peers)
+    assert note.writers == (alice.key,)
+
+
+def test_a_writer_who_names_more_than_one_change_holds_is_removed_all_the_same(
+    peers: Peers, alice: Peer, bob: Peer
+) -> None:
+    note = alice.party.create("antiphon/object")
+    note.may_write(bob.key)
+    peers.exchange()
+    keys = [sha256(bytes([nth % 256, nth // 256])).digest() for nth in range(NAMES_MAX + 100)]
+    sent(bob, note, *((Kind.CHANGE, guarding(some)) for some in (keys[:700], keys[700:])), seen=all_of(bob))
+    peers.exchange()
+    assert len(note.writers or ()) == NAMES_MAX + 102
+    note.may_write()
+    equal(peers)
+    assert note.writers == (alice.key,)
