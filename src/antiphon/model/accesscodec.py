@@ -50,4 +50,7 @@ def read_log(
         acts = [Act(kept_stamp(part.at, feeds), _read_author(part.author), read_access(part.access)) for part in kept]
     except InvalidMutation as error:
         raise BadEncoding(f"an item's snapshot: {error}") from None
-    return AccessLog(genesis, _read_author(creator), acts)
+    log = AccessLog(genesis, _read_author(creator), acts)
+    if acts and (log.acts != acts or acts[0].stamp <= genesis):
+        raise BadEncoding("an item's snapshot: its changes of access ascend from its genesis on, not too many a feed")
+    return log

@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 
 from antiphon.core.errors import BadEncoding, UnknownModel
 from antiphon.core.ids import ITEM_ID_SIZE
+from antiphon.core.keys import KEY_SIZE, SIGNATURE_SIZE
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import item_pb2
 from antiphon.model.accesscodec import read_log, write_author, write_log
@@ -182,7 +183,6 @@ def _restore(proto: item_pb2.ItemSnapshot, models: ModelFactory) -> ItemState:
     item.access = None
     if proto.access:
         item.access = read_log(item.genesis, proto.creator, proto.access, feeds)
-        _ascending([act.stamp for act in item.access])
     item.meta = META.restore(proto.metadata) if proto.metadata else None
     item.frame, item.tail, item.checkpoints, item.trimmed = {}, [], [], False
     item.state = None
@@ -201,6 +201,8 @@ def _check_ids(proto: item_pb2.ItemSnapshot) -> None:
         ids += [proto.link.source, proto.link.target]
     if any(len(item) != ITEM_ID_SIZE for item in ids) or not proto.model or not proto.version:
         raise BadEncoding("an item's snapshot names what is no item, or no model")
+    if proto.HasField("view") and (len(proto.view.key), len(proto.view.proof)) != (KEY_SIZE, SIGNATURE_SIZE):
+        raise BadEncoding("an item's snapshot: a view has an inception key and its signature")
 
 
 def _ascending(stamps: Sequence[Stamp]) -> None:
