@@ -129,7 +129,7 @@ class Handle:
             self.item.move(None)
             return
         self._same_party(parent, "its parent")
-        with self.party.batch():
+        with self.party.processor.batch():
             above: bytes = bytes(parent.id)
             while above and above != self.id:
                 above = self.party.parent_of(above)
@@ -166,7 +166,7 @@ class Handle:
     def create(self, model: str, *, name: str = ..., type: str = ...) -> Handle: ...
     def create(self, model: str = "antiphon/object", *, name: str = "", type: str = "") -> Handle:  # noqa: A002
         """A new item that hangs under this one, and is embedded in it."""
-        with self.party.batch():
+        with self.party.processor.batch():
             child = self.party.create(model, parent=self, name=name, type=type)
             self.embed(child)
             return child
@@ -238,7 +238,7 @@ class Handle:
 
         This one stays as a tombstone, which queries hide like what is deleted.
         """
-        with self.party.batch():
+        with self.party.processor.batch():
             made, known, writers = self.item.fork(version=version), self.metadata, self.writers
             for key in known.keys() - OF_THE_SYSTEM - {EMBEDDED}:
                 made.describe(key, known[key])

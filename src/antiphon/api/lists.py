@@ -72,7 +72,7 @@ class List(Handle, MutableSequence[Any]):
     @overload
     def __setitem__(self, index: slice, value: Iterable[Any]) -> None: ...
     def __setitem__(self, index: SupportsIndex | slice, value: Any) -> None:
-        with self.party.batch():
+        with self.party.processor.batch():
             if isinstance(index, slice):
                 self._set_slice(index, [plain(one, self.party) for one in value])
             else:
@@ -92,7 +92,7 @@ class List(Handle, MutableSequence[Any]):
             self.item.edit("set", place, value)
 
     def __delitem__(self, index: SupportsIndex | slice) -> None:
-        with self.party.batch():
+        with self.party.processor.batch():
             if not isinstance(index, slice):
                 self.item.edit("delete", self._index(index))
                 return
@@ -104,7 +104,7 @@ class List(Handle, MutableSequence[Any]):
                 self.item.edit("delete", place)
 
     def insert(self, index: SupportsIndex, value: Any) -> None:
-        with self.party.batch():
+        with self.party.processor.batch():
             length, wanted = len(self), operator.index(index)
             place = max(0, wanted + length) if wanted < 0 else min(wanted, length)
             self.item.edit("insert", place, [plain(value, self.party)])
@@ -119,14 +119,14 @@ class List(Handle, MutableSequence[Any]):
             self.item.edit("append", *found)
 
     def pop(self, index: SupportsIndex = -1) -> Any:
-        with self.party.batch():
+        with self.party.processor.batch():
             found = self[index]
             del self[index]
         return found
 
     def remove(self, value: Any) -> None:
         """Take away the first element that is equal to a value."""
-        with self.party.batch():
+        with self.party.processor.batch():
             del self[self.index(value)]
 
     def clear(self) -> None:
@@ -136,7 +136,7 @@ class List(Handle, MutableSequence[Any]):
 
     def move(self, start: SupportsIndex, to: SupportsIndex) -> None:
         """Move an element; it keeps its identity, so what others write to it meanwhile goes along."""
-        with self.party.batch():
+        with self.party.processor.batch():
             self.item.edit("move", self._index(start), self._index(to))
 
     def reverse(self) -> None:
@@ -144,7 +144,7 @@ class List(Handle, MutableSequence[Any]):
 
     def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
         """Sort in place, by moves: what others write to an element meanwhile goes along."""
-        with self.party.batch():
+        with self.party.processor.batch():
             found = list(self)
             ranks = found if key is None else [key(value) for value in found]
             self._arrange(sorted(range(len(found)), key=lambda place: ranks[place], reverse=reverse))
@@ -152,7 +152,7 @@ class List(Handle, MutableSequence[Any]):
     def _arrange(self, wanted: list[int]) -> None:
         """Bring the elements into an order, which names them by where they are now."""
         now = sorted(wanted)
-        with self.party.batch():
+        with self.party.processor.batch():
             for place, element in enumerate(wanted):
                 at = now.index(element, place)
                 if at != place:

@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 
 from antiphon.api.handle import Handle, plain, shown
 from antiphon.api.properties import Keys, Properties
-from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
 from antiphon.model.object import ObjectModel
 from antiphon.model.value import Value
@@ -92,11 +91,9 @@ class Object(Handle, Properties):
 
     def unset(self, path: str | Keys) -> None:
         """Take away what is at a path and below it."""
-        try:
+        with self.party.processor.locked():
+            self.plain_at((path,) if isinstance(path, str) else path)  # KeyError before a batch is spoilt
             self.item.edit("delete", path)
-        except InvalidInput:
-            self.plain_at((path,) if isinstance(path, str) else path)  # the usual KeyError, if that is what it was
-            raise
 
     # -- as an object of a class
 

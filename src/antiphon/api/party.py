@@ -139,7 +139,7 @@ class Party:
         """A new item of any model."""
         if parent is not None and parent.party.key != self.key:
             raise InvalidInput(f"party {self.key.short}: the parent of an item must be of the same party")
-        with self.batch():
+        with self.processor.batch():
             under = None if parent is None else bytes(parent.id)
             item = self.processor.create(model, parent=under, link=link, inception=inception)
             if name:
@@ -154,7 +154,7 @@ class Party:
             if "type" in options:
                 raise InvalidInput("an object of a class has the type of its schema; leave `type` out")
             return self.schemas.create(values, parent=options.get("parent"), name=options.get("name", ""))
-        with self.batch():
+        with self.processor.batch():
             made = self.create(ObjectModel.name, **options)
             assert isinstance(made, Object)
             made.update(values or {})
@@ -162,7 +162,7 @@ class Party:
 
     def list(self, values: Iterable[Any] = (), **options: Unpack[Options]) -> List:
         """A new list."""
-        with self.batch():
+        with self.processor.batch():
             made = self.create(ArrayModel.name, **options)
             assert isinstance(made, List)
             made.extend(values)
@@ -170,7 +170,7 @@ class Party:
 
     def text(self, text: str = "", **options: Unpack[Options]) -> Text:
         """A new text."""
-        with self.batch():
+        with self.processor.batch():
             made = self.create(TextModel.name, **options)
             assert isinstance(made, Text)
             made.insert(0, text)
@@ -188,7 +188,7 @@ class Party:
         """A link between two items of this party. It is an item itself, an object that can hold values."""
         if {source.party.key, target.party.key} != {self.key}:
             raise InvalidInput(f"party {self.key.short}: a link joins two items of one party; across parties, refer")
-        with self.batch():
+        with self.processor.batch():
             made = self.create(ObjectModel.name, link=(bytes(source.id), bytes(target.id)), **options)
             assert isinstance(made, Object)
             made.update(values or {})
@@ -204,7 +204,7 @@ class Party:
         """A view: an item with an address that holds everywhere. Its inception key signs for it once."""
         if not view_class or not name:
             raise InvalidInput("a view has a class, which says what it is for, and a display name")
-        with self.batch():
+        with self.processor.batch():
             pair = KeyPair.generate(self.processor.randomness)
             made = self.create(model, name=name, inception=pair, **options)
             made.item.describe("view_class", view_class)
@@ -212,9 +212,15 @@ class Party:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """What is written inside is one message to all others: they see all of it or nothing."""
-        with self.processor.batch():
-            yield
+        """What is written inside is one message to all others: they see all of it or nothing.
+
+        Queries inside find what was there before; reading an item shows what the batch has done to it.
+        """
+        with self.processor.locked() as engine:
+            if self.processor.open_batch() is None:
+                engine.save()  # queries look at what is saved, and inside a batch nothing is
+            with self.processor.batch():
+                yield
 
     # -- finding items
 

@@ -106,7 +106,7 @@ class Properties(MutableMapping[str, Any]):
     def clear(self) -> None:
         """Take all of it away, in one batch."""
         if self:
-            with self.place[0].party.batch():
+            with self.place[0].party.processor.batch():
                 for key in self:
                     del self[key]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antiphon.api.handle import Handle
+from antiphon.api.handle import Handle, shown
 from antiphon.model.text import Span
 
 
@@ -44,7 +44,7 @@ class Text(Handle):
 
     def append(self, text: str) -> None:
         """Insert text at the end."""
-        with self.party.batch():
+        with self.party.processor.batch():
             self.insert(len(self), text)
 
     def erase(self, index: int, count: int = 1) -> None:
@@ -65,7 +65,7 @@ class Text(Handle):
 
     def insert_item(self, index: int, item: Handle) -> None:
         """Embed another item at a place in the text."""
-        with self.party.batch():
+        with self.party.processor.batch():
             self.embed(item)
             self.item.edit("embed", index, bytes(item.id))
 
@@ -74,10 +74,10 @@ class Text(Handle):
         found = self.item.read(lambda model, state: model.embeds(state))
         return [(index, self.party.item(bytes(item))) for index, item in found if self.party.has(bytes(item))]
 
-    def spans(self) -> list[Span]:
-        """The text in pieces, each with the marks that are on it."""
+    def spans(self) -> list[tuple[Any, dict[str, Any]]]:
+        """The text in pieces, each with the marks that are on it; an item in it is a piece of its own."""
         found: list[Span] = self.item.read(lambda model, state: model.spans(state))
-        return found
+        return [(shown(piece, self.party), marks) for piece, marks in found]
 
     def cursor(self, index: int, *, after: bool = False) -> bytes:
         """A place in the text that stays where it is while others edit; `index_of` says where that is now."""

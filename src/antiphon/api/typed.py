@@ -137,7 +137,8 @@ class Schemas:
         """A new object of the schema of a Python object."""
         schema = Schema.of(type(thing))
         values = schema.write(thing)
-        with self._party.batch():
+        self._find(schema)  # here, since inside a batch what came last is not found
+        with self._party.processor.batch():
             described = self.register(schema)
             made = self._party.object(values, type=schema.name, parent=parent, name=name)
             made.item.describe("schema", Reference(bytes(described.id)))
@@ -146,7 +147,8 @@ class Schemas:
     def assign(self, item: Object, source: Any) -> None:
         """Give an object a schema; its value must fit."""
         schema = source if isinstance(source, Schema) else Schema.of(source)
-        with self._party.batch():
+        self._find(schema)
+        with self._party.processor.batch():
             described = self.register(schema)
             schema.check(item.item.value)
             item.item.describe("type", schema.name)
@@ -181,7 +183,7 @@ class Schemas:
     def save(self, item: Object, thing: Any) -> None:
         """Write what was changed in a Python object since it was read from an object; nothing else is touched."""
         schema = Schema.of(type(thing))
-        with self._party.batch():
+        with self._party.processor.batch():
             read_from, before = self._read.get(id(thing), (b"", {}))
             if read_from != item.id:
                 before = schema.write(self._reading(item, schema).object)
@@ -190,7 +192,7 @@ class Schemas:
 
     def _apply(self, item: Object, schema: Schema[Any], before: dict[str, Value], after: dict[str, Value]) -> None:
         made = schema.changes(plain(before, self._party), plain(after, self._party))
-        with self._party.batch():
+        with self._party.processor.batch():
             if made.writes:
                 item.item.edit("update", made.writes)
             for path in made.deletes:
@@ -225,7 +227,7 @@ class Schemas:
         return done
 
     def _migrate(self, item: Object, version: int, migrations: Migrations, described: Reference) -> None:
-        with self._party.batch():
+        with self._party.processor.batch():
             value = item.item.value
             upgraded = migrations.upgrade(value, version)
             self._apply(item, migrations.schema, value, upgraded)

@@ -1,0 +1,155 @@
+"""A store: opened, closed, opened again; its parties, by key and by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import antiphon
+from antiphon import Party, Store, exchange
+from antiphon.core.errors import (
+    KeyStoreError,
+    NotAuthorised,
+    PartyPaused,
+    StoreClosed,
+    StoreError,
+    StoreLocked,
+    UnknownParty,
+    WrongPassphrase,
+)
+from antiphon.halo.keyfile import KeyKind, Protection
+from antiphon.halo.keystore import KeyStore
+
+
+def test_what_was_written_is_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
+    with antiphon.open(tmp_path / "home", name="Ada") as store:
+        me, party = store.me, store.create_party("Household")
+        key, item = party.key, party.list(["milk"], name="Groceries").id
+        assert len(store.phrase.split()) >= 12
+
+    with antiphon.open(tmp_path / "home") as store:
+        assert store.me == me
+        assert store.phrase == "", "it is shown once"
+        assert store.party("Household").key == store.party(key).key == key
+        groceries = store.party(key).item(item)
+        assert (groceries.name, groceries.value) == ("Groceries", ["milk"])
+        assert [party.name for party in store] == ["Household"]
+
+
+def test_a_passphrase_encrypts_the_keys_and_is_asked_for(tmp_path: Path) -> None:
+    with antiphon.open(tmp_path / "home", passphrase="correct horse") as store:
+        me = store.me
+    with antiphon.open(tmp_path / "home", passphrase="correct horse") as store:
+        assert store.me == me
+    with pytest.raises(WrongPassphrase, match="try again"):
+        antiphon.open(tmp_path / "home", passphrase="wrong horse")
+    with pytest.raises(KeyStoreError, match="is under a passphrase; give it"):
+        antiphon.open(tmp_path / "home")
+
+
+def test_a_store_without_a_passphrase_is_not_opened_with_one(tmp_path: Path) -> None:
+    antiphon.open(tmp_path / "home").close()
+    with pytest.raises(KeyStoreError, match="not under a passphrase"):
+        antiphon.open(tmp_path / "home", passphrase="correct horse")
+
+
+def test_a_second_process_is_told_who_has_the_store(ada: Store) -> None:
+    code = f"import antiphon\ntry: antiphon.open({str(ada.path)!r})\nexcept antiphon.StoreError as error: print(error)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "is being written by process" in done.stdout
+    with pytest.raises(StoreLocked, match="stop that one"):
+        antiphon.open(ada.path)
+
+
+def test_a_store_that_could_not_be_opened_leaves_nothing_locked(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "meta.db").write_bytes(b"no database" * 100)
+    with pytest.raises(StoreError):
+        antiphon.open(tmp_path / "home")
+    (tmp_path / "home" / "meta.db").unlink()
+    with antiphon.open(tmp_path / "home") as store:
+        assert store.create_party("Household").name == "Household"
+
+
+def test_a_file_is_no_place_for_a_store(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a letter")
+    with pytest.raises(StoreError, match="there can be no store in"):
+        antiphon.open(tmp_path / "home")
+
+
+def test_keys_that_were_left_empty_are_filled(tmp_path: Path) -> None:
+    """As after a crash between making the file of the keys and making the device."""
+    KeyStore.create(tmp_path / "home" / "keys", protection=Protection.UNPROTECTED)
+    with antiphon.open(tmp_path / "home") as store:
+        assert store.create_party("Household").name == "Household"
+
+
+def test_what_is_closed_says_so(tmp_path: Path) -> None:
+    store = antiphon.open(tmp_path / "home")
+    party = store.create_party("Household")
+    note = party.object({"title": "Milk"})
+    store.close()
+    store.close()
+
+    with pytest.raises(PartyPaused, match="closed"):
+        _ = note["title"]
+    with pytest.raises(PartyPaused):
+        party.query()
+    with pytest.raises(StoreClosed):
+        store.party("Household")
+    assert "PartyPaused" in repr(note)
+    assert party.key.short in repr(party)
+
+
+def test_parties_are_found_by_what_they_were_and_are_called(ada: Store, party: Party) -> None:
+    party.name = "Family"
+    assert ada.party("Household") is ada.party("Family") is party
+    with pytest.raises(UnknownParty, match="0 parties are called 'Club' here; there are 'Household'"):
+        ada.party("Club")
+    ada.create_party("Family")
+    with pytest.raises(UnknownParty, match="2 parties are called 'Family'"):
+        ada.party("Family")
+
+
+def test_a_party_that_is_not_held_is_unknown(bob: Store, party: Party) -> None:
+    with pytest.raises(UnknownParty, match="join it with an invitation"):
+        bob.party(party.key)
+    assert list(bob) == []
+
+
+def test_a_party_that_was_joined_waits_for_its_blocks(ada: Store, bob: Store, party: Party) -> None:
+    bob.join(str(party.invite(bob.me)))
+    assert [known.label for known in bob.parties()] == ["Household"]
+    with pytest.raises(NotAuthorised):
+        bob.party("Household").object({"title": "Milk"})
+    exchange(ada, bob)
+    assert bob.party("Household").object({"title": "Milk"})["title"] == "Milk"
+
+
+def test_a_device_without_the_identity_cannot_vouch(tmp_path: Path) -> None:
+    """Another device of Ada's: it has the key of her identity, but not its private half."""
+    with antiphon.open(tmp_path / "home") as store:
+        assert store.may_vouch
+        me = store.me
+    keys = KeyStore.create(tmp_path / "phone" / "keys", protection=Protection.UNPROTECTED)
+    antiphon.new_device(keys, "phone", me)
+    assert not keys.keys(KeyKind.IDENTITY)
+    with antiphon.open(tmp_path / "phone") as phone:
+        assert (phone.me, phone.may_vouch) == (me, False)
+        with pytest.raises(NotAuthorised, match="is not on this device"):
+            phone.create_party("Household")
+
+
+def test_paused_parties_are_passed_over(ada: Store, party: Party) -> None:
+    ada.create_party("Club")
+    ada.manager.pause(party.key)
+    assert [one.name for one in ada] == ["Club"]
+
+
+def test_it_shows_itself(ada: Store) -> None:
+    assert ada.me.short in repr(ada)

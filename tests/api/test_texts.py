@@ -1,0 +1,56 @@
+"""A text: inserting, replacing, marks, items in it, cursors."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon import InvalidInput, Party, Store, Text, exchange
+
+
+def test_editing_a_text(party: Party) -> None:
+    note = party.text("Hello world", name="Note")
+    note.insert(5, ", dear")
+    note.append("!")
+    note.append("")
+    note.erase(0)
+    note.insert(0, "J")
+    note.replace(12, 5, "folks")
+    assert str(note) == note.value == "Jello, dear folks!"
+    assert len(note) == 18
+    assert (note[0], note[-1], note[0:5]) == ("J", "!", "Jello")
+    assert "dear" in note
+    with pytest.raises(InvalidInput, match="does not lie in a text of 18"):
+        note.insert(19, "x")
+    assert not party.text("").value
+    assert party.text(""), "an empty text is there"
+
+
+def test_two_people_type_at_once(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
+    note = party.text("We go to the sea.")
+    exchange(ada, bob)
+    there = theirs.item(note.id)
+    assert isinstance(there, Text)
+    cursor = note.cursor(note.value.index("sea"))
+    note.insert(0, "In June: ")
+    there.insert(16, ", by train")
+    exchange(ada, bob)
+    assert str(note) == str(there) == "In June: We go to the sea, by train."
+    assert note[note.index_of(cursor) :].startswith("sea")
+
+
+def test_marks_are_on_spans(party: Party) -> None:
+    note = party.text("Hello world")
+    note.mark(0, 5, "bold", True)
+    assert note.spans() == [("Hello", {"bold": True}), (" world", {})]
+    note.unmark(0, 5, "bold")
+    assert note.spans() == [("Hello world", {})]
+
+
+def test_an_item_stands_in_a_text_and_is_embedded(party: Party) -> None:
+    note, picture = party.text("See here."), party.object({"title": "A picture"})
+    note.insert_item(4, picture)
+    assert note.items() == [(4, picture)]
+    assert [piece for piece, _ in note.spans()] == ["See ", picture, "here."]
+    assert note.embedded == [picture]
+    assert picture.referrers == [note]
+    assert picture in note.closure()

@@ -1,0 +1,34 @@
+"""A conversation: posts, replies, what is revised and what is taken back."""
+
+from __future__ import annotations
+
+from antiphon import Party, Store, Thread, exchange
+
+
+def test_posts_and_replies(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
+    chat = party.thread(name="Kitchen")
+    assert chat, "an empty conversation is there"
+    hello = chat.post("Hello?")
+    exchange(ada, bob)
+    there = theirs.item(chat.id)
+    assert isinstance(there, Thread)
+    reply = there.post({"text": "Here!"}, reply_to=hello)
+    exchange(ada, bob)
+
+    assert len(chat) == len(there) == 2
+    assert [post["body"] for post in chat] == ["Hello?", {"text": "Here!"}]
+    (top,) = chat.threads()
+    assert [(post["id"], post["reply_to"]) for post in top["replies"]] == [(reply, hello)]
+    assert next(iter(chat))["sent_ms"] > 0
+
+
+def test_a_post_is_revised_and_redacted(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
+    chat = party.thread()
+    post = chat.post("Helo")
+    chat.revise(post, "Hello")
+    assert [(one["body"], one["edited"]) for one in chat] == [("Hello", True)]
+    chat.redact(post)
+    exchange(ada, bob)
+    there = theirs.item(chat.id)
+    assert isinstance(there, Thread)
+    assert [(one["body"], one["redacted"]) for one in there] == [(None, True)]
