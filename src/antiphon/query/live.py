@@ -21,7 +21,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from antiphon.core.errors import PartyPaused
 from antiphon.query.check import check
@@ -75,7 +75,7 @@ class LiveQueries:
             if self._closed:
                 raise _closed()
             if self._party.open_batch() is None:
-                with self._party.locked():
+                with self._source.moment():
                     self._open(subscription)
         except Exception as error:
             subscription.fail(error)
@@ -120,25 +120,25 @@ class LiveQueries:
 
     def _match(self, items: frozenset[bytes], failed: list[Subscription]) -> list[Subscription]:
         """Which subscriptions have something to tell now; if it raises, which of them fail of that."""
-        with self._party.locked():
+        told: dict[Subscription, None] = {}
+        with self._source.moment():
             try:
                 with self.lock:
                     self._tidy()
-                facts, gone = self._source.changes(items)
-                with self.lock:
-                    return self._put(self._matcher.changed(facts, gone))
+                for facts, gone in self._source.changes(items):
+                    with self.lock:
+                        told.update(dict.fromkeys(self._put(self._matcher.changed(facts, gone))))
             except BaseException:
                 failed += self._drop()  # here: a damaged party is built anew when its lock is left, and tells
                 raise
+        return list(told)
 
-    def _put(self, deltas: Mapping[Standing, Delta]) -> list[Subscription]:
-        told: list[Subscription] = []
+    def _put(self, deltas: Mapping[Standing, Delta]) -> Iterator[Subscription]:
         for standing, delta in deltas.items():
             subscription = self._known[standing]()
             if subscription is not None:
                 subscription.put(delta)
-                told.append(subscription)
-        return told
+                yield subscription
 
     def _tidy(self) -> None:
         while self._gone:

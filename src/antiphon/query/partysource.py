@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
 from typing import Protocol
 
 from antiphon.core.errors import UnknownItem
@@ -16,7 +17,7 @@ from antiphon.party.engine import Engine
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts, facts_of
 from antiphon.query.query import Query, Way
-from antiphon.query.source import EveryItem, Source
+from antiphon.query.source import FACTS_AT_ONCE, Frozen, Source
 
 _BY_ONE_MAX = 64  # more than these are read from the index, if there is one
 
@@ -34,41 +35,57 @@ class Party(Protocol):
 
 
 class PartySource:
-    """Call it while the party is locked. `index` answers what is about all items; without one, all are gone through."""
+    """`index` answers what is about all items; without one, all are gone through."""
 
     def __init__(self, party: Party, index: Source | None = None) -> None:
         self._party = party
         self._index = index
         self._circles: dict[bytes, frozenset[bytes]] = {}  # items whose claims to parents make a circle
+        self._frozen: Frozen | None = None
+
+    @contextmanager
+    def moment(self) -> Iterator[Engine]:
+        """The party, locked: ask for nothing outside of this. All items are gone through at most once in it."""
+        with self._party.locked() as engine:
+            try:
+                yield engine
+            finally:
+                self._frozen = None
 
     def facts(self, ids: Collection[bytes]) -> Mapping[bytes, Facts]:
         if self._index is not None and len(ids) > _BY_ONE_MAX:
             return self._saved(self._index).facts(ids)
-        self._find_circles(set(ids))
+        self._find_circles(ids, {})
         return self._facts(ids)
 
-    def changes(self, ids: Iterable[bytes]) -> tuple[list[Facts], list[bytes]]:
-        """The facts of items that changed, and of those that hang elsewhere because of it; and what is gone."""
-        touched = set(ids)
-        touched.update(*(self._circles[item] for item in touched if item in self._circles))
-        for item in touched:
+    def changes(self, ids: Iterable[bytes]) -> Iterator[tuple[list[Facts], list[bytes]]]:
+        """Some at a time: the facts of items that changed, and what is gone; then others that hang elsewhere now."""
+        told = set(ids)
+        told.update(*(self._circles[item] for item in told if item in self._circles))
+        for item in told:
             self._circles.pop(item, None)
-        self._find_circles(touched)
-        touched.update(*(self._circles[item] for item in touched if item in self._circles))
-        found = self._facts(touched)
-        return list(found.values()), [item for item in touched if item not in found]
+        more: set[bytes] = set()
+        rest = iter(sorted(told))
+        while some := list(islice(rest, FACTS_AT_ONCE)):
+            found = self.facts(some)
+            if len(some) > _BY_ONE_MAX:  # of fewer they were found already
+                self._find_circles(some, found)
+            more.update(*(self._circles[item] for item in some if item in self._circles))
+            yield list(found.values()), [item for item in some if item not in found]
+        if more - told:
+            yield list(self._facts(more - told).values()), []
 
     def _facts(self, ids: Iterable[bytes]) -> dict[bytes, Facts]:
         with self._party.locked() as engine:
             states = {item: state for item in ids if (state := _state(engine, item)) is not None}
             moved = [item for item in states if item in self._circles]
-            parents = settle(moved, _claims_of(engine)) if moved else {}
+            parents = settle(moved, _claims_of(engine, {})) if moved else {}
             return {item: facts_of(state, parents.get(item, state.parent)) for item, state in states.items()}
 
-    def _find_circles(self, ids: set[bytes]) -> None:
+    def _find_circles(self, ids: Iterable[bytes], known: Mapping[bytes, Facts]) -> None:
         """Where claims make no circle, the last one holds; in a circle, a claim of one item may move the others."""
         with self._party.locked() as engine:
-            for members in components(ids, _claims_of(engine)):
+            for members in components(ids, _claims_of(engine, known)):
                 if len(members) > 1:
                     self._circles.update(dict.fromkeys(members, frozenset(members)))
 
@@ -84,14 +101,18 @@ class PartySource:
             engine.save()
         return index
 
-    def _everything(self) -> EveryItem:
-        ids = self._party.items()
-        self._find_circles(set(ids))
-        return EveryItem(self._facts(ids).values())
+    def _everything(self) -> Frozen:
+        if self._frozen is None:
+            ids = self._party.items()
+            self._find_circles(ids, {})
+            self._frozen = Frozen(self._facts(ids).values())
+        return self._frozen
 
 
-def _claims_of(engine: Engine) -> Callable[[bytes], Sequence[tuple[Stamp, bytes]]]:
+def _claims_of(engine: Engine, known: Mapping[bytes, Facts]) -> Callable[[bytes], Sequence[tuple[Stamp, bytes]]]:
     def claims_of(item: bytes) -> Sequence[tuple[Stamp, bytes]]:
+        if item in known:
+            return known[item].claims
         state = _state(engine, item)
         return () if state is None else state.parents
 

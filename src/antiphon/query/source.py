@@ -42,6 +42,22 @@ class EveryItem:
         return run(query, self.items.values())
 
 
+class Frozen(EveryItem):
+    """All items as they are at one moment; where ways lead to is found by going through them once."""
+
+    def __init__(self, items: Iterable[Facts]) -> None:
+        super().__init__(items)
+        self._back: dict[tuple[Way, bytes], list[bytes]] = {}
+        for facts in self.items.values():
+            for way in Way:
+                for end in backward(way, facts):
+                    self._back.setdefault((way, end), []).append(facts.id)
+
+    def edges(self, way: Way, item: bytes) -> Iterable[bytes]:
+        ahead = onward(way, self.items[item]) if item in self.items else ()
+        return [*ahead, *self._back.get((way, item), ())]
+
+
 def facts_in_parts(source: Source, ids: Iterable[bytes]) -> Iterator[Mapping[bytes, Facts]]:
     """The facts of very many items, some at a time."""
     rest = iter(ids)
