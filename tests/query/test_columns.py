@@ -131,7 +131,8 @@ def test_a_query_uses_the_index_of_its_property(db: sqlite3.Connection) -> None:
 
 def test_the_column_that_was_not_used_for_longest_is_given_away(db: sqlite3.Connection) -> None:
     values = {f"p{number}": number for number in range(columns.COLUMNS_MAX + 2)}
-    facts = [Facts(A, "object", 1, values), Facts(B, "object", 1, {})]
+    first = {name: values[name] for name in list(values)[: columns.COLUMNS_MAX]}
+    facts = [Facts(A, "object", 1, values), Facts(B, "object", 1, first)]
     index = index_of(db, facts)
     for name in list(values)[: columns.COLUMNS_MAX]:
         index.run(Query(Has((name,))))
@@ -140,8 +141,8 @@ def test_the_column_that_was_not_used_for_longest_is_given_away(db: sqlite3.Conn
     for number in range(2, columns.COLUMNS_MAX):
         index.run(Query(Has((f"p{number}",))))
 
-    for name in ("p64", "p65", "p1"):
-        assert index.run(Query(Has((name,)))).ids == (A,)
+    for name, found in (("p64", (A,)), ("p65", (A,)), ("p1", (A, B))):
+        assert index.run(Query(Has((name,)))).ids == found
 
     kept = {value for _, value in parts(db, "column")}
     assert len(kept) == columns.COLUMNS_MAX
@@ -149,6 +150,15 @@ def test_the_column_that_was_not_used_for_longest_is_given_away(db: sqlite3.Conn
     assert '["p0"]' not in kept
     newest = Query().order_by("p64", descending=True).take(1)
     assert index.run(newest) == evaluate.run(newest, facts)
+
+
+def test_so_are_the_elements_of_lists(db: sqlite3.Connection) -> None:
+    index = index_of(db, [Facts(A, "object", 1, {"p0": ["x"], "p64": ["y"]})])
+    for number in range(columns.COLUMNS_MAX + 1):
+        index.run(Query(prop(f"p{number}").has("x")))
+    assert len(parts(db, "members")) == columns.COLUMNS_MAX
+    for name, element, found in (("p64", "x", ()), ("p64", "y", (A,)), ("p0", "x", (A,))):
+        assert index.run(Query(prop(name).has(element))).ids == found
 
 
 def test_a_rollback_takes_new_columns_along(db: sqlite3.Connection) -> None:

@@ -72,6 +72,17 @@ def test_numbers_are_compared_exactly_and_bools_are_none() -> None:
     assert compare("<", 10**400, float("inf")) is False  # it stands for the nearest real
 
 
+def test_equal_numbers_have_one_form() -> None:
+    assert [repr(canonical(number)) for number in (2, 2.0, -0.0, 2.5, 2.0**63, 2**63)] == [
+        "2",
+        "2",
+        "0",
+        "2.5",
+        "9.223372036854776e+18",
+        "9.223372036854776e+18",
+    ]
+
+
 def test_each_kind_is_compared_with_itself_only() -> None:
     kinds = [1, "a", None, True, float("nan"), b"a", NOON, Reference(b"i" * 16), [1]]
     for left in kinds:

@@ -41,7 +41,12 @@ keys = st.sampled_from(["a", "b", "c"])
 values = st.recursive(
     leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=6
 )
-documents = st.dictionaries(keys, values, max_size=3) | values
+_few = st.sampled_from(["a", 1, 1.0, None, True, "b a"])
+documents = st.one_of(
+    st.dictionaries(keys, values, max_size=3),
+    st.dictionaries(keys, _few | st.lists(_few, max_size=2), max_size=3),
+    values,
+)
 paths = st.sampled_from([("a",), ("a",), ("b",), ("b", "a"), ("c",), (), ("none",)])
 facts_paths = st.sampled_from(list(f.Fact))
 stamps = st.builds(Stamp, st.integers(1, 40), st.sampled_from([b"f" * 32, b"g" * 32]), st.integers(0, 3))
@@ -94,7 +99,8 @@ atoms: st.SearchStrategy[f.Filter] = st.one_of(
     st.builds(f.Compare, paths, _ops, numbers),
     st.builds(f.Compare, facts_paths, _ops, _facts_values | st.lists(references, max_size=1)),
     st.builds(f.Has, paths | facts_paths),
-    st.builds(f.Contains, paths | facts_paths, leaves),
+    st.builds(f.Contains, paths | facts_paths, leaves | _few),
+    st.builds(f.Compare, paths, _ops, _few),
     st.builds(f.Match, wanted),
 )
 where: st.SearchStrategy[f.Filter] = st.recursive(
