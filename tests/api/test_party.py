@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon import InvalidInput, KeyPair, NotAuthorised, Party, Role, Store, SystemRandomness, exchange
-from antiphon.api.objects import Object
+from antiphon import InvalidInput, KeyPair, List, NotAuthorised, Object, Party, Role, Store, SystemRandomness, exchange
 from antiphon.core.errors import UnknownItem, UnknownModel
 
 
@@ -39,6 +38,9 @@ def test_an_item_is_in_its_party_and_in_no_other(ada: Store, party: Party) -> No
     assert not club.has(note.id)
     with pytest.raises(UnknownItem, match="holds no item"):
         club.item(note.id)
+    assert party.item(note.id, Object) == note
+    with pytest.raises(InvalidInput, match="is a Object, not a List"):
+        party.item(note.id, List)
 
 
 def test_parents_are_of_the_same_party(ada: Store, party: Party) -> None:
@@ -78,17 +80,23 @@ def test_a_batch_is_seen_whole_or_not_at_all(ada: Store, bob: Store, party: Part
         assert len(party.items()) == 1, "queries find what was there before"
     assert len(party.items()) == 2
     exchange(ada, bob)
-    assert sorted(item["title"] for item in theirs.query()) == ["Oat milk", "Salt"]
+    assert sorted(item["title"] for item in theirs.query().of(Object)) == ["Oat milk", "Salt"]
 
 
 def test_of_a_batch_that_fails_nothing_has_happened(party: Party) -> None:
     milk = party.object({"title": "Milk"})
-    with pytest.raises(ZeroDivisionError), party.batch():
-        milk["title"] = "Oat milk"
-        made = party.object({"title": "Salt"})
-        _ = 1 / 0
+
+    def fail() -> None:
+        with party.batch():
+            milk["title"] = "Oat milk"
+            made.append(party.object({"title": "Salt"}))
+            raise ZeroDivisionError
+
+    made: list[Object] = []
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert milk["title"] == "Milk"
-    assert made not in party
+    assert made[0] not in party
     assert len(party.items()) == 1
 
 

@@ -28,8 +28,7 @@ def test_editing_a_text(party: Party) -> None:
 def test_two_people_type_at_once(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     note = party.text("We go to the sea.")
     exchange(ada, bob)
-    there = theirs.item(note.id)
-    assert isinstance(there, Text)
+    there = theirs.item(note.id, Text)
     cursor = note.cursor(note.value.index("sea"))
     note.insert(0, "In June: ")
     there.insert(16, ", by train")

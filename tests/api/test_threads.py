@@ -10,8 +10,7 @@ def test_posts_and_replies(ada: Store, bob: Store, party: Party, theirs: Party) 
     assert chat, "an empty conversation is there"
     hello = chat.post("Hello?")
     exchange(ada, bob)
-    there = theirs.item(chat.id)
-    assert isinstance(there, Thread)
+    there = theirs.item(chat.id, Thread)
     reply = there.post({"text": "Here!"}, reply_to=hello)
     exchange(ada, bob)
 
@@ -29,6 +28,5 @@ def test_a_post_is_revised_and_redacted(ada: Store, bob: Store, party: Party, th
     assert [(one["body"], one["edited"]) for one in chat] == [("Hello", True)]
     chat.redact(post)
     exchange(ada, bob)
-    there = theirs.item(chat.id)
-    assert isinstance(there, Thread)
+    there = theirs.item(chat.id, Thread)
     assert [(one["body"], one["redacted"]) for one in there] == [(None, True)]

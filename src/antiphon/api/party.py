@@ -24,7 +24,7 @@ from antiphon.api.lists import List
 from antiphon.api.objects import Object
 from antiphon.api.options import Options, Parts, Place
 from antiphon.api.queries import Queries
-from antiphon.api.results import Results
+from antiphon.api.results import Kind, Results
 from antiphon.api.texts import Text
 from antiphon.api.threads import Thread
 from antiphon.api.typed import Schemas
@@ -224,8 +224,15 @@ class Party:
 
     # -- finding items
 
-    def item(self, item_id: bytes) -> Handle:
-        """An item by its id; one that was forked leads to what it was forked into."""
+    @overload
+    def item(self, item_id: bytes) -> Handle: ...
+    @overload
+    def item(self, item_id: bytes, kind: type[Kind]) -> Kind: ...
+    def item(self, item_id: bytes, kind: type[Handle] = Handle) -> Handle:
+        """An item by its id; one that was forked leads to what it was forked into.
+
+        With a `kind` (`Object`, `List`, `Text`, `Thread`) it must be one, and a type checker knows that it is.
+        """
         found = self.processor.item(bytes(item_id))
         for _ in range(_FORKS_MAX):
             if not found.forked_to:
@@ -234,7 +241,10 @@ class Party:
                 found = self.processor.item(found.forked_to)
             except UnknownItem:
                 break  # what it was forked into has not come yet
-        return self.handle(found)
+        handle = self.handle(found)
+        if not isinstance(handle, kind):
+            raise InvalidInput(f"item {handle.id} is a {type(handle).__name__}, not a {kind.__name__}")
+        return handle
 
     def has(self, item_id: bytes) -> bool:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from antiphon.api.handle import Handle
 from antiphon.query.evaluate import Result
@@ -11,6 +11,8 @@ from antiphon.query.query import Query
 
 if TYPE_CHECKING:
     from antiphon.api.party import Party
+
+Kind = TypeVar("Kind", bound=Handle)
 
 
 class Results(Sequence[Handle]):
@@ -38,6 +40,10 @@ class Results(Sequence[Handle]):
 
     def __contains__(self, handle: object) -> bool:
         return isinstance(handle, Handle) and handle.party is self._party and bytes(handle.id) in self.ids
+
+    def of(self, kind: type[Kind]) -> list[Kind]:
+        """Those that are of one kind, objects say; so that a type checker knows what they are."""
+        return [handle for handle in self if isinstance(handle, kind)]
 
     def first(self) -> Handle | None:
         return self[0] if self.ids else None
