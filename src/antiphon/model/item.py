@@ -26,7 +26,6 @@ from antiphon.model.value import Reference
 
 _KEEPS: dict[type[Model[Any]], bool] = {}
 _MUTATION, _CHANGE = int(Kind.MUTATION), int(Kind.CHANGE)
-_TAG = 0x22  # of the field `mutation`
 _new = tuple.__new__  # half the price of calling the class, for every message
 CHECKPOINT_EVERY = 256  # messages of an ORDERED item between two states to roll back to
 
@@ -103,10 +102,10 @@ def fold(
             _take_all_access(item, notes, authors)
     verdicts: dict[Stamp, str] = {}
     replay: list[Kept] = []
-    plain = _plain(item)
+    plain, runs = _plain(item)
     at, count = 0, len(notes)
     while at < count:
-        if plain is not None and item is not None and item.access is None:
+        if runs and plain is not None and item is not None and item.access is None:
             at = plain.apply_run(item.state, item.frame, notes, at, item.genesis[0])
             if at == count:
                 break
@@ -117,7 +116,7 @@ def fold(
         try:
             if item is None:
                 item = _begin(party, item_id, note, models)
-                plain = _plain(item)
+                plain, runs = _plain(item)
                 item.frame[feed] = stamp
                 # Messages to an id that nobody could know yet: in the total order they may stand after its genesis.
                 if verdicts and max(verdicts) > stamp:
@@ -137,25 +136,11 @@ def fold(
             if item.access is not None and not void:
                 void = item.access.refusal(stamp, authors(feed, seq))
             if kind == _MUTATION:
-                # Most messages are short and hold the one field: see `content`.
-                size = len(message)
-                short = 1 < size < 130 and message[0] == _TAG and message[1] == size - 2
-                mutation = message[2:] if short else content(kind, message)
-                if plain is not None and not void:
-                    try:
-                        plain.apply(item.state, mutation, stamp)
-                    except (InvalidInput, MemoryError):
-                        raise
-                    except Exception as error:
-                        raise _failed(plain, error) from error
-                    continue
-                model = item.model
-                if model is None:
-                    pass  # its messages wait in their feeds, until its code is here
-                elif plain is None:
+                mutation = content(kind, message)
+                if plain is not None:
+                    _apply(plain, item.state, mutation, stamp, void)
+                elif item.model is not None:  # else its messages wait in their feeds, until its code is here
                     replay.append(Kept(stamp, mutation, void))
-                else:
-                    _apply(model, item.state, mutation, stamp, void)
             elif not void:
                 _apply_other(item, note, stamp)
             if void:
@@ -166,10 +151,12 @@ def fold(
     return Folded(item, verdicts, late)
 
 
-def _plain(item: ItemState | None) -> Model[Any] | None:
-    """The model of an item whose mutations are applied as they come, and not kept."""
+def _plain(item: ItemState | None) -> tuple[Model[Any] | None, bool]:
+    """The model of an item whose mutations are applied as they come, and not kept; and whether it takes whole runs."""
     model = None if item is None else item.model
-    return None if model is None or keeps_tail(model) else model
+    if model is None or keeps_tail(model):
+        return None, False
+    return model, type(model).apply_run is not Model.apply_run
 
 
 def mutate(item: ItemState, mutation: bytes, stamp: Stamp) -> bool:
