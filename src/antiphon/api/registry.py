@@ -98,6 +98,8 @@ class LocalRegistry:
             rows = json.loads(self._path.read_bytes())
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise StoreError(f"the registry {self._path} cannot be read: {error.strerror}") from error
         except (ValueError, RecursionError) as error:
             raise BadEncoding(f"the registry {self._path} is no JSON: {error}; repair or remove it") from None
         if not isinstance(rows, list) or len(rows) > RECORDS_MAX:

@@ -1,0 +1,74 @@
+"""Blocks from store to store: all of what both follow, nothing else, and nothing that is not signed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import antiphon
+from antiphon import Party, Store, exchange
+
+
+def test_an_exchange_says_what_moved_and_ends(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
+    assert exchange(ada, bob) == 0
+    party.object({"title": "Milk"})
+    theirs.object({"title": "Salt"})
+    assert exchange(ada, bob) >= 2
+    assert exchange(bob, ada) == 0
+    assert sorted(item.value["title"] for item in party.query()) == ["Milk", "Salt"]
+    assert party.query().ids == theirs.query().ids
+
+
+def test_parties_that_one_of_them_does_not_follow_stay_where_they_are(ada: Store, bob: Store, theirs: Party) -> None:
+    diary = ada.create_party("Diary")
+    diary.object({"title": "Secret"})
+    exchange(ada, bob)
+    assert [known.label for known in bob.parties()] == ["Household"]
+    assert list(bob.manager.feeds.feeds(diary.key)) == []
+
+
+def test_a_third_device_gets_everything_from_the_second(
+    tmp_path: Path, ada: Store, bob: Store, party: Party, theirs: Party
+) -> None:
+    note = party.object({"title": "Milk"})
+    with antiphon.open(tmp_path / "eve", name="Eve") as eve:
+        eve.join(party.invite(eve.me))
+        exchange(ada, bob)
+        exchange(bob, eve)
+        there = eve.party(party.key)
+        assert there.item(note.id).value == {"title": "Milk"}
+        salt = there.object({"title": "Salt"})
+        exchange(eve, bob)
+        exchange(bob, ada)
+        assert party.item(salt.id).value == {"title": "Salt"}
+        assert there.query().ids == theirs.query().ids == party.query().ids
+
+
+def test_somebody_who_was_not_admitted_reads_and_cannot_write(tmp_path: Path, ada: Store, party: Party) -> None:
+    """An invitation opens no door by itself."""
+    party.object({"title": "Milk"})
+    with antiphon.open(tmp_path / "eve", name="Eve") as eve:
+        invitation = party.invite(antiphon.new_identity(eve.keys, "somebody else")[0].key)
+        eve.join(invitation)
+        exchange(ada, eve)
+        there = eve.party(party.key)
+        assert len(there.query()) == 1
+        assert there.member.control is None
+        assert exchange(ada, eve) == 0
+
+
+def test_a_folder_that_was_copied_goes_on_in_feeds_of_its_own(tmp_path: Path, ada: Store, party: Party) -> None:
+    """Two stores with one identity must not write one feed: that would be two histories."""
+    with antiphon.open(tmp_path / "bob", name="Bob") as bob:
+        bob.join(party.invite(bob.me))
+        exchange(ada, bob)
+        bob.party(party.key).object({"title": "One"})
+    shutil.copytree(tmp_path / "bob", tmp_path / "twin")
+
+    for name, title in (("bob", "Two"), ("twin", "Three")):
+        with antiphon.open(tmp_path / name) as store:
+            store.party(party.key).object({"title": title})
+            exchange(ada, store)
+
+    assert sorted(item.value["title"] for item in party.query()) == ["One", "Three", "Two"]
+    assert ada.manager.feeds.forks() == []
