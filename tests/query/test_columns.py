@@ -231,6 +231,9 @@ def test_parents_follow_claims_that_come_and_go(db: sqlite3.Connection) -> None:
     assert index.claims(B)[-1][1] == C
     assert index.claims(C) == ()
 
+    assert index.put([under(C, (3, A))]) == [B]  # and closes it again
+    assert index.children(C) == []
+
 
 # -- damage
 
