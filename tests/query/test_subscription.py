@@ -279,7 +279,22 @@ def test_a_slow_consumer_gets_one_exact_delta(alice: Peer, live: LiveQueries) ->
             async with asyncio.timeout(0):
                 await anext(deltas)
 
-    asyncio.run(consume())
+    asyncio.run(asyncio.wait_for(consume(), 60))
+
+
+def test_what_comes_before_the_first_delta_is_in_it_and_in_no_other(alice: Peer, live: LiveQueries) -> None:
+    subscription = live.subscribe(OPEN)
+
+    async def consume() -> list[Delta]:
+        deltas = aiter(subscription)
+        one = await asyncio.to_thread(task, alice, done=False)
+        found = [await anext(deltas)]
+        two = await asyncio.to_thread(task, alice, done=False)
+        found.append(await anext(deltas))
+        assert found == [Delta({one.id: 0}), Delta({two.id: 1})]
+        return found
+
+    assert len(asyncio.run(asyncio.wait_for(consume(), 60))) == 2
 
 
 def test_an_iterator_ends_when_the_subscription_is_closed(alice: Peer, live: LiveQueries) -> None:
