@@ -38,14 +38,18 @@ TEXT = "antiphon/text"
 
 
 def embed(party: PartyProcessor, parent: Item, model: str) -> Item:
-    """A new item that is part of another: it hangs under it, wherever that goes."""
-    return party.create(model, parent=parent.id)
+    """A new item that is part of another: it hangs under it, and is embedded in it."""
+    with party.batch():
+        child = party.create(model, parent=parent.id)
+        parent.embed(child.id)
+        return child
 
 
 def embedded(party: PartyProcessor, parent: Item, model: str) -> Item:
-    """The item of a model that is part of another."""
-    (found,) = [item for item, above in party.parents().items() if above == parent.id and item in party.items(model)]
-    return party.item(found)
+    """The item of a model that is embedded in another."""
+    found = [party.item(reference.item) for reference in parent.metadata["embedded_items"]]
+    (child,) = [item for item in found if item.model[0] == model]
+    return child
 
 
 def add_device(peers: Peers, owner: Peer, name: str) -> Peer:
