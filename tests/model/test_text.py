@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, TooLarge
-from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import text_pb2
 from antiphon.model.interface import Feeding
@@ -442,11 +441,3 @@ def test_honest_deletions_leave_nothing_but_ids() -> None:
     desk.do(TEXT.delete(desk.state, 0, 7, feed=BOB), BOB)
     assert desk.state.writers[ALICE].doomed == []
     assert b"secret" not in TEXT.snapshot(desk.state)
-
-
-def test_an_item_is_embedded_after_it_was_made() -> None:
-    desk = Desk("x")
-    made = ItemId.derive(1 << 30, party=bytes(32), feed=BOB, nonce=bytes(16))
-    with pytest.raises(InvalidMutation, match="embedded after it was made"):
-        desk.do(TEXT.embed(desk.state, 0, made, feed=BOB), BOB)
-    assert desk.text == "x"
