@@ -52,7 +52,7 @@ def only(node: dict[str, Any]) -> Schema[dict[str, Any]]:
         ({"type": "object"}, [{}, {"a": b"x"}], [b"", NOW, LINK, [], None]),
         ({"type": ["object", "null"]}, [{}, None], [b"", NOW, LINK]),
         ({"type": "string"}, ["", "é"], [b"", NOW, 1, None]),
-        ({"type": "integer"}, [0, -1, 2**70, 1.0], [True, 1.5, "1"]),
+        ({"type": "integer"}, [0, -1, 2**70, -(2**70), 1.0], [True, 1.5, "1"]),
         ({"type": "number"}, [0, 1.5, float("nan"), float("inf")], [True, "1", None]),
         ({"type": "number", "maximum": 5}, [5, -float("inf")], [6, float("inf")]),
         ({"type": "boolean"}, [True, False], [0, 1, None]),
@@ -166,3 +166,17 @@ def test_a_value_that_goes_in_circles_is_refused() -> None:
 def test_a_value_that_is_too_large_is_refused() -> None:
     (problem,) = only({}).problems({"x": [0] * VALUE_SIZE_MAX})
     assert problem.message.startswith("too large to be checked")
+
+
+def test_an_int_beyond_all_counters_is_refused() -> None:
+    assert TASK.problems({"title": "Plan", "priority": 10**5000}) == [
+        Problem(("priority",), "an int of 16610 bits; keep it as text or bytes")
+    ]
+
+
+def test_of_a_large_value_the_fields_that_are_wrong_are_told() -> None:
+    owners = [{"name": "Ada"}] * 5000
+
+    assert [problem.path for problem in TASK.problems({"done": 5, "parts": owners})] == [("done",), ("title",)]
+    found = TASK.read({"title": "Plan", "done": 5, "parts": owners}).object
+    assert (found.title, found.done, len(found.parts)) == ("Plan", False, 5000)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 import pydantic
+import pytest
 
 from antiphon.schema import Problem, Schema
 
@@ -253,3 +254,19 @@ def test_a_field_too_much_of_a_closed_schema_is_extra() -> None:
 
     assert found.object == {"a": 1}
     assert found.extra == {"b": 2}
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"allOf": [{"properties": {"b": {}}}]},
+        {"$ref": "#/$defs/base", "$defs": {"base": {"properties": {"b": {}}}}},
+        {"patternProperties": {"^b": {}}},
+        {"anyOf": [{"properties": {"b": {}}}, {"type": "null"}]},
+    ],
+)
+def test_a_field_that_another_part_of_the_schema_knows_is_not_extra(node: dict[str, Any]) -> None:
+    found = Schema.of({**node, "properties": {"a": {}}}, "composed").read({"a": 1, "b": 2})
+
+    assert found.object == {"a": 1, "b": 2}
+    assert found.extra == {}

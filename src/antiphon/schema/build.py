@@ -26,16 +26,17 @@ class Builder:
     def record(self, cls: Any, value: dict[str, Any], path: tuple[Step, ...] = ()) -> Any:
         """An instance of a class; where the class itself refuses, a model that is not validated, or else None."""
         given: dict[str, Any] = {}
+        missing = False
         for field in fields_of(cls):
             if field.name in value:
                 part = value[field.name]
                 given[field.name] = part if field.form.is_plain else self.build(field.form, part, (*path, field.name))
-            elif field.required:  # the checker has said so
-                given[field.name] = None
+            elif field.required:
+                given[field.name], missing = None, True
         try:
             return cls.model_validate(given, by_name=True) if is_model(cls) else cls(**given)
         except Exception as error:
-            if not any(field.required and given[field.name] is None for field in fields_of(cls)):
+            if not missing:  # of which the checker has told already
                 self.problems.append(Problem(path, f"{cls.__name__} refuses it: {error}"))
             return cls.model_construct(**given) if is_model(cls) else None
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from antiphon.model.register import PATH_LENGTH_MAX
-from antiphon.model.value import Value, value_bytes
+from antiphon.model.value import Reference, Value, value_bytes
 from antiphon.schema.shape import Shape
 
 Path = tuple[str, ...]
+_SIMPLE = frozenset({str, int, bool, bytes, type(None), Reference})  # where equal values have equal bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,11 @@ def equal(one: Value, other: Value) -> bool:
     """Whether two plain values are written alike: 1, True and 1.0 are not."""
     if isinstance(one, set | frozenset) or isinstance(other, set | frozenset):
         return type(one) is type(other) and dict(_elements(one)).keys() == dict(_elements(other)).keys()
-    if type(one) is type(other) and type(one) in (str, int, bool, bytes, type(None)):  # most values are
+    kind = type(one)
+    if kind is type(other) and kind in _SIMPLE:  # most values are
         return bool(one == other)
+    if kind is list and type(other) is list:
+        return len(one) == len(other) and all(map(equal, one, other))
     return value_bytes(one) == value_bytes(other)
 
 

@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
+from typing import Any
 
 import jsonschema_rs
 
 from antiphon.core.errors import InvalidInput
 from antiphon.model.value import Value
-from antiphon.schema.canonical import read_text
+from antiphon.schema.canonical import JsonSchema, read_text
 from antiphon.schema.errors import Problem
 from antiphon.schema.explain import explain
-from antiphon.schema.limits import CHECKERS_MAX, PATTERN_SIZE_MAX, VALUE_SIZE_MAX, WORK_MAX
-from antiphon.schema.standin import Extra, StandIn, for_stand_ins, no_values
+from antiphon.schema.limits import CHECKERS_MAX, EXPLAIN_WORK_MAX, PATTERN_SIZE_MAX, VALUE_SIZE_MAX, WORK_MAX
+from antiphon.schema.standin import TAG, Extra, StandIn, for_stand_ins, no_values
 from antiphon.schema.vetting import KEYWORD, vet
 
 # The engine without backtracking: a pattern from a peer must not hang us.
 _PATTERNS = jsonschema_rs.RegexOptions(size_limit=PATTERN_SIZE_MAX)
 
 
+# What says something of each field by itself.
+_BY_FIELD = ("properties", "patternProperties", "additionalProperties", "$defs", "definitions")
+
+
 class Checker:
     """A compiled schema. Make it with `checker_of`."""
 
-    __slots__ = ("_cost", "_validator", "root")
+    __slots__ = ("_cost", "_made", "_validator", "root")
 
     def __init__(self, text: str) -> None:
         self.root = read_text(text)
         self._cost = vet(self.root)
+        self._made = for_stand_ins(self.root)
         try:
-            self._validator = jsonschema_rs.Draft202012Validator(
-                for_stand_ins(self.root), pattern_options=_PATTERNS, keywords={KEYWORD: Extra}, offline=True
-            )
+            self._validator = _compile(self._made)
         except jsonschema_rs.ValidationError as error:
             where = "/".join(map(str, error.instance_path))
             raise InvalidInput(f"no schema of JSON Schema's: at #/{where}: {error.message}") from None
@@ -48,11 +53,30 @@ class Checker:
         if self._validator.is_valid(made):
             return found
         # Unlike the verdict, the reasons cost more with each level of a value in a recursive schema.
-        if math.log(work) + (stand_in.depth + 1) * self._cost.level_log > math.log(WORK_MAX):
-            return [Problem((), "does not fit, and is nested too deep in a recursive schema to say where")]
+        if math.log(work) + (stand_in.depth + 1) * self._cost.level_log > math.log(EXPLAIN_WORK_MAX):
+            reasons = self._by_field(made)
+        else:
+            reasons = explain(self._validator.iter_errors(made), value)
         told = {problem.path for problem in found}
-        further = (each for each in explain(self._validator.iter_errors(made), value) if each.path not in told)
+        further = (problem for problem in reasons if problem.path not in told)
         return [*found, *islice(further, count - len(found))] or [Problem((), "does not fit")]
+
+    def _by_field(self, made: Any) -> Iterator[Problem]:
+        """What is wrong with a value that is too large, or too deep, to be told in full."""
+        fields = made if isinstance(made, dict) and TAG not in made else {}
+        validator = _compile({word: self._made[word] for word in _BY_FIELD if word in self._made})
+        wrong = [key for key, part in fields.items() if not validator.is_valid({key: part})]
+        missing = [key for key in self.root.get("required", ()) if key not in fields]
+        yield from (Problem((key,), "does not fit, and is too large or too deep to say where") for key in wrong)
+        yield from (Problem((key,), "is missing") for key in missing)
+        if not wrong and not missing:
+            yield Problem((), "does not fit, and is too large or too deep to say where")
+
+
+def _compile(schema: JsonSchema) -> jsonschema_rs.Validator:
+    return jsonschema_rs.Draft202012Validator(
+        schema, pattern_options=_PATTERNS, keywords={KEYWORD: Extra}, offline=True
+    )
 
 
 @lru_cache(maxsize=CHECKERS_MAX)

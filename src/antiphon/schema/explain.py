@@ -10,6 +10,7 @@ from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from antiphon.model.value import Value
 from antiphon.schema.errors import Problem, Step
+from antiphon.schema.limits import INT_BITS_MAX
 from antiphon.schema.standin import TAG, extra_kind
 from antiphon.schema.vetting import KEYWORD
 
@@ -52,6 +53,8 @@ def describe(value: Value) -> str:
         return f"a list of {len(value)}"
     if isinstance(value, set | frozenset):
         return f"a set of {len(value)}"
+    if isinstance(value, int) and value.bit_length() > INT_BITS_MAX:
+        return f"an int of {value.bit_length()} bits"
     if isinstance(value, str | int | float):
         return f"{'text' if isinstance(value, str) else type(value).__name__} {_SHORT.repr(value)}"
     return f"a {type(value).__name__}"
@@ -67,7 +70,7 @@ def locate(value: Value, way: Sequence[Step]) -> tuple[tuple[Step, ...], Value]:
                 break
             step, value = key, value[key]
         else:
-            value = list(value)[int(step)]
+            value = (list(value) if isinstance(value, set | frozenset) else value)[int(step)]
         path.append(step)
     return tuple(path), value
 

@@ -11,6 +11,9 @@ DEFINITIONS_MAX = 256  # places in a schema that a `$ref` leads to
 WEIGHT_MAX = 1 << 16
 #: Weight times the size of a value. Measured: about a second at worst.
 WORK_MAX = 1 << 24
+#: The same for saying what is wrong, which costs far more than finding that something is.
+EXPLAIN_WORK_MAX = 1 << 16
+INT_BITS_MAX = 128  # values have 64, but a counter may come to more
 VALUE_SIZE_MAX = 1 << 20  # values in a value
 PATTERN_SIZE_MAX = 1 << 18  # of a regular expression once it is compiled
 VALUE_DEPTH_MAX = 64  # a path has at most 32 segments, and what is at its end nests at most 32 deep

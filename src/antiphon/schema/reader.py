@@ -65,7 +65,7 @@ def _is_there(value: Value, path: tuple[Step, ...]) -> bool:
                 return False
             value = value[step]
         elif isinstance(value, list | tuple | set | frozenset) and isinstance(step, int) and step < len(value):
-            value = list(value)[step]
+            value = (list(value) if isinstance(value, set | frozenset) else value)[step]
         else:
             return False
     return bool(path) or value != {}

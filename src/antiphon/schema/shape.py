@@ -10,6 +10,8 @@ from antiphon.schema.limits import SCHEMA_DEPTH_MAX
 from antiphon.schema.vetting import KEYWORD, pointer_of
 
 ANYTHING: JsonSchema = {}
+#: Words that may speak of further keys. Where one is, we do not know which keys a schema does not speak of.
+_COMPOSED = frozenset({"allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"})
 
 
 class Shape:
@@ -26,10 +28,12 @@ class Shape:
             if not isinstance(node, dict):
                 return ANYTHING
             if "$ref" in node:
+                if "properties" in node or not _COMPOSED.isdisjoint(node):
+                    return ANYTHING
                 node = self._target(node["$ref"])
                 continue
             options = [option for option in node.get("anyOf") or node.get("oneOf") or () if not _is_null(option)]
-            if len(options) != 1:
+            if len(options) != 1 or "properties" in node:
                 return node
             node = options[0]
         return ANYTHING
@@ -56,6 +60,8 @@ class Shape:
     def is_extra(self, key: str) -> bool:
         """Whether a key is one that the schema does not speak of: a newer version's, or a stranger's."""
         if not self.properties or isinstance(self.node.get("additionalProperties"), dict):
+            return False
+        if not _COMPOSED.isdisjoint(self.node):
             return False
         return key not in self.properties
 

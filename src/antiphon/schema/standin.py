@@ -16,16 +16,21 @@ from antiphon.core.ids import ItemId
 from antiphon.model.value import Reference, Value
 from antiphon.schema.canonical import JsonSchema
 from antiphon.schema.errors import Problem, Step
-from antiphon.schema.limits import VALUE_DEPTH_MAX, VALUE_SIZE_MAX
+from antiphon.schema.limits import INT_BITS_MAX, VALUE_DEPTH_MAX, VALUE_SIZE_MAX
 from antiphon.schema.vetting import EXTRAS, KEYWORD, parts
 
 TAG = "\0antiphon"
+_INT_END = 1 << INT_BITS_MAX
 _NO_VALUE = {TAG: "no value"}
+_KINDS = {str: "", int: "", bool: "", float: "", dict: "", list: "", bytes: "bytes", Reference: "reference"}
 _EQUAL = "equal"  # what stands in for equal values is equal, and for others differs: of a set, say
 
 
 def extra_kind(value: Value) -> str:
     """Which of the kinds that JSON lacks a value is of; empty if of none."""
+    known = _KINDS.get(type(value))
+    if known is not None:
+        return known
     if isinstance(value, Reference | ItemId):  # an item id is written as a reference
         return "reference"
     if isinstance(value, bytes | bytearray | memoryview):
@@ -51,8 +56,10 @@ class StandIn:
         if kind is str:
             self.size += len(value) >> 6
             return value if value.isascii() or _is_unicode(value) else self._refuse()
-        if kind is int or kind is bool or value is None:
+        if kind is bool or value is None:
             return value
+        if kind is int:
+            return value if -_INT_END < value < _INT_END else self._refuse()
         if kind is float:
             return value if math.isfinite(value) else _finite(value)
         if kind is dict or kind is list:
@@ -99,7 +106,11 @@ def _is_unicode(text: str) -> bool:
 
 
 def _has_good_keys(value: dict[Any, Any]) -> bool:
-    return TAG not in value and all(isinstance(key, str) and (key.isascii() or _is_unicode(key)) for key in value)
+    try:
+        keys = "".join(value)
+    except TypeError:  # not all of them are text
+        return False
+    return TAG not in value and (keys.isascii() or all(map(_is_unicode, value)))
 
 
 def no_values(value: Any, path: tuple[Step, ...] = ()) -> Iterator[Problem]:
@@ -117,6 +128,8 @@ def no_values(value: Any, path: tuple[Step, ...] = ()) -> Iterator[Problem]:
             yield Problem(path, "text that is not valid Unicode")
     elif isinstance(value, datetime) and value.utcoffset() is None:
         yield Problem(path, f"the datetime {value} has no time zone; give it one, say datetime.now(UTC)")
+    elif isinstance(value, int) and int(value).bit_length() > INT_BITS_MAX:
+        yield Problem(path, f"an int of {int(value).bit_length()} bits; keep it as text or bytes")
     elif not (value is None or isinstance(value, int | float) or extra_kind(value)):
         yield Problem(path, f"a {type(value).__name__} is no value")
 

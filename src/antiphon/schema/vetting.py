@@ -3,9 +3,9 @@
 JSON Schema of draft 2020-12, with references only to places inside (`#`, `#/$defs/…`), and without the words whose
 cost or meaning depends on more than that (`$id` inside, anchors, dynamic references, `unevaluated…`).
 
-How much checking costs is bounded beforehand: the validator cannot be stopped on its way. It looks at a recursive
-reference once for each place of a value, but at others as often as they are named, so that a chain of 40 definitions
-that each name the next one twice would keep it busy for days.
+How much checking costs is bounded beforehand: the validator cannot be stopped on its way. Where a recursive reference
+goes into a value, it looks once for each place of the value; at other references it looks as often as they are named,
+so that a chain of 40 definitions that each name the next one twice would keep it busy for days.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ _REFUSED = frozenset(
 )
 
 _DEFINITIONS = frozenset({"$defs", "definitions"})
+#: Words whose schemas speak of the same place of a value as the one that they are in.
+_HERE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
 
 Way = tuple[str, ...]  # the tokens of a JSON pointer
 
@@ -44,6 +46,7 @@ Way = tuple[str, ...]  # the tokens of a JSON pointer
 class _Reference(NamedTuple):
     way: Way
     start: int  # the length of the way to the definition around it: what is in `$defs` counts where it is named
+    place: int  # the length of the way to the first schema around it that speaks of the same place of a value
     target: Way
 
 
@@ -72,18 +75,19 @@ def vet(root: JsonSchema) -> Cost:
     """What checking costs, or `InvalidInput` if the schema must not be used. `root` is bounded in size and depth."""
     places: dict[Way, Any] = {}
     references: list[_Reference] = []
-    waiting: list[tuple[Way, int, Any]] = [((), 0, root)]
+    waiting: list[tuple[Way, int, int, Any]] = [((), 0, 0, root)]
     while waiting:
-        way, start, node = waiting.pop()
+        way, start, place, node = waiting.pop()
         places[way] = node
         if not isinstance(node, dict):
             continue
         _check_words(node, way)
         if "$ref" in node:
-            references.append(_Reference(way, start, _target(node["$ref"], way)))
+            references.append(_Reference(way, start, place, _target(node["$ref"], way)))
         for step, part in parts(node):
-            inside = (*way, *step)
-            waiting.append((inside, len(inside) if step[0] in _DEFINITIONS else start, part))
+            inside, word = (*way, *step), step[0]
+            begins = len(inside) if word in _DEFINITIONS else start
+            waiting.append((inside, begins, place if word in _HERE else len(inside), part))
     for reference in references:
         if reference.target not in places:
             raise InvalidInput(f"{_at(reference.way)} of a schema refers to {_at(reference.target)}, which is none")
@@ -129,41 +133,50 @@ class _Weigher:
         if len(targets) > DEFINITIONS_MAX:
             raise TooLarge(f"a schema with {len(targets)} definitions; it has at most {DEFINITIONS_MAX}")
         self._own = {target: _own(places[target]) for target in targets}
-        self._named: dict[Way, Counter[Way]] = {target: Counter() for target in targets}
-        for way, start, target in references:
+        self._here: dict[Way, Counter[Way]] = {target: Counter() for target in targets}
+        self._deeper: dict[Way, Counter[Way]] = {target: Counter() for target in targets}
+        for way, start, place, target in references:
             for size in range(start, len(way) + 1):
                 if way[:size] in targets:
-                    self._named[way[:size]][target] += 1
-        self._reach = {target: self._reached(target) for target in targets}
+                    (self._here if size >= place else self._deeper)[way[:size]][target] += 1
+        self._named = {target: self._here[target] + self._deeper[target] for target in targets}
+        self._reach = {target: _reached(target, self._named) for target in targets}
         self._weights: dict[Way, int] = {}
 
     def cost(self) -> Cost:
+        for name in self._here:
+            if name in _reached(name, self._here):
+                raise InvalidInput(f"{_at(name)} of a schema leads back to itself without going into the value")
         recursive = [target for target, reach in self._reach.items() if target in reach]
         weight = sum(map(self._weight, {(), *recursive}))
         if weight > WEIGHT_MAX:
             raise TooLarge(f"a schema that looks at each place of a value {weight} times; at most {WEIGHT_MAX}")
-        turns = sum(
-            count for name in recursive for target, count in self._named[name].items() if name in self._reach[target]
-        )
-        # Of references that add up to n, no product is greater than with threes.
-        return Cost(weight, 0.0 if turns < 2 else turns / 3 * math.log(3))
+        # On one level of a value the way goes through each definition at most once.
+        turns = [sum(self._turns(name)) for name in recursive]
+        return Cost(weight, math.log(math.prod(turns)))
 
-    def _reached(self, start: Way) -> set[Way]:
-        reached: set[Way] = set()
-        waiting = [start]
-        while waiting:
-            found = self._named[waiting.pop()].keys() - reached
-            reached |= found
-            waiting += found
-        return reached
+    def _turns(self, name: Way) -> Iterator[int]:
+        """How often a definition names those that lead back to it."""
+        return (count for target, count in self._named[name].items() if name in self._reach[target])
 
     def _weight(self, name: Way) -> int:
         if name not in self._weights:
             weight = self._own[name]
-            for target, count in self._named[name].items():
+            weight += sum(count * self._weight(target) for target, count in self._here[name].items())
+            for target, count in self._deeper[name].items():
                 weight += count * (1 if name in self._reach[target] else self._weight(target))
             self._weights[name] = min(weight, WEIGHT_MAX + 1)
         return self._weights[name]
+
+
+def _reached(start: Way, named: dict[Way, Counter[Way]]) -> set[Way]:
+    reached: set[Way] = set()
+    waiting = [start]
+    while waiting:
+        found = named[waiting.pop()].keys() - reached
+        reached |= found
+        waiting += found
+    return reached
 
 
 def _own(node: Any) -> int:
