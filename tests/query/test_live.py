@@ -336,6 +336,18 @@ def test_a_party_that_follows_its_feeds_tells_from_its_own_thread(tmp_path: Path
 # -- what it costs
 
 
+def test_a_later_subscription_begins_with_what_was_just_written(tmp_path: Path) -> None:
+    with Peers(tmp_path, authority=False) as peers:
+        alice = peers.add("alice")
+        live = LiveQueries(alice.party, Index(alice.party))
+        before = live.subscribe(Query(prop("n") == 1))
+        item = alice.party.create("antiphon/object")  # not saved yet, so not in the index
+        item.edit("set", "n", 1)
+        after = live.subscribe(Query(prop("n") == 1))
+        assert after.result.ids == before.result.ids == (bytes(item.id),)
+        live.close()
+
+
 def test_a_write_is_told_without_a_look_at_the_index(tmp_path: Path) -> None:
     plain: list[Filter] = [prop("n") == 1, Match("milk"), prop("n") > 0, EVERYTHING]
     with Peers(tmp_path, authority=False) as peers:

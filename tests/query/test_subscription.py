@@ -400,9 +400,12 @@ def test_a_source_that_fails_fails_all_and_new_ones_begin_anew(alice: Peer) -> N
     index = Damaged()
     live = LiveQueries(alice.party, index)
     plain, stepping = live.subscribe(OPEN), live.subscribe(OPEN.children())
+    before: list[Delta] = []
+    plain.on(before.append)
     task(alice, done=False)
     assert plain.state is stepping.state is State.FAILED
-    assert index.asked == 1  # the party is built anew, and tells of all its items: to nobody
+    assert before == [Delta()]  # the party is built anew, and tells of all its items: to nobody
+    assert index.asked == 1
     with pytest.raises(DamagedItems):
         asyncio.run(take(stepping, 1))
 
