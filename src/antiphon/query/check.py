@@ -126,15 +126,16 @@ def _check_part(part: Filter) -> None:
     if isinstance(part, Compare) and str(part.op) not in _OPS:
         raise InvalidInput(f"there is no comparison {part.op!r}; there are {' '.join(sorted(_OPS))}")
     if isinstance(part, Compare | Contains):
-        _check_value(part.value, 0)
+        check_value(part.value)
 
 
-def _check_value(value: Value, depth: int) -> None:
+def check_value(value: Value, depth: int = 0) -> None:
+    """Whether a value can be compared with."""
     if depth > VALUE_DEPTH_MAX:
         raise InvalidInput(f"a value nested more than {VALUE_DEPTH_MAX} deep")
     if isinstance(value, list | tuple | dict):
         for part in value.values() if isinstance(value, dict) else value:
-            _check_value(part, depth + 1)
+            check_value(part, depth + 1)
     if depth == 0:
         to_proto(value)
 

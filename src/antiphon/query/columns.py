@@ -38,9 +38,17 @@ class Columns:
         self._clock = 0
         self._rows: list[tuple[str, int, object]] = []
         self._slots = Slots()
+        self._settled = False  # what was read is committed, and nothing was changed since
+        self._grown = True  # there may be more items than when the planner last looked
+
+    def changed(self) -> None:
+        """The tables may be others than before, or there are more items."""
+        self._settled, self._grown = False, True
 
     def read(self) -> Slots:
         """As the tables have it now: a transaction that added some may have been rolled back."""
+        if self._settled:
+            return self._slots
         rows = self._db.execute("SELECT kind, slot, value FROM parts ORDER BY kind, slot").fetchall()
         if rows != self._rows:
             if ("format", 0, FORMAT) not in rows:
@@ -54,10 +62,12 @@ class Columns:
             orders = frozenset(slot for kind, slot, _ in rows if kind == "order")
             self._slots = Slots(found["column"], found["members"], words, orders)
             self._rows = rows
+        self._settled = not self._db.in_transaction
         return self._slots
 
     def for_writing(self) -> Slots:
         """The same; words by another version of Unicode, which are kept up no longer, are forgotten."""
+        self.changed()
         slots = self.read()
         if not slots.words and any(kind == "words" for kind, _, _ in self._rows):
             self._db.execute("DELETE FROM parts WHERE kind = 'words'")
@@ -66,30 +76,42 @@ class Columns:
     def ensure(self, needs: Needs) -> Slots:
         """All that a query needs, made now if it is not there."""
         slots = self.read()
-        self._clock += 1
-        self._used.update((("column", path), self._clock) for path in needs.columns)
-        self._used.update((("members", path), self._clock) for path in needs.members)
+        self.use(needs)
         missing = Needs(
             needs.columns - slots.columns.keys(),
             needs.members - slots.members.keys(),
             needs.words and not slots.words,
         )
         if any(missing):
+            self._settled = False
             with transaction(self._db):
                 self._make(missing, slots)
             slots = self.read()
         if needs.first is not None and not _has_order(needs.first, slots):
+            self._settled = False
             with transaction(self._db):
                 self._make_order(needs.first, slots)
             slots = self.read()
         return slots
 
+    def use(self, needs: Needs) -> None:
+        """Note that these are wanted still."""
+        self._clock += 1
+        for path in needs.columns:
+            self._used["column", path] = self._clock
+        for path in needs.members:
+            self._used["members", path] = self._clock
+
     def look(self) -> None:
         """Let SQLite's planner look at the indexes, once for each time that there is twice as much."""
+        if not self._grown:
+            return
+        self._grown = self._db.in_transaction
         looked = next((value for kind, _, value in self._rows if kind == "looked"), 0)
         last = self._db.execute("SELECT max(n) FROM docs").fetchone()[0] or 0
         if isinstance(looked, int) and last < 2 * looked + _LOOK_FROM:
             return
+        self._settled = False
         with transaction(self._db):
             self._db.execute("ANALYZE docs")
             self._db.execute("INSERT OR REPLACE INTO parts VALUES ('looked', 0, ?)", (last,))

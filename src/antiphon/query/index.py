@@ -23,12 +23,12 @@ from antiphon.core.stamp import Stamp
 from antiphon.model.itemstate import ItemState
 from antiphon.model.value import Value
 from antiphon.query import changes, sql, tables, totals
-from antiphon.query.check import check
 from antiphon.query.columns import Columns
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts, Missing, facts_of
 from antiphon.query.factscodec import decode_facts, encode_facts
 from antiphon.query.order import value_of
+from antiphon.query.prepared import Prepared
 from antiphon.query.query import Aggregate, Query, Way
 
 _PUT_AT_ONCE = 1000
@@ -42,15 +42,18 @@ class ItemIndex:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._columns = Columns(db)
+        self._prepared = Prepared(self._columns)
 
     # -- writing
 
     def create(self) -> None:
         """Begin, with nothing in it; unless it is there."""
+        self._columns.changed()
         tables.create(self._db)
 
     def clear(self) -> None:
         """Take everything away."""
+        self._columns.changed()
         tables.clear(self._db)
 
     def describe(self, item: ItemState) -> bytes:
@@ -76,11 +79,9 @@ class ItemIndex:
 
     def run(self, query: Query) -> Result:
         """What a query finds. The first one about a property takes a while, as it gets a column."""
-        check(query)
         with tables.guarded():
-            slots = self._columns.ensure(sql.needs(query))
+            text, values = self._prepared.statement(query)
             self._columns.look()
-            text, values = sql.statement(query, slots)
             rows = self._db.execute(text, values).fetchall()
             if query.aggregate is not None:
                 return _aggregated(query.aggregate, rows)

@@ -26,6 +26,16 @@ class Sql(NamedTuple):
     values: tuple[AnyValue, ...] = ()
 
 
+class Hole:
+    """Stands for a value, where only its kind counts."""
+
+    __slots__ = ("kind", "number")
+
+    def __init__(self, number: int, kind: int) -> None:
+        self.number = number
+        self.kind = kind
+
+
 class Slots(NamedTuple):
     """Where the index keeps what queries asked for before."""
 
@@ -161,7 +171,7 @@ def _aggregate(aggregate: Aggregate, where: Sql, alias: str, slots: Slots) -> Sq
 def condition(where: Filter, alias: str, slots: Slots) -> Sql:
     """What a filter asks of a row of docs."""
     if isinstance(where, All):
-        return _joined([condition(part, alias, slots) for part in where.parts], "AND") if where.parts else _TRUE
+        return _all(where.parts, alias, slots)
     if isinstance(where, Any):
         parts = [*_sets(where.parts, alias, slots), *(condition(part, alias, slots) for part in _rest(where.parts))]
         return _joined(parts, "OR") if parts else _FALSE
@@ -176,7 +186,27 @@ def condition(where: Filter, alias: str, slots: Slots) -> Sql:
         return _contains(where, alias, slots)
     assert isinstance(where, Match)
     found = "SELECT rowid FROM words WHERE words MATCH ?"
-    return Sql(f"{alias}.n IN ({found})", (words.fts_query(words.parse(where.text)),))
+    text: AnyValue = where.text
+    return Sql(f"{alias}.n IN ({found})", (text if type(text) is Hole else words.fts_query(words.parse(text)),))
+
+
+def _all(parts: Sequence[Filter], alias: str, slots: Slots) -> Sql:
+    """Of a range with two ends neither needs that of its kind, which SQLite might search by instead."""
+    ranges = [part for part in parts if isinstance(part, Compare) and part.op != "="]
+    ends = {(part.path, _stored(part.value)[1], part.op[0]) for part in ranges}
+    found = []
+    for part in parts:
+        if isinstance(part, Compare) and part.op != "=":
+            other = (part.path, _stored(part.value)[1], "<" if part.op[0] == ">" else ">")
+            found.append(_compare(part, alias, slots, open_=other not in ends))
+        else:
+            found.append(condition(part, alias, slots))
+    return _joined(found, "AND")
+
+
+def _stored(value: AnyValue) -> tuple[AnyValue, int]:
+    """What the index holds for a value, and its kind."""
+    return (value, value.kind) if type(value) is Hole else (column(value), kind_of(sort_key(value)))
 
 
 def column_name(path: Path, slots: Slots) -> str:
@@ -188,8 +218,9 @@ def _column(path: Path, alias: str, slots: Slots) -> str:
     return f"{alias}.{column_name(path, slots)}"
 
 
-def _compare(where: Compare, alias: str, slots: Slots) -> Sql:
-    stored, kind = column(where.value), kind_of(sort_key(where.value))
+def _compare(where: Compare, alias: str, slots: Slots, *, open_: bool = True) -> Sql:
+    """`open_`: nothing else says where on the other side the kind ends."""
+    stored, kind = _stored(where.value)
     name = _column(where.path, alias, slots)
     if where.op == "=":
         return Sql(f"{name} = ?", (stored,))
@@ -197,7 +228,7 @@ def _compare(where: Compare, alias: str, slots: Slots) -> Sql:
         return _FALSE
     low, high = _bounds(kind)
     other = (f"{name} < ?", high) if where.op in (">", ">=") else (f"{name} >= ?", low)
-    if other[1] is None:
+    if other[1] is None or not open_:
         return Sql(f"{name} {where.op} ?", (stored,))
     return Sql(f"({name} {where.op} ? AND {other[0]})", (stored, other[1]))
 
@@ -214,7 +245,7 @@ def _sets(parts: Iterable[Filter], alias: str, slots: Slots) -> list[Sql]:
     values: dict[Path, list[AnyValue]] = {}
     for part in parts:
         if isinstance(part, Compare) and part.op == "=":
-            values.setdefault(part.path, []).append(column(part.value))
+            values.setdefault(part.path, []).append(_stored(part.value)[0])
     return [
         Sql(f"{_column(path, alias, slots)} IN ({','.join('?' * len(found))})", tuple(found))
         for path, found in values.items()
@@ -226,7 +257,7 @@ def _rest(parts: Iterable[Filter]) -> list[Filter]:
 
 
 def _contains(where: Contains, alias: str, slots: Slots) -> Sql:
-    stored = column(where.value)
+    stored, _ = _stored(where.value)
     if isinstance(where.path, Fact):
         if where.path not in _LISTS:
             return _FALSE

@@ -8,7 +8,8 @@ members   the elements of lists that queries look into, on first use
 words     a full-text index (FTS5), on first use
 parts     which of these there are, and the format
 
-No column has a type, so that SQLite converts nothing: they hold what `order.column` gives, and item ids stand in docs
+No column has a type, so that SQLite converts nothing, but the numbers of items: compared with each other they must be
+alike, or no index is used. They hold what `order.column` gives, and item ids stand in docs
 and edges as references, which makes all comparisons alike.
 """
 
@@ -24,7 +25,7 @@ from antiphon.query.filters import Fact
 from antiphon.query.order import REFERENCE
 from antiphon.query.query import Way
 
-FORMAT = "antiphon.index.1"
+FORMAT = "antiphon.index.2"
 EMBEDS, REFERENCES = 1, 2  # kinds of edges
 EDGES = {
     Way.EMBEDS: EMBEDS,
@@ -58,7 +59,7 @@ _SCHEMA = [
     *(f"CREATE INDEX docs_{name} ON docs ({name}, id, deleted)" for name in _INDEXED),
     *(f"CREATE INDEX docs_{name} ON docs ({name}, id, deleted) WHERE {name} IS NOT NULL" for name in _SPARSE),
     "CREATE TABLE facts (n INTEGER PRIMARY KEY, data BLOB NOT NULL)",
-    "CREATE TABLE edges (kind, source, target, PRIMARY KEY (kind, source, target)) WITHOUT ROWID",
+    "CREATE TABLE edges (kind, source INTEGER, target, PRIMARY KEY (kind, source, target)) WITHOUT ROWID",
     "CREATE INDEX edges_target ON edges (kind, target, source)",
     "CREATE TABLE claims (parent, child, PRIMARY KEY (parent, child)) WITHOUT ROWID",
     "CREATE TABLE members (slot, value, n, PRIMARY KEY (slot, value, n)) WITHOUT ROWID",
@@ -100,24 +101,32 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def guarded() -> Iterator[None]:
+class guarded:  # noqa: N801 - half the price of a generator, for every query
     """SQLite's errors as ours."""
-    try:
-        yield
-    except sqlite3.ProgrammingError as error:
-        raise StoreClosed(f"the item index cannot be read: {error}") from error
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:  # that one: the tables are not ours
-            raise StoreError(f"the item index cannot be read or written: {error}") from error
-        raise _damaged(error) from error
-    except (sqlite3.Error, UnicodeError, OverflowError) as error:
-        raise _damaged(error) from error
-    except BadEncoding as error:
-        raise error if isinstance(error, DamagedItems) else _damaged(error) from error
+
+    __slots__ = ()
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: object) -> None:
+        if error is not None:
+            ours = _ours(error)
+            if ours is not error:
+                raise ours from error
 
 
-def _damaged(error: Exception) -> DamagedItems:
+def _ours(error: BaseException) -> BaseException:
+    if isinstance(error, sqlite3.ProgrammingError):
+        return StoreClosed(f"the item index cannot be read: {error}")
+    # SQLITE_ERROR: the tables are not ours.
+    if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+        return StoreError(f"the item index cannot be read or written: {error}")
+    if isinstance(error, sqlite3.Error | UnicodeError | OverflowError):
+        return _damaged(error)
+    return _damaged(error) if isinstance(error, BadEncoding) and not isinstance(error, DamagedItems) else error
+
+
+def _damaged(error: BaseException) -> DamagedItems:
     return DamagedItems(f"the item index is damaged: {error}; it is built again")
 
 
