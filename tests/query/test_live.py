@@ -193,6 +193,18 @@ def test_very_many_items_that_come_at_once_are_told_at_once(tmp_path: Path, inde
         watcher.live.close()
 
 
+def test_the_root_of_a_party_is_no_item_that_queries_find(tmp_path: Path) -> None:
+    with Peers(tmp_path, authority=False) as peers:
+        alice = peers.add("alice")
+        watcher = Watcher(alice.party, None, [Query(), Query(deleted=Deleted.SHOWN).parent(), Query().count()])
+        told = watcher.told
+        alice.party.root.edit("set", "n", 1)
+        assert watcher.told == told
+        alice.party.create("antiphon/object", parent=alice.party.root.id)
+        watcher.check()
+        watcher.live.close()
+
+
 # -- what is taken back later
 
 

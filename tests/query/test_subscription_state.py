@@ -1,0 +1,182 @@
+"""How subscriptions stand: pending, ready or failed, and never empty before they are ready."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon.core.errors import DamagedItems, InvalidInput, PartyPaused, StoreError
+from antiphon.party.items import Item
+from antiphon.query.delta import Delta
+from antiphon.query.evaluate import Result
+from antiphon.query.filters import Match, prop
+from antiphon.query.live import LiveQueries
+from antiphon.query.query import Query
+from antiphon.query.source import EveryItem
+from antiphon.query.subscription import State, Subscription
+from antiphon.testing.peers import Peer, Peers
+
+
+class TakenBack(Exception):
+    """Ends a batch so that nothing of it has happened."""
+
+
+OPEN = Query(prop("done") == False)  # noqa: E712
+
+
+@pytest.fixture
+def peers(tmp_path: Path) -> Iterator[Peers]:
+    with Peers(tmp_path, authority=False) as peers:
+        yield peers
+
+
+@pytest.fixture
+def alice(peers: Peers) -> Peer:
+    return peers.add("alice")
+
+
+@pytest.fixture
+def live(alice: Peer) -> Iterator[LiveQueries]:
+    live = LiveQueries(alice.party)
+    yield live
+    live.close()
+
+
+def task(peer: Peer, **values: Any) -> Item:
+    """An item that comes with its values in one batch."""
+    with peer.party.batch():
+        item = peer.party.create("antiphon/object")
+        for key, value in values.items():
+            item.edit("set", key, value)
+    return item
+
+
+async def take(subscription: Subscription, count: int, begin: Callable[[], object] = lambda: None) -> list[Delta]:
+    found: list[Delta] = []
+    async with asyncio.timeout(60):
+        async for delta in subscription:
+            found.append(delta)
+            if len(found) == 1:
+                begin()
+            if len(found) == count:
+                break
+    return found
+
+
+def test_in_a_batch_it_is_pending_and_answers_nothing(alice: Peer, live: LiveQueries) -> None:
+    told: list[Delta] = []
+    with alice.party.batch():
+        item = task(alice, done=False)
+        subscription = live.subscribe(OPEN)
+        subscription.on(told.append)
+        assert str(subscription.state) == str(State.PENDING)
+        with pytest.raises(StoreError, match="pending"):
+            _ = subscription.result
+        assert told == []
+    assert told == [Delta({item.id: 0})]
+    assert subscription.state is State.READY
+
+
+def test_what_a_batch_has_taken_back_was_never_there(alice: Peer, live: LiveQueries) -> None:
+    found: list[Subscription] = []
+    with suppress(TakenBack), alice.party.batch():
+        task(alice, done=False)
+        found.append(live.subscribe(OPEN))
+        raise TakenBack
+    assert found[0].state is State.READY
+    assert found[0].result == Result()
+
+
+def test_a_pending_one_that_is_closed_is_never_filled(alice: Peer, live: LiveQueries) -> None:
+    with alice.party.batch():
+        subscription = live.subscribe(OPEN)
+        subscription.close()
+        task(alice, done=False)
+    assert subscription.state is State.PENDING
+    assert len(live) == 0
+
+
+def test_on_a_closed_party_it_fails(alice: Peer, live: LiveQueries) -> None:
+    alice.party.close()
+    errors: list[Exception] = []
+    subscription = live.subscribe(OPEN)
+    subscription.on(lambda delta: None, failed=errors.append)
+    assert subscription.state is State.FAILED
+    assert isinstance(subscription.error, PartyPaused)
+    assert errors == [subscription.error]
+    with pytest.raises(PartyPaused):
+        _ = subscription.result
+    with pytest.raises(PartyPaused):
+        asyncio.run(take(subscription, 1))
+
+
+def test_those_who_wait_learn_that_it_is_over(alice: Peer, live: LiveQueries) -> None:
+    subscription, errors = live.subscribe(OPEN), list[Exception]()
+    subscription.on(lambda delta: None, failed=errors.append)
+    with pytest.raises(PartyPaused, match="subscribe again"):
+        asyncio.run(take(subscription, 2, live.close))
+    assert errors == [subscription.error]
+    assert live.subscribe(OPEN).state is State.FAILED
+    assert task(alice, done=False).value == {"done": False}
+
+
+class Damaged(EveryItem):
+    """An index whose bytes have changed."""
+
+    damaged = False
+    asked = 0
+
+    def run(self, query: Query) -> Result:
+        if self.damaged:
+            self.asked += 1
+            raise DamagedItems("the index is damaged")
+        return super().run(query)
+
+    def edges(self, way: Any, item: bytes) -> Any:
+        self.asked += 1
+        raise DamagedItems("the index is damaged")
+
+
+def test_a_source_that_fails_fails_all_and_new_ones_begin_anew(alice: Peer) -> None:
+    index = Damaged()
+    live = LiveQueries(alice.party, index)
+    plain, stepping = live.subscribe(OPEN), live.subscribe(OPEN.children())
+    before: list[Delta] = []
+    plain.on(before.append)
+    task(alice, done=False)
+    assert plain.state is stepping.state is State.FAILED
+    assert before == [Delta()]  # the party is built anew, and tells of all its items: to nobody
+    assert index.asked == 1
+    with pytest.raises(DamagedItems):
+        asyncio.run(take(stepping, 1))
+
+    again, told = live.subscribe(OPEN), list[Delta]()
+    again.on(told.append)
+    item = task(alice, done=False)
+    assert told[1:] == [Delta({item.id: 0})]
+    index.damaged = True
+    assert live.subscribe(OPEN).state is State.FAILED
+    assert index.asked == 2
+    live.close()
+
+
+def test_a_paused_party_goes_on_where_it_was(alice: Peer, live: LiveQueries) -> None:
+    item = task(alice, done=False)
+    subscription, told = live.subscribe(OPEN), list[Delta]()
+    subscription.on(told.append)
+    alice.party.pause()
+    assert subscription.result.ids == (bytes(item.id),)
+    alice.party.resume()
+    item.edit("set", "done", True)
+    assert told[1:] == [Delta(removed=frozenset({item.id}))]
+
+
+def test_a_query_that_is_none_is_refused_at_once(live: LiveQueries) -> None:
+    with pytest.raises(InvalidInput, match="no word"):
+        live.subscribe(Query(Match("...")))
+    assert len(live) == 0
