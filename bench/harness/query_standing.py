@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import tracemalloc
 from collections import defaultdict
@@ -254,7 +255,12 @@ def memory(watched: Watched) -> dict[str, float]:
         "sum": [Query(prop("owner") == who).total("sum", "priority") for who in owners],
         "a step": [Query(Fact.ID.is_(board)).children() for board in boards],
     }
-    return {name: _bytes(watched.live, queries) for name, queries in kinds.items()}
+    gc.collect()
+    gc.freeze()  # so that collecting what is new is quick
+    try:
+        return {name: _bytes(watched.live, queries) for name, queries in kinds.items()}
+    finally:
+        gc.unfreeze()
 
 
 def _bytes(live: LiveQueries, queries: list[Query]) -> float:
@@ -263,12 +269,18 @@ def _bytes(live: LiveQueries, queries: list[Query]) -> float:
         held = []
         tracemalloc.start()
         for query in queries:
-            before = tracemalloc.get_traced_memory()[0]
+            before = _traced()
             held.append(live.subscribe(query))
-            sizes.append(tracemalloc.get_traced_memory()[0] - before)
+            sizes.append(_traced() - before)
         tracemalloc.stop()
         for subscription in held:
             subscription.close()
         if number == 0:
             sizes.clear()  # caches have got what they keep
     return median(sizes)
+
+
+def _traced() -> int:
+    """Bytes of what is held, without what only waits to be collected."""
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
