@@ -27,6 +27,16 @@ def test_parties_that_one_of_them_does_not_follow_stay_where_they_are(ada: Store
     assert list(bob.manager.feeds.feeds(diary.key)) == []
 
 
+def test_a_paused_party_is_left_alone(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
+    bob.manager.pause(party.key)
+    party.object({"title": "Milk"})
+    assert exchange(ada, bob) == 0
+    bob.manager.resume(party.key)
+    assert exchange(ada, bob) > 0
+    assert len(bob.party(party.key).query()) == 1
+    assert theirs is not bob.party(party.key), "it was opened anew"
+
+
 def test_a_third_device_gets_everything_from_the_second(
     tmp_path: Path, ada: Store, bob: Store, party: Party, theirs: Party
 ) -> None:

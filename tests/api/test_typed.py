@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -161,6 +162,29 @@ def test_saving_writes_only_what_was_changed(ada: Store, bob: Store, party: Part
     task.title = "Final"
     item.save(task)
     assert (item["title"], item["done"]) == ("Final", True)
+
+
+def test_what_was_read_is_kept_as_long_as_its_object_lives(party: Party) -> None:
+    item = party.object(Task("Plan"))
+    known = party.schemas._read
+    task = item.read_as(Task).object
+    item.save(task)
+    assert len(known) == 1
+    del task
+    gc.collect()
+    assert known == {}
+
+
+def test_a_class_with_slots_is_saved_too(party: Party) -> None:
+    @dataclass(slots=True)
+    class Slotted:
+        title: str
+
+    item = party.object(Slotted("Plan"))
+    thing = item.read_as(Slotted).object
+    thing.title = "Draft"
+    item.save(thing)
+    assert item.value == {"title": "Draft"}
 
 
 def test_what_was_not_read_is_saved_as_a_whole(party: Party) -> None:

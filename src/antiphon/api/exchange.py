@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.core.errors import MissingBlocks, RefusedBlocks
 from antiphon.feed.store import FeedStore
+from antiphon.party.meta import SubscriptionState
 
 if TYPE_CHECKING:
     from antiphon.api.store import Store
@@ -22,11 +23,15 @@ def exchange(one: Store, other: Store) -> int:
     """
     total = 0
     while True:
-        shared = {bytes(known.party) for known in one.parties()} & {bytes(known.party) for known in other.parties()}
+        shared = _followed(one) & _followed(other)
         moved = sum(_give(one, other, party) + _give(other, one, party) for party in sorted(shared))
         total += moved
         if not moved:
             return total
+
+
+def _followed(store: Store) -> set[bytes]:
+    return {bytes(known.party) for known in store.parties() if known.state is not SubscriptionState.PAUSED}
 
 
 def _give(giver: Store, taker: Store, party: bytes) -> int:
@@ -46,9 +51,6 @@ def copy(source: FeedStore, target: FeedStore, party: bytes) -> int:
         for span in source.spans(record.feed, have.get(record.feed, 0)):
             try:
                 moved += target.ingest_bytes(span.encode()).added
-            except (
-                RefusedBlocks,
-                MissingBlocks,
-            ):  # in the target's quarantine, with the reason; the feed goes no further
+            except (RefusedBlocks, MissingBlocks):  # the quarantine has the reason; the feed goes no further
                 break
     return moved

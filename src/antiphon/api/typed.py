@@ -177,7 +177,8 @@ class Schemas:
         """Keep what was read beside the Python object, as long as that lives: what it did not change is not saved."""
         if thing is not None:
             with suppress(TypeError):  # a class with slots: it is then compared with what is there when it is saved
-                weakref.finalize(thing, self._read.pop, id(thing), None).atexit = False
+                if id(thing) not in self._read:
+                    weakref.finalize(thing, self._read.pop, id(thing), None).atexit = False
                 self._read[id(thing)] = (bytes(item.id), Schema.of(type(thing)).write(thing))
 
     def save(self, item: Object, thing: Any) -> None:
