@@ -42,15 +42,17 @@ class PartySource:
         self._index = index
         self._circles: dict[bytes, frozenset[bytes]] = {}  # items whose claims to parents make a circle
         self._frozen: Frozen | None = None
+        self._engine: Engine | None = None
 
     @contextmanager
     def moment(self) -> Iterator[Engine]:
         """The party, locked: ask for nothing outside of this. All items are gone through at most once in it."""
         with self._party.locked() as engine:
+            self._engine = engine
             try:
                 yield engine
             finally:
-                self._frozen = None
+                self._engine = self._frozen = None
 
     def facts(self, ids: Collection[bytes]) -> Mapping[bytes, Facts]:
         if self._index is not None and len(ids) > _BY_ONE_MAX:
@@ -76,18 +78,21 @@ class PartySource:
             yield list(self._facts(more - told).values()), []
 
     def _facts(self, ids: Iterable[bytes]) -> dict[bytes, Facts]:
-        with self._party.locked() as engine:
-            states = {item: state for item in ids if (state := _state(engine, item)) is not None}
-            moved = [item for item in states if item in self._circles]
-            parents = settle(moved, _claims_of(engine, {})) if moved else {}
-            return {item: facts_of(state, parents.get(item, state.parent)) for item, state in states.items()}
+        engine = self._now()
+        states = {item: state for item in ids if (state := _state(engine, item)) is not None}
+        moved = [item for item in states if item in self._circles]
+        parents = settle(moved, _claims_of(engine, {})) if moved else {}
+        return {item: facts_of(state, parents.get(item, state.parent)) for item, state in states.items()}
 
     def _find_circles(self, ids: Iterable[bytes], known: Mapping[bytes, Facts]) -> None:
         """Where claims make no circle, the last one holds; in a circle, a claim of one item may move the others."""
-        with self._party.locked() as engine:
-            for members in components(ids, _claims_of(engine, known)):
-                if len(members) > 1:
-                    self._circles.update(dict.fromkeys(members, frozenset(members)))
+        for members in components(ids, _claims_of(self._now(), known)):
+            if len(members) > 1:
+                self._circles.update(dict.fromkeys(members, frozenset(members)))
+
+    def _now(self) -> Engine:
+        assert self._engine is not None, "ask in a moment"
+        return self._engine
 
     def edges(self, way: Way, item: bytes) -> Iterable[bytes]:
         return (self._everything() if self._index is None else self._saved(self._index)).edges(way, item)
@@ -97,8 +102,7 @@ class PartySource:
 
     def _saved(self, index: Source) -> Source:
         """The index has what is saved, so all that is applied is saved first."""
-        with self._party.locked() as engine:
-            engine.save()
+        self._now().save()
         return index
 
     def _everything(self) -> Frozen:
