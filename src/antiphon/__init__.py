@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from antiphon.api.locator import Locator
     from antiphon.api.objects import Object
     from antiphon.api.party import Party
+    from antiphon.api.registry import LocalRegistry, Record, Registry
     from antiphon.api.results import Results
     from antiphon.api.store import Store
     from antiphon.api.texts import Text
@@ -124,6 +125,7 @@ _WHERE = {
     "KeyStoreError": "core.errors",
     "Kind": "feed.header",
     "List": "api.lists",
+    "LocalRegistry": "api.registry",
     "Locator": "api.locator",
     "Match": "query.filters",
     "Membership": "halo.membership",
@@ -149,8 +151,10 @@ _WHERE = {
     "PublicKey": "core.keys",
     "Query": "query.query",
     "ReadStream": "party.stream",
+    "Record": "api.registry",
     "Reference": "model.value",
     "RefusedBlocks": "core.errors",
+    "Registry": "api.registry",
     "Results": "api.results",
     "Role": "halo.claims",
     "Schema": "schema.definition",
@@ -211,6 +215,7 @@ __all__ = [
     "KeyStoreError",
     "Kind",
     "List",
+    "LocalRegistry",
     "Locator",
     "Match",
     "Membership",
@@ -236,8 +241,10 @@ __all__ = [
     "PublicKey",
     "Query",
     "ReadStream",
+    "Record",
     "Reference",
     "RefusedBlocks",
+    "Registry",
     "Results",
     "Role",
     "Schema",

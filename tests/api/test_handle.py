@@ -254,3 +254,17 @@ def test_a_fork_of_a_view_is_found_by_the_views_locator(ada: Store, party: Party
     party.store.models.register(LoudNotes)
     made = view.fork(version=2)
     assert ada.follow(str(locator)) == party.view(locator.key) == made
+
+
+def test_the_root_has_what_hangs_nowhere(party: Party) -> None:
+    top = party.object({"a": 1})
+    below = party.object({"b": 1}, parent=top)
+    explicit = party.object({"c": 1}, parent=party.root)
+    assert party.root.children == [top, explicit]
+    assert top.children == [below]
+
+
+def test_a_snapshot_is_the_items_bytes(party: Party) -> None:
+    note = party.text("hello")
+    assert note.snapshot() == party.processor.snapshot(note.id)
+    assert not note.opaque

@@ -71,6 +71,15 @@ class Handle:
         return self.item.value
 
     @property
+    def opaque(self) -> bool:
+        """Whether no code for its model is here: then it has no value to show, and its messages wait."""
+        return self.item.opaque
+
+    def snapshot(self) -> bytes:
+        """Its canonical bytes: equal on every device that has the same messages."""
+        return self.item.snapshot()
+
+    @property
     def model(self) -> str:
         return self.item.model[0]
 
@@ -121,6 +130,8 @@ class Handle:
     @property
     def children(self) -> list[Handle]:
         """What hangs under it and is not deleted, in the order of making."""
+        if self.id == SYSTEM_ITEM:  # what hangs nowhere hangs under the party's root
+            return list(self.party.query(~Fact.PARENT.exists() | Fact.PARENT.is_(self.id)))
         return self._step(Way.CHILDREN)
 
     def move_under(self, parent: Handle | None) -> None:

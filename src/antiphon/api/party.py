@@ -182,16 +182,30 @@ class Party:
         assert isinstance(made, Thread)
         return made
 
+    @overload
+    def link(self, source: Handle, target: Handle, *, model: str, **options: Unpack[Options]) -> Handle: ...
+    @overload
     def link(
         self, source: Handle, target: Handle, values: Mapping[str, Any] | None = None, **options: Unpack[Options]
-    ) -> Object:
-        """A link between two items of this party. It is an item itself, an object that can hold values."""
+    ) -> Object: ...
+    def link(
+        self,
+        source: Handle,
+        target: Handle,
+        values: Mapping[str, Any] | None = None,
+        *,
+        model: str = ObjectModel.name,
+        **options: Unpack[Options],
+    ) -> Handle:
+        """A link between two items of this party. It is an item itself, of any model; an object can hold values."""
         if {source.party.key, target.party.key} != {self.key}:
             raise InvalidInput(f"party {self.key.short}: a link joins two items of one party; across parties, refer")
         with self.processor.batch():
-            made = self.create(ObjectModel.name, link=(bytes(source.id), bytes(target.id)), **options)
-            assert isinstance(made, Object)
-            made.update(values or {})
+            made = self.create(model, link=(bytes(source.id), bytes(target.id)), **options)
+            if isinstance(made, Object):
+                made.update(values or {})
+            elif values:
+                raise InvalidInput(f"a link of the model {model} is no object: write to it by its own commands")
             return made
 
     @overload

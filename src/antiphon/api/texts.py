@@ -15,6 +15,7 @@ from typing import Any
 
 from antiphon.api.handle import Handle, shown
 from antiphon.model.text import Span
+from antiphon.model.value import Reference
 
 
 class Text(Handle):
@@ -66,7 +67,8 @@ class Text(Handle):
     def insert_item(self, index: int, item: Handle) -> None:
         """Embed another item at a place in the text."""
         with self.party.processor.batch():
-            self.embed(item)
+            if Reference(bytes(item.id)) not in self.metadata.get("embedded_items", ()):
+                self.embed(item)
             self.item.edit("embed", index, bytes(item.id))
 
     def items(self) -> list[tuple[int, Handle]]:

@@ -130,7 +130,9 @@ class PartyAuthority:
         self._membership.sync()
         party, state = self._membership.party, self._membership.machine
         if self._membership.control is None:
-            raise NotAuthorised(f"this device has no feed in party {party.short}; `join` it first")
+            raise NotAuthorised(
+                f"this device has no feed in party {party.short}; `join` it, once an owner has admitted its identity"
+            )
         state.authority.settle()
         roles = state.authority.roles(self._membership.device.identity, state.everything())
         if self._membership.data is None and not roles & _WRITERS:  # before a feed is opened in vain

@@ -57,6 +57,7 @@ class ItemStore:
         self._forgotten: set[bytes] = set()  # gone already for readers, and with the next transaction for good
         self.why_rebuilt = ""
         self.index: Index | None = None
+        self._moved: list[bytes] = []
         self._make_index: Callable[[sqlite3.Connection], Index] | None = None
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -194,7 +195,7 @@ class ItemStore:
         run(_PUT_ITEM, rows)
         if self.index is not None and (rows or forgotten):
             described = dict.fromkeys(forgotten) | {row.id: row.facts or None for row in save.rows}
-            self.index.put((item, facts) for item, facts in described.items() if item != SYSTEM_ITEM)
+            self._moved += self.index.put((item, facts) for item, facts in described.items() if item != SYSTEM_ITEM)
         run(
             "INSERT INTO postings VALUES (?, ?, ?)",
             [(item, self._part, _checked(runs, item)) for item, runs in save.postings],
@@ -212,6 +213,10 @@ class ItemStore:
         )
 
     # -- the index
+
+    def moved(self) -> list[bytes]:
+        moved, self._moved = self._moved, []
+        return moved
 
     def attach(self, make: Callable[[sqlite3.Connection], Index], *, only_known: bool = False) -> bool:
         found = dict(self._all("SELECT key, value FROM meta WHERE key IN ('part', 'index')"))

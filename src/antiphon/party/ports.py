@@ -139,8 +139,8 @@ class Index(Protocol):
     def clear(self) -> None:
         """Take everything away, whatever state it is in."""
 
-    def put(self, rows: Iterable[tuple[bytes, bytes | None]]) -> object:
-        """Items as they were described; None for one that is no longer there."""
+    def put(self, rows: Iterable[tuple[bytes, bytes | None]]) -> list[bytes]:
+        """Items as they were described; None for one that is no longer there. Which others hang elsewhere by it."""
 
 
 class Items(Protocol):
@@ -183,6 +183,9 @@ class Items(Protocol):
         """Some of the messages that were refused for this very reason."""
 
     index: Index | None
+
+    def moved(self) -> list[bytes]:
+        """Items that hang elsewhere since this was last asked, because of claims of others."""
 
     def attach(self, make: Callable[[Any], Index], *, only_known: bool = False) -> bool:
         """Keep an index from now on; whether it is current. If not, it is empty, and is to be filled.

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.item import ItemState
+from antiphon.model.array import ArrayModel
+from antiphon.model.itemstate import ItemState
+from antiphon.model.messenger import MessengerModel
+from antiphon.model.object import ObjectModel
+from antiphon.model.text import TextModel
 from antiphon.model.value import Reference, Value
 from antiphon.query.filters import Fact, Path
+from antiphon.query.packed import pack
 
 CREATED_MS_MAX = 1 << 47  # later ones, which only a lie can be, are taken as this
+_LOG = logging.getLogger("antiphon")
+_OUR_OWN = frozenset({ObjectModel, ArrayModel, TextModel, MessengerModel})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -98,8 +106,8 @@ _FACTS: dict[Fact, Callable[[Facts], Any]] = {
 
 def facts_of(item: ItemState, parent: bytes = b"") -> Facts:
     """The facts of a live item."""
-    metadata, model = item.metadata, item.model
-    value = None if model is None else model.document(item.state)
+    metadata = item.metadata
+    value, references = _shown(item)
     return Facts(
         id=bytes(item.id),
         model=item.name,
@@ -114,9 +122,27 @@ def facts_of(item: ItemState, parent: bytes = b"") -> Facts:
         view_class=_text(metadata.get("view_class")),
         view_key=b"" if item.view is None else item.view.key,
         embeds=_embedded(metadata.get("embedded_items")),
-        references=tuple(sorted({*_in_value(value), *(() if model is None else model.references(item.state))})),
+        references=tuple(sorted(references)),
         parent=parent,
     )
+
+
+def _shown(item: ItemState) -> tuple[Value, set[Reference]]:
+    """What a model shows to queries. One that fails, or shows what is no value, is one that shows nothing: the fault of
+    its code must not keep the party from saving."""
+    model = item.model
+    if model is None:
+        return None, set()
+    try:
+        value = model.document(item.state)
+        if type(model) not in _OUR_OWN:
+            pack(value)
+        return value, {*_in_value(value), *model.references(item.state)}
+    except MemoryError:
+        raise
+    except Exception:
+        _LOG.exception("item %s: the model %s %s shows nothing to queries", item.id.hex(), item.name, item.version)
+        return None, set()
 
 
 def _text(value: Any) -> str:

@@ -184,6 +184,9 @@ def _parts(kind: type[All] | type[Any], part: Filter) -> tuple[Filter, ...]:
 
 
 def _named(value: AnyValue) -> AnyValue:
-    """An item, or its id, stands for a reference to it."""
+    """An item, or its id, stands for a reference to it; one that knows its party, for one from anywhere."""
+    reference = getattr(value, "reference", None)
+    if isinstance(reference, Reference):
+        return reference
     found = getattr(value, "id", value)
     return Reference(bytes(found)) if isinstance(found, ItemId) else value
