@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any as AnyValue
 from typing import NamedTuple
 
@@ -71,7 +72,9 @@ def _shape(part: Filter, values: list[Column]) -> Hashable:
 
 def _checked(value: AnyValue) -> Column:
     kind = type(value)
-    if not (kind is bool or kind is Reference or (kind is str and value.isascii())):  # of which all are right
+    if kind is bool or kind is Reference or (kind is str and value.isascii()):
+        return column(value)  # of these all are right
+    if not (kind is datetime and value.tzinfo is UTC):
         check_value(value)
     return column(value)
 
