@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.party.test_access import all_of, reasons
@@ -168,8 +169,7 @@ def test_an_item_is_embedded_after_it_was_made(peers: Peers, alice: Peer, bob: P
     album = alice.party.create("antiphon/object")
     peers.exchange()
     early = all_of(bob)
-    for _ in range(5):
-        later = alice.party.create("antiphon/object")
+    later = [alice.party.create("antiphon/object") for _ in range(5)][-1]
     peers.exchange()
     with pytest.raises(UnknownItem):
         album.embed(b"n" * 16)
@@ -192,9 +192,9 @@ def test_an_item_does_not_embed_itself(lone: Peer) -> None:
 
 
 @pytest.mark.parametrize("element", ["text", 1, Reference(b"n" * 16, b"p" * 32)], ids=str)
-def test_only_items_of_the_party_are_embedded(lone: Peer, element: object) -> None:
+def test_only_items_of_the_party_are_embedded(lone: Peer, element: Any) -> None:
     note = lone.party.create("antiphon/object")
-    mutation = META.add(META.initial(), EMBEDDED, element)  # type: ignore[arg-type]
+    mutation = META.add(META.initial(), EMBEDDED, element)
     lone.forge(Draft(Kind.METADATA, note.id, wrap(Kind.METADATA, mutation)), seen=all_of(lone))
     lone.party.process()
     assert "is a reference to an item of its party" in lone.party.refused()[-1].reason

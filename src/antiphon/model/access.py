@@ -26,9 +26,10 @@ True
 from __future__ import annotations
 
 import bisect
+import operator
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from antiphon.core.errors import InvalidMutation
 from antiphon.core.stamp import Stamp
@@ -42,8 +43,11 @@ NOT_NAMED = "the access list of this item does not name its writer"
 NOT_THEIRS = "the access list of an item is changed by owners and by those it names"
 TOO_MANY = f"its feed has changed the access list of this item {ACTS_MAX} times before"
 _OWNERS = Stamp(-1, b"", 0)  # since before everything
+_NO_END = 1 << 64
+_stamp = operator.attrgetter("stamp")
 
 Cuts = tuple[tuple[bytes, int], ...]
+T = TypeVar("T")
 
 
 class Author(NamedTuple):
@@ -92,33 +96,25 @@ class Grant:
 
     since: Stamp
     until: Stamp | None = None
-    cuts: list[dict[bytes, int]] = field(default_factory=list)
     farewell: dict[bytes, int] | None = None  # the cuts of who left by this grant: for messages alone
-    _ends: dict[bytes, int] = field(default_factory=dict, compare=False)  # the least cut of each feed, once asked for
 
-    def holds(self, stamp: Stamp) -> bool:
-        """Whether it gives its name the right to a change of the list."""
-        if not self.cuts:
-            return self.since < stamp and (self.until is None or stamp <= self.until)
-        end = self._ends.get(stamp.feed)
-        if end is None:
-            end = self._ends[stamp.feed] = min(cut.get(stamp.feed, 0) for cut in self.cuts)
-        return self.since < stamp and (self.until is None or stamp <= self.until) and stamp.seq < end
+    def spans(self, stamp: Stamp) -> bool:
+        """Whether a place is in it. The change that ends it is, for it may rest on it."""
+        return self.since < stamp and (self.until is None or stamp <= self.until)
 
-    def holds_message(self, stamp: Stamp) -> bool:
-        return self.holds(stamp) and (self.farewell is None or stamp.seq < self.farewell.get(stamp.feed, 0))
-
-    def end(self, act: Act) -> None:
-        self.until = act.stamp if self.until is None else min(self.until, act.stamp)
-        self.cuts.append(dict(act.access.cuts))
-        self._ends.clear()
-
-    def leave(self, act: Act) -> None:
-        self.until = act.stamp
-        self.farewell = dict(act.access.cuts)
+    def keeps(self, stamp: Stamp) -> bool:
+        return self.farewell is None or stamp.seq < self.farewell.get(stamp.feed, 0)
 
 
-Grants = dict[bytes, list[Grant]]  # of each name, one after another
+class Ending(NamedTuple):
+    """A revocation that counts, of a name: it takes from the grants up to its place that are younger than `rank`."""
+
+    stamp: Stamp
+    rank: Stamp
+    cuts: dict[bytes, int]
+
+    def ends(self, grant: Grant) -> bool:
+        return self.rank < grant.since <= self.stamp
 
 
 def _at(held: Sequence[Grant], stamp: Stamp) -> Grant | None:
@@ -129,22 +125,30 @@ def _at(held: Sequence[Grant], stamp: Stamp) -> Grant | None:
     return held[at - 1] if at else None
 
 
+def _from(things: Sequence[T], start: int) -> Iterator[T]:
+    """What follows, without a copy of it."""
+    return (things[at] for at in range(start, len(things)))
+
+
 class AccessLog:
     """The changes of an item's list by ascending stamp, and what follows from all of them."""
 
-    __slots__ = ("_counts", "_grants", "_last", "_verdicts", "acts", "creator", "genesis")
+    __slots__ = ("_counts", "_cuts", "_endings", "_ends", "_grants", "_last", "_ranks", "acts", "creator", "genesis")
 
     def __init__(self, genesis: Stamp, creator: Author, acts: Iterable[Act] = ()) -> None:
         self.genesis = genesis
         self.creator = creator
         self.acts: list[Act] = []
-        self._counts: dict[bytes, int] = {}
+        self._counts: dict[bytes, int] = {}  # of changes, by feed
         self._last: dict[bytes, int] = {}  # the last change of each feed
+        self._cuts: dict[Stamp, dict[bytes, int]] = {}  # of each change that counted
         for act in sorted(acts):
             if (not self.acts or act.stamp > self.acts[-1].stamp) and self._counted(act.stamp):
                 self.acts.append(act)
-        self._grants: Grants | None = None
-        self._verdicts: dict[Stamp, str] = {}
+        self._grants: dict[bytes, list[Grant]] | None = None  # of each name, one after another; None: not settled
+        self._endings: dict[bytes, list[Ending]] = {}  # of each name, by ascending stamp
+        self._ranks: dict[Stamp, Stamp] = {}  # of each change that counts: since when its author may change the list
+        self._ends: dict[bytes, dict[tuple[Stamp, bytes], int]] = {}  # by name, grant and feed, once asked for
 
     def _counted(self, stamp: Stamp) -> bool:
         """Whether a change is among those of its feed that are looked at. Feeds come in order."""
@@ -160,19 +164,18 @@ class AccessLog:
         at = bisect.bisect_left(self.acts, act.stamp, key=lambda known: known.stamp)
         if at < len(self.acts) and self.acts[at].stamp == act.stamp:
             return False
-        before = self._settled()
-        past = self._reaches_back(act)
+        grants = self._settled()
+        rank = self._rank(act)
+        past = rank is not None and self._reaches_back(act)
         if not self._counted(act.stamp):
             return False
         self.acts.insert(at, act)
-        rank = self._rank(act)
         if rank is None:
-            self._verdicts[act.stamp] = NOT_THEIRS  # nothing follows from it: hostile ones must not be dear
-            return False
+            return False  # nothing follows from it, and all else is as it was: hostile ones must not be dear
         if at == len(self.acts) - 1 and not past:
             return self._append(act, rank)
-        self._grants = None
-        return self._settled() != before
+        before, self._grants = (grants, self._endings), None
+        return (self._settled(), self._endings) != before
 
     def __contains__(self, stamp: Stamp) -> bool:
         at = bisect.bisect_left(self.acts, stamp, key=lambda known: known.stamp)
@@ -182,12 +185,12 @@ class AccessLog:
         """Why a message does not count by the list; empty if it does. A change of the list is judged as what it is."""
         grants = self._settled()
         if stamp.seq <= self._last.get(stamp.feed, -1) and stamp in self:
-            return self._verdicts.get(stamp, "")
+            return "" if stamp in self._ranks else NOT_THEIRS
         if author.owner:
             return ""
         for name in (*author.names, EVERYONE):
             grant = _at(grants.get(name, ()), stamp)
-            if grant is not None and grant.holds_message(stamp):
+            if grant is not None and self._holds(name, grant, stamp) and grant.keeps(stamp):
                 return ""
         return NOT_NAMED
 
@@ -212,90 +215,127 @@ class AccessLog:
 
     # -- what follows from the changes
 
-    def _settled(self) -> Grants:
+    def _settled(self) -> dict[bytes, list[Grant]]:
         if self._grants is None:
-            self._grants, self._verdicts = {EVERYONE: [Grant(self.genesis)]}, {}
+            self._grants, self._endings, self._ranks, self._ends = {}, {}, {}, {}
             self._settle()
         return self._grants
 
     def _settle(self) -> None:
         """One pass: at each place all older grants are settled, to their ends, for nothing younger bears on them."""
-        revoking: dict[bytes, list[Act]] = {}
+        by_name: dict[bytes, list[Act]] = {}
         for act in self.acts:
-            for name in act.access.revoke:
-                revoking.setdefault(name, []).append(act)
-        if self.creator.identity != EVERYONE:
-            self._open(self.creator.identity, self.genesis, revoking.get(self.creator.identity, ()))
+            if act.author.owner:
+                self._count(act, _OWNERS)
+            for name in act.author.names:
+                by_name.setdefault(name, []).append(act)
+        self._open(self.creator.identity, self.genesis, by_name)
         for act in self.acts:
-            if self._rank(act) is None:
-                self._verdicts[act.stamp] = NOT_THEIRS
-                continue
-            for name in act.access.grant:
-                self._open(name, act.stamp, revoking.get(name, ()))
-            self._close(act)
+            for name in act.access.grant if act.stamp in self._ranks else ():
+                self._open(name, act.stamp, by_name)
+        self._open_to_all(self.genesis)
+        for act in self.acts:
+            if act.stamp in self._ranks:
+                self._take_for_all(act)
 
     def _append(self, act: Act, rank: Stamp) -> bool:
         """Let a change count that is later than all others, and undoes none of them; whether it says anything new."""
         grants = self._settled()
         changed = False
+        self._count(act, rank)
         for name in act.access.revoke:
-            for grant in grants.get(name, ()) if name != EVERYONE else ():
-                changed = self._narrow(grant, name, act, rank) or changed
+            last = grants[name][-1] if name in grants and name != EVERYONE else None
+            self._ends.pop(name, None)
+            if last is not None and rank < last.since:
+                last.until, changed = last.until or act.stamp, True
+            elif last is not None and act.author.identity == name and self._holds(name, last, act.stamp):
+                last.until, last.farewell, changed = act.stamp, self._cuts_of(act), True
         for name in act.access.grant:
-            changed = self._open(name, act.stamp, [act] if name in act.access.revoke else ()) or changed
-        return self._close(act) or changed
+            changed = self._open(name, act.stamp, {}) or changed
+        return self._take_for_all(act) or changed
 
-    def _open(self, name: bytes, since: Stamp, revoking: Sequence[Act]) -> bool:
-        """Name somebody who is not named; what ends that is known already."""
+    def _count(self, act: Act, rank: Stamp) -> None:
+        """A change counts: what it revokes, whenever that was named, ends."""
+        self._ranks[act.stamp] = rank
+        ending = Ending(act.stamp, rank, self._cuts_of(act)) if act.access.revoke else None
+        for name in act.access.revoke:
+            if name != EVERYONE and ending is not None:
+                bisect.insort(self._endings.setdefault(name, []), ending, key=_stamp)
+
+    def _open(self, name: bytes, since: Stamp, by_name: dict[bytes, list[Act]]) -> bool:
+        """Name somebody who is not named; what ends that is known already. The changes that rest on it count."""
         assert self._grants is not None
-        held = self._grants.setdefault(name, [])
-        if held and (held[-1].until is None or held[-1].until > since):
+        held = self._grants.get(name, [])
+        if name == EVERYONE or (held and (held[-1].until is None or held[-1].until > since)):
             return False
         grant = Grant(since)
-        later = revoking[bisect.bisect_left(revoking, since, key=lambda act: act.stamp) :] if name != EVERYONE else ()
-        ranked = [(act, self._rank(act)) for act in later]
-        for act, rank in ranked:
-            if rank is not None and rank < since:
-                grant.end(act)
-        held.append(grant)
-        for act, rank in ranked:
-            if (rank is None or rank >= since) and act.author.identity == name and grant.holds(act.stamp):
-                grant.leave(act)
+        self._grants.setdefault(name, held).append(grant)
+        endings = self._endings.get(name, [])
+        later = _from(endings, bisect.bisect_left(endings, since, key=_stamp))
+        grant.until = next((ending.stamp for ending in later if ending.ends(grant)), None)
+        acts = by_name.get(name, [])
+        for act in _from(acts, bisect.bisect_right(acts, since, key=_stamp)):
+            if not grant.spans(act.stamp):
+                break
+            if not self._holds(name, grant, act.stamp):
+                continue
+            if act.stamp not in self._ranks:
+                self._count(act, since)
+            if act.author.identity == name and name in act.access.revoke and self._ranks[act.stamp] >= since:
+                grant.until, grant.farewell = act.stamp, self._cuts_of(act)
         return True
 
-    def _narrow(self, grant: Grant, name: bytes, act: Act, rank: Stamp) -> bool:
-        if rank < grant.since:
-            grant.end(act)
-            return True
-        if act.author.identity == name and grant.holds(act.stamp):
-            grant.leave(act)
-            return True
-        return False
-
-    def _close(self, act: Act) -> bool:
-        """Everybody's right is ended by anybody who may change the list: no change of it rests on that right."""
+    def _open_to_all(self, since: Stamp) -> bool:
         assert self._grants is not None
-        if EVERYONE not in act.access.revoke:
+        held = self._grants.setdefault(EVERYONE, [])
+        if held and held[-1].until is None:
             return False
-        for grant in self._grants[EVERYONE]:
-            grant.end(act)
+        held.append(Grant(since))
         return True
+
+    def _take_for_all(self, act: Act) -> bool:
+        """Everybody's right is given and ended by anybody who may change the list, for no change rests on it."""
+        assert self._grants is not None
+        changed = EVERYONE in act.access.grant and self._open_to_all(act.stamp)
+        if EVERYONE in act.access.revoke:
+            last = self._grants[EVERYONE][-1]
+            last.until, changed = last.until or act.stamp, True
+            self._endings.setdefault(EVERYONE, []).append(Ending(act.stamp, _OWNERS, self._cuts_of(act)))
+            self._ends.pop(EVERYONE, None)
+        return changed
 
     def _rank(self, act: Act) -> Stamp | None:
-        """Since when its author may change the list, by the grants so far; owners always could; None for nobody."""
-        assert self._grants is not None
+        """Since when its author may change the list; owners always could; None for nobody."""
+        grants = self._settled()
         if act.author.owner:
             return _OWNERS
-        rank: Stamp | None = None
-        for name in act.author.names:
-            grant = _at(self._grants.get(name, ()), act.stamp) if name != EVERYONE else None
-            if grant is not None and grant.holds(act.stamp) and (rank is None or grant.since < rank):
-                rank = grant.since
-        return rank
+        found = [(name, _at(grants.get(name, ()), act.stamp)) for name in act.author.names if name != EVERYONE]
+        ranks = [grant.since for name, grant in found if grant is not None and self._holds(name, grant, act.stamp)]
+        return min(ranks, default=None)
+
+    def _holds(self, name: bytes, grant: Grant, stamp: Stamp) -> bool:
+        """Whether a grant reaches a place, and that is inside all cuts of those who could revoke it."""
+        if not grant.spans(stamp):
+            return False
+        endings = self._endings.get(name)
+        if not endings:
+            return True
+        ends = self._ends.setdefault(name, {})
+        end = ends.get((grant.since, stamp.feed))
+        if end is None:
+            cuts = (ending.cuts.get(stamp.feed, 0) for ending in endings if ending.ends(grant))
+            end = ends[grant.since, stamp.feed] = min(cuts, default=_NO_END)
+        return stamp.seq < end
+
+    def _cuts_of(self, act: Act) -> dict[bytes, int]:
+        known = self._cuts.get(act.stamp)
+        if known is None:
+            known = self._cuts[act.stamp] = dict(act.access.cuts)
+        return known
 
     def _reaches_back(self, act: Act) -> bool:
         """Whether it cuts changes that were made before."""
-        cuts = dict(act.access.cuts)
+        cuts = self._cuts_of(act)
         return any(name != EVERYONE for name in act.access.revoke) and any(
             seq >= cuts.get(feed, 0) for feed, seq in self._last.items()
         )

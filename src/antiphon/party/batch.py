@@ -20,6 +20,7 @@ from antiphon.model.access import EVERYONE, NAMES_MAX, Access, Author
 from antiphon.model.envelope import Change, Genesis, Inception, Note, content, wrap, write_change, write_genesis
 from antiphon.model.interface import Model
 from antiphon.model.item import META, ItemState, fold, keeps_tail, mutate
+from antiphon.party.authors import Steps, author_at
 from antiphon.party.cache import Entry
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Batch:
         self._first = self._lane.state.position
         # One above everything that the block will show as seen: control blocks may have come since the last delivery.
         self._control = self._engine.authority.entries()
+        self._own: Steps | None = None  # whom it writes for
         self.lamport = 1 + max([self._engine.lamport, *(entry.lamport for entry in self._control)])
 
     def __len__(self) -> int:
@@ -218,9 +220,12 @@ class Batch:
             raise InvalidMutation(reason)
 
     def _author(self, feed: bytes, seq: int) -> Author:
-        if feed == self.feed and seq >= self._first:  # by what the batch will have seen
-            return self._engine.authority.author(feed, seq, {entry.feed: entry.seq for entry in self._control})
-        return self._engine.author(feed, seq)
+        if feed != self.feed or seq < self._first:
+            return self._engine.author(feed, seq)
+        if self._own is None:  # by what the batch will have seen
+            seen = {entry.feed: entry.seq for entry in self._control}
+            self._own = self._engine.authors.find(feed, self._first, seen)
+        return author_at(self._own, seq)
 
     # -- the end
 

@@ -23,6 +23,7 @@ from antiphon.model.envelope import Note
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item import NO_BODY, ItemState, fold, system_item
 from antiphon.party.archive import Archive
+from antiphon.party.authors import Authors, Part, touched
 from antiphon.party.bulk import ROWS_AT_ONCE, row_of, settle_many
 from antiphon.party.cache import CACHE_ITEMS_MAX, Entry, ItemCache
 from antiphon.party.delivery import Delivery
@@ -58,6 +59,7 @@ class Engine:
         self.models = models
         self.cache = ItemCache(cache_items_max)
         self._judge = Judge(authority)
+        self.authors = Authors(authority)
         self._demux = ItemDemuxer()
         self._verdicts: dict[bytes, dict[Stamp, str]] = {}  # by item: the last word on each message, not saved yet
         self._unsaved = 0
@@ -201,17 +203,15 @@ class Engine:
     def author(self, feed: bytes, seq: int) -> Author:
         """Whose a message is, in its own timeframe."""
         lane = self.delivery.lanes.get(feed)
-        seen = next((seen for _, _, _, seen in lane.pieces(seq, seq + 1)), NOTHING) if lane is not None else NOTHING
-        return self.authority.author(feed, seq, seen)
+        return self.authors.of(lane, seq) if lane is not None else self.authority.author(feed, seq, NOTHING)
 
     def _judge_again(self) -> None:
         """The control state moved: items of messages that became void, or count again, are folded afresh.
 
-        So are those with access lists, because roles and groups may be others now.
+        So are those with access lists whose messages have other authors now: roles and groups may have changed.
         """
         self._judge.forget()
-        spoilt = set(self.items.guarded())
-        spoilt |= {entry.id for entry in self.cache.open() if entry.item is not None and entry.item.access is not None}
+        spoilt = self._guarded_in(self.authors.changed(self.delivery.lanes.values()))
         for lane in self.delivery.lanes.values():
             state = lane.state
             voids = list(self._judge.voids(lane, 0, state.position))
@@ -219,6 +219,14 @@ class Engine:
                 spoilt |= self._items_in(state.feed, start, stop)
             state.voids = voids
         self._refold_all(spoilt)
+
+    def _guarded_in(self, parts: list[Part]) -> set[bytes]:
+        """The items with access lists that have messages in these parts of feeds."""
+        open_ = {
+            entry.id: entry.postings for entry in self.cache.open() if entry.item and entry.item.access is not None
+        }
+        guarded = {*self.items.guarded(), *open_} if parts else ()
+        return touched(parts, ((item, self.items.postings(item) + open_.get(item, [])) for item in guarded))
 
     def _end_lane(self, lane: Lane, end: int) -> None:
         """A feed ends here for everybody; what was delivered beyond is taken back, as if it had never come."""
