@@ -5,7 +5,7 @@ Inside a batch its own changes are seen. If its code raises, or the disk does, n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, StoreError, UnknownModel
@@ -59,6 +59,7 @@ class Batch:
         self._touched: dict[bytes, Entry] = {}
         self._spoilt = False  # a message was refused after it had touched a state
         self.reversals: list[Reversal] = []
+        self.on_end: list[Callable[[], None]] = []  # called when it is over, written or taken back, without any lock
         self.feed: bytes = self._writer.feed
         self._first = self._lane.state.position
         # One above everything that the block will show as seen: control blocks may have come since the last delivery.

@@ -265,11 +265,12 @@ class Engine:
 
     def _pick_up(self) -> None:
         """Code for models came: items that were opaque are folded from their messages, which waited in the feeds."""
-        self._refold_all({item for item, name, version in self.items.opaque() if (name, version) in self.models})
-        for entry in self.cache.open():
+        waiting = {item for item, name, version in self.items.opaque() if (name, version) in self.models}
+        for entry in self.cache.open():  # also those that are not saved yet
             item = entry.item
             if item is not None and item.model is None and (item.name, item.version) in self.models:
-                self.refold(entry)
+                waiting.add(entry.id)
+        self._refold_all(waiting)
 
     def _items_in(self, feed: bytes, start: int, stop: int) -> set[bytes]:
         found: set[bytes] = set()
@@ -375,6 +376,7 @@ class Engine:
         self._saved.update((state.feed, _mark(state)) for state in moved)
         self.cache.dirty.clear()
         self._unsaved = 0
+        self.changed(self.items.moved())
 
     def attach(self, make: Callable[[Any], Index], *, only_known: bool = False) -> Index | None:
         """Keep an index beside the items; filled from them, where it is not current."""

@@ -181,7 +181,9 @@ class ItemStore:
 
     def _put(self, save: Save) -> None:
         run = self._db.executemany
-        forgotten, self._forgotten = self._forgotten, set()
+        # Only with what takes their place: a crash in between must not leave the store without an item.
+        forgotten = self._forgotten.intersection(row.id for row in save.rows) if self._forgotten else set()
+        self._forgotten -= forgotten
         if forgotten:
             run("DELETE FROM postings WHERE item = ?", [(item,) for item in forgotten])
             run("DELETE FROM refused WHERE item = ?", [(item,) for item in forgotten])

@@ -80,6 +80,7 @@ class PartyProcessor:
         self._engine: Engine | None = None
         self._follower: Follower | None = None
         self._events: list[bytes] = []
+        self._after: list[Callable[[], None]] = []
         self.listeners = Listeners(self.key.short)
         self._advanced = threading.Condition(self._lock)
         self.moved: set[bytes] = set()  # feeds that were delivered since this device last wrote
@@ -203,6 +204,7 @@ class PartyProcessor:
     def locked(self) -> Iterator[Engine]:
         """The engine, for one caller at a time. What changed is told when the outermost one leaves."""
         events: frozenset[bytes] = frozenset()
+        after: list[Callable[[], None]] = []
         try:
             with self._lock:
                 self._depth += 1
@@ -222,11 +224,14 @@ class PartyProcessor:
                             self._owner = 0
                             events = frozenset(self._events)
                             self._events.clear()
+                            after, self._after = self._after, []
                             if self._engine is not None and self._engine.broken:
                                 self._reset()
         finally:
             if events:  # also where an error came after them
                 self.error = self.listeners.tell(events) or self.error
+            for call in after:
+                call()
 
     def process(self) -> int:
         """Take what the feeds have that is new; returns how many messages were delivered."""
@@ -380,6 +385,8 @@ class PartyProcessor:
                 self._end_batch()
                 batch.roll_back()
                 raise
+            finally:
+                self._after += batch.on_end
             self._end_batch()
             touched = batch.items
             batch.commit()

@@ -66,6 +66,9 @@ class LiveQueries:
         subscription = Subscription(self, query)
         with self.lock:
             self._pending.add(subscription)
+        batch = self._party.open_batch()
+        if batch is not None:  # it is filled when the batch is over, also if that is taken back and nothing changes
+            batch.on_end.append(self._open_pending)
         self.open(subscription)
         return subscription
 
@@ -111,11 +114,15 @@ class LiveQueries:
             for subscription in failed or self._drop():
                 subscription.fail(error)
             return
+        for subscription in told:
+            subscription.deliver()
+        self._open_pending()  # after the others, which have not seen these items as they are now
+
+    def _open_pending(self) -> None:
         with self.lock:
             pending = [each for each in self._pending if not each.closed and each.error is None]
-        for subscription in pending:  # after the others, which have not seen these items as they are now
+        for subscription in pending:
             self.open(subscription)
-        for subscription in (*told, *pending):
             subscription.deliver()
 
     def _match(self, items: frozenset[bytes], failed: list[Subscription]) -> list[Subscription]:
