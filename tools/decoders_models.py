@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError, Message
 from tools.example import Example
-from tools.examples_models import LANE, MODELS, A, B, item_of
+from tools.examples_models import LANE, MODELS, A, B, guarded_view, item_of
 from tools.target import Target
 
 from antiphon.core.codec import Reader
@@ -273,7 +273,8 @@ def item_record(data: bytes) -> bytes:
 def kept(item: ItemState) -> list[Any]:
     """All that a record keeps of an item, but the states."""
     told = [item.id, item.name, item.version, item.genesis, item.created_ms, item.link, item.parents, item.forks]
-    told += [item.deleted, item.is_deleted, item.frame, item.trimmed]
+    told += [item.deleted, item.is_deleted, item.frame, item.trimmed, item.view]
+    told += [None] if item.access is None else [item.access.creator, item.access.acts, item.access.names()]
     return [*told, item.tail, item.checkpoints] if item.model is not None and keeps_tail(item.model) else told
 
 
@@ -347,15 +348,16 @@ def other_targets(made: dict[str, Example]) -> dict[str, Target]:
         return tuple(made[name].data for name in names)
 
     message = message_pb2.Message
-    records = (*data("item-record", "item-record-ordered"), plain_record())
-    snapshots = data("item-snapshot", "item-snapshot-messages")
+    records = (*data("item-record", "item-record-ordered"), plain_record(), itemcodec.encode(guarded_view()[2]))
+    snapshots = data("item-snapshot", "item-snapshot-messages", "item-snapshot-access")
+    geneses, changes = data("message-genesis", "message-genesis-view"), data("message-change", "message-change-access")
     return {
         "value": Target(value_again, same, data("value"), canonical=False, message=value_pb2.Value),
         "message-content": Target(
             contents, lambda found: wrap(*found), data("message-mutation", "message-metadata"), canonical=False
         ),
-        "genesis": Target(read_genesis, write_genesis, data("message-genesis"), canonical=False, message=message),
-        "change": Target(read_change, write_change, data("message-change"), canonical=False, message=message),
+        "genesis": Target(read_genesis, write_genesis, geneses, canonical=False, message=message),
+        "change": Target(read_change, write_change, changes, canonical=False, message=message),
         "item-snapshot": Target(item_snapshot, item_snapshot_again, snapshots, message=item_pb2.ItemSnapshot),
         "item-record": Target(item_record, same, records, canonical=False, message=item_pb2.ItemRecord),
         "text-cursor": cursor_target(),

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,25 @@ from google.protobuf.message import Message
 from tools.example import BOB_DATA, CONTROL, DATA, ITEM, NOW_MS, PARTY, Example, holds
 
 from antiphon.core.codec import u32, u64
+from antiphon.core.ids import ItemId
+from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.core.v1 import array_pb2, messenger_pb2, object_pb2, text_pb2, value_pb2
 from antiphon.feed.header import Kind
 from antiphon.model import itemcodec
+from antiphon.model.access import EVERYONE, Access
 from antiphon.model.array import ArrayModel
-from antiphon.model.envelope import Change, Genesis, Note, wrap, write_change, write_genesis
+from antiphon.model.envelope import (
+    Change,
+    Genesis,
+    Inception,
+    Note,
+    read_change,
+    read_genesis,
+    wrap,
+    write_change,
+    write_genesis,
+)
 from antiphon.model.factory import ModelFactory
 from antiphon.model.heard import FeedTable, read_name
 from antiphon.model.interface import Feeding, InvalidMutation, Model
@@ -39,6 +53,7 @@ from antiphon.party.ports import ItemRow, LaneState, Posting, Save, Void
 from antiphon.party.postings import decode_postings, encode_postings
 
 A, B = bytes(DATA.key), bytes(BOB_DATA.key)
+VIEW = KeyPair.from_seed(sha256(b"a view").digest())
 VALUE: Value = {
     "at": datetime(2023, 11, 14, tzinfo=UTC),
     "done": False,
@@ -247,6 +262,31 @@ def items() -> dict[str, ItemState]:
     }
 
 
+def guarded_view() -> tuple[bytes, bytes, ItemState]:
+    """A view that Alice began and closed to all but Bob: its genesis, the change of access, and what they make."""
+    party, key = bytes(PARTY.key), bytes(VIEW.key)
+    inception = Inception(key, VIEW.sign(Inception.statement(party, A)))
+    genesis = write_genesis(Genesis(b"", ObjectModel.name, 1, view=inception))
+    access = Access((B,), (EVERYONE,), ((A, 1),))
+    change = write_change(Change(access=access))
+    notes = [Note(Kind.GENESIS, 2, A, 0, NOW_MS, genesis), Note(Kind.CHANGE, 3, A, 1, NOW_MS, change)]
+    folded = fold(party, ItemId.of_view(2, party=party, key=key), None, notes, MODELS)
+    assert folded.item is not None
+    assert not folded.verdicts
+    return genesis, change, folded.item
+
+
+def access_examples() -> dict[str, Example]:
+    genesis, change, item = guarded_view()
+    return {
+        "message-genesis-view": Example(genesis, lambda data: write_genesis(read_genesis(data))),
+        "message-change-access": Example(change, lambda data: write_change(read_change(data))),
+        "item-snapshot-access": Example(
+            itemcodec.snapshot(item), lambda data: itemcodec.snapshot(itemcodec.restore(data, MODELS))
+        ),
+    }
+
+
 def item_examples() -> dict[str, Example]:
     made = items()
 
@@ -309,5 +349,6 @@ def model_examples() -> dict[str, Example]:
         **text_examples(),
         **messenger_examples(),
         **item_examples(),
+        **access_examples(),
         **store_examples(),
     }
