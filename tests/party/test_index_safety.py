@@ -6,16 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
+from antiphon.feed.store import FeedStore
 from antiphon.model.factory import ModelFactory
 from antiphon.model.interface import Model
 from antiphon.model.object import ObjectModel
+from antiphon.party.authority import OpenAuthority
+from antiphon.party.processor import PartyProcessor
 from antiphon.query.filters import Fact, prop
 from antiphon.query.index import ItemIndex
 from antiphon.query.live import LiveQueries
 from antiphon.query.query import Query
 from antiphon.query.subscription import State, Subscription
 from antiphon.testing.peers import Peers
+
+PARTY, WRITER = KeyPair.from_seed(b"p" * 32), KeyPair.from_seed(b"w" * 32)
 
 
 class Tally(Model[list[int]]):
@@ -107,3 +113,34 @@ def test_what_others_claims_move_is_told(tmp_path: Path) -> None:
         party.save()
         assert set(index.run(Query(Fact.PARENT.exists())).ids) == set(party.parents())
         live.close()
+
+
+def test_an_index_is_kept_from_the_start_and_taken_up_again(tmp_path: Path) -> None:
+    def opened() -> PartyProcessor:
+        alone = OpenAuthority(feeds, PARTY.key, WRITER)
+        return PartyProcessor(PARTY.key, feeds, alone, path=tmp_path / "items.db", index=ItemIndex)
+
+    with FeedStore.open(tmp_path / "feeds") as feeds:
+        with opened() as party:
+            note = party.create("antiphon/object")
+            note.edit("set", "a", 1)
+        for _ in range(2):
+            with opened() as party:
+                index = party.engine.items.index
+                assert isinstance(index, ItemIndex), "it was not current when the party was opened"
+                assert index.run(Query(prop("a") == 1)).ids == (note.id,)
+
+
+def test_an_index_that_is_behind_is_not_taken_up_but_made_when_asked_for(tmp_path: Path) -> None:
+    with FeedStore.open(tmp_path / "feeds") as feeds:
+        alone = OpenAuthority(feeds, PARTY.key, WRITER)
+        path = tmp_path / "items.db"
+        with PartyProcessor(PARTY.key, feeds, alone, path=path, index=ItemIndex) as party:
+            first = party.create("antiphon/object")
+        with PartyProcessor(PARTY.key, feeds, alone, path=path) as party:  # by a program that knows of no index
+            second = party.create("antiphon/object")
+        with PartyProcessor(PARTY.key, feeds, alone, path=path, index=ItemIndex) as party:
+            assert party.engine.items.index is None
+            index = party.attach(ItemIndex)
+            assert isinstance(index, ItemIndex)
+            assert index.run(Query()).ids == (first.id, second.id)

@@ -45,7 +45,6 @@ class Queries:
     def __init__(self, party: Party) -> None:
         self._party = party
         self._live: LiveQueries | None = None
-        party.processor.attach(ItemIndex, only_known=True)
 
     def _index(self) -> ItemIndex:
         index = self._party.processor.attach(ItemIndex)

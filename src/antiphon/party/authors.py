@@ -23,6 +23,7 @@ class Authors:
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
         self._known: dict[tuple[bytes, int], Steps] = {}
+        self._own: tuple[bytes, Seen, Steps] | None = None
 
     def of(self, lane: Lane, seq: int) -> Author:
         segments = lane.state.segments
@@ -32,7 +33,7 @@ class Authors:
 
     def changed(self, lanes: Iterable[Lane]) -> list[Part]:
         """The authority moved: where the answers are others now, or were not known before."""
-        before, self._known = self._known, {}
+        before, self._known, self._own = self._known, {}, None
         return [
             (lane.state.number, low, high)
             for lane in lanes
@@ -45,6 +46,12 @@ class Authors:
         if steps is None:
             steps = self._known[feed, origin] = self.find(feed, origin, seen)
         return steps
+
+    def own(self, feed: bytes, origin: int, seen: Seen) -> Steps:
+        """Of what this device is about to write: mostly as it was the last time."""
+        if self._own is None or self._own[:2] != (feed, seen):
+            self._own = feed, seen, self.find(feed, origin, seen)
+        return self._own[2]
 
     def find(self, feed: bytes, origin: int, seen: Seen) -> Steps:
         """Of two messages that have seen the same, the later is in no more groups: so each step is found once."""

@@ -225,7 +225,7 @@ class Batch:
             return self._engine.author(feed, seq)
         if self._own is None:  # by what the batch will have seen
             seen = {entry.feed: entry.seq for entry in self._control}
-            self._own = self._engine.authors.find(feed, self._first, seen)
+            self._own = self._engine.authors.own(feed, self._first, seen)
         return author_at(self._own, seq)
 
     # -- the end

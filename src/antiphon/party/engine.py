@@ -379,16 +379,15 @@ class Engine:
         self.changed(self.items.moved())
 
     def attach(self, make: Callable[[Any], Index], *, only_known: bool = False) -> Index | None:
-        """Keep an index beside the items; filled from them, where it is not current."""
-        self.save()
+        """Keep an index beside the items; filled from what is saved of them, where it is not current."""
         current, index = self.items.attach(make, only_known=only_known), self.items.index
         if current or index is None:
             return index
         ids = list(self.items.ids())
-        with self.saving() as put:
+        with self.saving(), _uncollected():
             for start in range(0, len(ids), ROWS_AT_ONCE):
-                records = self.items.load(ids[start : start + ROWS_AT_ONCE])
-                put(self.save_of([self.entry_of(item, record) for item, record in records.items()], []))
+                states = map(self._decode, self.items.load(ids[start : start + ROWS_AT_ONCE]).values())
+                index.put([(state.id, index.describe(state)) for state in states if state is not None])
         return index
 
     def _moved(self) -> bool:
@@ -427,16 +426,3 @@ def _uncollected() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def agrees(lanes: Iterable[LaneState], store: FeedReader) -> bool:
-    """Whether what was processed is what the feeds hold. It is not after a restore of the feeds alone."""
-    records = {record.feed: record for record in store.feeds()}
-    for lane in lanes:
-        record = records.get(lane.feed)
-        if lane.position and (record is None or lane.position > record.length):
-            return False
-        held = record is not None and record.start < lane.position <= record.valid_length
-        if held and store.block(lane.feed, lane.position - 1).hash != lane.hash:
-            return False
-    return True

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlocks
 from antiphon.core.keys import PublicKey
@@ -34,7 +35,7 @@ from antiphon.model.factory import ModelFactory
 from antiphon.party.authority import PartyAuthority
 from antiphon.party.itemstore import delete_file
 from antiphon.party.meta import MetaStore, Subscription, SubscriptionState
-from antiphon.party.ports import Authority, Items
+from antiphon.party.ports import Authority, Index, Items
 from antiphon.party.processor import PartyProcessor
 
 
@@ -65,6 +66,7 @@ class PartyManager:
         follow: bool = False,
         authority: Callable[[FeedStore, Membership], Authority] = PartyAuthority.of,
         items: Callable[[PublicKey], Items] | None = None,
+        index: Callable[[Any], Index] | None = None,
     ) -> None:
         self.feeds = feeds
         self.meta = meta
@@ -77,6 +79,7 @@ class PartyManager:
         self._follow = follow  # run each open party in a thread of its own
         self._authority = authority
         self._items = items
+        self._index = index
         self._lock = threading.RLock()
         self._open: dict[bytes, PartyProcessor] = {}
         self._members: dict[bytes, Membership] = {}
@@ -141,6 +144,7 @@ class PartyManager:
             clock=self._clock,
             randomness=self._randomness,
             open_items=None if self._items is None else partial(self._items, member.party),
+            index=self._index,
         )
         self._members[bytes(member.party)] = member
         self._open[bytes(member.party)] = party

@@ -31,9 +31,10 @@ from antiphon.feed.writer import FeedWriter
 from antiphon.model import itemcodec
 from antiphon.model.factory import ModelFactory
 from antiphon.model.tree import derive
+from antiphon.party.agreement import why_rebuild
 from antiphon.party.batch import Batch
 from antiphon.party.cache import CACHE_ITEMS_MAX
-from antiphon.party.engine import Engine, agrees
+from antiphon.party.engine import Engine
 from antiphon.party.follower import Follower
 from antiphon.party.history import PartyPast
 from antiphon.party.items import Item
@@ -64,6 +65,7 @@ class PartyProcessor:
         randomness: Randomness | None = None,
         cache_items_max: int = CACHE_ITEMS_MAX,
         open_items: Callable[[], Items] | None = None,
+        index: Callable[[Any], Index] | None = None,
     ) -> None:
         self.key = PublicKey(party)
         self.store = store
@@ -73,6 +75,7 @@ class PartyProcessor:
         self.randomness = randomness or SystemRandomness()
         self.path = Path(path) if path is not None else None
         self._cache_items_max = cache_items_max
+        self._index = index  # kept from the start, unless there are items and no index of them
         self._open_items = open_items or (lambda: ItemStore(self.path, self.key))
         self._lock = threading.RLock()
         self._depth = 0
@@ -109,7 +112,7 @@ class PartyProcessor:
                 return
             items = self._open_items()
             try:
-                why = items.why_rebuilt or _why_rebuild(items, self.store)
+                why = items.why_rebuilt or why_rebuild(items, self.store)
                 if why:
                     items.clear()
                     self.why_rebuilt = why
@@ -125,18 +128,24 @@ class PartyProcessor:
                 items.close()
                 raise
             self._failed = False
-            if self._make_index is not None:
-                self._engine.attach(self._make_index)
+            self._attach(self._engine)
             self._engine.changed = self._events.extend
             self.moved = set(self._engine.delivery.lanes)
         self.process()
 
-    def attach(self, make: Callable[[Any], Index], *, only_known: bool = False) -> Index | None:
-        """Keep an index for queries beside the items, from now on. With `only_known`, only if one is there already."""
+    def attach(self, make: Callable[[Any], Index]) -> Index | None:
+        """Keep an index for queries beside the items, from now on."""
         with self.locked() as engine:
-            index = engine.items.index or engine.attach(make, only_known=only_known)
-            self._make_index = make if index is not None else None
-            return index
+            self._make_index = make
+            return engine.items.index or engine.attach(make)
+
+    def _attach(self, engine: Engine) -> None:
+        """Take up the index that was kept before, or begin one with a party that is empty; to fill one takes time."""
+        if self._make_index is not None:
+            engine.attach(self._make_index)
+        elif self._index is not None:
+            found = engine.attach(self._index, only_known=engine.items.count() > 0)
+            self._make_index = None if found is None else self._index
 
     def pause(self) -> None:
         """Save, stop and let go of everything in memory. Handles stay, and work again after `resume`."""
@@ -434,11 +443,3 @@ class PartyProcessor:
     def listen(self, callback: Callable[[frozenset[bytes]], None]) -> Callable[[], None]:
         """Call back with the ids of items that changed, after each batch; returns how to stop it."""
         return self.listeners.listen(callback)
-
-
-def _why_rebuild(items: Items, store: FeedStore) -> str:
-    try:
-        lanes = items.lanes()
-    except InvalidInput as error:
-        return str(error)
-    return "" if agrees(lanes, store) else "the feeds are not those that it was made from"

@@ -1,0 +1,31 @@
+"""Whether an item store was made from the feeds that are here. It is not after a restore of one without the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from antiphon.core.errors import InvalidInput
+from antiphon.feed.reader import FeedReader
+from antiphon.party.ports import Items, LaneState
+
+
+def agrees(lanes: Iterable[LaneState], store: FeedReader) -> bool:
+    """Whether what was processed is what the feeds hold. It is not after a restore of the feeds alone."""
+    records = {record.feed: record for record in store.feeds()}
+    for lane in lanes:
+        record = records.get(lane.feed)
+        if lane.position and (record is None or lane.position > record.length):
+            return False
+        held = record is not None and record.start < lane.position <= record.valid_length
+        if held and store.block(lane.feed, lane.position - 1).hash != lane.hash:
+            return False
+    return True
+
+
+def why_rebuild(items: Items, store: FeedReader) -> str:
+    """Why it must be built again; empty if it need not."""
+    try:
+        lanes = items.lanes()
+    except InvalidInput as error:
+        return str(error)
+    return "" if agrees(lanes, store) else "the feeds are not those that it was made from"
