@@ -12,6 +12,7 @@ from antiphon.core.errors import AntiphonError, BadEncoding, InvalidInput
 from antiphon.core.ids import ItemId
 from antiphon.core.v1 import item_pb2, message_pb2
 from antiphon.feed.header import Kind
+from antiphon.halo.authority import GROUPS_MAX
 from antiphon.model import itemcodec
 from antiphon.model.access import ACTS_MAX, EVERYONE, Access, Author
 from antiphon.model.envelope import Change, Genesis, Note, read_change, write_change, write_genesis
@@ -163,7 +164,19 @@ def test_a_hostile_snapshot_is_refused(what: str) -> None:
 
 
 def test_and_the_one_it_was_made_of_is_not() -> None:
-    itemcodec.restore(spoilt("").SerializeToString(deterministic=True), MODELS)
+    data = spoilt("").SerializeToString(deterministic=True)
+    assert itemcodec.snapshot(itemcodec.restore(data, MODELS)) == data
+
+
+def test_a_list_of_somebody_in_as_many_groups_as_count_goes_round() -> None:
+    groups = tuple(number.to_bytes(32, "big") for number in range(GROUPS_MAX))
+    first = Note(Kind.GENESIS, 1, A, 0, 5, write_genesis(Genesis(bytes(16), "antiphon/object", 1)))
+    notes = [first, changed(2, A, 1, Access((B,)))]
+    item = fold(PARTY, ITEM, None, notes, MODELS, lambda feed, seq: Author(feed, groups), whole=True).item
+    assert item is not None
+    again = itemcodec.decode(itemcodec.encode(item), MODELS)
+    assert again.access is not None
+    assert again.access.acts[0].author.groups == groups
 
 
 @given(at=st.integers(0, 2000), bit=st.integers(0, 7))

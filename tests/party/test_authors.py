@@ -7,7 +7,9 @@ from collections import Counter
 import pytest
 from tests.party.test_access import all_of, equal, guarding, sent
 
+from antiphon.core.keys import KeyPair
 from antiphon.feed.header import Kind
+from antiphon.halo import authority
 from antiphon.model.access import AccessLog, Author
 from antiphon.party.authority import OpenAuthority
 from antiphon.party.authors import Authors, author_at, touched
@@ -39,13 +41,13 @@ def lane(*segments: int, number: int = 1, position: int = 30) -> Lane:
 
 
 def test_each_step_is_found() -> None:
-    authority = Cutting()
-    authors = Authors(authority)
+    cutting = Cutting()
+    authors = Authors(cutting)
     told = [authors.of(lane(20), seq) for seq in range(30)]
-    assert told == [authority.author(FEED, seq, {CONTROL: 1} if seq >= 20 else {}) for seq in range(30)]
-    asked = authority.asked
+    assert told == [cutting.author(FEED, seq, {CONTROL: 1} if seq >= 20 else {}) for seq in range(30)]
+    asked = cutting.asked
     assert [authors.of(lane(20), seq) for seq in range(30)] == told
-    assert authority.asked == asked
+    assert cutting.asked == asked
 
 
 def test_steps_of_a_place_further_on() -> None:
@@ -54,12 +56,12 @@ def test_steps_of_a_place_further_on() -> None:
 
 
 def test_what_changed_is_what_is_answered_otherwise_or_was_never_asked() -> None:
-    authority = Cutting()
-    authors = Authors(authority)
+    cutting = Cutting()
+    authors = Authors(cutting)
     one = lane(20)
     assert authors.changed([one]) == [(1, 0, 20), (1, 20, 30)]
     assert authors.changed([one]) == []
-    authority.shift = 1
+    cutting.shift = 1
     assert authors.changed([one]) == [(1, 0, 20)]
     assert authors.of(one, 5).groups == (GROUP,)
 
@@ -77,6 +79,31 @@ def test_items_that_have_messages_in_parts_of_feeds() -> None:
 
 
 # -- on whole peers
+
+
+def test_nobody_is_pushed_out_of_groups_by_being_taken_into_many(
+    peers: Peers, alice: Peer, bob: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mallory takes Bob into more groups than count; those that owners named come first, nested ones too."""
+    monkeypatch.setattr(authority, "GROUPS_MAX", 8)
+    mallory = peers.add("mallory")
+    assert alice.member is not None
+    assert mallory.member is not None
+    pairs = [KeyPair.from_seed(bytes([number]) * 32) for number in range(12)]
+    for pair in pairs:
+        mallory.member.admit_to_group(pair.key, bob.key, pair)
+    alice.member.admit_to_group(b"\xff" * 32, b"\xee" * 32)
+    alice.member.admit_to_group(b"\xee" * 32, bob.key)
+    note = alice.party.create("antiphon/object")
+    note.may_write(b"\xff" * 32)
+    peers.exchange()
+    stamp = bob.party.item(note.id).edit("set", "by", "bob")
+    peers.exchange()
+    groups = alice.party.engine.author(stamp.feed, stamp.seq).groups
+    assert {b"\xff" * 32, b"\xee" * 32} < set(groups)
+    assert len(groups) == 8
+    equal(peers)
+    assert note.value == {"by": "bob"}
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ The rule in short (docs/design/parties.md has it in full, with the proof that it
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -37,6 +37,7 @@ from antiphon.halo.claims import (
 from antiphon.halo.grant import cut_of, expired, given, self_signers, subject_of
 
 NO_END = (1 << 63) - 1
+GROUPS_MAX = 256  # that count for the author of a message
 _NOBODY: Roles = frozenset()
 _OWNER: Roles = frozenset({Role.OWNER})
 _ANY: Roles = frozenset(Role)
@@ -302,14 +303,16 @@ class Authority:
         owner = self.owner(place.feed)
         if owner is None:
             return place.feed, (), False
-        groups: set[bytes] = set()
-        fresh = [owner.identity]
-        while fresh:
-            for grant in self._older(fresh.pop(), None):
-                group = grant.claim.group if isinstance(grant.claim, GroupAdmission) else b""
-                if group and group not in groups and place.sees(grant.position) and self.left(grant, place):
-                    groups.add(group)
-                    fresh.append(group)
+        groups: dict[bytes, bool] = {}
+        for last in (False, True):  # anybody may take anybody into groups of their own: those come last, and not all
+            fresh = deque([owner.identity, *groups])
+            while fresh:
+                for grant in self._older(fresh.popleft(), None):
+                    group = grant.claim.group if isinstance(grant.claim, GroupAdmission) else b""
+                    wanted = group and group not in groups and (last or group not in grant.signers)
+                    if wanted and len(groups) < GROUPS_MAX and place.sees(grant.position) and self.left(grant, place):
+                        groups[group] = True
+                        fresh.append(group)
         return owner.identity, tuple(sorted(groups)), self.permits(place, _OWNER)
 
     def left(self, grant: Act, place: Place) -> Roles:
