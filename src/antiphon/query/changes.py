@@ -237,9 +237,15 @@ def _put_members(db: sqlite3.Connection, slots: Slots, changes: list[Change]) ->
 
 
 def _put_words(db: sqlite3.Connection, changes: list[Change]) -> None:
-    was = {change.n: to_fts(change.before.texts()) if change.before else "" for change in changes}
-    now = {change.n: to_fts(change.after.texts()) if change.after else "" for change in changes}
+    said = [(n, _texts(before), _texts(after)) for n, before, after, *_ in changes]
+    changed = [row for row in said if row[1] != row[2]]
+    was = {n: to_fts(before) for n, before, _ in changed}
+    now = {n: to_fts(after) for n, _, after in changed}
     # FTS5 keeps no text here, so it must be told again what it was given.
     gone = [(n, text) for n, text in was.items() if text and text != now[n]]
     db.executemany("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", gone)
     db.executemany(PUT_WORDS, [(n, text) for n, text in now.items() if text and text != was[n]])
+
+
+def _texts(facts: Facts | None) -> list[str]:
+    return list(facts.texts()) if facts else []

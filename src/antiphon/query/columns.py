@@ -21,7 +21,7 @@ from antiphon.query.order import Column, column
 from antiphon.query.query import Order
 from antiphon.query.sql import Needs, Slots, column_name
 from antiphon.query.tables import CREATE_WORDS, FORMAT, transaction
-from antiphon.query.words import UNICODE, to_fts
+from antiphon.query.words import RULES, to_fts
 
 COLUMNS_MAX = PATHS_MAX  # of properties; as many lists again are looked into
 _FILL_AT_ONCE = 1000
@@ -57,8 +57,8 @@ class Columns:
             for kind, slot, value in rows:
                 if kind in found:
                     found[kind][_path_of(value)] = slot
-            # Another version of Unicode has other words: then they are made anew.
-            words = ("words", 0, UNICODE) in rows
+            # Another version of Unicode, or of our rules, has other words: then they are made anew.
+            words = ("words", 0, RULES) in rows
             orders = frozenset(slot for kind, slot, _ in rows if kind == "order")
             self._slots = Slots(found["column"], found["members"], words, orders)
             self._rows = rows
@@ -66,7 +66,7 @@ class Columns:
         return self._slots
 
     def for_writing(self) -> Slots:
-        """The same; words by another version of Unicode, which are kept up no longer, are forgotten."""
+        """The same; words by other rules, which are kept up no longer, are forgotten."""
         self.changed()
         slots = self.read()
         if not slots.words and any(kind == "words" for kind, _, _ in self._rows):
@@ -134,7 +134,7 @@ class Columns:
         if missing.words:
             db.execute("DROP TABLE IF EXISTS words")
             db.execute(CREATE_WORDS)
-            db.execute("INSERT OR REPLACE INTO parts VALUES ('words', 0, ?)", (UNICODE,))
+            db.execute("INSERT OR REPLACE INTO parts VALUES ('words', 0, ?)", (RULES,))
         _fill(db, Slots(columns, members, missing.words))
         for slot in columns.values():
             db.execute(f"CREATE INDEX docs_v{slot} ON docs (v{slot}, id, deleted)")

@@ -44,7 +44,7 @@ def passes(where: Filter, facts: Facts) -> bool:
     if isinstance(where, Not):
         return not passes(where.part, facts)
     if isinstance(where, Match):
-        return words.matches(words.parse(where.text), [words.tokens(text) for text in facts.texts()])
+        return words.matches(words.parse(where.text), facts.said())
     assert isinstance(where, Compare | Has | Contains)
     found = facts.get(where.path)
     if isinstance(found, Missing):

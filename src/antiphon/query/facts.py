@@ -17,6 +17,7 @@ from antiphon.model.text import TextModel
 from antiphon.model.value import Reference, Value
 from antiphon.query.filters import Fact, Path
 from antiphon.query.packed import pack
+from antiphon.query.words import spell
 
 CREATED_MS_MAX = 1 << 47  # later ones, which only a lie can be, are taken as this
 _LOG = logging.getLogger("antiphon")
@@ -34,8 +35,15 @@ class Missing:
 MISSING = Missing()
 
 
+class _Derived:
+    """What follows from facts, and is kept with them once somebody asks."""
+
+    __slots__ = ("_said",)
+    _said: str
+
+
 @dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(_Derived):
     """An item as queries see it."""
 
     id: bytes
@@ -70,6 +78,14 @@ class Facts:
         if self.name:
             yield self.name
         yield from _texts(self.value)
+
+    def said(self) -> str:
+        """The words of these texts (`words.spell`), made when they are first asked for."""
+        try:
+            return self._said
+        except AttributeError:
+            object.__setattr__(self, "_said", spell(self.texts()))
+            return self._said
 
 
 def _texts(value: Value) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -47,6 +47,10 @@ class Multimap(Generic[Key, Held]):
         if key in self._one:
             return (self._one[key],)
         return self._many.get(key, ())
+
+    def __iter__(self) -> Iterator[Key]:
+        yield from self._one
+        yield from self._many
 
     def __len__(self) -> int:
         """How many keys there are."""

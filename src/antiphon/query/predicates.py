@@ -24,10 +24,11 @@ from antiphon.query.intervals import Intervals
 from antiphon.query.multimap import Multimap
 from antiphon.query.order import SortKey, sort_key
 from antiphon.query.probes import Between, Element, Equal, Present, Probe, Word, necessary
-from antiphon.query.words import tokens
+from antiphon.query.words import needle
 
 Held = TypeVar("Held", bound=Hashable)
 Undo = Callable[[], None]
+_LOOKED_FOR_MAX = 8  # words; of more it is cheaper to go through those that an item has
 
 
 class _Place(Generic[Held]):
@@ -122,14 +123,20 @@ class PredicateIndex(Generic[Held]):
             if value is not MISSING:
                 place.find(value, found)
         if self._words or self._beginnings:
-            for word in self._said(facts):
-                found.update(self._words.get(word))
-                for length in self._lengths:
-                    found.update(self._beginnings.get(word[:length]))
+            self._find_words(facts.said(), found)
         return found
 
-    def _said(self, facts: Facts) -> set[str]:
-        return {word for text in facts.texts() for word in tokens(text)}
+    def _find_words(self, said: str, found: set[Held]) -> None:
+        if len(self._words) + len(self._beginnings) <= _LOOKED_FOR_MAX:
+            for held, beginning in ((self._words, False), (self._beginnings, True)):
+                for word in held:
+                    if needle((word,), beginning=beginning) in said:
+                        found.update(held.get(word))
+            return
+        for word in set(said.split()):
+            found.update(self._words.get(word))
+            for length in self._lengths:
+                found.update(self._beginnings.get(word[:length]))
 
     def _hang(self, held: Held, probe: Probe) -> Undo:
         if isinstance(probe, Word):
