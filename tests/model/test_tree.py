@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +73,42 @@ def test_components_are_the_items_that_reach_each_other(edges: list[tuple[bytes,
     found = components(IDS, lambda item: [(at(1), parent) for child, parent in edges if child == item])
 
     assert sorted(map(sorted, found)) == sorted(map(sorted, wanted))
+
+
+def naive(claims: list[Claim]) -> dict[bytes, bytes]:
+    """What a tree is, as the rule says it."""
+    tree: dict[bytes, bytes] = {}
+    for _, child, parent in sorted(claims):
+        above, circle = parent, False
+        while above and not circle:
+            circle, above = above == child, tree.get(above, b"")
+        if not circle:
+            tree[child] = parent
+    return {child: parent for child, parent in tree.items() if parent}
+
+
+def numbered(count: int) -> list[bytes]:
+    return [number.to_bytes(16, "big") for number in range(1, count + 1)]
+
+
+def test_a_long_ring_is_a_chain_without_its_last_claim() -> None:
+    ring = numbered(3000)
+    claims: list[Claim] = [
+        (at(number), child, parent) for number, (parent, child) in enumerate(itertools.pairwise(ring))
+    ]
+    tree = derive([*claims, (at(len(ring)), ring[0], ring[-1])])
+    assert tree == {child: parent for _, child, parent in claims} == naive(claims)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_deep_trees_are_derived_as_the_rule_says(seed: int) -> None:
+    """Chains that hang themselves under each other, at any place, also with claims that would close circles."""
+    chance = random.Random(seed)
+    ids = numbered(chance.choice([300, 900]))
+    moves = [(child, parent) for parent, child in itertools.pairwise(ids)]
+    moves += [(chance.choice(ids), chance.choice([*ids, b""])) for _ in range(400)]
+    claims: list[Claim] = [(at(number), child, parent) for number, (child, parent) in enumerate(moves, start=1)]
+    assert derive(claims) == naive(claims)
 
 
 def test_an_item_below_a_long_chain_is_settled_without_recursion() -> None:

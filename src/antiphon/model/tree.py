@@ -14,30 +14,39 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from antiphon.core.stamp import Stamp
+from antiphon.model.forest import Forest
 
+_WALK_MAX = 64  # steps for each claim, on average; beyond, trees are so deep that something cleverer pays
 Claim = tuple[Stamp, bytes, bytes]  # when, which item, under which (empty: under none)
 ClaimsOf = Callable[[bytes], Sequence[tuple[Stamp, bytes]]]  # an item's, by ascending stamp
 
 
 def derive(claims: Iterable[Claim]) -> dict[bytes, bytes]:
     """The parent of each item that has one. A parent that is not here is a parent all the same: orphans are kept."""
+    ordered = sorted(claims)
     parents: dict[bytes, bytes] = {}
-    for _, child, parent in sorted(claims):
+    room = _WALK_MAX * (_WALK_MAX + len(ordered))
+    for number, (_, child, parent) in enumerate(ordered):
         if not parent:
             parents.pop(child, None)
-        elif not _reaches(parents, parent, child):
+            continue
+        at: bytes | None = parent  # whether the child is this, or above it
+        while at is not None and at != child:
+            at = parents.get(at)
+            room -= 1
+        if at is None:
             parents[child] = parent
+        if room < 0:
+            return _go_on(parents, ordered[number + 1 :])
     return parents
 
 
-def _reaches(parents: dict[bytes, bytes], item: bytes, wanted: bytes) -> bool:
-    """Whether `wanted` is this item or above it."""
-    at: bytes | None = item
-    while at is not None:
-        if at == wanted:
-            return True
-        at = parents.get(at)
-    return False
+def _go_on(parents: dict[bytes, bytes], claims: Sequence[Claim]) -> dict[bytes, bytes]:
+    """The same with a structure in which nobody has to walk: a ring of 8,000 items took 32 million steps."""
+    forest = Forest(parents)
+    for _, child, parent in claims:
+        forest.move(child, parent)
+    return forest.parents
 
 
 def settle(items: Iterable[bytes], claims_of: ClaimsOf) -> dict[bytes, bytes]:
