@@ -6,10 +6,14 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import antiphon
 from antiphon import Party, exchange, prop
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
+
+pytestmark = pytest.mark.slow
 
 WRITES = 25
 

@@ -17,12 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import antiphon
 from antiphon import Deleted, Fact, Handle, InvalidInput, List, Object, Party, Query, Store, Text, exchange, prop
 from antiphon.testing.peers import Dice, Ticks
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = 200 if os.environ.get("ANTIPHON_SOAK") == "1" else 12
 TYPES = ("task", "note", "board")

@@ -31,6 +31,8 @@ from antiphon import (
 )
 from antiphon.api.registry import Kind, LocalRegistry, Record
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def ada(tmp_path: Path) -> Iterator[Store]:

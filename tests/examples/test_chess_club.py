@@ -17,6 +17,8 @@ from antiphon.core.errors import InvalidMutation
 from antiphon.model.factory import ModelFactory
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_program_ends_with_the_same_hash_on_every_device(root: Path) -> None:
     command = [sys.executable, "examples/chess_club.py", "--json"]

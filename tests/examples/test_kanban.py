@@ -36,6 +36,8 @@ from antiphon.core.errors import BadEncoding
 from antiphon.testing import run_model_tests
 from examples import kanban_model
 
+pytestmark = pytest.mark.slow
+
 ANN, BEN = b"a" * 32, b"b" * 32
 CARDS = [Reference(bytes([number]) * 16) for number in range(6)]
 

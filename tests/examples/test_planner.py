@@ -18,6 +18,8 @@ from rich.console import Console
 from antiphon import Handle, List, Locator, Object, PublicKey, Reference, Text, Thread, UnknownItem
 from examples import planner
 
+pytestmark = pytest.mark.slow
+
 STORY, SESSION = "<!-- the story -->", "<!-- the session -->"
 
 

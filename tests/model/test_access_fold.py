@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.party.test_laws import Jottings, Moves
@@ -20,6 +21,8 @@ from antiphon.model.access import EVERYONE, NOT_NAMED, NOT_THEIRS, Access, Autho
 from antiphon.model.envelope import Change, Genesis, Note, wrap, write_change, write_genesis
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item import META, ItemState, fold
+
+pytestmark = pytest.mark.slow
 
 PARTY = sha256(b"party").digest()
 FEEDS = [bytes([number]) * 32 for number in (1, 2, 3, 4)]

@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.access import EVERYONE, NOT_THEIRS, Access, AccessLog, Act, Author
+
+pytestmark = pytest.mark.slow
 
 SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
 NAMES = [bytes([65 + number]) * 32 for number in range(4)]

@@ -19,6 +19,8 @@ from antiphon.party import bulk, engine
 from antiphon.party.undo import UndoStack
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def carol(peers: Peers, bob: Peer) -> Peer:

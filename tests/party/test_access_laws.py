@@ -28,6 +28,8 @@ from antiphon.model.item import META
 from antiphon.model.object import ObjectModel
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 300 if os.environ.get("ANTIPHON_SOAK") == "1" else 25
 GROUP = KeyPair.from_seed(sha256(b"a group").digest()).key
 VIEW = KeyPair.from_seed(sha256(b"a view").digest())

@@ -29,6 +29,8 @@ from antiphon.query.index import ItemIndex
 from antiphon.query.query import Way
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 150 if os.environ.get("ANTIPHON_SOAK") == "1" else 25
 STEPS_MIN, STEPS_MAX = 40, 90
 

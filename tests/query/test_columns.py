@@ -22,6 +22,8 @@ from antiphon.query.query import Query
 from antiphon.query.tables import FIXED
 from antiphon.testing.queries import IDS, items, parties
 
+pytestmark = pytest.mark.slow
+
 A, B, C = IDS[:3]
 
 

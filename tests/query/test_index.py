@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from antiphon.query.filters import Contains, Fact, Match
 from antiphon.query.index import ItemIndex
 from antiphon.query.query import Query, Way
 from antiphon.testing.queries import IDS, items, parties, queries, with_parents
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = settings().max_examples  # each of them is many queries
 

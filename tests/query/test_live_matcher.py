@@ -22,6 +22,8 @@ from antiphon.query.query import Deleted, Query
 from antiphon.query.source import EveryItem
 from antiphon.testing.queries import IDS, items, parties, queries, with_parents
 
+pytestmark = pytest.mark.slow
+
 A, B, C, D = IDS[:4]
 
 

@@ -13,6 +13,8 @@ from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
 from antiphon.schema import Schema, from_document, to_document
 from antiphon.schema.limits import SCHEMA_SIZE_MAX
 
+pytestmark = pytest.mark.slow
+
 SECONDS_MAX = 5.0  # a generous second; what is refused here would take hours
 
 

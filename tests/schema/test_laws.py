@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.errors import InvalidInput
 from antiphon.model.value import Reference, value_bytes
 from antiphon.schema import Changes, Counter, Schema, from_document, same, to_document
+
+pytestmark = pytest.mark.slow
 
 REFERENCES = st.builds(Reference, st.binary(min_size=16, max_size=16), st.sampled_from([b"", b"p" * 32]))
 INTS = st.integers(-(1 << 63), (1 << 63) - 1)
