@@ -23,6 +23,7 @@ from nacl.bindings import crypto_secretbox
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools.decoders_models import model_targets
+from tools.decoders_queries import other_targets
 from tools.example import ALICE, BOX_KEY, CONTROL, DATA, LAPTOP, PARTY, TEAM, Example
 from tools.examples import claims, contents, examples
 from tools.target import Target
@@ -298,4 +299,10 @@ def halo_targets(made: dict[str, Example]) -> dict[str, Target]:
 def targets() -> dict[str, Target]:
     """The table, by name."""
     made = examples()
-    return {**core_targets(made), **feed_targets(made), **halo_targets(made), **model_targets(made)}
+    return {
+        **core_targets(made),
+        **feed_targets(made),
+        **halo_targets(made),
+        **model_targets(made),
+        **other_targets(made),
+    }

@@ -37,6 +37,7 @@ from tools.example import (
     holds,
 )
 from tools.examples_models import model_examples
+from tools.examples_queries import other_examples
 
 from antiphon.core.cid import Cid, decode_node, encode_node
 from antiphon.core.codec import Reader, u32, u64
@@ -367,4 +368,5 @@ def examples() -> dict[str, Example]:
         **key_examples(),
         **meta_examples(),
         **model_examples(),
+        **other_examples(),
     }

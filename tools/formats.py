@@ -28,7 +28,9 @@ def shown(example: Example) -> str:
     if not example.text:
         return "\n".join(textwrap.wrap(example.data.hex(), HEX_DIGITS_A_LINE)) + "\n"
     text = example.data.decode()
-    return text + "\n" if "\n" in text else textwrap.fill(text, TEXT_WIDTH) + "\n"
+    if "\n" not in text:
+        text = textwrap.fill(text, TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
+    return text + "\n"
 
 
 def read(shown: str, example: Example) -> bytes:

@@ -7,6 +7,7 @@ models      `run_model_tests`: the laws of models, for your own
 items       `run_item_store_tests`: the laws of an item store, for any adapter
 parties     control feeds in memory, with honest and hostile actors
 peers       whole peers in one process, with stores on disk
+queries     items and queries for Hypothesis, to compare what answers them
 """
 
 from __future__ import annotations

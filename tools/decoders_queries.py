@@ -1,0 +1,136 @@
+"""The decoders of queries, of their index, of schemas, and of what people pass on as text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from tools.example import Example
+from tools.examples_queries import (
+    LATE,
+    SCHEMA,
+    TASKS,
+    document_bytes,
+    query_text,
+    read_document,
+)
+from tools.target import Target
+
+from antiphon.api.keytext import from_text, to_text
+from antiphon.api.locator import Locator
+from antiphon.api.registry import LocalRegistry, Record
+from antiphon.core.errors import BadEncoding
+from antiphon.core.v1 import query_pb2, value_pb2
+from antiphon.model.value import read_value, to_proto
+from antiphon.query import wire
+from antiphon.query.factscodec import decode_facts, encode_facts
+from antiphon.query.jsonform import from_json
+from antiphon.schema.canonical import digest_of
+from antiphon.schema.definition import Schema
+
+
+def text(data: bytes) -> str:
+    """Text from any bytes, one to one, as it comes from a command line."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def parsed(data: bytes) -> Any:
+    """JSON as a program reads it."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise BadEncoding("no JSON") from None
+
+
+def query_json(data: bytes) -> bytes:
+    """A query in JSON, as the bytes that it has: Python's equality would not do, for NaN and for 1 and True."""
+    return wire.encode(from_json(parsed(data)))
+
+
+def facts(data: bytes) -> bytes:
+    """Facts as the bytes that they have, for the same reason."""
+    return encode_facts(decode_facts(data))
+
+
+def document(data: bytes) -> Schema[dict[str, Any]]:
+    try:
+        return read_document(data)
+    except DecodeError:
+        raise BadEncoding("no value") from None
+
+
+def digested(data: bytes) -> bytes:
+    """A schema's document with the digest that its text has."""
+    try:
+        value = read_value(value_pb2.Value.FromString(data))
+    except DecodeError:
+        raise BadEncoding("no value") from None
+    if isinstance(value, dict) and isinstance(value.get("schema"), str):
+        value["digest"] = digest_of(value["schema"])
+    return to_proto(value).SerializeToString(deterministic=True)
+
+
+def registry(data: bytes) -> list[Record]:
+    """The file of a registry, which can be written again: with one of its names made known anew, the others stay."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "names.json"
+        path.write_bytes(data)
+        names = LocalRegistry(path)
+        records = names.records()
+        for record in records[:1]:
+            names.register(record)
+            others = {one for one in records if (one.name, one.version) != (record.name, record.version)}
+            assert set(names.records()) == {record} | others
+        return records
+
+
+def query_targets(made: dict[str, Example]) -> dict[str, Target]:
+    wires = (made["query"].data, made["query-late"].data)
+    return {
+        "query": Target(wire.decode, wire.encode, wires, message=query_pb2.Query),
+        "query-json": Target(
+            query_json,
+            lambda data: query_text(wire.decode(data)),
+            (query_text(LATE), query_text(TASKS)),
+            canonical=False,
+        ),
+        "facts": Target(facts, same, (made["facts"].data,), canonical=False),
+    }
+
+
+def same(data: bytes) -> bytes:
+    return data
+
+
+def schema_targets(made: dict[str, Example]) -> dict[str, Target]:
+    documents = (made["schema-document"].data,)
+    return {
+        "schema-text": Target(
+            lambda data: Schema("fuzzed", 1, text(data)), lambda schema: schema.text.encode(), (SCHEMA.text.encode(),)
+        ),
+        "schema-document": Target(document, document_bytes, documents, canonical=False, message=value_pb2.Value),
+        "schema-document-digested": Target(
+            lambda data: document(digested(data)), document_bytes, documents, canonical=False, message=value_pb2.Value
+        ),
+    }
+
+
+def text_targets(made: dict[str, Example]) -> dict[str, Target]:
+    """Upper case and spaces around are taken, and mean the same."""
+    key, locator, names = (made[name].data for name in ("key-text", "locator", "registry"))
+    return {
+        "key-text-checked": Target(
+            lambda data: from_text(text(data), "a key"), lambda found: to_text(found).encode(), (key,), canonical=False
+        ),
+        "locator": Target(
+            lambda data: Locator.parse(text(data)), lambda found: str(found).encode(), (locator,), canonical=False
+        ),
+        "registry": Target(registry, None, (names,)),
+    }
+
+
+def other_targets(made: dict[str, Example]) -> dict[str, Target]:
+    return {**query_targets(made), **schema_targets(made), **text_targets(made)}

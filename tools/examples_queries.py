@@ -1,0 +1,199 @@
+"""Examples of queries, of the index that they run on, of schemas, and of what people pass on as text."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import tempfile
+from collections.abc import Iterable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tools.example import ALICE, BOB_DATA, CONTROL, DATA, ITEM, NOW_MS, PARTY, Example
+from tools.examples_models import VIEW
+
+from antiphon.api.invitation import Invitation
+from antiphon.api.keytext import from_text, to_text
+from antiphon.api.locator import Locator
+from antiphon.api.registry import LocalRegistry, Record
+from antiphon.core.ids import ItemId
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import value_pb2
+from antiphon.model.value import Reference, read_value, to_proto
+from antiphon.party.itemstore import ItemStore
+from antiphon.query import wire
+from antiphon.query.facts import Facts
+from antiphon.query.factscodec import decode_facts, encode_facts
+from antiphon.query.filters import Fact, Match, prop
+from antiphon.query.index import ItemIndex
+from antiphon.query.jsonform import from_json, to_json
+from antiphon.query.order import Column, column, value_of
+from antiphon.query.query import Query
+from antiphon.schema.canonical import digest_of
+from antiphon.schema.definition import Schema
+from antiphon.schema.document import from_document, to_document
+
+OTHER = ItemId.derive(3, party=PARTY.key, feed=BOB_DATA.key, nonce=bytes(16))
+DUE = datetime(2023, 11, 14, tzinfo=UTC)
+
+#: The ten tasks under the item of the other examples that are due first, without those that are done.
+TASKS = Query(Fact.TYPE.is_("task") & Fact.PARENT.is_(ITEM) & ~prop("done").exists()).order_by("due").take(10)
+#: How many items of each model are boards that hold something late, deleted or not.
+LATE = (
+    Query((prop("due") < DUE) | Match("late") | prop("tags").has("late"))
+    .parent(Fact.TYPE.is_("board"))
+    .count(group=Fact.MODEL)
+    .with_deleted()
+)
+SCHEMA = Schema.of(
+    {"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}}}, name="task", version=2
+)
+RECORDS = (
+    Record("org.example:kanban", "model", "A board of cards", 1, "example.kanban:Kanban", "example-kanban"),
+    Record("org.example:planner", "view class", "Boards with lists of tasks"),
+)
+
+
+def facts() -> Facts:
+    """A task in the view of the other examples, which Alice has put under Bob's item."""
+    return Facts(
+        id=bytes(ITEM),
+        model="antiphon/object",
+        version=1,
+        value={"due": DUE, "size": 2.0, "see": Reference(bytes(OTHER))},
+        type="task",
+        name="Plan",
+        created_ms=NOW_MS,
+        claims=((Stamp(4, bytes(DATA.key), 2), bytes(OTHER)),),
+        references=(Reference(bytes(OTHER)),),
+    )
+
+
+def query_examples() -> dict[str, Example]:
+    def again(data: bytes) -> bytes:
+        return wire.encode(wire.decode(data))
+
+    return {
+        "query": Example(wire.encode(TASKS), again),
+        "query-late": Example(wire.encode(LATE), again),
+        "query-json": Example(
+            query_text(LATE), lambda data: query_text(wire.decode(wire.encode(from_json(json.loads(data))))), text=True
+        ),
+    }
+
+
+def query_text(query: Query) -> bytes:
+    return json.dumps(to_json(query)).encode()
+
+
+# -- the index
+
+#: A query that lets the index grow all that it can: two columns, elements of lists, words, and an order.
+ASKED = Query((prop("size") > 1) & prop("tags").has("late") & Match("plan")).order_by("due", descending=True).take(1)
+_OF_SQLITE = ("CREATE TABLE sqlite_", "CREATE TABLE 'words_", "CREATE TABLE docs ")
+
+
+def index_examples() -> dict[str, Example]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "items.db"
+        with closing(ItemStore(path, bytes(PARTY.key))) as store:
+            items = schema_of(path)
+            store.attach(ItemIndex)
+            assert isinstance(store.index, ItemIndex)
+            new = schema_of(path)
+            store.index.run(ASKED)
+            asked = schema_of(path)
+    lines = [line for line in asked if line not in new and not line.startswith(_OF_SQLITE)]
+    return {
+        "index-schema": Example("\n".join(new[len(items) :]).encode(), lambda data: data, text=True),
+        "index-asked": Example("\n".join(lines).encode(), lambda data: data, text=True),
+        "facts": Example(encode_facts(facts()), lambda data: encode_facts(decode_facts(data))),
+        **{name: Example(stored, column_again) for name, stored in columns().items()},
+    }
+
+
+def schema_of(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as db:
+        return [f"{sql};" for (sql,) in db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")]
+
+
+def columns() -> dict[str, bytes]:
+    """What a column holds for values that are no numbers and no text."""
+    found: dict[str, Column] = {
+        "column-time": column(DUE),
+        "column-reference": column(Reference(bytes(ITEM))),
+        "column-list": column([1, 1.0, "a", {"b": None}]),
+    }
+    return {name: stored for name, stored in found.items() if isinstance(stored, bytes)}
+
+
+def column_again(data: bytes) -> bytes:
+    found = column(value_of(data))
+    assert isinstance(found, bytes)
+    return found
+
+
+# -- schemas
+
+
+def schema_examples() -> dict[str, Example]:
+    return {
+        "schema-text": Example(
+            SCHEMA.text.encode(), lambda data: Schema("task", 2, data.decode()).text.encode(), text=True
+        ),
+        "schema-digest": Example(SCHEMA.digest, lambda _: digest_of(SCHEMA.text)),
+        "schema-document": Example(document_bytes(SCHEMA), lambda data: document_bytes(read_document(data))),
+    }
+
+
+def document_bytes(schema: Schema[dict[str, object]]) -> bytes:
+    """What a schema's item holds, as one value."""
+    return to_proto(to_document(schema)).SerializeToString(deterministic=True)
+
+
+def read_document(data: bytes) -> Schema[dict[str, object]]:
+    return from_document(read_value(value_pb2.Value.FromString(data)))
+
+
+# -- what people pass on
+
+
+def text_examples() -> dict[str, Example]:
+    locator = Locator(PARTY.key, VIEW.key)
+    invitation = Invitation(PARTY.key, CONTROL.key, "Book club, 2nd")
+    with tempfile.TemporaryDirectory() as folder:
+        names = registry_bytes(Path(folder), RECORDS)
+    return {
+        "key-text": Example(
+            to_text(ALICE.key).encode(), lambda data: to_text(from_text(data.decode(), "Alice")).encode(), text=True
+        ),
+        "locator": Example(str(locator).encode(), lambda data: str(Locator.parse(data.decode())).encode(), text=True),
+        "invitation": Example(
+            str(invitation).encode(), lambda data: str(Invitation.parse(data.decode())).encode(), text=True
+        ),
+        "item-id-view": Example(
+            bytes(ItemId.of_view(2, party=PARTY.key, key=VIEW.key)),
+            lambda data: bytes(ItemId.of_view(ItemId(data).lamport, party=PARTY.key, key=VIEW.key)),
+        ),
+        "registry": Example(names, registry_again, text=True),
+    }
+
+
+def registry_bytes(folder: Path, records: Iterable[Record]) -> bytes:
+    """The file of a registry with these records."""
+    registry = LocalRegistry(folder / "names.json")
+    for record in records:
+        registry.register(record)
+    return (folder / "names.json").read_bytes()
+
+
+def registry_again(data: bytes) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "read.json").write_bytes(data)
+        return registry_bytes(Path(folder), LocalRegistry(Path(folder) / "read.json").records())
+
+
+def other_examples() -> dict[str, Example]:
+    """All of them, by the name that the page gives them."""
+    return {**query_examples(), **index_examples(), **schema_examples(), **text_examples()}
