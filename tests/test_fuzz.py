@@ -135,6 +135,7 @@ def hostile(seeds: tuple[bytes, ...]) -> Iterator[bytes]:
                 yield seed[:at] + value + seed[at + 4 :]
 
 
+@pytest.mark.slow
 @each_target
 def test_a_small_input_allocates_little(name: str) -> None:
     target = TARGETS[name]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_three_devices_agree(tmp_path: Path, root: Path, seed: int) -> None:
     command = [sys.executable, "examples/three_devices.py", "--home", str(tmp_path / "demo"), "--seed", str(seed)]

@@ -224,6 +224,7 @@ def state_in(rehearsal: Rehearsal, order: list[bytes], asked: Callable[[], bool]
     return machine.state()
 
 
+@pytest.mark.slow
 @settings(max_examples=3000 if SOAK else 200, deadline=None)
 @given(STEPS, st.integers(0, 2**32))
 def test_random_histories_converge(steps: list[Step], seed: int) -> None:
@@ -242,6 +243,7 @@ def test_random_histories_converge(steps: list[Step], seed: int) -> None:
     assert Role.OWNER in founder.roles
 
 
+@pytest.mark.slow
 @settings(max_examples=1000 if SOAK else 60, deadline=None)
 @given(STEPS, st.integers(0, 2**32))
 def test_everybody_who_has_heard_everything_agrees(steps: list[Step], seed: int) -> None:

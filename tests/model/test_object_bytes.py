@@ -342,6 +342,7 @@ def test_changed_mutations(at: int, drop: int, put: bytes) -> None:
     check_apply(MUTATION[:at] + put + MUTATION[at + drop :])
 
 
+@pytest.mark.slow
 def test_names_of_any_number_of_feeds_can_be_kept() -> None:
     state = MODEL.initial()
     for part in range(3):

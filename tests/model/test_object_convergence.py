@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,6 +98,7 @@ def deliver(chance: random.Random, messages: list[Sent], restarts: float) -> Obj
     return state
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False), st.integers(1, 24), st.sampled_from([0.0, 0.4, 1.0]))
 @settings(max_examples=150)
 def test_any_causal_order_gives_the_same_state(chance: random.Random, count: int, evil: float) -> None:

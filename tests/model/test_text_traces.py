@@ -105,6 +105,7 @@ def play_together(recorded: dict[str, Any], feeds: list[bytes]) -> tuple[list[Te
     return replicas, logs, recorded_order
 
 
+@pytest.mark.slow
 def test_two_friends_end_with_the_text_that_was_recorded(data: Path) -> None:
     """The recording puts the first writer's words first where both typed at one place, as these feed keys do."""
     recorded = trace(data, "friendsforever")

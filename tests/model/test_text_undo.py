@@ -202,6 +202,7 @@ def test_nobody_can_spoil_anothers_undo_by_claiming_copies() -> None:
     assert desk.text == "xyz"
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1 << 64), st.integers(0, 5), st.integers(1, 15))
 @settings(max_examples=100)
 def test_a_writer_who_undoes_and_redoes_everything_passes_every_state_again(seed: int, by_bob: int, steps: int) -> None:

@@ -315,6 +315,7 @@ def busy(peer: Peer, seed: int, count: int = 60) -> None:
                 item.mutate(item.read(lambda model, state: model.rehearse(state, chance, batch.feed)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", [2, 1000])
 def test_the_way_for_many_items_gives_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: int

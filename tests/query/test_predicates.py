@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,6 +91,7 @@ def test_beginnings_of_words() -> None:
 MANY = 10_000
 
 
+@pytest.mark.slow
 def test_ten_thousand_unrelated_subscriptions_are_not_tried() -> None:
     source = EveryItem()
     matcher = Matcher(source)
@@ -177,6 +179,7 @@ def _covers(bounds: Any, at: Any) -> bool:
     return (low is None or low < at) and (high is None or at < high)
 
 
+@pytest.mark.slow
 def test_finding_an_interval_looks_at_few_of_them() -> None:
     intervals: Intervals[int] = Intervals()
     for number in range(MANY):
