@@ -75,8 +75,35 @@ class Past:
     def value(self) -> Any:
         return self.state.value
 
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What was known about it besides what it held."""
+        return self.state.metadata
+
+    @property
+    def name(self) -> str:
+        """Its display name then."""
+        return _text(self.metadata.get("display_name"))
+
+    @property
+    def type(self) -> str:
+        return _text(self.metadata.get("type"))
+
+    @property
+    def parent(self) -> bytes:
+        """The id of the item that it was last hung under; empty if none."""
+        return self.state.parent
+
+    @property
+    def deleted(self) -> bool:
+        return self.state.is_deleted
+
     def snapshot(self) -> bytes:
         return itemcodec.snapshot(self.state)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def before(party: PartyProcessor, item: bytes, notes: Iterable[Note]) -> ItemState | None:
