@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from antiphon.api.lists import List
     from antiphon.api.locator import Locator
     from antiphon.api.objects import Object
+    from antiphon.api.options import OrderBy
     from antiphon.api.party import Party
     from antiphon.api.registry import LocalRegistry, Record, Registry
     from antiphon.api.results import Results
@@ -139,6 +140,7 @@ _WHERE = {
     "ObjectModel": "model.object",
     "OpenAuthority": "party.authority",
     "Order": "core.timeframe",
+    "OrderBy": "api.options",
     "Party": "api.party",
     "PartyAuthority": "party.authority",
     "PartyMachine": "halo.machine",
@@ -229,6 +231,7 @@ __all__ = [
     "ObjectModel",
     "OpenAuthority",
     "Order",
+    "OrderBy",
     "Party",
     "PartyAuthority",
     "PartyMachine",

@@ -8,6 +8,8 @@ import pytest
 
 from antiphon import Deleted, Handle, InvalidInput, Model, ModelFactory, Party, Stamp, Store, exchange, prop
 from antiphon.core.errors import InvalidMutation
+from antiphon.model.item import EMBEDDED
+from antiphon.model.itemstate import META
 
 
 def test_metadata_is_described_and_seen_by_all(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
@@ -225,6 +227,15 @@ def test_a_fork_takes_along_what_is_known_and_hides_the_tombstone(party: Party, 
     assert list(party.query(type="note")) == [made]
     assert made.parent is not None
     assert made.parent.children == [made]
+
+
+def test_a_fork_embeds_nothing_if_a_peer_wrote_something_else_there(party: Party, noted: Handle) -> None:
+    with party.processor.batch() as batch:
+        state = party.processor.engine.entry(noted.id).item
+        assert state is not None
+        batch.describe(bytes(noted.id), META.set(state.meta, EMBEDDED, 5, feed=batch.feed))
+    made = noted.fork(version=2)
+    assert (made.name, made.embedded) == ("Note", [])
 
 
 def test_everything_leads_to_the_fork(ada: Store, bob: Store, party: Party, theirs: Party, noted: Handle) -> None:

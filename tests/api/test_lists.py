@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from antiphon import List, Party, Store, exchange
+from antiphon import InvalidInput, List, Party, Store, exchange
 
 VALUES = st.integers(0, 9) | st.text(max_size=2) | st.lists(st.integers(0, 3), max_size=2)
 PLACES = st.integers(-7, 7)
@@ -49,7 +49,6 @@ ACTS = st.one_of(
     st.just(lambda it: it.extend(it)),
     st.just(lambda it: it.sort()),
     st.just(lambda it: len(it)),
-    st.just(lambda it: bool(it)),
     st.just(lambda it: list(reversed(it))),
     st.just(lambda it: list(it)),
 )
@@ -116,7 +115,7 @@ def test_concurrent_values_of_an_element_are_conflicts(ada: Store, bob: Store, p
 
 
 def test_each_method_is_one_change(party: Party) -> None:
-    books = party.list("dacb")
+    books = party.list(list("dacb"))
     undo = party.undo_stack()
     books.sort()
     books.reverse()
@@ -168,3 +167,18 @@ def test_a_wrong_index_is_a_type_error_and_changes_nothing(party: Party) -> None
     with pytest.raises(ValueError, match="1 values for the 2 places"):
         numbers[::-1] = [1]
     assert numbers.value == [1, 2]
+
+
+def test_a_list_is_there_however_little_it_holds(party: Party) -> None:
+    empty = party.list()
+    assert bool(empty)
+    assert len(empty) == 0
+    child = party.object(parent=empty)
+    assert child.parent
+
+
+def test_a_text_is_no_list_of_values(party: Party) -> None:
+    for wrong in ("abc", b"abc", {"a": 1}, 5):
+        with pytest.raises(InvalidInput, match="a list is made of several values, not of a"):
+            party.list(wrong)  # type: ignore[arg-type]
+    assert party.list(list("abc")).value == ["a", "b", "c"]

@@ -54,7 +54,6 @@ ACTS = st.one_of(
     st.just(lambda it: sorted(it.keys())),
     st.just(lambda it: {key: plain(value) for key, value in it.items()}),
     st.just(lambda it: dict(zip(it, map(plain, it.values()), strict=True))),
-    st.just(lambda it: bool(it)),
 )
 
 
@@ -227,3 +226,17 @@ def test_paths_are_written_and_taken_away(party: Party) -> None:
     task.unset(("owner", "name"))
     task.unset("done")
     assert task.value == {"owner": {}}
+
+
+def test_an_object_is_there_however_little_it_holds(party: Party) -> None:
+    empty = party.object({"inside": {}})
+    assert not empty["inside"], "a map inside it is a value, like a dict"
+    del empty["inside"]
+    assert bool(empty)
+    assert len(empty) == 0
+
+
+def test_an_object_is_copied_into_another(party: Party) -> None:
+    one = party.object({"a": 1, "deep": {"b": 2}})
+    assert party.object(one).value == one.value
+    assert party.object(one["deep"]).value == {"b": 2}

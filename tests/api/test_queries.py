@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 import antiphon
-from antiphon import Deleted, Fact, InvalidInput, Match, Object, Party, Query, Store, exchange, prop
+from antiphon import Deleted, Fact, InvalidInput, Match, Object, OrderBy, Party, Query, Store, exchange, prop
 from antiphon.core.errors import PartyPaused
 from antiphon.query.delta import Delta
 from antiphon.query.query import Order
@@ -143,15 +145,76 @@ def test_a_subscription_about_a_reference_is_about_the_item(shop: Party) -> None
     assert basket.result.ids == (bytes(listing.id),)
 
 
-def test_a_subscription_ends_when_nobody_holds_it(party: Party) -> None:
-    told: list[Delta] = []
-    held = party.subscribe(prop("n") == 1, told.append)
-    party.object({"n": 1})
-    assert len(told) == 2
+def test_a_subscription_without_a_callback_ends_when_nobody_holds_it(party: Party) -> None:
+    held = party.subscribe(prop("n") == 1)
+    left = weakref.ref(held)
     del held
+    gc.collect()
+    assert left() is None
+
+
+def test_a_subscription_with_a_callback_lasts_until_it_is_closed(party: Party) -> None:
+    told: list[Delta] = []
+    left = weakref.ref(party.subscribe(prop("n") == 1, told.append))
     gc.collect()
     party.object({"n": 1})
     assert len(told) == 2
+
+    subscription = left()
+    assert subscription is not None
+    subscription.close()
+    party.object({"n": 1})
+    assert len(told) == 2
+    del subscription
+    party.subscribe(prop("n") == 2, told.append)
+    gc.collect()
+    assert left() is None, "what is closed is let go of with the next one"
+
+
+def test_a_callback_can_be_called(party: Party) -> None:
+    with pytest.raises(InvalidInput, match="'told' cannot be called"):
+        party.subscribe(prop("n") == 1, "told")  # type: ignore[arg-type]
+
+
+def test_orders_by_paths_of_keys(party: Party) -> None:
+    for n, land in enumerate(("FR", "DE", "IT")):
+        party.object({"n": n, "maker": {"land": land}})
+
+    def found(order: Any) -> list[int]:
+        return [item["n"] for item in party.query(prop("n").exists(), order=order).of(Object)]
+
+    assert found(prop("maker", "land")) == [1, 0, 2]
+    assert found(OrderBy(("maker", "land"), descending=True)) == [2, 0, 1]
+    assert found(("-n", prop("maker", "land"))) == found(["-n"]) == [2, 1, 0]
+    for wrong in (5, ("n", 5), {"n"}, None):
+        with pytest.raises(InvalidInput, match='is no order; one is "price"'):
+            found(wrong)
+
+
+def test_counting_and_totals_take_the_parts_of_a_query(party: Party) -> None:
+    for n in range(4):
+        party.object({"n": n}, type="even" if n % 2 == 0 else "odd")
+    party.query(type="odd")[0].delete()
+    assert party.count() == 3
+    assert party.count(prop("n") > 0) == 2
+    assert (
+        party.count(type="odd", deleted=Deleted.SHOWN) == party.count(Query(Fact.TYPE.is_("even")).order_by("n")) == 2
+    )
+    sums = Query(prop("n") > 0).total("sum", "n")
+    assert party.total(sums) == 5
+    assert party.total(sums, type="odd") == 3
+    assert party.total(sums, where=prop("n") < 3, deleted=Deleted.SHOWN) == 3
+    assert party.total(Query().children(prop("n") > 5).count(), type="odd") == 0
+    with pytest.raises(InvalidInput, match="counts or sums already"):
+        party.count(sums)
+    with pytest.raises(InvalidInput, match="no order and no limit"):
+        party.count(limit=1)
+    with pytest.raises(InvalidInput, match="no order and no limit"):
+        party.total(sums, order="n")
+    with pytest.raises(InvalidInput, match="a query that counts or sums"):
+        party.total(prop("n") > 0)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a query has no 'tpye'"):
+        party.total(sums, tpye="odd")  # type: ignore[call-arg]
 
 
 def test_what_a_batch_did_is_told_at_once(party: Party) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon import Fact, InvalidInput, Locator, Object, Party, Reference, Store, exchange, prop
-from antiphon.core.errors import UnknownItem, UnknownParty
+from antiphon.core.errors import PartyPaused, UnknownItem, UnknownParty
 
 
 def test_a_value_that_is_an_item_is_read_as_one(party: Party) -> None:
@@ -92,3 +92,34 @@ def test_a_locator_leads_to_its_view_from_anywhere(ada: Store, bob: Store, party
     assert not ada.holds(other)
     with pytest.raises(UnknownItem, match="holds no view"):
         ada.follow(other)
+
+
+def test_reading_opens_no_party(ada: Store, party: Party) -> None:
+    club = ada.create_party("Club")
+    book = club.object({"title": "Emma"})
+    shelf = party.object({"book": book})
+    ada.manager.close_party(club.key)
+    assert shelf["book"] == dict(shelf)["book"] == book.reference
+    assert [known.open for known in ada.parties() if known.party == club.key] == [False]
+
+    assert ada.follow(book.reference).value == {"title": "Emma"}, "which opens it"
+    assert shelf["book"]["title"] == "Emma"
+
+    ada.manager.pause(club.key)
+    assert list(shelf.values()) == [book.reference]
+    assert not ada.holds(book.reference)
+    with pytest.raises(PartyPaused):
+        ada.follow(book.reference)
+    ada.manager.resume(club.key)
+    assert ada.holds(book.reference)
+    assert shelf["book"]["title"] == "Emma"
+
+
+def test_a_party_that_cannot_be_read_gives_references(ada: Store, party: Party) -> None:
+    club = ada.create_party("Club")
+    book = club.object({"title": "Emma"})
+    shelf = party.object({"book": book})
+    club.processor._reset()  # as after an error
+    assert shelf["book"] == book.reference
+    assert ada.party("Club").item(book.id).value == {"title": "Emma"}
+    assert shelf["book"]["title"] == "Emma"

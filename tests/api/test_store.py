@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import antiphon
-from antiphon import Party, Store, exchange
+from antiphon import InvalidInput, Party, Store, exchange
+from antiphon.api.keytext import to_text
 from antiphon.core.errors import (
     KeyStoreError,
     NotAuthorised,
@@ -111,9 +112,31 @@ def test_parties_are_found_by_what_they_were_and_are_called(ada: Store, party: P
     assert ada.party("Household") is ada.party("Family") is party
     with pytest.raises(UnknownParty, match="0 parties are called 'Club' here; there are 'Household'"):
         ada.party("Club")
-    ada.create_party("Family")
-    with pytest.raises(UnknownParty, match="2 parties are called 'Family'"):
-        ada.party("Family")
+    ada.create_party("Household")
+    with pytest.raises(UnknownParty, match="2 parties are called 'Household'"):
+        ada.party("Household")
+
+
+def test_nobody_takes_a_name_away_by_calling_another_party_so(ada: Store, bob: Store, party: Party) -> None:
+    club = ada.create_party("Club")
+    bob.join(club.invite(bob.me))
+    exchange(ada, bob)
+    bob.party("Club").name = "Household"
+    exchange(ada, bob)
+    assert club.name == "Household"
+    assert ada.party("Household") is party, "the labels of this device go first"
+    bob.party("Club").name = to_text(party.key)
+    exchange(ada, bob)
+    assert ada.party(to_text(party.key)) is party
+
+
+def test_a_party_is_found_by_the_text_of_its_key(ada: Store, party: Party) -> None:
+    for text in (to_text(party.key), to_text(party.key).upper(), party.key.hex(), str(party.key)):
+        assert ada.party(text) is party
+    with pytest.raises(UnknownParty, match="0 parties are called"):
+        ada.party(to_text(ada.me))
+    with pytest.raises(InvalidInput, match="a party is named by its key"):
+        ada.party(5)  # type: ignore[arg-type]
 
 
 def test_a_party_that_is_not_held_is_unknown(bob: Store, party: Party) -> None:
@@ -149,6 +172,9 @@ def test_paused_parties_are_passed_over(ada: Store, party: Party) -> None:
     ada.create_party("Club")
     ada.manager.pause(party.key)
     assert [one.name for one in ada] == ["Club"]
+    for which in ("Household", bytes(party.key)):
+        with pytest.raises(PartyPaused, match=r"is paused here; resume it with `store.manager.resume`"):
+            ada.party(which)
 
 
 def test_it_shows_itself(ada: Store) -> None:

@@ -21,6 +21,10 @@ def test_editing_a_text(party: Party) -> None:
     assert "dear" in note
     with pytest.raises(InvalidInput, match="does not lie in a text of 18"):
         note.insert(19, "x")
+    note.insert(-1, "?")
+    note.insert(-99, ">")
+    assert str(note) == ">Jello, dear folks?!"
+    assert list(note) == list(str(note))
     assert not party.text("").value
     assert party.text(""), "an empty text is there"
 
@@ -53,3 +57,11 @@ def test_an_item_stands_in_a_text_and_is_embedded(party: Party) -> None:
     assert note.embedded == [picture]
     assert picture.referrers == [note]
     assert picture in note.closure()
+
+
+def test_an_item_stands_in_a_text_from_the_end_on(party: Party) -> None:
+    note, picture = party.text("See."), party.object()
+    note.insert_item(-1, picture)
+    assert note.items() == [(3, picture)]
+    with pytest.raises(InvalidInput, match="what stands in a text is an item"):
+        note.insert_item(0, "a picture")  # type: ignore[arg-type]

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from antiphon.api.options import By, Parts
 from antiphon.core.errors import InvalidInput
 from antiphon.model.value import Reference
-from antiphon.query.filters import EVERYTHING, All, Any, Compare, Contains, Fact, Filter, Match, Not
+from antiphon.query.filters import EVERYTHING, All, Any, Compare, Contains, Fact, Filter, Match, Not, Prop
 from antiphon.query.query import Deleted, Order, Query, Step
 from antiphon.schema.definition import Schema
 
 
 def asked(query: Query | Filter | None, parts: Parts, party: bytes) -> Query:
     """A whole query, or one that is put together from its parts; as the party sees it."""
-    unknown = parts.keys() - Parts.__annotations__.keys()
-    if unknown:
-        raise TypeError(f"a query has no {min(unknown)!r}; it has {', '.join(sorted(Parts.__annotations__))}")
+    _check_names(parts)
     if not isinstance(query, Query):
         return _local(_assembled(query, parts), party)
     if parts:
         raise InvalidInput("pass a whole Query, or its parts, not both")
     return _local(query, party)
+
+
+def narrowed(query: Query, parts: Parts, party: bytes) -> Query:
+    """A whole query of which only what the parts ask for is wanted."""
+    _check_names(parts)
+    if not isinstance(query, Query):
+        raise InvalidInput('a total is asked with a query that counts or sums: `Query().total("sum", "price")`')
+    more = _assembled(None, parts)
+    if more.order or more.limit is not None:
+        raise InvalidInput("a total is of all items; it goes with no order and no limit")
+    found = query if more.where == EVERYTHING else query.filter(more.where)
+    return _local(replace(found, deleted=more.deleted) if "deleted" in parts else found, party)
+
+
+def _check_names(parts: Parts) -> None:
+    unknown = parts.keys() - Parts.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"a query has no {min(unknown)!r}; it has {', '.join(sorted(Parts.__annotations__))}")
 
 
 def _assembled(query: Filter | None, parts: Parts) -> Query:
@@ -38,16 +55,25 @@ def _assembled(query: Filter | None, parts: Parts) -> Query:
                 f'{part!r} is no filter; one is made like `prop("price") > 1` or `Fact.TYPE.is_("task")`'
             )
         found = part if found == EVERYTHING else found & part
-    order = parts.get("order", ())
-    orders = (order,) if isinstance(order, By) else tuple(order)
     hidden = parts.get("deleted", Deleted.HIDDEN)
-    return Query(found, order=tuple(map(_order, orders)), limit=parts.get("limit"), deleted=hidden)
+    return Query(found, order=tuple(_orders(parts.get("order", ()))), limit=parts.get("limit"), deleted=hidden)
 
 
-def _order(by: By) -> Order:
-    if isinstance(by, str):
-        return Order((by.removeprefix("-"),), by.startswith("-"))
-    return by if isinstance(by, Order) else Order(by)
+def _orders(order: By | list[By] | tuple[By, ...]) -> Iterator[Order]:
+    """A tuple or list is of several orders; a path of keys is a `prop`."""
+    several = order if isinstance(order, list | tuple) else [order]
+    for by in several:
+        if isinstance(by, str):
+            yield Order((by.removeprefix("-"),), by.startswith("-"))
+        elif isinstance(by, Prop | Fact):
+            yield Order(by.path if isinstance(by, Prop) else by)
+        elif isinstance(by, Order):
+            yield by
+        else:
+            raise InvalidInput(
+                f'{by!r:.80} is no order; one is "price", "-price", Fact.NAME, prop("maker", "land"), or '
+                'OrderBy(("maker", "land"), descending=True)'
+            )
 
 
 def _local(query: Query, party: bytes) -> Query:

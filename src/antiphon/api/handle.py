@@ -10,8 +10,10 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from antiphon.api import metadata
+from antiphon.api.inputs import need_handle, need_key, need_timeframe
 from antiphon.api.locator import Locator
-from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlocks, UnknownItem, UnknownParty
+from antiphon.core.errors import AntiphonError, InvalidInput, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM, ItemId
 from antiphon.core.keys import PublicKey
 from antiphon.core.stamp import Stamp
@@ -55,6 +57,9 @@ class Handle:
 
     def __hash__(self) -> int:
         return hash(self.item)
+
+    def __bool__(self) -> bool:
+        return True  # an item is there, however little it holds: `len` tells that
 
     @property
     def id(self) -> ItemId:
@@ -141,21 +146,19 @@ class Handle:
             return
         self._same_party(parent, "its parent")
         with self.party.processor.batch():
-            above: bytes = bytes(parent.id)
-            while above and above != self.id:
-                above = self.party.parent_of(above)
-            if above:
+            if self == parent or self.id in self.party.queries.above(bytes(parent.id)):
                 raise InvalidInput(f"item {self.id} cannot hang under {parent.id}, which is itself or below it")
             self.item.move(parent.id)
 
     def _same_party(self, other: Handle, what: str) -> None:
+        need_handle(other, what)
         if other.party.key != self.party.key:
             raise InvalidInput(f"item {self.id}: {what} must be of its own party; refer to items of other parties")
 
     def embed(self: Self, child: Handle) -> None:
         """Make another item a part of this one: views, snapshots and whoever follows them take it along."""
         self._same_party(child, "what it embeds")
-        self.item.embed(child.id)
+        metadata.embed(self.party, self.id, child.id)
 
     def release(self, child: Handle) -> None:
         """The other item is a part of this one no longer."""
@@ -253,7 +256,7 @@ class Handle:
             made, known, writers = self.item.fork(version=version), self.metadata, self.writers
             for key in known.keys() - OF_THE_SYSTEM - {EMBEDDED}:
                 made.describe(key, known[key])
-            for reference in known.get(EMBEDDED, ()):
+            for reference in metadata.embedded(known):
                 made.embed(reference.item)
             if writers is not None:
                 made.may_write(*writers)
@@ -266,7 +269,7 @@ class Handle:
 
     def at(self, timeframe: Timeframe) -> Past:
         """The item as it was."""
-        return self.item.at(timeframe)
+        return self.item.at(need_timeframe(timeframe))
 
     def observe(self: Self, callback: Callable[[Self], None]) -> Callable[[], None]:
         """Call back after each change of it; returns how to stop. It ends with this handle at the latest."""
@@ -289,7 +292,7 @@ class Handle:
 
     def may_write(self, *names: bytes) -> None:
         """Only these, oneself, and the party's owners."""
-        self.item.may_write(*names)
+        self.item.may_write(*[need_key(name, "who may write") for name in names])
 
     def everybody_may_write(self) -> None:
         self.item.everybody_may_write()
@@ -311,12 +314,13 @@ def plain(value: Any, party: Party) -> Value:
 
 
 def shown(value: Value, party: Party) -> Any:
-    """A value as an application sees it: a reference to what is here becomes a handle."""
+    """A value as an application sees it: a reference to what is here and open becomes a handle.
+
+    Never called with a party's lock held, other than that of a batch that the application has opened.
+    """
     if isinstance(value, Reference):
-        try:
-            return party.store.follow(value, party)
-        except (UnknownItem, UnknownParty, MissingBlocks):
-            return value
+        found = party.store.look(value, party)
+        return value if found is None else found
     if isinstance(value, dict):
         return {key: shown(part, party) for key, part in value.items()}
     if isinstance(value, list):

@@ -7,7 +7,7 @@ import binascii
 from hashlib import sha256
 
 from antiphon.core.errors import InvalidInput
-from antiphon.core.keys import PublicKey
+from antiphon.core.keys import KEY_SIZE, PublicKey
 
 _CHECK_SIZE = 3  # 35 bytes are 56 characters of base32, with nothing left over
 TEXT_SIZE = 56
@@ -28,3 +28,11 @@ def from_text(text: str, what: str) -> PublicKey:
     if not raw or to_text(key) != text.lower():
         raise InvalidInput(f"{text[:80]!r} is not the text of {what}: it was cut, mistyped, or is of something else")
     return PublicKey(key)
+
+
+def from_any_text(text: str) -> PublicKey | None:
+    """The key that a text stands for, as above or in hex; None if it is neither."""
+    try:
+        return PublicKey.from_hex(text) if len(text) == 2 * KEY_SIZE else from_text(text, "a key")
+    except InvalidInput:
+        return None

@@ -16,11 +16,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, MutableSequence
-from typing import Any, SupportsIndex, overload
+from typing import Any, SupportsIndex, TypeVar, overload
 
+from antiphon.api.arrange import moves, moves_count, runs
 from antiphon.api.handle import Handle, each, plain, shown
+from antiphon.api.inputs import need_room
+from antiphon.core.errors import MovedOn
 from antiphon.core.stamp import Stamp
 from antiphon.model.value import Value
+
+T = TypeVar("T")
+_TRIES_MAX = 16
 
 
 class List(Handle, MutableSequence[Any]):
@@ -56,7 +62,8 @@ class List(Handle, MutableSequence[Any]):
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
         """The first place at which a value is."""
-        return list(self).index(value, start, len(self) if stop is None else stop)
+        found = list(self)
+        return found.index(value, start, len(found) if stop is None else stop)
 
     def conflicts(self, index: SupportsIndex) -> list[tuple[Stamp, Value]]:
         """The concurrent values of an element, the one that shows first; nothing if there is just one."""
@@ -72,11 +79,13 @@ class List(Handle, MutableSequence[Any]):
     @overload
     def __setitem__(self, index: slice, value: Iterable[Any]) -> None: ...
     def __setitem__(self, index: SupportsIndex | slice, value: Any) -> None:
+        several = isinstance(index, slice)
+        found = [plain(one, self.party) for one in value] if several else plain(value, self.party)
         with self.party.processor.batch():
             if isinstance(index, slice):
-                self._set_slice(index, [plain(one, self.party) for one in value])
+                self._set_slice(index, found)
             else:
-                self.item.edit("set", self._index(index), plain(value, self.party))
+                self.item.edit("set", self._index(index), found)
 
     def _set_slice(self, index: slice, values: list[Value]) -> None:
         start, stop, step = index.indices(len(self))
@@ -88,6 +97,7 @@ class List(Handle, MutableSequence[Any]):
         places = range(start, stop, step)
         if len(places) != len(values):
             raise ValueError(f"{len(values)} values for the {len(places)} places of {index}")
+        need_room(self.party, len(places), f"setting {len(places)} elements one by one")
         for place, value in zip(places, values, strict=True):
             self.item.edit("set", place, value)
 
@@ -96,18 +106,17 @@ class List(Handle, MutableSequence[Any]):
             if not isinstance(index, slice):
                 self.item.edit("delete", self._index(index))
                 return
-            places = sorted(range(*index.indices(len(self))), reverse=True)
-            if places and places[0] - places[-1] == len(places) - 1:
-                self.item.edit("delete", places[-1], len(places))
-                return
-            for place in places:
-                self.item.edit("delete", place)
+            deleted = runs(range(*index.indices(len(self))))
+            need_room(self.party, len(deleted), f"deleting elements at {len(deleted)} places")
+            for first, count in deleted:
+                self.item.edit("delete", first, count)
 
     def insert(self, index: SupportsIndex, value: Any) -> None:
+        found, wanted = plain(value, self.party), operator.index(index)
         with self.party.processor.batch():
-            length, wanted = len(self), operator.index(index)
+            length = len(self)
             place = max(0, wanted + length) if wanted < 0 else min(wanted, length)
-            self.item.edit("insert", place, [plain(value, self.party)])
+            self.item.edit("insert", place, [found])
 
     def append(self, value: Any) -> None:
         self.item.edit("append", plain(value, self.party))
@@ -120,14 +129,14 @@ class List(Handle, MutableSequence[Any]):
 
     def pop(self, index: SupportsIndex = -1) -> Any:
         with self.party.processor.batch():
-            found = self[index]
-            del self[index]
-        return found
+            place = self._index(index)
+            found = self.item.read(lambda model, state: model.get(state, place))
+            self.item.edit("delete", place)
+        return shown(found, self.party)
 
     def remove(self, value: Any) -> None:
         """Take away the first element that is equal to a value."""
-        with self.party.processor.batch():
-            del self[self.index(value)]
+        self._decide(lambda found: found.index(value), lambda place: self.item.edit("delete", place))
 
     def clear(self) -> None:
         del self[:]
@@ -140,24 +149,37 @@ class List(Handle, MutableSequence[Any]):
             self.item.edit("move", self._index(start), self._index(to))
 
     def reverse(self) -> None:
-        self._arrange(list(range(len(self)))[::-1])
+        with self.party.processor.batch():
+            self._arrange(list(range(len(self)))[::-1])
 
     def sort(self, *, key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:
-        """Sort in place, by moves: what others write to an element meanwhile goes along."""
-        with self.party.processor.batch():
-            found = list(self)
+        """Sort in place, by the fewest moves: what others write to an element meanwhile goes along."""
+
+        def order(found: list[Any]) -> list[int]:
             ranks = found if key is None else [key(value) for value in found]
-            self._arrange(sorted(range(len(found)), key=lambda place: ranks[place], reverse=reverse))
+            return sorted(range(len(found)), key=lambda place: ranks[place], reverse=reverse)
+
+        self._decide(order, self._arrange)
 
     def _arrange(self, wanted: list[int]) -> None:
         """Bring the elements into an order, which names them by where they are now."""
-        now = sorted(wanted)
-        with self.party.processor.batch():
-            for place, element in enumerate(wanted):
-                at = now.index(element, place)
-                if at != place:
-                    now.insert(place, now.pop(at))
-                    self.item.edit("move", at, place)
+        count = moves_count(wanted)
+        need_room(self.party, count, f"bringing {len(wanted)} elements into this order")
+        for start, to in moves(wanted):
+            self.item.edit("move", start, to)
+
+    def _decide(self, decide: Callable[[list[Any]], T], act: Callable[[T], object]) -> None:
+        """Let code of the caller's look at the elements while nothing is locked, then act on just what it saw."""
+        for _ in range(_TRIES_MAX):
+            with self.party.processor.locked():
+                seen, values = self.item.timeframe, self.item.value
+            decision = decide(list(each(values, self.party)))
+            with self.party.processor.locked():
+                if self.item.timeframe == seen:
+                    with self.party.processor.batch():
+                        act(decision)
+                    return
+        raise MovedOn(f"item {self.id} was changed each time that it was looked at, {_TRIES_MAX} times; try again")
 
     def _index(self, index: SupportsIndex) -> int:
         length, wanted = len(self), operator.index(index)

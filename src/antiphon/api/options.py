@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypedDict
 
-from antiphon.query.filters import Fact, Filter
+from antiphon.query.filters import Fact, Filter, Prop
 from antiphon.query.query import Deleted, Order
 
 if TYPE_CHECKING:
     from antiphon.api.handle import Handle
 
-By = str | Fact | Order  # "title", "-priority", Fact.NAME
+OrderBy = Order  # as the package exports it, where `Order` is that of timeframes
+By = str | Fact | Prop | Order  # "title", "-priority", Fact.NAME, prop("maker", "land")
 
 
 class Place(TypedDict, total=False):
@@ -34,6 +34,6 @@ class Parts(TypedDict, total=False):
     type: str | builtins.type | None  # the name of a type, or a class that has a schema
     where: Filter | None
     match: str | None  # words
-    order: By | Iterable[By]
+    order: By | list[By] | tuple[By, ...]
     limit: int | None
     deleted: Deleted

@@ -15,10 +15,13 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from antiphon.api.asked import asked
-from antiphon.api.handle import Handle
+from antiphon.api import metadata
+from antiphon.api.asked import asked, narrowed
+from antiphon.api.handle import Handle, plain
+from antiphon.api.inputs import need_handle, need_id, need_key, need_timeframe, need_values
 from antiphon.api.invitation import Invitation
 from antiphon.api.lists import List
 from antiphon.api.objects import Object
@@ -70,7 +73,7 @@ class Party:
         self.member = member
         self.queries = Queries(self)
         self.schemas = Schemas(self)
-        self._join()
+        self._if_undone: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
         return f"<Party {self.key.short} {self.name!r}>" if self.processor.running else f"<Party {self.key.short}>"
@@ -98,30 +101,38 @@ class Party:
     @property
     def members(self) -> PartyState:
         """Members, roles, feeds and policy, as the control feeds have it."""
-        return self.member.state
+        with self.processor.locked():
+            return self.member.state
 
     def invite(self, identity: bytes, role: Role = Role.EDITOR) -> Invitation:
         """Admit somebody, and say what they must know to join."""
-        self.member.admit(identity, {role})
-        return Invitation(self.key, self.member.genesis_feed, self.name)
+        key = need_key(identity, "who is invited")
+        with self.processor.locked():
+            self.member.admit(key, {role})
+            return Invitation(self.key, self.member.genesis_feed, self.name)
 
     def revoke(self, identity: bytes) -> None:
         """End somebody's membership. What they wrote so far, and is here, stays."""
-        self.member.revoke(identity)
+        key = need_key(identity, "whose membership ends")
+        with self.processor.locked():
+            self.member.revoke(key)
         self.refresh()
 
-    def _join(self) -> None:
-        """Open this device's feed, once its identity is admitted."""
+    def join(self) -> None:
+        """Open this device's feed, once its identity is admitted; the store and `refresh` see to that."""
         member = self.member
-        if member.control is None and self.store.may_vouch:
+        if member.control is not None or not self.store.may_vouch:
+            return
+        with self.processor.locked():
             member.sync()
             member.machine.authority.settle()
-            if member.machine.authority.roles(self.store.me, member.machine.everything()):
+            admitted = member.machine.authority.roles(self.store.me, member.machine.everything())
+            if admitted and member.control is None:  # no other thread was quicker
                 member.join(member.vouch(self.store.identity))
 
     def refresh(self) -> int:
         """Take what came into the feeds; returns how many messages that was."""
-        self._join()
+        self.join()
         return self.processor.process()
 
     # -- making items
@@ -137,15 +148,13 @@ class Party:
         inception: KeyPair | None = None,
     ) -> Handle:
         """A new item of any model."""
-        if parent is not None and parent.party.key != self.key:
+        if parent is not None and need_handle(parent, "the parent of an item").party.key != self.key:
             raise InvalidInput(f"party {self.key.short}: the parent of an item must be of the same party")
         with self.processor.batch():
             under = None if parent is None else bytes(parent.id)
             item = self.processor.create(model, parent=under, link=link, inception=inception)
-            if name:
-                item.describe("display_name", name)
-            if type:
-                item.describe("type", type)
+            said = {"display_name": name, "type": type}
+            metadata.describe(self, item.id, {key: word for key, word in said.items() if word})
             return self.handle(item)
 
     def object(self, values: Any = None, **options: Unpack[Options]) -> Object:
@@ -154,18 +163,20 @@ class Party:
             if "type" in options:
                 raise InvalidInput("an object of a class has the type of its schema; leave `type` out")
             return self.schemas.create(values, parent=options.get("parent"), name=options.get("name", ""))
+        written = plain(dict(values or {}), self)
         with self.processor.batch():
             made = self.create(ObjectModel.name, **options)
             assert isinstance(made, Object)
-            made.update(values or {})
+            made.update(written)
             return made
 
     def list(self, values: Iterable[Any] = (), **options: Unpack[Options]) -> List:
-        """A new list."""
+        """A new list, of any iterable but a text: wrap that in `list(...)`, or in brackets."""
+        written = plain(need_values(values), self)
         with self.processor.batch():
             made = self.create(ArrayModel.name, **options)
             assert isinstance(made, List)
-            made.extend(values)
+            made.extend(written)
             return made
 
     def text(self, text: str = "", **options: Unpack[Options]) -> Text:
@@ -198,13 +209,14 @@ class Party:
         **options: Unpack[Options],
     ) -> Handle:
         """A link between two items of this party. It is an item itself, of any model; an object can hold values."""
-        if {source.party.key, target.party.key} != {self.key}:
+        if {need_handle(end, "an end of a link").party.key for end in (source, target)} != {self.key}:
             raise InvalidInput(f"party {self.key.short}: a link joins two items of one party; across parties, refer")
+        written = plain(dict(values or {}), self)
         with self.processor.batch():
             made = self.create(model, link=(bytes(source.id), bytes(target.id)), **options)
             if isinstance(made, Object):
-                made.update(values or {})
-            elif values:
+                made.update(written)
+            elif written:
                 raise InvalidInput(f"a link of the model {model} is no object: write to it by its own commands")
             return made
 
@@ -228,13 +240,26 @@ class Party:
     def batch(self) -> Iterator[None]:
         """What is written inside is one message to all others: they see all of it or nothing.
 
-        Queries inside find what was there before; reading an item shows what the batch has done to it.
+        Queries inside find what was there before; reading an item shows what the batch has done to it. Keep it short,
+        and out of other parties: nobody else gets at this one meanwhile.
         """
         with self.processor.locked() as engine:
-            if self.processor.open_batch() is None:
+            outermost = self.processor.open_batch() is None
+            if outermost:
                 engine.save()  # queries look at what is saved, and inside a batch nothing is
-            with self.processor.batch():
-                yield
+                self._if_undone.clear()
+            try:
+                with self.processor.batch():
+                    yield
+            except BaseException:
+                while outermost and self._if_undone:
+                    self._if_undone.pop()()
+                raise
+
+    def if_undone(self, undo: Callable[[], None]) -> None:
+        """Should the open batch, if there is one, come to nothing, take this back as well."""
+        if self.processor.open_batch() is not None:
+            self._if_undone.append(undo)
 
     # -- finding items
 
@@ -247,7 +272,7 @@ class Party:
 
         With a `kind` (`Object`, `List`, `Text`, `Thread`) it must be one, and a type checker knows that it is.
         """
-        found = self.processor.item(bytes(item_id))
+        found = self.processor.item(need_id(item_id))
         for _ in range(_FORKS_MAX):
             if not found.forked_to:
                 break
@@ -287,9 +312,19 @@ class Party:
             raise InvalidInput("a query that counts or sums finds no items; ask for its `total`")
         return Results(self, whole, self.queries.run(whole))
 
-    def total(self, query: Query) -> Any:
-        """The value of a query with an aggregate; of one with groups, the pairs of group and value."""
-        return self.queries.total(asked(query, {}, self.key))
+    def count(self, query: Query | Filter | None = None, **parts: Unpack[Parts]) -> int:
+        """How many items a query asks for, said as in `query`; none of them is looked at."""
+        whole = asked(query, parts, self.key)
+        if whole.aggregate is not None:
+            raise InvalidInput("this query counts or sums already; ask for its `total`")
+        return int(self.queries.total(replace(whole, order=()).count()))
+
+    def total(self, query: Query, **parts: Unpack[Parts]) -> Any:
+        """The value of a query with an aggregate; of one with groups, the pairs of group and value.
+
+        `type`, `where`, `match` and `deleted` narrow it, as in `query`.
+        """
+        return self.queries.total(narrowed(query, parts, self.key))
 
     def subscribe(
         self,
@@ -299,7 +334,7 @@ class Party:
     ) -> Subscription:
         """A standing query, said as in `query`: it has its result, and tells of each change.
 
-        Hold it; it ends when you let go, or close it.
+        With a callback it lasts until it is closed, or the party is; without, as long as you hold it.
         """
         return self.queries.subscribe(asked(query, parts, self.key), callback)
 
@@ -336,7 +371,7 @@ class Party:
 
     def at(self, timeframe: Timeframe) -> PartyPast:
         """The party as it was."""
-        return self.processor.at(timeframe)
+        return self.processor.at(need_timeframe(timeframe))
 
     def undo_stack(self) -> UndoStack:
         """Undo and redo of this device's own changes, from now on; what others changed stays."""

@@ -7,6 +7,7 @@ from collections.abc import ItemsView, Iterator, Mapping, MutableMapping, Values
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from antiphon.api.handle import plain, shown
+from antiphon.api.inputs import need_room
 from antiphon.model.value import Value
 
 if TYPE_CHECKING:
@@ -82,33 +83,46 @@ class Properties(MutableMapping[str, Any]):
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         """What is at the key, after writing `default` there if nothing was; a map writes through, as ever."""
-        with self.place[0].party.processor.locked():
+        owner, path = self.place
+        written = plain(default, owner.party)
+        with owner.party.processor.locked():
             if key not in self:
-                self[key] = default
-            return self[key]
+                owner.set((*path, key), written)
+            found = owner.plain_at((*path, key))
+        return owner.show(found, (*path, key))
 
     def pop(self, key: str, default: Any = _NOTHING) -> Any:
         """Take away what is at the key, and return it; a map as a dict, since its place is gone."""
-        owner, path = self.place
-        with owner.party.processor.locked():
+        with self.place[0].party.processor.locked():
             if key not in self and default is not _NOTHING:
                 return default
-            found = owner.plain_at((*path, key))
-            del self[key]
-        return shown(found, owner.party)
+            found = self._take(key)
+        return shown(found, self.place[0].party)
 
     def popitem(self) -> tuple[str, Any]:
         with self.place[0].party.processor.locked():
-            for key in self:
-                return key, self.pop(key)
-        raise KeyError("there is nothing left in it")
+            key = next(iter(self), None)
+            if key is None:
+                raise KeyError("there is nothing left in it")
+            found = self._take(key)
+        return key, shown(found, self.place[0].party)
+
+    def _take(self, key: str) -> Value:
+        owner, path = self.place
+        found = owner.plain_at((*path, key))
+        del self[key]
+        return found
 
     def clear(self) -> None:
         """Take all of it away, in one batch."""
-        if self:
-            with self.place[0].party.processor.batch():
-                for key in self:
-                    del self[key]
+        party = self.place[0].party
+        with party.processor.locked():
+            keys = list(self)
+            need_room(party, len(keys), f"taking away {len(keys)} keys")
+            if keys:
+                with party.processor.batch():
+                    for key in keys:
+                        del self[key]
 
 
 class _Items(ItemsView[str, Any]):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from antiphon.core.errors import InvalidInput, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
-from antiphon.model.tree import settle
+from antiphon.model.tree import components, settle
+from antiphon.party.engine import Engine
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts
@@ -45,6 +48,7 @@ class Queries:
     def __init__(self, party: Party) -> None:
         self._party = party
         self._live: LiveQueries | None = None
+        self._told: list[Subscription] = []  # those with a callback, which live until they are closed
 
     def _index(self) -> ItemIndex:
         index = self._party.processor.attach(ItemIndex)
@@ -65,27 +69,34 @@ class Queries:
         return found.value if query.aggregate.group is None else list(found.groups)
 
     def subscribe(self, query: Query, callback: Callable[[Delta], object] | None) -> Subscription:
+        if callback is not None and not callable(callback):
+            raise InvalidInput(f"a subscription calls back with each delta, and {callback!r:.80} cannot be called")
         with self._party.processor.locked():
             if self._live is None:
                 self._live = LiveQueries(self._party.processor, _Current(self._index))
             live = self._live
         subscription = live.subscribe(query)
         if callback is not None:
+            with self._party.processor.locked():
+                self._told = [known for known in self._told if not known.closed and known.error is None]
+                self._told.append(subscription)
             subscription.on(callback)
         return subscription
 
     def parent_of(self, item: bytes) -> bytes:
         """Where an item hangs, by the claims of all items; without a look at the index."""
         with self._party.processor.locked() as engine:
+            return settle([item], partial(_claims, engine)).get(item, b"")
 
-            def claims_of(one: bytes) -> Sequence[tuple[Stamp, bytes]]:
-                try:
-                    state = engine.entry(one).item
-                except UnknownItem:
-                    return ()
-                return () if state is None else state.parents
-
-            return settle([item], claims_of).get(item, b"")
+    def above(self, item: bytes) -> list[bytes]:
+        """The items above one, the nearest first: settled once for all of them."""
+        with self._party.processor.locked() as engine:
+            claims = cache(partial(_claims, engine))
+            parents = settle(chain.from_iterable(components([item], claims)), claims)
+        found: list[bytes] = []
+        while item := parents.get(item, b""):
+            found.append(item)
+        return found
 
     def closure(self, item: bytes) -> list[bytes]:
         """An item and what belongs to it: embedded or below it, and so on; then the links between any of these."""
@@ -105,6 +116,16 @@ class Queries:
             return sorted(found | set(inside))
 
     def close(self) -> None:
+        self._told.clear()
         if self._live is not None:
             self._live.close()
             self._live = None
+
+
+def _claims(engine: Engine, item: bytes) -> Sequence[tuple[Stamp, bytes]]:
+    """Under what an item was ever hung."""
+    try:
+        state = engine.entry(item).item
+    except UnknownItem:
+        return ()
+    return () if state is None else state.parents

@@ -7,6 +7,18 @@
 ...     groceries.append("salt")
 ...     groceries.value
 ['milk', 'bread', 'salt']
+
+Locks, so that no two threads ever wait for each other:
+
+1. A party's lock, which a batch holds. Under it all below may be taken, but no other party's: so a reference into
+   another party is not followed inside a batch (`look`), and whoever reaches into another one there does so at their
+   own risk.
+2. The manager's, while a party is opened or listed. The only party's lock under it is that of the party that is being
+   made, which nobody else has yet.
+3. `Store._lock`, for the store's own fields. Nothing is called while it is held.
+
+What users hand in (key functions, iterables, steps of migrations, callbacks) runs under none of them, unless the users
+themselves have opened a batch.
 """
 
 from __future__ import annotations
@@ -18,13 +30,17 @@ from pathlib import Path
 
 from antiphon.api.handle import Handle
 from antiphon.api.invitation import Invitation
+from antiphon.api.keytext import from_any_text
 from antiphon.api.locator import Locator
 from antiphon.api.party import Party
 from antiphon.api.registry import LocalRegistry, Registry, load_model
 from antiphon.core.errors import (
+    AntiphonError,
     InvalidInput,
     MissingBlocks,
     NotAuthorised,
+    PartyPaused,
+    StoreClosed,
     StoreError,
     UnknownItem,
     UnknownModel,
@@ -40,6 +56,7 @@ from antiphon.model.factory import ModelFactory
 from antiphon.model.value import Reference
 from antiphon.party.manager import KnownParty, PartyManager
 from antiphon.party.meta import MetaStore, SubscriptionState
+from antiphon.query.index import ItemIndex
 
 
 class Store:
@@ -61,7 +78,10 @@ class Store:
         self.phrase = phrase  # of an identity that was made just now: to be written down, and shown once
         self.registry = registry  # of the names of models and view classes
         self._parties: dict[bytes, Party] = {}
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
+        self._opened = threading.Condition(self._lock)
+        self._opening = 0  # how many threads are opening a party
+        self._closed = False
 
     @classmethod
     def open(
@@ -100,6 +120,7 @@ class Store:
             clock=clock,
             randomness=randomness,
             follow=follow,
+            index=ItemIndex,
         )
         held = device.identity in {record.key for record in keys.keys(KeyKind.IDENTITY)}
         names = registry or LocalRegistry(home / "names.json")
@@ -147,11 +168,12 @@ class Store:
 
     def create_party(self, name: str = "") -> Party:
         """Found a party, as its first owner."""
-        with self._lock:
-            party = self._party(self.manager.create(self.identity, name).key)
-            if name:
-                party.name = name
-            return party
+        with self._open_one():
+            key = self.manager.create(self.identity, name).key
+        party = self._party(key)
+        if name:
+            party.name = name
+        return party
 
     def join(self, invitation: Invitation | str) -> None:
         """Take an invitation. The party opens once its blocks are here: see `exchange`."""
@@ -159,9 +181,12 @@ class Store:
         self.manager.follow(invited.party, invited.genesis, invited.label)
 
     def party(self, which: bytes | str) -> Party:
-        """A party, by its key or its name; opened if it was not."""
-        with self._lock:
-            return self._party(which if isinstance(which, bytes) else self._named(which))
+        """A party, by its key, the text of its key, or its name; opened if it was not.
+
+        A name is first looked for among the labels of this device, which others cannot change, and only then among the
+        names that members gave to the parties that are open.
+        """
+        return self._party(which if isinstance(which, bytes) else self._named(which))
 
     def parties(self) -> tuple[KnownParty, ...]:
         """All parties that are followed here, open or not."""
@@ -170,30 +195,72 @@ class Store:
     def __iter__(self) -> Iterator[Party]:
         """The parties whose blocks are here."""
         for known in self.parties():
-            if known.state is not SubscriptionState.PAUSED:
-                with contextlib.suppress(MissingBlocks):
-                    yield self.party(bytes(known.party))
+            with contextlib.suppress(MissingBlocks, PartyPaused):
+                yield self.party(bytes(known.party))
 
     def _named(self, name: str) -> bytes:
-        found = [known.party for known in self.parties() if name in (known.label, self._name_of(known))]
+        if not isinstance(name, str):
+            raise InvalidInput(f"a party is named by its key (bytes), its text, or its name, not by {name!r:.80}")
+        known = self.parties()
+        key = from_any_text(name)
+        if key is not None and key in {one.party for one in known}:
+            return bytes(key)
+        found = [one.party for one in known if one.label == name]
+        found = found or [one.party for one in known if self._shared_name(one.party) == name]
         if len(found) != 1:
-            have = ", ".join(sorted(repr(known.label) for known in self.parties())) or "none"
+            have = ", ".join(sorted(repr(one.label) for one in known)) or "none"
             raise UnknownParty(f"{len(found)} parties are called {name!r} here; there are {have}. Use a party's key")
         return bytes(found[0])
 
-    def _name_of(self, known: KnownParty) -> str:
+    def _shared_name(self, key: bytes) -> str | None:
         """What the members call a party that is open here; it may be called otherwise since it was joined."""
-        party = self._parties.get(bytes(known.party))
-        return party.name if party is not None and known.open else known.label
+        party = self.running(key)
+        with contextlib.suppress(PartyPaused):  # closed meanwhile
+            return None if party is None else party.name
+        return None
 
     def _party(self, key: bytes) -> Party:
-        if key not in {known.party for known in self.parties()}:
-            raise UnknownParty(f"party {key.hex()[:8]} is not held here; join it with an invitation")
-        processor = self.manager.open(key)
+        with self._open_one():
+            known = next((one for one in self.parties() if one.party == key), None)
+            if known is None:
+                raise UnknownParty(f"party {key.hex()[:8]} is not held here; join it with an invitation")
+            if known.state is SubscriptionState.PAUSED:
+                raise PartyPaused(f"party {known.party.short} is paused here; resume it with `store.manager.resume`")
+            processor = self.manager.open(key)
+            party = self._parties.get(key)
+            if party is None or party.processor is not processor:
+                party = self._keep(Party(self, processor, self.manager.member(key)))
+                party.join()
+            return party
+
+    def _keep(self, party: Party) -> Party:
+        """The one of a party that all get: threads may have made several at once."""
+        with self._lock:
+            known = self._parties.get(party.key)
+            if known is not None and known.processor is party.processor:
+                return known
+            party.processor.checks.append(party.schemas.check)
+            self._parties[bytes(party.key)] = party
+            return party
+
+    @contextlib.contextmanager
+    def _open_one(self) -> Iterator[None]:
+        """While a party is being opened, the store is not closed; once it is being closed, none is opened."""
+        with self._lock:
+            if self._closed:
+                raise StoreClosed(f"the store {str(self.path)!r} was closed; open it again")
+            self._opening += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._opening -= 1
+                self._opened.notify_all()
+
+    def running(self, key: bytes) -> Party | None:
+        """A party that is open. Nothing is locked, and nothing opened, to find that out."""
         party = self._parties.get(key)
-        if party is None or party.processor is not processor:
-            party = self._parties[bytes(key)] = Party(self, processor, self.manager.member(key))
-        return party
+        return party if party is not None and party.processor.running else None
 
     # -- items of any party
 
@@ -213,9 +280,28 @@ class Store:
         """Whether what a reference or a locator names is here, without an error if not."""
         try:
             self.follow(reference, party)
-        except (UnknownParty, UnknownItem, MissingBlocks):
+        except (UnknownParty, UnknownItem, MissingBlocks, PartyPaused):
             return False
         return True
+
+    def look(self, reference: Reference, party: Party) -> Handle | None:
+        """What a reference in a value of a party leads to, if that can be told now: no party is opened for it.
+
+        Inside a batch, no other party is looked into, as its lock may be with somebody who waits for this one's.
+        """
+        home = party if reference.party in (b"", party.key) else self.running(reference.party)
+        if home is None or (home is not party and self._in_batch_beside(home)):
+            return None
+        try:
+            return home.item(reference.item)
+        except AntiphonError:  # it has not come, or the party was closed meanwhile, or cannot be read
+            return None
+
+    def _in_batch_beside(self, party: Party) -> bool:
+        """Whether the calling thread is in a batch, and none of this party."""
+        if party.processor.open_batch() is not None:
+            return False
+        return any(other.processor.open_batch() is not None for other in list(self._parties.values()))
 
     # -- life
 
@@ -223,14 +309,22 @@ class Store:
         return f"<Store {str(self.path)!r} of {self.me.short}>"
 
     def close(self) -> None:
-        """Save and let go of everything."""
+        """Save and let go of everything. Threads that are at work get `StoreClosed` or `PartyPaused`."""
+        if any(party.processor.open_batch() is not None for party in list(self._parties.values())):
+            raise InvalidInput(f"the store {str(self.path)!r}: a batch is open; leave it first")
         with self._lock:
-            for party in self._parties.values():
-                party.release()
+            if self._closed:
+                return
+            self._closed = True
+            self._opened.wait_for(lambda: not self._opening)
+            parties = list(self._parties.values())
             self._parties.clear()
-            self.manager.close()
-            self.manager.meta.close()
-            self.manager.feeds.close()
+        with contextlib.ExitStack() as last:  # the last that it is told is done first
+            last.callback(self.manager.feeds.close)
+            last.callback(self.manager.meta.close)
+            last.callback(self.manager.close)
+            for party in parties:
+                last.callback(party.release)
 
     def __enter__(self) -> Store:
         return self

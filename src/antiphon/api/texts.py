@@ -11,9 +11,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from antiphon.api.handle import Handle, shown
+from antiphon.api.inputs import need_handle
+from antiphon.api.metadata import embedded
 from antiphon.model.text import Span
 from antiphon.model.value import Reference
 
@@ -29,19 +32,21 @@ class Text(Handle):
     def __len__(self) -> int:
         return int(self.item.read(lambda model, state: model.length(state)))
 
-    def __bool__(self) -> bool:
-        return True  # an empty text is there
-
     def __getitem__(self, index: int | slice) -> str:
         return str(self)[index]
 
     def __contains__(self, text: str) -> bool:
         return text in str(self)
 
+    def __iter__(self) -> Iterator[str]:
+        """The characters of this moment."""
+        return iter(str(self))
+
     def insert(self, index: int, text: str) -> None:
-        """Insert text in front of a character, or at the end."""
+        """Insert text in front of a character, or at the end. A negative index counts from the end."""
         if text:
-            self.item.edit("insert", index, text)
+            with self.party.processor.batch():
+                self.item.edit("insert", self._place(index), text)
 
     def append(self, text: str) -> None:
         """Insert text at the end."""
@@ -66,10 +71,14 @@ class Text(Handle):
 
     def insert_item(self, index: int, item: Handle) -> None:
         """Embed another item at a place in the text."""
+        need_handle(item, "what stands in a text")
         with self.party.processor.batch():
-            if Reference(bytes(item.id)) not in self.metadata.get("embedded_items", ()):
+            if Reference(bytes(item.id)) not in embedded(self.metadata):
                 self.embed(item)
-            self.item.edit("embed", index, bytes(item.id))
+            self.item.edit("embed", self._place(index), bytes(item.id))
+
+    def _place(self, index: int) -> int:
+        return max(0, index + len(self)) if index < 0 else index
 
     def items(self) -> list[tuple[int, Handle]]:
         """The items in the text, with their places."""

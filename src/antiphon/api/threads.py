@@ -47,6 +47,3 @@ class Thread(Handle):
 
     def __len__(self) -> int:
         return len(self.item.value)
-
-    def __bool__(self) -> bool:
-        return True  # an empty one is there

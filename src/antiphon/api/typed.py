@@ -24,24 +24,23 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from antiphon.api.handle import Handle, plain
 from antiphon.api.objects import Object
-from antiphon.core.errors import InvalidInput, UnknownItem
+from antiphon.api.schemaitems import ITEM, SCHEMA_TYPE, SEAL, SchemaItems
+from antiphon.core.errors import InvalidInput, InvalidMutation
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
 from antiphon.model.envelope import content
 from antiphon.model.itemstate import ItemState
 from antiphon.model.object import ObjectModel
 from antiphon.model.objectcodec import read_mutation
-from antiphon.model.value import Reference, Value
+from antiphon.model.value import Value
 from antiphon.party.batch import Batch
-from antiphon.query.filters import Fact, prop
-from antiphon.query.query import Query
 from antiphon.schema.definition import Schema
 from antiphon.schema.definition import schema as typed
-from antiphon.schema.document import from_document, same, to_document
+from antiphon.schema.document import same
 from antiphon.schema.errors import Problem, SchemaViolation
 from antiphon.schema.migrations import Migrations
 from antiphon.schema.reader import Read
@@ -51,10 +50,17 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA_TYPE", "Schemas", "typed"]
 
-SCHEMA_TYPE = "antiphon/schema"
 T = TypeVar("T")
-_KNOWN_MAX = 1024
 _FAILED_TOLD = 3
+_TRIES_MAX = 16
+_LATEST = Stamp(1 << 62, bytes(32), 1 << 62)
+
+
+class _Before(NamedTuple):
+    """What a Python object held when it was read from an item, or saved to it."""
+
+    item: bytes
+    values: dict[str, Value]
 
 
 class Schemas:
@@ -62,11 +68,9 @@ class Schemas:
 
     def __init__(self, party: Party) -> None:
         self._party = party
-        self._ids: dict[tuple[str, int, bytes], bytes] = {}  # the item of each schema that was looked for
-        self._known: dict[bytes, tuple[dict[bytes, Stamp], Schema[Any] | None]] = {}  # by item, as of its last message
+        self._items = SchemaItems(party)
         self._migrations: dict[str, Migrations] = {}
-        self._read: dict[int, tuple[bytes, dict[str, Value]]] = {}  # by `id`: of which item, and what was there
-        party.processor.checks.append(self._check)
+        self._read: dict[int, _Before] = {}  # by `id`: of which item, and what was there
 
     # -- schemas are items
 
@@ -77,59 +81,15 @@ class Schemas:
             if not same(migrations.schema, schema):
                 raise InvalidInput(f"{schema}: these migrations lead to {migrations.schema}")
             self._migrations[schema.name] = migrations
-        item = self._find(schema)
-        if item is not None:
-            return item
-        made = self._party.object(to_document(schema), name=schema.name, type=SCHEMA_TYPE)
-        self._ids[schema.name, schema.version, schema.digest] = bytes(made.id)
-        return made
-
-    def _find(self, schema: Schema[Any]) -> Object | None:
-        key = (schema.name, schema.version, schema.digest)
-        known = self._ids.get(key)
-        if known is None or not self._party.has(known):  # the batch that made it was perhaps taken back
-            known = None
-            where = Fact.TYPE.is_(SCHEMA_TYPE) & (prop("name") == schema.name) & (prop("version") == schema.version)
-            for item in self._party.query(Query(where)):
-                found = self._of(bytes(item.id))
-                if found is not None and same(found, schema):
-                    known = self._ids[key] = bytes(item.id)
-                    break
-        if known is None:
-            return None
-        found_item = self._party.item(known)
-        return found_item if isinstance(found_item, Object) else None
+        return self._items.register(schema)
 
     def all(self) -> list[Schema[Any]]:
         """The schemas that the party holds, by name and version."""
-        found = [self._of(bytes(item.id)) for item in self._party.query(type=SCHEMA_TYPE)]
-        return sorted((schema for schema in found if schema is not None), key=lambda known: (known.name, known.version))
+        return self._items.all()
 
     def of(self, item: Object) -> Schema[Any] | None:
         """The schema of an object, if it has one and it is here."""
-        reference = item.metadata.get("schema")
-        return self._of(reference.item) if isinstance(reference, Reference) and not reference.party else None
-
-    def _of(self, item: bytes) -> Schema[Any] | None:
-        """The schema that an item holds; None if it is not here, or is none."""
-        with self._party.processor.locked() as engine:
-            try:
-                state = engine.entry(item).item
-            except UnknownItem:
-                return None
-            if state is None or state.name != ObjectModel.name:
-                return None
-            known = self._known.get(item)
-            if known is not None and known[0] == state.frame:
-                return known[1]
-            try:
-                schema: Schema[Any] | None = from_document(state.value)
-            except InvalidInput:
-                schema = None  # somebody broke it; its objects are then read as they are
-            if len(self._known) >= _KNOWN_MAX:
-                self._known.clear()
-            self._known[item] = (dict(state.frame), schema)
-            return schema
+        return self._items.of(item.metadata)
 
     # -- objects
 
@@ -137,22 +97,22 @@ class Schemas:
         """A new object of the schema of a Python object."""
         schema = Schema.of(type(thing))
         values = schema.write(thing)
-        self._find(schema)  # here, since inside a batch what came last is not found
+        self._items.find(schema)  # here, since inside a batch what came last is not found
         with self._party.processor.batch():
-            described = self.register(schema)
-            made = self._party.object(values, type=schema.name, parent=parent, name=name)
-            made.item.describe("schema", Reference(bytes(described.id)))
+            described = self._items.register(schema)
+            made = self._party.object(parent=parent, name=name)
+            self._apply(made, schema, {}, values)
+            self._items.assign(made.id, described, schema)
             return made
 
     def assign(self, item: Object, source: Any) -> None:
         """Give an object a schema; its value must fit."""
         schema = source if isinstance(source, Schema) else Schema.of(source)
-        self._find(schema)
+        self._items.find(schema)
         with self._party.processor.batch():
-            described = self.register(schema)
+            described = self._items.register(schema)
             schema.check(item.item.value)
-            item.item.describe("type", schema.name)
-            item.item.describe("schema", Reference(bytes(described.id)))
+            self._items.assign(item.id, described, schema)
 
     def read(self, item: Object, cls: type[T]) -> Read[T]:
         """A Python object from an object, whatever is in it: with what is wrong, and what the class does not know."""
@@ -175,20 +135,27 @@ class Schemas:
 
     def _remember(self, item: Object, thing: Any) -> None:
         """Keep what was read beside the Python object, as long as that lives: what it did not change is not saved."""
-        if thing is not None:
-            with suppress(TypeError):  # a class with slots: it is then compared with what is there when it is saved
-                if id(thing) not in self._read:
-                    weakref.finalize(thing, self._read.pop, id(thing), None).atexit = False
-                self._read[id(thing)] = (bytes(item.id), Schema.of(type(thing)).write(thing))
+        if thing is None:
+            return
+        with suppress(TypeError):  # a class with slots: it is then compared with what is there when it is saved
+            before = self._read.get(id(thing))
+            if before is None:
+                weakref.finalize(thing, self._read.pop, id(thing), None).atexit = False
+            self._read[id(thing)] = _Before(bytes(item.id), Schema.of(type(thing)).write(thing))
+            self._party.if_undone(lambda: self._forget(thing, before))
+
+    def _forget(self, thing: Any, before: _Before | None) -> None:
+        """The batch in which it was read or saved came to nothing: what was remembered before holds again."""
+        self._read[id(thing)] = before or _Before(b"", {})
 
     def save(self, item: Object, thing: Any) -> None:
         """Write what was changed in a Python object since it was read from an object; nothing else is touched."""
         schema = Schema.of(type(thing))
-        with self._party.processor.batch():
-            read_from, before = self._read.get(id(thing), (b"", {}))
-            if read_from != item.id:
-                before = schema.write(self._reading(item, schema).object)
-            self._apply(item, schema, before, schema.write(thing))
+        after = schema.write(thing)
+        before = self._read.get(id(thing))
+        if before is None or before.item != item.id:
+            before = _Before(bytes(item.id), schema.write(self._reading(item, schema).object))
+        self._apply(item, schema, before.values, after)
         self._remember(item, thing)
 
     def _apply(self, item: Object, schema: Schema[Any], before: dict[str, Value], after: dict[str, Value]) -> None:
@@ -203,7 +170,16 @@ class Schemas:
             for path, element in made.removes:
                 item.item.edit("remove", path, element)
             for path, by in made.increments:
-                item.item.edit("increment", path, by)
+                self._count(item, path, by)
+
+    def _count(self, item: Object, path: tuple[str, ...], by: int) -> None:
+        try:
+            item.item.edit("increment", path, by)
+        except InvalidMutation:
+            raise
+        except InvalidInput:  # a number that was written as a value: from here on it counts
+            found = item.plain_at(path)
+            item.item.edit("counter", path, by + (found if isinstance(found, int) else 0))
 
     def migrate(self, migrations: Migrations) -> int:
         """Bring the objects of older versions of a schema to this one, each in a batch; returns how many there were.
@@ -218,7 +194,7 @@ class Schemas:
             if own is None or own.name != schema.name or own.version >= schema.version or not isinstance(item, Object):
                 continue
             try:
-                self._migrate(item, own.version, migrations, Reference(bytes(described.id)))
+                self._migrate(item, own.version, migrations, described)
                 done += 1
             except InvalidInput as error:
                 failed.append(f"item {item.id}: {error}")
@@ -227,25 +203,41 @@ class Schemas:
             raise InvalidInput(f"{done} objects were brought to {schema}, and {len(failed)} could not be: {told}")
         return done
 
-    def _migrate(self, item: Object, version: int, migrations: Migrations, described: Reference) -> None:
-        with self._party.processor.batch():
-            value = item.item.value
+    def _migrate(self, item: Object, version: int, migrations: Migrations, described: Object) -> None:
+        """The steps are the caller's code, and run before the batch: again, if the object was changed meanwhile."""
+        for _ in range(_TRIES_MAX):
+            with self._party.processor.locked():
+                seen, value = item.item.timeframe, item.item.value
             upgraded = migrations.upgrade(value, version)
-            self._apply(item, migrations.schema, value, upgraded)
+            with self._party.processor.locked():
+                if item.item.timeframe == seen:
+                    self._bring(item, migrations.schema, value, upgraded, described)
+                    return
+        raise InvalidInput(f"it was changed each time that it was looked at, {_TRIES_MAX} times; try again")
+
+    def _bring(
+        self,
+        item: Object,
+        schema: Schema[Any],
+        value: dict[str, Value],
+        upgraded: dict[str, Value],
+        described: Object,
+    ) -> None:
+        with self._party.processor.batch():
+            self._apply(item, schema, value, upgraded)
             for key in sorted(item.item.value.keys() - upgraded.keys()):  # the step took it away
                 item.item.edit("delete", key)
-            item.item.describe("schema", described)
+            self._items.assign(item.id, described, schema)
 
     # -- checking
 
-    def _check(self, batch: Batch) -> None:
+    def check(self, batch: Batch) -> None:
         """Refuse a batch after which what it touched would not fit."""
         for item in batch.items:
             state = self._party.processor.engine.entry(item).item
             if state is None or state.meta is None or state.name != ObjectModel.name:
                 continue
-            reference = state.metadata.get("schema")
-            schema = self._of(reference.item) if isinstance(reference, Reference) and not reference.party else None
+            schema = self._items.of(state.metadata)
             if schema is None:
                 continue
             touched = list(_touched(batch, state))
@@ -257,11 +249,14 @@ class Schemas:
 def _touched(batch: Batch, state: ItemState) -> Iterator[Sequence[Any]]:
     """The paths that a batch writes; the empty one, which is the whole, if it makes the object or gives it a schema."""
     for kind, _, message in batch.drafts(state.id):
-        if kind == Kind.MUTATION:
-            for path, _, _ in read_mutation(content(kind, message), Stamp(1 << 62, batch.feed, 1 << 62)):
-                yield [part for part in path if isinstance(part, str)]
-        elif kind in (Kind.GENESIS, Kind.METADATA):
+        if kind == Kind.GENESIS:
             yield ()
+        elif kind in (Kind.MUTATION, Kind.METADATA):
+            paths = [path for path, _, _ in read_mutation(content(kind, message), _LATEST)]
+            if kind == Kind.MUTATION:
+                yield from ([part for part in path if isinstance(part, str)] for path in paths)
+            elif any(path[0] in (ITEM, SEAL) for path in paths):
+                yield ()
 
 
 def _concerns(path: Sequence[Any], touched: list[Sequence[Any]]) -> bool:

@@ -1,0 +1,62 @@
+"""What an application hands in, checked where it comes in, so that an error says what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from antiphon.core.errors import InvalidInput, TooLarge
+from antiphon.core.keys import KEY_SIZE, PublicKey
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.limits import SPAN_BLOCKS_MAX
+
+if TYPE_CHECKING:
+    from antiphon.api.handle import Handle
+    from antiphon.api.party import Party
+
+
+def need_key(value: Any, what: str) -> PublicKey:
+    """The key of an identity or a group."""
+    if not isinstance(value, bytes) or len(value) != KEY_SIZE:
+        raise InvalidInput(
+            f"{what} is named by a key, {KEY_SIZE} bytes, not by {value!r:.80}; `store.me` is such a key"
+        )
+    return PublicKey(value)
+
+
+def need_id(value: Any) -> bytes:
+    """The id of an item."""
+    if not isinstance(value, bytes):
+        raise InvalidInput(f"an item is named by its `id`, which is bytes, not by {value!r:.80}")
+    return bytes(value)
+
+
+def need_handle(value: Any, what: str) -> Handle:
+    from antiphon.api.handle import Handle
+
+    if not isinstance(value, Handle):
+        raise InvalidInput(f"{what} is an item, as `party.item(id)` gives it, not {value!r:.80}")
+    return value
+
+
+def need_timeframe(value: Any) -> Timeframe:
+    if not isinstance(value, Timeframe):
+        raise InvalidInput(f"a moment is a Timeframe, as `party.timeframe` gives it, not {value!r:.80}")
+    return value
+
+
+def need_values(values: Any) -> list[Any]:
+    """The elements of a new list. A text can be gone through, and is hardly meant to be."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        kind = type(values).__name__
+        raise InvalidInput(f"a list is made of several values, not of a {kind}; write [{values!r:.40}] or list(...)")
+    return list(values)
+
+
+def need_room(party: Party, count: int, what: str) -> None:
+    """Refuse what a batch cannot hold, before any of it is done."""
+    batch = party.processor.open_batch()
+    held = 0 if batch is None else len(batch)
+    if held + count > SPAN_BLOCKS_MAX:
+        open_ = f", and {held} are in the open batch" if held else ""
+        raise TooLarge(f"{what} takes {count} messages{open_}; a batch has at most {SPAN_BLOCKS_MAX}: do it in parts")

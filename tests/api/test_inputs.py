@@ -1,0 +1,60 @@
+"""What is handed in wrongly is refused where it comes in, in words that help; and peers may write anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from antiphon import InvalidInput, Party, Store, exchange
+from antiphon.model.item import EMBEDDED
+from antiphon.model.itemstate import META
+
+
+def wrong(party: Party) -> list[tuple[Callable[[], Any], str]]:
+    note = party.object()
+    other: Any = "bob"
+    return [
+        (lambda: party.item(other), "an item is named by its `id`, which is bytes, not by 'bob'"),
+        (lambda: party.invite(other), "who is invited is named by a key, 32 bytes, not by 'bob'"),
+        (lambda: party.revoke(b"bob"), "whose membership ends is named by a key"),
+        (lambda: note.may_write(other), "who may write is named by a key"),
+        (lambda: party.link(note, other), "an end of a link is an item, as `party.item"),
+        (lambda: party.create(parent=other), "the parent of an item is an item"),
+        (lambda: note.move_under(other), "its parent is an item"),
+        (lambda: note.embed(other), "what it embeds is an item"),
+        (lambda: note.at(other), "a moment is a Timeframe, as `party.timeframe` gives it"),
+        (lambda: party.at(other), "a moment is a Timeframe"),
+    ]
+
+
+def test_what_is_wrong_is_refused_in_words_that_help(party: Party) -> None:
+    cases = wrong(party)
+    before = party.timeframe
+    for call, message in cases:
+        with pytest.raises(InvalidInput) as error:
+            call()
+        assert message in str(error.value)
+    assert party.timeframe == before, "and nothing was written"
+
+
+def test_whatever_a_peer_says_is_embedded(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
+    child = party.object({"n": 1})
+    for said in (5, [1, 2], {"a": 1}, None):
+        item, note = party.object({"n": 2}), party.text("See")
+        exchange(ada, bob)
+        with theirs.processor.batch() as batch:
+            for one in (item, note):
+                batch.describe(bytes(one.id), META.set(META.initial(), EMBEDDED, said, feed=batch.feed))
+        exchange(ada, bob)
+        assert item.metadata == {EMBEDDED: said}
+        assert item.embedded == []
+
+        item.embed(child)
+        item.embed(note)
+        note.insert_item(0, child)
+        exchange(ada, bob)
+        for where in (party, theirs):
+            assert where.item(item.id).embedded == [where.item(one.id) for one in (child, note)]
+            assert where.item(note.id).embedded == [where.item(child.id)]
