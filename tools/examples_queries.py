@@ -17,6 +17,7 @@ from antiphon.api.invitation import Invitation
 from antiphon.api.keytext import from_text, to_text
 from antiphon.api.locator import Locator
 from antiphon.api.registry import LocalRegistry, Record
+from antiphon.api.schemaitems import seal_of
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import value_pb2
@@ -143,6 +144,7 @@ def schema_examples() -> dict[str, Example]:
             SCHEMA.text.encode(), lambda data: Schema("task", 2, data.decode()).text.encode(), text=True
         ),
         "schema-digest": Example(SCHEMA.digest, lambda _: digest_of(SCHEMA.text)),
+        "schema-seal": Example(seal_of(SCHEMA), lambda _: seal_of(read_document(document_bytes(SCHEMA)))),
         "schema-document": Example(document_bytes(SCHEMA), lambda data: document_bytes(read_document(data))),
     }
 

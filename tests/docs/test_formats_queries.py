@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.docs.test_formats import PARTY, SHOWN, TEXT, bytes_of
 
 from antiphon.api.locator import Locator
 from antiphon.api.registry import LocalRegistry
+from antiphon.api.schemaitems import ITEM, SEAL
 from antiphon.core.v1 import query_pb2
 from antiphon.model.factory import ModelFactory
 from antiphon.model.itemcodec import restore
@@ -103,6 +105,8 @@ def test_the_schema_of_the_page_is_one() -> None:
     text, digest = bytes_of("schema-text").decode(), bytes_of("schema-digest")
     schema = from_document({"name": "task", "version": 2, "schema": text, "digest": digest, "newer": 1})
     assert all(f"| `{key}` |" in section("Schema") for key in to_document(schema))
+    assert sha256(b"antiphon.schema.seal.v1task\x002\0" + digest).digest() == bytes_of("schema-seal")
+    assert all(f"`{key}`" in section("Message") and f"`{key}`" in section("Schema") for key in (ITEM, SEAL))
 
 
 def test_the_locator_is_that_of_the_view_of_the_page() -> None:
