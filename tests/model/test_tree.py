@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.tree import Claim, components, derive, settle
+from antiphon.model.tree import Claim, components, derive, lineage, settle
 
 IDS = [bytes([number]) * 16 for number in range(6)]
 A, B, C = IDS[:3]
@@ -58,6 +58,31 @@ def test_settling_some_items_agrees_with_deriving_all_of_them(
 
     assert some <= set(found)
     assert found == {item: tree.get(item, b"") for item in found}
+
+
+@given(edges_of_claims, st.sampled_from(IDS))
+def test_a_lineage_is_what_the_tree_has_above_an_item(edges: list[tuple[bytes, bytes]], item: bytes) -> None:
+    claims: list[Claim] = [(at(number), child, parent) for number, (child, parent) in enumerate(edges, start=1)]
+    tree = derive(claims)
+    above = [item]
+    while above[-1] in tree:
+        above.append(tree[above[-1]])
+
+    found = lineage(item, lambda one: [(stamp, parent) for stamp, child, parent in claims if child == one])
+
+    assert found == above[1:]
+
+
+def test_a_lineage_asks_for_each_item_no_more_than_twice() -> None:
+    chain = numbered(1000)
+    above, asked = dict(itertools.pairwise(chain)), []
+
+    def claims_of(item: bytes) -> list[tuple[Stamp, bytes]]:
+        asked.append(item)
+        return [(at(1), above[item])] if item in above else []
+
+    assert lineage(chain[0], claims_of) == chain[1:]
+    assert len(asked) == 2 * len(chain)
 
 
 @given(edges_of_claims)

@@ -70,7 +70,8 @@ class Forest:
     def _cut(self, node: _Node) -> None:
         self._expose(node)
         assert node.left is not None
-        node.left.up = node.left = None
+        node.left.up = None
+        node.left = None
 
     def _root(self, node: _Node) -> _Node:
         self._expose(node)

@@ -62,14 +62,28 @@ def settle(items: Iterable[bytes], claims_of: ClaimsOf) -> dict[bytes, bytes]:
     wanted = set(items)
     found: dict[bytes, bytes] = {}
     for members in components(wanted, claims_of):
-        if wanted.isdisjoint(members):
-            continue
-        claims = [(stamp, child, parent) for child in members for stamp, parent in claims_of(child)]
-        if len(members) == 1 and all(parent != child for _, child, parent in claims):
-            found[members[0]] = claims[-1][2] if claims else b""
-        else:
-            parents = derive(claims)
-            found.update((member, parents.get(member, b"")) for member in members)
+        if not wanted.isdisjoint(members):
+            found.update(_settled(members, claims_of))
+    return found
+
+
+def _settled(members: Sequence[bytes], claims_of: ClaimsOf) -> dict[bytes, bytes]:
+    """The parents of the members of a component; empty for none."""
+    claims = [(stamp, child, parent) for child in members for stamp, parent in claims_of(child)]
+    if len(members) == 1 and all(parent != child for _, child, parent in claims):
+        return {members[0]: claims[-1][2] if claims else b""}
+    parents = derive(claims)
+    return {member: parents.get(member, b"") for member in members}
+
+
+def lineage(item: bytes, claims_of: ClaimsOf) -> list[bytes]:
+    """What an item hangs under, the nearest first. Each is looked at once: do not settle one after the other."""
+    parents: dict[bytes, bytes] = {}
+    for members in components([item], claims_of):
+        parents.update(_settled(members, claims_of))
+    found: list[bytes] = []
+    while above := parents.get(found[-1] if found else item):
+        found.append(above)
     return found
 
 

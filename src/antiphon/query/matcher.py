@@ -26,7 +26,7 @@ from antiphon.query.multimap import Multimap
 from antiphon.query.predicates import PredicateIndex
 from antiphon.query.query import Query, Way
 from antiphon.query.ranking import Ranking, print_of
-from antiphon.query.source import Source
+from antiphon.query.source import Followed, Source
 from antiphon.query.stages import Register, Stages
 from antiphon.query.tally import Tally
 
@@ -74,7 +74,7 @@ class Standing:
 class Matcher:
     """Not thread-safe. The source and what `changed` is told must be of one moment, or later ones must follow."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Followed) -> None:
         self._source = source
         self._predicates: PredicateIndex[Standing] = PredicateIndex()
         self._register: Register[Standing] = Multimap()
@@ -86,6 +86,8 @@ class Matcher:
 
     def subscribe(self, query: Query) -> Standing:
         check(query)
+        if not len(self):
+            self._source.begin()
         standing = Standing(query, self._register)
         try:
             standing.fill(self._source)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from typing import Protocol
+from weakref import ref
 
 from antiphon.core.errors import UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.core.stamp import Stamp
 from antiphon.model.itemstate import ItemState
-from antiphon.model.tree import components, settle
+from antiphon.model.tree import ClaimsOf
 from antiphon.party.batch import Batch
 from antiphon.party.engine import Engine
+from antiphon.query.circles import Circles, Claims
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts, facts_of
 from antiphon.query.query import Query, Way
@@ -40,15 +41,25 @@ class PartySource:
     def __init__(self, party: Party, index: Source | None = None) -> None:
         self._party = party
         self._index = index
-        self._circles: dict[bytes, frozenset[bytes]] = {}  # items whose claims to parents make a circle
+        self.circles = Circles()
+        self._moved: set[bytes] = set()  # what hangs elsewhere now, and was not told yet
         self._frozen: Frozen | None = None
         self._engine: Engine | None = None
+        self._last: ref[Engine] | None = None
+
+    def begin(self) -> None:
+        """No query stands, so changes were not told of: what is remembered may be of long ago."""
+        self.circles = Circles()
+        self._moved.clear()
 
     @contextmanager
     def moment(self) -> Iterator[Engine]:
         """The party, locked: ask for nothing outside of this. All items are gone through at most once in it."""
         with self._party.locked() as engine:
             self._engine = engine
+            if self._last is None or self._last() is not engine:
+                self._last = ref(engine)
+                self.circles.trim(0)
             try:
                 yield engine
             finally:
@@ -57,38 +68,38 @@ class PartySource:
     def facts(self, ids: Collection[bytes]) -> Mapping[bytes, Facts]:
         if self._index is not None and len(ids) > _BY_ONE_MAX:
             return self._saved(self._index).facts(ids)
-        self._find_circles(ids, {})
-        return self._facts(ids)
+        return self._facts(ids, told=False)
 
     def changes(self, ids: Iterable[bytes]) -> Iterator[tuple[list[Facts], list[bytes]]]:
         """Some at a time: the facts of items that changed, and what is gone; then others that hang elsewhere now."""
-        told = set(ids)
-        told.update(*(self._circles[item] for item in told if item in self._circles))
-        for item in told:
-            self._circles.pop(item, None)
-        more: set[bytes] = set()
-        rest = iter(sorted(told))
+        self.circles.trim()
+        yield from self._told(ids)
+        moved, self._moved = self._moved, set()
+        yield from self._told(moved)
+
+    def _told(self, ids: Iterable[bytes]) -> Iterator[tuple[list[Facts], list[bytes]]]:
+        rest = iter(sorted(ids))
         while some := list(islice(rest, FACTS_AT_ONCE)):
-            found = self.facts(some)
-            if len(some) > _BY_ONE_MAX:  # of fewer they were found already
-                self._find_circles(some, found)
-            more.update(*(self._circles[item] for item in some if item in self._circles))
+            if self._index is not None and len(some) > _BY_ONE_MAX:
+                found = self._saved(self._index).facts(some)
+                self._look(some, _claims_of(self._now(), found, {}), told=True)
+            else:
+                found = self._facts(some, told=True)
+            self._moved.difference_update(some)  # until one of a later part moves them
             yield list(found.values()), [item for item in some if item not in found]
-        if more - told:
-            yield list(self._facts(more - told).values()), []
 
-    def _facts(self, ids: Iterable[bytes]) -> dict[bytes, Facts]:
+    def _facts(self, ids: Collection[bytes], *, told: bool) -> Mapping[bytes, Facts]:
         engine = self._now()
-        states = {item: state for item in ids if (state := _state(engine, item)) is not None}
-        moved = [item for item in states if item in self._circles]
-        parents = settle(moved, _claims_of(engine, {})) if moved else {}
-        return {item: facts_of(state, parents.get(item, state.parent)) for item, state in states.items()}
+        states = {item: _state(engine, item) for item in ids}
+        self._look(ids, _claims_of(engine, {}, states), told=told)
+        return {
+            item: facts_of(state, self.circles.parent(item, state.parent))
+            for item, state in states.items()
+            if state is not None
+        }
 
-    def _find_circles(self, ids: Iterable[bytes], known: Mapping[bytes, Facts]) -> None:
-        """Where claims make no circle, the last one holds; in a circle, a claim of one item may move the others."""
-        for members in components(ids, _claims_of(self._now(), known)):
-            if len(members) > 1:
-                self._circles.update(dict.fromkeys(members, frozenset(members)))
+    def _look(self, ids: Iterable[bytes], claims_of: ClaimsOf, *, told: bool) -> None:
+        self._moved |= self.circles.look(ids, claims_of, told=told)
 
     def _now(self) -> Engine:
         assert self._engine is not None, "ask in a moment"
@@ -107,17 +118,15 @@ class PartySource:
 
     def _everything(self) -> Frozen:
         if self._frozen is None:
-            ids = self._party.items()
-            self._find_circles(ids, {})
-            self._frozen = Frozen(self._facts(ids).values())
+            self._frozen = Frozen(self._facts(self._party.items(), told=False).values())
         return self._frozen
 
 
-def _claims_of(engine: Engine, known: Mapping[bytes, Facts]) -> Callable[[bytes], Sequence[tuple[Stamp, bytes]]]:
-    def claims_of(item: bytes) -> Sequence[tuple[Stamp, bytes]]:
+def _claims_of(engine: Engine, known: Mapping[bytes, Facts], states: Mapping[bytes, ItemState | None]) -> ClaimsOf:
+    def claims_of(item: bytes) -> Claims:
         if item in known:
             return known[item].claims
-        state = _state(engine, item)
+        state = states[item] if item in states else _state(engine, item)
         return () if state is None else state.parents
 
     return claims_of

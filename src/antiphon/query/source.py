@@ -25,11 +25,21 @@ class Source(Protocol):
     def run(self, query: Query) -> Result: ...
 
 
+class Followed(Source, Protocol):
+    """A source on which queries stand: whoever changes it tells them."""
+
+    def begin(self) -> None:
+        """No query stands yet, so nothing was told."""
+
+
 class EveryItem:
     """A source in memory: all items by their ids."""
 
     def __init__(self, items: Iterable[Facts] = ()) -> None:
         self.items = {facts.id: facts for facts in items}
+
+    def begin(self) -> None:
+        """It remembers nothing."""
 
     def facts(self, ids: Collection[bytes]) -> Mapping[bytes, Facts]:
         return {item: self.items[item] for item in ids if item in self.items}
