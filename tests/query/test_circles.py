@@ -14,6 +14,7 @@ from antiphon.model.tree import derive
 from antiphon.query.circles import Circles
 from antiphon.query.delta import Delta
 from antiphon.query.filters import Fact, prop
+from antiphon.query.index import ItemIndex
 from antiphon.query.live import LiveQueries
 from antiphon.query.query import Query
 from antiphon.testing.peers import Peers
@@ -212,16 +213,22 @@ def test_a_ring_is_told_of_when_claims_close_it_and_not_when_one_in_it_is_writte
 
 def test_a_circle_that_is_made_while_nothing_stands_is_seen_later(tmp_path: Path) -> None:
     with Peers(tmp_path, authority=False) as peers:
-        party = peers.add("alice").party
-        one, two = party.create("antiphon/object"), party.create("antiphon/object")
-        live = LiveQueries(party)
-        with live.subscribe(Query(Fact.PARENT.exists())):
-            one.edit("set", "n", 1)
-            two.edit("set", "n", 1)
+        alice, bob = peers.add("alice"), peers.add("bob")
+        one, two = alice.party.create("antiphon/object"), alice.party.create("antiphon/object")
+        peers.exchange()
+        bob.party.item(two.id).move(one.id)
+        for number in range(3):
+            one.edit("set", "n", number)
+        one.move(two.id)  # later than Bob's claim, which she has not heard of: this one will not hold
+        index = alice.party.attach(ItemIndex)
+        assert isinstance(index, ItemIndex)
+        live = LiveQueries(alice.party, index)
+        with live.subscribe(Query(Fact.PARENT.exists())) as hanging:
+            one.edit("set", "n", 4)
+            assert hanging.result.ids == (bytes(one.id),)
         assert len(live) == 0
-        one.move(two.id)
-        two.move(one.id)
+        peers.pass_on(bob, alice)
         hanging = live.subscribe(Query(Fact.PARENT.exists()))
-        two.edit("set", "n", 2)
-        assert hanging.result.ids == (bytes(one.id),)
+        one.edit("set", "n", 5)
+        assert hanging.result.ids == (bytes(two.id),)
         live.close()
