@@ -16,14 +16,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antiphon.api.invitation import Invitation
+from antiphon.api.registry import LocalRegistry
 from antiphon.core.cid import decode_node
-from antiphon.core.errors import BadEncoding, CorruptBlock, TooLarge
+from antiphon.core.errors import BadEncoding, CorruptBlock, InvalidInput, TooLarge
 from antiphon.core.keys import KeyPair
 from antiphon.core.v1 import credential_pb2 as pb
 from antiphon.feed.quarantine import Refusal
 from antiphon.feed.record import Record
 from antiphon.halo import credential
 from antiphon.party.postings import decode_postings
+from antiphon.query.order import value_of
 from antiphon.testing.parties import pair_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -226,6 +229,22 @@ def test_postings_are_refused_unless_each_integer_is_as_short_as_can_be(data: st
     """An integer once had any number of zeros behind it, and so two encodings."""
     with pytest.raises(BadEncoding, match="postings"):
         decode_postings(bytes.fromhex(data))
+
+
+def test_a_packed_reference_without_its_party_is_refused() -> None:
+    """It once was an IndexError, and so the index was not built again."""
+    with pytest.raises(BadEncoding):
+        value_of(b'\x07{"\\ud800":["r","00"]}')
+
+
+def test_text_that_cannot_be_written_is_no_invitation_and_no_record(tmp_path: Path) -> None:
+    """They once were taken, and then neither could be shown or written again: half a surrogate pair has no UTF-8."""
+    seed: bytes = load("examples").examples()["invitation"].data
+    with pytest.raises(InvalidInput, match="Unicode"):
+        Invitation.parse((seed + b"\xff").decode("utf-8", "surrogateescape"))
+    (tmp_path / "names.json").write_text('[{"name": "a", "kind": "model", "description": "\\ud800"}]')
+    with pytest.raises(BadEncoding, match="Unicode"):
+        LocalRegistry(tmp_path / "names.json").records()
 
 
 # -- the fuzzer

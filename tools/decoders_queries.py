@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,15 +20,18 @@ from tools.examples_queries import (
 )
 from tools.target import Target
 
+from antiphon.api.invitation import Invitation
 from antiphon.api.keytext import from_text, to_text
 from antiphon.api.locator import Locator
 from antiphon.api.registry import LocalRegistry, Record
+from antiphon.core.codec import u32
 from antiphon.core.errors import BadEncoding
 from antiphon.core.v1 import query_pb2, value_pb2
 from antiphon.model.value import read_value, to_proto
 from antiphon.query import wire
 from antiphon.query.factscodec import decode_facts, encode_facts
 from antiphon.query.jsonform import from_json
+from antiphon.query.order import column, value_of
 from antiphon.schema.canonical import digest_of
 from antiphon.schema.definition import Schema
 
@@ -53,6 +57,18 @@ def query_json(data: bytes) -> bytes:
 def facts(data: bytes) -> bytes:
     """Facts as the bytes that they have, for the same reason."""
     return encode_facts(decode_facts(data))
+
+
+def summed(data: bytes) -> bytes:
+    return u32(zlib.crc32(data)) + data
+
+
+def index_column(data: bytes) -> bytes:
+    """A column of the index that is a blob, as the blob that its value has."""
+    stored = column(value_of(data))
+    if not isinstance(stored, bytes):
+        raise BadEncoding("a value that needs no blob")
+    return stored
 
 
 def document(data: bytes) -> Schema[dict[str, Any]]:
@@ -89,6 +105,7 @@ def registry(data: bytes) -> list[Record]:
 
 def query_targets(made: dict[str, Example]) -> dict[str, Target]:
     wires = (made["query"].data, made["query-late"].data)
+    columns = tuple(made[name].data for name in ("column-time", "column-reference", "column-list"))
     return {
         "query": Target(wire.decode, wire.encode, wires, message=query_pb2.Query),
         "query-json": Target(
@@ -98,6 +115,10 @@ def query_targets(made: dict[str, Example]) -> dict[str, Target]:
             canonical=False,
         ),
         "facts": Target(facts, same, (made["facts"].data,), canonical=False),
+        "facts-summed": Target(
+            lambda data: facts(summed(data)), lambda data: data[4:], (made["facts"].data[4:],), canonical=False
+        ),
+        "index-column": Target(index_column, same, columns, canonical=False),
     }
 
 
@@ -120,13 +141,16 @@ def schema_targets(made: dict[str, Example]) -> dict[str, Target]:
 
 def text_targets(made: dict[str, Example]) -> dict[str, Target]:
     """Upper case and spaces around are taken, and mean the same."""
-    key, locator, names = (made[name].data for name in ("key-text", "locator", "registry"))
+    key, locator, invitation, names = (made[name].data for name in ("key-text", "locator", "invitation", "registry"))
     return {
         "key-text-checked": Target(
             lambda data: from_text(text(data), "a key"), lambda found: to_text(found).encode(), (key,), canonical=False
         ),
         "locator": Target(
             lambda data: Locator.parse(text(data)), lambda found: str(found).encode(), (locator,), canonical=False
+        ),
+        "invitation": Target(
+            lambda data: Invitation.parse(text(data)), lambda found: str(found).encode(), (invitation,), canonical=False
         ),
         "registry": Target(registry, None, (names,)),
     }

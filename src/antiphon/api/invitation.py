@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from antiphon.api.keytext import from_text, to_text
+from antiphon.api.keytext import from_text, is_unicode, to_text
 from antiphon.core.errors import InvalidInput
 from antiphon.core.keys import PublicKey
 
@@ -28,6 +28,8 @@ class Invitation:
 
     @classmethod
     def parse(cls, text: str) -> Invitation:
+        if not is_unicode(text):  # a command line may hand in bytes that are no text
+            raise InvalidInput(f"{text[:140]!r} is no invitation: it is not valid Unicode")
         body, _, label = text.strip().partition("?")
         parts = body.removeprefix(_SCHEME).split(".")
         if not body.startswith(_SCHEME) or len(parts) != 2:

@@ -14,6 +14,15 @@ TEXT_SIZE = 56
 _TAG = b"antiphon.key.v1"
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written: half a surrogate pair, as a command line or JSON may hold, cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def to_text(key: bytes) -> str:
     return base64.b32encode(key + sha256(_TAG + key).digest()[:_CHECK_SIZE]).decode("ascii").lower()
 

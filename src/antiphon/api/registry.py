@@ -22,6 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
+from antiphon.api.keytext import is_unicode
 from antiphon.core.errors import BadEncoding, InvalidInput, StoreError, UnknownModel
 from antiphon.model.interface import Model
 
@@ -53,6 +54,8 @@ class Record:
         texts: tuple[object, ...] = (self.description, self.entry, self.package)
         if any(not isinstance(text, str) or len(text) > TEXT_SIZE_MAX for text in texts):
             raise InvalidInput(f"the name {self.name}: its texts have at most {TEXT_SIZE_MAX} characters")
+        if not all(map(is_unicode, (self.name, self.description, self.entry, self.package))):
+            raise InvalidInput(f"the name {self.name!r:.100}: a text of it is not valid Unicode")
 
 
 class Registry(Protocol):

@@ -85,7 +85,7 @@ def unpack(text: str) -> Value:
         if end != len(text):
             raise ValueError("more follows")
         return value
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise BadEncoding(f"a packed value that is none: {error}") from None
 
 
