@@ -36,7 +36,7 @@ def narrowed(query: Query, parts: Parts, party: bytes) -> Query:
 
 
 def _check_names(parts: Parts) -> None:
-    unknown = parts.keys() - Parts.__annotations__.keys()
+    unknown = parts.keys() - Parts.__annotations__.keys() if parts else None
     if unknown:
         raise TypeError(f"a query has no {min(unknown)!r}; it has {', '.join(sorted(Parts.__annotations__))}")
 
@@ -78,15 +78,20 @@ def _orders(order: By | list[By] | tuple[By, ...]) -> Iterator[Order]:
 
 def _local(query: Query, party: bytes) -> Query:
     """References to items of the party itself stand in it without its name, and so they must in a query."""
-    steps = tuple(Step(step.way, _localised(step.where, party)) for step in query.steps)
-    return replace(query, where=_localised(query.where, party), steps=steps)
+    where = _localised(query.where, party)
+    steps = tuple([Step(step.way, _localised(step.where, party)) for step in query.steps])
+    same = where is query.where and all(new.where is old.where for new, old in zip(steps, query.steps, strict=True))
+    return query if same else replace(query, where=where, steps=steps)
 
 
 def _localised(part: Filter, party: bytes) -> Filter:
     if isinstance(part, All | Any):
-        return replace(part, parts=tuple(_localised(inner, party) for inner in part.parts))
+        parts = tuple([_localised(inner, party) for inner in part.parts])
+        same = all(new is old for new, old in zip(parts, part.parts, strict=True))
+        return part if same else replace(part, parts=parts)
     if isinstance(part, Not):
-        return Not(_localised(part.part, party))
+        inner = _localised(part.part, party)
+        return part if inner is part.part else Not(inner)
     value = part.value if isinstance(part, Compare | Contains) else None
     if isinstance(value, Reference) and value.party == party:
         return replace(part, value=Reference(value.item))  # type: ignore[type-var]

@@ -58,9 +58,9 @@ class Queries:
     def run(self, query: Query) -> Result:
         """What a query finds now. Inside a batch, it finds what was there before it."""
         with self._party.processor.locked() as engine:
-            index = self._index()
+            index = engine.items.index
             engine.save()
-            return index.run(query)
+            return (index if isinstance(index, ItemIndex) else self._index()).run(query)
 
     def total(self, query: Query) -> Any:
         if query.aggregate is None:
