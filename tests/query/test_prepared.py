@@ -16,7 +16,7 @@ from antiphon.query.facts import Facts
 from antiphon.query.factscodec import encode_facts
 from antiphon.query.filters import Compare, Fact, Filter, Match, prop
 from antiphon.query.index import ItemIndex
-from antiphon.query.prepared import SHAPES_MAX, shape
+from antiphon.query.prepared import QUERIES_MAX, SHAPES_MAX, shape
 from antiphon.query.query import Query, Way
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -76,6 +76,45 @@ def test_there_are_not_more_shapes_than_are_kept() -> None:
     for count in range(1, SHAPES_MAX + 10):
         query = Query(prop("a").in_(range(count)))
         assert found.run(query) == run(query, items)
+
+
+def test_the_same_query_is_looked_through_once() -> None:
+    items = [item(n, {"a": n, "b": n % 2}) for n in range(1, 9)]
+    found = index(*items)
+    queries = [Query((prop("a") > n) & (prop("b") == 1)).order_by("a").take(n) for n in range(4)]
+    for query in queries:
+        found.run(query)
+    looked = found._prepared.looked
+
+    for query in queries:
+        assert found.run(query) == run(query, items)
+    assert found._prepared.looked == looked
+
+    found.run(Query(prop("c") == 1))  # a column more: statements are made anew
+    found.put([(items[0].id, encode_facts(item(1, {"a": 9, "b": 1, "c": 1})))])
+    items[0] = item(1, {"a": 9, "b": 1, "c": 1})
+    for query in queries:
+        assert found.run(query) == run(query, items)
+    assert found._prepared.looked > looked
+
+
+@pytest.mark.parametrize("held", [[1, 2], bytearray(b"12")])
+def test_a_value_that_is_changed_is_asked_as_it_is(held: Any) -> None:
+    items = [item(1, {"a": held.copy()}), item(2, {"a": [*held, 3] if isinstance(held, list) else b"12\3"})]
+    found = index(*items)
+    query = Query(prop("a") == held)
+    assert found.run(query).ids == (items[0].id,)
+    held.append(3)
+    assert found.run(query).ids == (items[1].id,)
+
+
+def test_no_more_queries_are_kept_than_so_many() -> None:
+    found = index(item(1, {"a": 1}))
+    kept = [Query(prop("a") == number) for number in range(QUERIES_MAX + 10)]
+    for query in kept:
+        found.run(query)
+    assert len(found._prepared._asked) <= QUERIES_MAX
+    assert [len(found.run(query).ids) for query in kept[:3]] == [0, 1, 0]
 
 
 @pytest.mark.parametrize(

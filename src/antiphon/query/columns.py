@@ -36,6 +36,7 @@ class Columns:
         self._db = db
         self._used: dict[tuple[str, Path], int] = {}
         self._clock = 0
+        self._last: Needs | None = None
         self._rows: list[tuple[str, int, object]] = []
         self._slots = Slots()
         self._settled = False  # what was read is committed, and nothing was changed since
@@ -96,6 +97,9 @@ class Columns:
 
     def use(self, needs: Needs) -> None:
         """Note that these are wanted still."""
+        if needs is self._last:  # as it is mostly: what was used last is used last
+            return
+        self._last = needs
         self._clock += 1
         for path in needs.columns:
             self._used["column", path] = self._clock

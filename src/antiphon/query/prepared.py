@@ -5,7 +5,8 @@
 >>> one.key == other.key, one.values, other.values
 (True, [7], [8])
 
-A shape tells kinds of values apart, as the statement does: for 7 and "7" there are two.
+A shape tells kinds of values apart, as the statement does: for 7 and "7" there are two. The very same query, asked
+again, is not looked through again.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from antiphon.query import sql, words
 from antiphon.query.check import LIMIT_MAX, check, check_value
 from antiphon.query.columns import Columns
 from antiphon.query.filters import All, Any, Compare, Contains, Filter, Has, Match, Not
-from antiphon.query.order import Column, column
+from antiphon.query.order import BYTES, CONTAINER, Column, column
 from antiphon.query.query import Query, Step
 
 SHAPES_MAX = 256
+QUERIES_MAX = 1024
 _LISTS = (All, Any)
+_CHANGING = frozenset({CONTAINER, BYTES})  # lists, say, and bytearrays: other ones later, while the query is the same
 
 
 class Shape(NamedTuple):
@@ -91,9 +94,26 @@ class Prepared:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._known: dict[Hashable, _Template] = {}
+        self._asked: dict[int, tuple[Query, _Template, sql.Sql]] = {}  # by the object's address, which it holds
+        self.looked = 0  # how often a query was looked through
 
     def statement(self, query: Query) -> sql.Sql:
         """The statement for a query, with its values; what it needs is there then."""
+        asked = self._asked.get(id(query))
+        if asked is not None and asked[1].slots is self._columns.read():
+            self._columns.use(asked[1].needs)
+            return asked[2]
+        found, values = self._template(query)
+        filled = [values[each.number] if type(each) is sql.Hole else each for each in found.values]
+        made = sql.Sql(found.text, tuple(filled) if query.limit is None else (*filled, query.limit))
+        if _CHANGING.isdisjoint(map(_kind, values)):
+            if len(self._asked) >= QUERIES_MAX:
+                self._asked.clear()
+            self._asked[id(query)] = (query, found, made)
+        return made
+
+    def _template(self, query: Query) -> tuple[_Template, list[Column]]:
+        self.looked += 1
         try:
             key, values = shape(query)
             found = self._known.get(key)
@@ -106,8 +126,7 @@ class Prepared:
             found = self._make(query, key, values)
         else:
             self._columns.use(found.needs)
-        filled = [values[each.number] if type(each) is sql.Hole else each for each in found.values]
-        return sql.Sql(found.text, tuple(filled) if query.limit is None else (*filled, query.limit))
+        return found, values
 
     def _make(self, query: Query, key: Hashable, values: list[Column]) -> _Template:
         needs = sql.needs(query)

@@ -110,9 +110,13 @@ class guarded:  # noqa: N801 - half the price of a generator, for every query
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: object) -> None:
         if error is not None:
-            ours = _ours(error)
-            if ours is not error:
-                raise ours from error
+            raise_ours(error)
+
+
+def raise_ours(error: BaseException) -> None:
+    ours = _ours(error)
+    if ours is not error:
+        raise ours from error
 
 
 def _ours(error: BaseException) -> BaseException:
