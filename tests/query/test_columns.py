@@ -205,6 +205,30 @@ def test_what_did_not_change_is_not_written(db: sqlite3.Connection) -> None:
     assert db.total_changes == before
 
 
+def test_edges_and_words_of_an_item_are_written_only_where_they_change(db: sqlite3.Connection) -> None:
+    ends = [Reference(bytes([number]) * 16) for number in range(1, 201)]
+    text = "milk " * 1000
+
+    def facts(size: int, count: int, text: str) -> Facts:
+        return Facts(A, "object", 1, {"size": size, "of": ends[:count], "text": text}, references=tuple(ends[:count]))
+
+    index = index_of(db, [facts(1, 199, text)])
+    index.run(Query(Match("milk")))
+
+    def written(now: Facts) -> int:
+        before = db.total_changes
+        index.put([(A, encode_facts(now))])
+        assert list(index.run(Query(Match("beer"))).ids) == ([A] if "beer" in str(now.value) else [])
+        assert index.run(Query(Fact.REFERENCES.has(ends[199]))).ids == ((A,) if ends[199] in now.references else ())
+        return db.total_changes - before
+
+    first = written(facts(2, 199, text))
+    assert first < 5
+    assert first < written(facts(3, 200, text)) < 10
+    assert first < written(facts(4, 200, text + "beer"))
+    assert written(facts(5, 200, text + "beer")) == first
+
+
 def test_it_begins_again_when_it_is_cleared(db: sqlite3.Connection) -> None:
     index = index_of(db, [sized(A, 1)])
     index.run(Query((prop("size") == 1) & Match("a")))

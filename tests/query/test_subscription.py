@@ -161,6 +161,22 @@ def test_an_observer_that_fails_keeps_nothing_from_the_others(
     assert subscription.state is State.READY
 
 
+def test_an_interrupt_keeps_nothing_from_the_others(alice: Peer, live: LiveQueries) -> None:
+    def interrupt(delta: Delta) -> None:
+        if delta.added:
+            raise KeyboardInterrupt
+
+    subscription, told = live.subscribe(OPEN), list[Delta]()
+    subscription.on(interrupt)
+    subscription.on(told.append)
+    with pytest.raises(KeyboardInterrupt):
+        task(alice, done=False)
+    assert [counts(delta) for delta in told] == [(0, 0, 0), (1, 0, 0)]
+    with pytest.raises(KeyboardInterrupt):
+        task(alice, done=False)
+    assert [counts(delta) for delta in told] == [(0, 0, 0), (1, 0, 0), (1, 0, 0)]
+
+
 def test_an_observer_that_was_stopped_is_not_called(alice: Peer, live: LiveQueries) -> None:
     subscription, told = live.subscribe(OPEN), list[Delta]()
     stop = subscription.on(told.append)

@@ -215,10 +215,17 @@ def _put_facts(db: sqlite3.Connection, changes: list[Change]) -> None:
 
 
 def _put_edges(db: sqlite3.Connection, changes: list[Change]) -> None:
-    was = {row for change in changes if change.before for row in _edges(change.n, change.before)}
-    now = {row for change in changes if change.after for row in _edges(change.n, change.after)}
+    moved = [change for change in changes if not _same_ends(change.before, change.after)]
+    was = {row for change in moved if change.before for row in _edges(change.n, change.before)}
+    now = {row for change in moved if change.after for row in _edges(change.n, change.after)}
     db.executemany("DELETE FROM edges WHERE kind = ? AND source = ? AND target = ?", was - now)
     db.executemany("INSERT INTO edges VALUES (?, ?, ?)", now - was)
+
+
+def _same_ends(before: Facts | None, after: Facts | None) -> bool:
+    if before is None or after is None:
+        return before is after
+    return before.embeds == after.embeds and before.refers_like(after)
 
 
 def _edges(n: int, facts: Facts) -> Iterator[Row]:

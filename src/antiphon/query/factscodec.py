@@ -10,6 +10,7 @@ The parent is left out, for an item cannot say it alone: `decode_facts` is told.
 from __future__ import annotations
 
 import zlib
+from functools import partial
 from typing import Any
 
 from antiphon.core.codec import u32
@@ -24,12 +25,9 @@ _VALUE = 3  # its place in the list
 
 def encode_facts(facts: Facts) -> bytes:
     """Equal facts from equal models have equal bytes, so that it is seen when nothing has changed."""
-    text = pack(
+    first = pack([facts.id.hex(), facts.model, facts.version])
+    rest = pack(
         [
-            facts.id.hex(),
-            facts.model,
-            facts.version,
-            facts.value,
             facts.type,
             facts.name,
             int(facts.deleted),
@@ -42,7 +40,7 @@ def encode_facts(facts: Facts) -> bytes:
             [[reference.item.hex(), reference.party.hex()] for reference in facts.references],
         ]
     )
-    data = text.encode()
+    data = f"{first[:-1]},{pack(facts.value)},{rest[1:]}".encode()  # apart: only the value can be long and hold text
     return u32(zlib.crc32(data)) + data
 
 
@@ -77,7 +75,7 @@ def _facts(fields: Any, parent: bytes) -> Facts:
     (item, model, version, value, kind, name, deleted, created_ms, claims, link, view, key, embeds, references) = fields
     from_hex = bytes.fromhex
     source, target = link or ("", "")
-    return Facts(
+    facts = Facts(
         from_hex(item),
         model,
         version,
@@ -95,6 +93,17 @@ def _facts(fields: Any, parent: bytes) -> Facts:
         view,
         from_hex(key),
         tuple([from_hex(each) for each in embeds]),
-        tuple([Reference(from_hex(each), from_hex(party)) for each, party in references]),
+        (),
         parent,
     )
+    if references:
+        facts.refer_later(partial(_references, references))
+    return facts
+
+
+def _references(fields: list[list[str]]) -> tuple[Reference, ...]:
+    from_hex = bytes.fromhex
+    try:
+        return tuple([Reference(from_hex(item), from_hex(party)) for item, party in fields])
+    except (InvalidInput, ValueError, TypeError) as error:
+        raise _damaged(error) from None

@@ -23,6 +23,7 @@ _MARK_TEXT = '{"\\ud800":'
 _SURROGATE_TEXT = "\\ud"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
+_WITH_TEXT = (str, dict, list, tuple)
 
 
 def time_us(value: datetime) -> int:
@@ -75,7 +76,8 @@ def _check_text(value: Value) -> None:
             _check_text(part)
     elif isinstance(value, list | tuple):
         for part in value:
-            _check_text(part)
+            if isinstance(part, _WITH_TEXT):  # of long lists most parts have none
+                _check_text(part)
 
 
 def unpack(text: str) -> Value:

@@ -28,7 +28,7 @@ from antiphon.query.words import needle
 
 Held = TypeVar("Held", bound=Hashable)
 Undo = Callable[[], None]
-_LOOKED_FOR_MAX = 8  # words; of more it is cheaper to go through those that an item has
+_LOOKED_FOR_MAX = 16  # words; of more it is cheaper to go through those that an item has
 
 
 class _Place(Generic[Held]):

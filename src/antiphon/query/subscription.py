@@ -136,19 +136,25 @@ class Subscription:
             self._tell_failure()
 
     def deliver(self) -> None:
-        """Tell what is to be told, unless some thread is at it: then that one goes on."""
+        """Tell what is to be told, unless some thread is at it: then that one goes on.
+
+        What is no error, a `KeyboardInterrupt` say, ends it when all have been told what was taken for them.
+        """
         self._wake()
-        while True:
+        stopped: BaseException | None = None
+        while stopped is None:
             with self._live.lock:
                 told = [] if self._delivering else self._next()
                 if not told:
                     return
                 self._delivering = True
-            try:
-                for observer, delta in told:
+            for observer, delta in told:
+                try:
                     self._call(observer, delta)
-            finally:
-                self._delivering = False
+                except BaseException as error:
+                    stopped = stopped or error
+            self._delivering = False
+        raise stopped
 
     def _next(self) -> list[tuple[_Observer, Delta]]:
         if self.closed or self.error is not None or self._standing is None:
