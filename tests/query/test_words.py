@@ -85,6 +85,11 @@ def test_examples(asked: str, text: str, is_there: bool) -> None:
     assert found_by_fts(asked, [[text]]) == ([1] if is_there else [])
 
 
+@given(st.text(st.characters(max_codepoint=127), max_size=100))
+def test_plain_text_has_the_words_that_it_has_among_others(text: str) -> None:
+    assert tokens(text) == tokens(text + " é")[:-1]
+
+
 def test_a_row_of_words_does_not_span_two_texts() -> None:
     said = [["one two"], ["one", "two"]]
     assert found('"one two"', said) == found_by_fts('"one two"', said) == [1]

@@ -44,6 +44,7 @@ _ALONE = (
     "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _TOKEN = re.compile(rf"[{_ALONE}]|[^\W{_ALONE}]+")
+_PLAIN = re.compile(r"\w+", re.ASCII)  # the same where there is nothing but ASCII
 _ASKED = re.compile(r'"([^"]*)(?:"|$)(\*?)|([^\s"]+)')
 _BREAK = re.compile("[ \t\n\u3000-\u3002]")  # what ends a word, and is never one with a mark that follows
 _MARKS = re.compile(rf"[\W\uff9e\uff9f]{{{MARKS_MAX + 1},}}")  # such are all marks, and other characters too
@@ -67,19 +68,28 @@ def spell(texts: Iterable[str]) -> str:
     lines: list[str] = []
     room = LENGTH_MAX
     for text in texts:
-        found: list[str] = []
-        for piece in _pieces(text[:room]):
-            spelled = _spell(piece) if len(text) <= _PIECE else KEPT.spell(piece)
-            if spelled:
-                found.append(spelled)
-            room -= max(len(piece), len(spelled))
-            if room <= 0:
-                break
-        if found:
-            lines.append(f" {' '.join(found)} ")
+        line = _spell(text) if len(text) <= _PIECE else " ".join(_spell_long(text, room))
+        room -= _length(text, line)
+        if line:
+            lines.append(f" {line} ")
         if room <= 0:
             break
     return _LINE.join(lines)
+
+
+def _spell_long(text: str, room: int) -> Iterator[str]:
+    for piece in _pieces(text[:room]):
+        spelled = KEPT.spell(piece)
+        if spelled:
+            yield spelled
+        room -= _length(piece, spelled)
+        if room <= 0:
+            return
+
+
+def _length(text: str, spelled: str) -> int:
+    """What counts of a text: one character may be eighteen, and a blank follows a word."""
+    return max(len(text), len(spelled) // 2)
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -116,12 +126,12 @@ KEPT = Kept()
 
 
 def _spell(text: str) -> str:
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", stream_safe(text))
-        text = unicodedata.normalize("NFKC", text.casefold())
+    if text.isascii():
+        words = _PLAIN.findall(text.lower())
     else:
-        text = text.lower()
-    return " ".join([word[:WORD_LENGTH_MAX] for word in _TOKEN.findall(text)])
+        folded = unicodedata.normalize("NFKC", stream_safe(text)).casefold()
+        words = _TOKEN.findall(unicodedata.normalize("NFKC", folded))
+    return " ".join([word[:WORD_LENGTH_MAX] for word in words])
 
 
 def stream_safe(text: str) -> str:
