@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache, partial
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from antiphon.core.errors import InvalidInput, UnknownItem
+from antiphon.core.errors import InvalidInput
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.core.stamp import Stamp
-from antiphon.model.tree import components, settle
-from antiphon.party.engine import Engine
+from antiphon.model.tree import lineage, settle
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts
@@ -86,17 +83,12 @@ class Queries:
     def parent_of(self, item: bytes) -> bytes:
         """Where an item hangs, by the claims of all items; without a look at the index."""
         with self._party.processor.locked() as engine:
-            return settle([item], partial(_claims, engine)).get(item, b"")
+            return settle([item], engine.claims).get(item, b"")
 
     def above(self, item: bytes) -> list[bytes]:
         """The items above one, the nearest first: settled once for all of them."""
         with self._party.processor.locked() as engine:
-            claims = cache(partial(_claims, engine))
-            parents = settle(chain.from_iterable(components([item], claims)), claims)
-        found: list[bytes] = []
-        while item := parents.get(item, b""):
-            found.append(item)
-        return found
+            return lineage(item, cache(engine.claims))
 
     def closure(self, item: bytes) -> list[bytes]:
         """An item and what belongs to it: embedded or below it, and so on; then the links between any of these."""
@@ -120,12 +112,3 @@ class Queries:
         if self._live is not None:
             self._live.close()
             self._live = None
-
-
-def _claims(engine: Engine, item: bytes) -> Sequence[tuple[Stamp, bytes]]:
-    """Under what an item was ever hung."""
-    try:
-        state = engine.entry(item).item
-    except UnknownItem:
-        return ()
-    return () if state is None else state.parents

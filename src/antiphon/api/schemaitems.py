@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antiphon.api import metadata
 from antiphon.api.objects import Object
-from antiphon.core.errors import InvalidInput, UnknownItem
+from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
 from antiphon.model.object import ObjectModel
 from antiphon.model.value import Reference, Value
@@ -107,10 +107,7 @@ class SchemaItems:
     def _at(self, item: bytes) -> _Held | None:
         """What an item holds; None if it is not here, or holds no schema."""
         with self._party.processor.locked() as engine:
-            try:
-                state = engine.entry(item).item
-            except UnknownItem:
-                return None
+            state = engine.find(item)
             if state is None or state.name != ObjectModel.name:
                 return None
             known = self._known.get(item)

@@ -8,7 +8,7 @@ positions that it stands at, so that a crash at any point leaves a store that is
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -340,6 +340,18 @@ class Engine:
         if entry.item is None:
             raise UnknownItem(f"party {self.party.hex()[:8]}: item {item.hex()} has messages, but no valid genesis")
         return entry
+
+    def find(self, item: bytes) -> ItemState | None:
+        """An item's state; None where there is no such item, or not yet."""
+        try:
+            return self.entry(item).item
+        except UnknownItem:
+            return None
+
+    def claims(self, item: bytes) -> Sequence[tuple[Stamp, bytes]]:
+        """Under what an item was ever hung, by ascending stamp."""
+        state = self.find(item)
+        return () if state is None else state.parents
 
     def entry_of(self, item: bytes, record: bytes | None) -> Entry:
         entry = Entry(item, self._decode(record))

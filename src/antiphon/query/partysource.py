@@ -8,9 +8,7 @@ from itertools import islice
 from typing import Protocol
 from weakref import ref
 
-from antiphon.core.errors import UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.model.itemstate import ItemState
 from antiphon.model.tree import ClaimsOf
 from antiphon.party.batch import Batch
 from antiphon.party.engine import Engine
@@ -82,7 +80,8 @@ class PartySource:
         while some := list(islice(rest, FACTS_AT_ONCE)):
             if self._index is not None and len(some) > _BY_ONE_MAX:
                 found = self._saved(self._index).facts(some)
-                self._look(some, _claims_of(self._now(), found, {}), told=True)
+                claims = {item: facts.claims for item, facts in found.items()}
+                self._look(some, _claims_of(self._now(), claims), told=True)
             else:
                 found = self._facts(some, told=True)
             self._moved.difference_update(some)  # until one of a later part moves them
@@ -90,8 +89,9 @@ class PartySource:
 
     def _facts(self, ids: Collection[bytes], *, told: bool) -> Mapping[bytes, Facts]:
         engine = self._now()
-        states = {item: _state(engine, item) for item in ids}
-        self._look(ids, _claims_of(engine, {}, states), told=told)
+        states = {item: engine.find(item) for item in ids if item != SYSTEM_ITEM}  # the system's own is not found
+        claims = {item: () if state is None else state.parents for item, state in states.items()}
+        self._look(ids, _claims_of(engine, claims), told=told)
         return {
             item: facts_of(state, self.circles.parent(item, state.parent))
             for item, state in states.items()
@@ -122,20 +122,6 @@ class PartySource:
         return self._frozen
 
 
-def _claims_of(engine: Engine, known: Mapping[bytes, Facts], states: Mapping[bytes, ItemState | None]) -> ClaimsOf:
-    def claims_of(item: bytes) -> Claims:
-        if item in known:
-            return known[item].claims
-        state = states[item] if item in states else _state(engine, item)
-        return () if state is None else state.parents
-
-    return claims_of
-
-
-def _state(engine: Engine, item: bytes) -> ItemState | None:
-    if item == SYSTEM_ITEM:  # the system's own: queries find none of it
-        return None
-    try:
-        return engine.entry(item).item
-    except UnknownItem:
-        return None
+def _claims_of(engine: Engine, known: Mapping[bytes, Claims]) -> ClaimsOf:
+    """Claims as they were just read, and of other items as the engine has them."""
+    return lambda item: known[item] if item in known else engine.claims(item)
