@@ -7,10 +7,9 @@ import operator
 from collections.abc import Iterable
 
 from antiphon.model.access import Author
-from antiphon.party.lane import NOTHING, Lane
+from antiphon.party.lane import ALL_SEQS, FAR, NOTHING, Lane
 from antiphon.party.ports import Authority, Posting, Seen
 
-_FAR = 1 << 62
 _begin = operator.itemgetter(0)
 
 Steps = tuple[tuple[int, Author], ...]  # from which seq on it is whom, in one control timeframe
@@ -56,16 +55,13 @@ class Authors:
     def find(self, feed: bytes, origin: int, seen: Seen) -> Steps:
         """Of two messages that have seen the same, the later is in no more groups: so each step is found once."""
         steps = [(origin, self._authority.author(feed, origin, seen))]
-        last = self._authority.author(feed, _FAR, seen)
+        last = self._authority.author(feed, FAR, seen)
         while steps[-1][1] != last:
-            good, bad = steps[-1][0], _FAR
-            while bad - good > 1:
-                middle = (good + bad) // 2
-                if self._authority.author(feed, middle, seen) == steps[-1][1]:
-                    good = middle
-                else:
-                    bad = middle
-            steps.append((bad, self._authority.author(feed, bad, seen)))
+            begin, author = steps[-1]
+            end = bisect.bisect_left(
+                ALL_SEQS, True, lo=begin + 1, key=lambda seq: self._authority.author(feed, seq, seen) != author
+            )
+            steps.append((end, self._authority.author(feed, end, seen)))
         return tuple(steps)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from antiphon.party.lane import Lane
+from antiphon.party.lane import ALL_SEQS, FAR, Lane
 from antiphon.party.ports import Authority, Seen, Void
-
-_FAR = 1 << 62
 
 
 class Judge:
@@ -36,16 +35,12 @@ class Judge:
         reason = self._authority.verdict(feed, origin, seen)
         if reason:
             return origin, reason
-        if not self._authority.verdict(feed, _FAR, seen):
-            return _FAR, ""
-        good, bad = origin, _FAR
-        while bad - good > 1:
-            middle = (good + bad) // 2
-            if self._authority.verdict(feed, middle, seen):
-                bad = middle
-            else:
-                good = middle
-        return bad, self._authority.verdict(feed, bad, seen)
+        if not self._authority.verdict(feed, FAR, seen):
+            return FAR, ""
+        first = bisect_left(
+            ALL_SEQS, True, lo=origin + 1, key=lambda seq: self._authority.verdict(feed, seq, seen) != ""
+        )
+        return first, self._authority.verdict(feed, first, seen)
 
 
 def reason_at(voids: list[Void], seq: int) -> str:

@@ -13,6 +13,8 @@ from antiphon.feed.span import Span
 from antiphon.party.ports import NO_END, LaneState, Seen
 
 NOTHING: Seen = {}
+FAR = 1 << 62  # beyond every seq
+ALL_SEQS = range(FAR)  # to halve: what holds from some seq on is found by `bisect`
 
 
 class Run(NamedTuple):
