@@ -8,8 +8,8 @@ import pytest
 
 from antiphon import Deleted, Handle, InvalidInput, Model, ModelFactory, Party, Stamp, Store, exchange, prop
 from antiphon.core.errors import InvalidMutation
-from antiphon.model.item import EMBEDDED
-from antiphon.model.itemstate import META
+from antiphon.model.itemstate import EMBEDDED, META
+from antiphon.model.value import Reference, Value
 
 
 def test_metadata_is_described_and_seen_by_all(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
@@ -236,6 +236,17 @@ def test_a_fork_embeds_nothing_if_a_peer_wrote_something_else_there(party: Party
         batch.describe(bytes(noted.id), META.set(state.meta, EMBEDDED, 5, feed=batch.feed))
     made = noted.fork(version=2)
     assert (made.name, made.embedded) == ("Note", [])
+
+
+@pytest.mark.parametrize("lamport", [1, 1 << 40])
+def test_a_fork_embeds_what_is_here_whatever_else_a_peer_has_named(party: Party, noted: Handle, lamport: int) -> None:
+    picture, nobody = noted.embedded[0], lamport.to_bytes(6) + bytes(10)
+    named: Value = [Reference(bytes(picture.id)), Reference(nobody), Reference(bytes(picture.id), bytes(32))]
+    with party.processor.batch() as batch:
+        state = party.processor.engine.entry(noted.id).item
+        assert state is not None
+        batch.describe(bytes(noted.id), META.set(state.meta, EMBEDDED, named, feed=batch.feed))
+    assert noted.fork(version=2).embedded == [picture]
 
 
 def test_everything_leads_to_the_fork(ada: Store, bob: Store, party: Party, theirs: Party, noted: Handle) -> None:

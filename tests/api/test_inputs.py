@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from antiphon import InvalidInput, Party, Store, exchange
-from antiphon.model.item import EMBEDDED
-from antiphon.model.itemstate import META
+from antiphon.model.itemstate import EMBEDDED, META
 
 
 def wrong(party: Party) -> list[tuple[Callable[[], Any], str]]:

@@ -16,7 +16,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
 from antiphon.model.envelope import Change, wrap, write_change
-from antiphon.model.item import EMBEDDED, META
+from antiphon.model.itemstate import EMBEDDED, META
 from antiphon.model.value import Reference
 from antiphon.party.items import Item
 from antiphon.testing.peers import Peer, Peers

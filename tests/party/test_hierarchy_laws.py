@@ -21,7 +21,7 @@ from tests.party.test_laws import some_ranges
 from antiphon.core.errors import InvalidInput
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.model.access import NOT_NAMED
-from antiphon.model.item import EMBEDDED
+from antiphon.model.itemstate import EMBEDDED
 from antiphon.model.tree import derive
 from antiphon.model.value import Reference
 from antiphon.party.items import Item

@@ -159,11 +159,14 @@ def test_a_new_version_of_a_model_means_a_tombstone_and_a_fork(peers: Peers, ali
     board = alice.party.create("antiphon/object")
     old = alice.party.create("test/counter", version=1, parent=board.id)
     old.mutate(b"\x05")
+    old.describe("display_name", "Count")
+    old.embed(board.id)
     new = old.fork()
     peers.exchange()
     bob.party.process()
     seen = bob.party.item(new.id)
     assert (seen.value, seen.model, seen.parent) == (10, ("test/counter", 2), board.id)
+    assert (seen.display_name, seen.embedded) == ("Count", (board.id,))
     assert bob.party.item(old.id).forked_to == new.id
     assert alice.snapshots() == bob.snapshots()
     with pytest.raises(InvalidInput, match=r"does not say how to take over version 1"):

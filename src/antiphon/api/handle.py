@@ -10,7 +10,6 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from antiphon.api import metadata
 from antiphon.api.inputs import need_handle, need_key, need_timeframe
 from antiphon.api.locator import Locator
 from antiphon.core.errors import AntiphonError, InvalidInput, UnknownItem
@@ -18,8 +17,6 @@ from antiphon.core.ids import SYSTEM_ITEM, ItemId
 from antiphon.core.keys import PublicKey
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
-from antiphon.model.item import EMBEDDED
-from antiphon.model.itemstate import OF_THE_SYSTEM
 from antiphon.model.value import Reference, Value
 from antiphon.party.history import Event, Past
 from antiphon.party.items import Item
@@ -93,8 +90,7 @@ class Handle:
     @property
     def name(self) -> str:
         """Its display name."""
-        found = self.item.metadata.get("display_name", "")
-        return found if isinstance(found, str) else ""
+        return self.item.display_name
 
     @name.setter
     def name(self, name: str) -> None:
@@ -103,8 +99,7 @@ class Handle:
     @property
     def type(self) -> str:
         """What kind of thing it is, the name of its schema say; empty if nobody said."""
-        found = self.item.metadata.get("type", "")
-        return found if isinstance(found, str) else ""
+        return self.item.type
 
     @type.setter  # noqa: A003 - what everybody calls it
     def type(self, name: str) -> None:
@@ -158,7 +153,7 @@ class Handle:
     def embed(self: Self, child: Handle) -> None:
         """Make another item a part of this one: views, snapshots and whoever follows them take it along."""
         self._same_party(child, "what it embeds")
-        metadata.embed(self.party, self.id, child.id)
+        self.item.embed(child.id)
 
     def release(self, child: Handle) -> None:
         """The other item is a part of this one no longer."""
@@ -253,13 +248,7 @@ class Handle:
         This one stays as a tombstone, which queries hide like what is deleted.
         """
         with self.party.processor.batch():
-            made, known, writers = self.item.fork(version=version), self.metadata, self.writers
-            for key in known.keys() - OF_THE_SYSTEM - {EMBEDDED}:
-                made.describe(key, known[key])
-            for reference in metadata.embedded(known):
-                made.embed(reference.item)
-            if writers is not None:
-                made.may_write(*writers)
+            made = self.item.fork(version=version)
             self.item.delete()
             return self.party.handle(made)
 

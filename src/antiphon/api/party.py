@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from antiphon.api import metadata
 from antiphon.api.asked import asked, narrowed
 from antiphon.api.handle import Handle, plain
 from antiphon.api.inputs import need_handle, need_id, need_key, need_timeframe, need_values
@@ -154,7 +153,7 @@ class Party:
             under = None if parent is None else bytes(parent.id)
             item = self.processor.create(model, parent=under, link=link, inception=inception)
             said = {"display_name": name, "type": type}
-            metadata.describe(self, item.id, {key: word for key, word in said.items() if word})
+            item.describe_all({key: word for key, word in said.items() if word})
             return self.handle(item)
 
     def object(self, values: Any = None, **options: Unpack[Options]) -> Object:

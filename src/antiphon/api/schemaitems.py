@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from antiphon.api import metadata
 from antiphon.api.objects import Object
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
@@ -79,10 +78,10 @@ class SchemaItems:
         found = [self._at(item) for item in self._party.query(type=SCHEMA_TYPE).ids]
         return sorted((held.schema for held in found if held), key=lambda schema: (schema.name, schema.version))
 
-    def assign(self, item: bytes, described: Object, schema: Schema[Any]) -> None:
+    def assign(self, item: Object, described: Object, schema: Schema[Any]) -> None:
         """Let an object have a schema, which the item that is passed holds."""
         said: dict[str, Value] = {ITEM: Reference(bytes(described.id)), SEAL: seal_of(schema), "type": schema.name}
-        metadata.describe(self._party, item, said)
+        item.item.describe_all(said)
 
     def of(self, described: Mapping[str, Any]) -> Schema[Any] | None:
         """The schema of an object with this metadata, if it has one and it is here."""

@@ -16,9 +16,7 @@ from typing import Any
 
 from antiphon.api.handle import Handle, shown
 from antiphon.api.inputs import need_handle
-from antiphon.api.metadata import embedded
 from antiphon.model.text import Span
-from antiphon.model.value import Reference
 
 
 class Text(Handle):
@@ -73,7 +71,7 @@ class Text(Handle):
         """Embed another item at a place in the text."""
         need_handle(item, "what stands in a text")
         with self.party.processor.batch():
-            if Reference(bytes(item.id)) not in embedded(self.metadata):
+            if bytes(item.id) not in self.item.embedded:
                 self.embed(item)
             self.item.edit("embed", self._place(index), bytes(item.id))
 

@@ -33,7 +33,7 @@ from antiphon.core.errors import InvalidInput, InvalidMutation
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
 from antiphon.model.envelope import content
-from antiphon.model.itemstate import ItemState
+from antiphon.model.itemstate import META, ItemState
 from antiphon.model.object import ObjectModel
 from antiphon.model.objectcodec import read_mutation
 from antiphon.model.value import Value
@@ -102,7 +102,7 @@ class Schemas:
             described = self._items.register(schema)
             made = self._party.object(parent=parent, name=name)
             self._apply(made, schema, {}, values)
-            self._items.assign(made.id, described, schema)
+            self._items.assign(made, described, schema)
             return made
 
     def assign(self, item: Object, source: Any) -> None:
@@ -112,7 +112,7 @@ class Schemas:
         with self._party.processor.batch():
             described = self._items.register(schema)
             schema.check(item.item.value)
-            self._items.assign(item.id, described, schema)
+            self._items.assign(item, described, schema)
 
     def read(self, item: Object, cls: type[T]) -> Read[T]:
         """A Python object from an object, whatever is in it: with what is wrong, and what the class does not know."""
@@ -227,7 +227,7 @@ class Schemas:
             self._apply(item, schema, value, upgraded)
             for key in sorted(item.item.value.keys() - upgraded.keys()):  # the step took it away
                 item.item.edit("delete", key)
-            self._items.assign(item.id, described, schema)
+            self._items.assign(item, described, schema)
 
     # -- checking
 
@@ -235,7 +235,7 @@ class Schemas:
         """Refuse a batch after which what it touched would not fit."""
         for item in batch.items:
             state = self._party.processor.engine.entry(item).item
-            if state is None or state.meta is None or state.name != ObjectModel.name:
+            if state is None or state.name != ObjectModel.name or state.meta is None or not META.has(state.meta, ITEM):
                 continue
             schema = self._items.of(state.metadata)
             if schema is None:

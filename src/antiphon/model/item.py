@@ -19,7 +19,7 @@ from antiphon.model.access import TOO_MANY, AccessLog, Act, Author
 from antiphon.model.envelope import Genesis, Inception, Note, content, read_change, read_genesis
 from antiphon.model.factory import ModelFactory
 from antiphon.model.interface import Feeding, Model
-from antiphon.model.itemstate import META, Checkpoint, ItemState, Kept
+from antiphon.model.itemstate import EMBEDDED, META, Checkpoint, ItemState, Kept
 from antiphon.model.objectcodec import read_mutation
 from antiphon.model.register import Mark, element_value
 from antiphon.model.value import Reference
@@ -45,7 +45,6 @@ __all__ = [
 NO_BODY = "its body is not here; fetch it from a peer"
 NO_ITEM = "there is no such item: its genesis is void, refused, missing, or later than this message"
 OWN_PARENT = "an item cannot be its own parent"
-EMBEDDED = "embedded_items"  # metadata: the set of items embedded in this one
 
 #: Whose the message at (feed, seq) is.
 Authors = Callable[[bytes, int], Author]

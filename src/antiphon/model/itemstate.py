@@ -9,8 +9,10 @@ from antiphon.model.access import AccessLog
 from antiphon.model.envelope import Inception
 from antiphon.model.interface import Model
 from antiphon.model.object import ObjectModel
+from antiphon.model.value import Reference
 
 META = ObjectModel()  # the model of every item's metadata
+EMBEDDED = "embedded_items"  # metadata: the set of items embedded in an item
 OF_THE_SYSTEM = frozenset({"access", "view_key", "id_proof"})  # metadata that is not written, but follows
 
 
@@ -91,6 +93,34 @@ class ItemState:
         if names is not None:
             found["access"] = list(names)
         return found
+
+    @property
+    def display_name(self) -> str:
+        return self._text("display_name")
+
+    @property
+    def type(self) -> str:
+        return self._text("type")
+
+    @property
+    def view_class(self) -> str:
+        return self._text("view_class")
+
+    @property
+    def embedded(self) -> tuple[bytes, ...]:
+        """The items that are embedded in it, ascending."""
+        found = self._said(EMBEDDED)
+        known = found if isinstance(found, list) else ()
+        return tuple(sorted({one.item for one in known if isinstance(one, Reference) and not one.party}))
+
+    def _text(self, key: str) -> str:
+        """A text in the metadata; empty where a peer wrote something else."""
+        found = self._said(key)
+        return found if isinstance(found, str) else ""
+
+    def _said(self, key: str) -> Any:
+        """What was written at one key of the metadata, without a look at the others."""
+        return META.get(self.meta, key) if self.meta is not None and META.has(self.meta, key) else None
 
     @property
     def parent(self) -> bytes:

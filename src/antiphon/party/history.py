@@ -83,11 +83,11 @@ class Past:
     @property
     def name(self) -> str:
         """Its display name then."""
-        return _text(self.metadata.get("display_name"))
+        return self.state.display_name
 
     @property
     def type(self) -> str:
-        return _text(self.metadata.get("type"))
+        return self.state.type
 
     @property
     def parent(self) -> bytes:
@@ -100,10 +100,6 @@ class Past:
 
     def snapshot(self) -> bytes:
         return itemcodec.snapshot(self.state)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def before(party: PartyProcessor, item: bytes, notes: Iterable[Note]) -> ItemState | None:

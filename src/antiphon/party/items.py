@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from antiphon.core.errors import InvalidInput
@@ -12,9 +12,10 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.model.access import EVERYONE
 from antiphon.model.envelope import Change
 from antiphon.model.interface import Model
-from antiphon.model.item import EMBEDDED, ItemState
-from antiphon.model.itemstate import META, OF_THE_SYSTEM
-from antiphon.model.value import Reference
+from antiphon.model.item import ItemState
+from antiphon.model.itemstate import EMBEDDED, META, OF_THE_SYSTEM
+from antiphon.model.objectstate import ObjectState
+from antiphon.model.value import Reference, Value
 from antiphon.party.batch import known_model
 from antiphon.party.history import Event, Past, history
 
@@ -73,6 +74,22 @@ class Item:
             return self._state().metadata
 
     @property
+    def display_name(self) -> str:
+        with self._party.locked():
+            return self._state().display_name
+
+    @property
+    def type(self) -> str:
+        with self._party.locked():
+            return self._state().type
+
+    @property
+    def embedded(self) -> tuple[bytes, ...]:
+        """The items that are embedded in it, ascending, here or not."""
+        with self._party.locked():
+            return self._state().embedded
+
+    @property
     def parent(self) -> bytes:
         return self._state().parent
 
@@ -129,26 +146,45 @@ class Item:
 
     def describe(self, path: Any, value: Any) -> Stamp:
         """Set metadata, the display name say."""
-        first = path if isinstance(path, str) else path[0] if path else ""
-        if first == EMBEDDED or first in OF_THE_SYSTEM:
-            raise InvalidInput(f"item {self.id}: {first} is not described; `embed` items, and say who `may_write`")
-        return self._describe("set", path, value)
+        self._may_describe(path if isinstance(path, str) else path[0] if path else "")
+        return self._describe(lambda meta, feed: META.set(meta, path, value, feed=feed))
 
-    def _describe(self, command: str, *arguments: Any) -> Stamp:
+    def describe_all(self, values: Mapping[str, Value]) -> None:
+        """Set several keys of the metadata in one message; nothing is written if there are none."""
+        for key in values:
+            self._may_describe(key)
+        paths: dict[str | tuple[str, ...], Value] = {(key,): value for key, value in values.items()}
+        if paths:
+            self._describe(lambda meta, feed: META.update(meta, paths, feed=feed))
+
+    def _may_describe(self, key: str) -> None:
+        if key == EMBEDDED or key in OF_THE_SYSTEM:
+            raise InvalidInput(f"item {self.id}: {key} is not described; `embed` items, and say who `may_write`")
+
+    def _describe(self, make: Callable[[ObjectState, bytes], bytes]) -> Stamp:
+        """One message, which is made from the metadata as it stands and the writer's feed."""
         with self._party.batch() as batch:
             meta = self._state().meta
-            make = getattr(META, command)
-            return batch.describe(self.id, make(META.initial() if meta is None else meta, *arguments, feed=batch.feed))
+            return batch.describe(self.id, make(META.initial() if meta is None else meta, batch.feed))
 
     def embed(self, item: bytes) -> Stamp:
         """Let it embed another item, which is then part of it for views, snapshots and whoever follows them."""
+        added = Reference(bytes(item))
+
+        def make(meta: ObjectState, feed: bytes) -> bytes:
+            try:
+                return META.add(meta, EMBEDDED, added, feed=feed)
+            except InvalidInput:  # a peer wrote something else there, which shows nothing
+                return META.set(meta, EMBEDDED, {added}, feed=feed)
+
         with self._party.batch():
             self._party.item(item)
-            return self._describe("add", EMBEDDED, Reference(bytes(item)))
+            return self._describe(make)
 
     def release(self, item: bytes) -> Stamp:
         """Embed an item no longer."""
-        return self._describe("remove", EMBEDDED, Reference(bytes(item)))
+        removed = Reference(bytes(item))
+        return self._describe(lambda meta, feed: META.remove(meta, EMBEDDED, removed, feed=feed))
 
     # -- who may write
 
@@ -187,7 +223,10 @@ class Item:
             return batch.change(self.id, Change(deleted=False))
 
     def fork(self, *, version: int | None = None) -> Item:
-        """A new item of another version of the model, with this one's state; this one becomes its tombstone."""
+        """A new item of another version of the model, with this one's state and all that is known about it.
+
+        This one becomes its tombstone.
+        """
         with self._party.batch() as batch:
             item = self._state()
             newer = self._party.models.get(item.name, version)
@@ -202,6 +241,12 @@ class Item:
                 batch.mutate(made, mutation)
             batch.change(self.id, Change(forked_to=made))
             fork = Item(self._party, made)
+            for key, value in item.metadata.items():
+                if key != EMBEDDED and key not in OF_THE_SYSTEM:
+                    fork.describe(key, value)
+            for other in item.embedded:
+                if self._party.engine.find(other) is not None:  # peers can name what nobody has
+                    fork.embed(other)
             if self.writers is not None:
                 fork.may_write(*self.writers)
             return fork

@@ -157,22 +157,21 @@ _FACTS: dict[Fact, Callable[[Facts], Any]] = {
 
 def facts_of(item: ItemState, parent: bytes = b"") -> Facts:
     """The facts of a live item."""
-    metadata = item.metadata
     value, further = _shown(item)
     facts = Facts(
         id=bytes(item.id),
         model=item.name,
         version=item.version,
         value=value,
-        type=_text(metadata.get("type")),
-        name=_text(metadata.get("display_name")),
+        type=item.type,
+        name=item.display_name,
         deleted=item.is_deleted,
         created_ms=item.created_ms,
         claims=tuple(item.parents),
         link=item.link,
-        view_class=_text(metadata.get("view_class")),
+        view_class=item.view_class,
         view_key=b"" if item.view is None else item.view.key,
-        embeds=_embedded(metadata.get("embedded_items")),
+        embeds=item.embedded,
         parent=parent,
     )
     facts.refer_later(partial(_references, value, further))
@@ -195,12 +194,3 @@ def _shown(item: ItemState) -> tuple[Value, tuple[Reference, ...]]:
     except Exception:
         _LOG.exception("item %s: the model %s %s shows nothing to queries", item.id.hex(), item.name, item.version)
         return None, ()
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _embedded(value: Any) -> tuple[bytes, ...]:
-    found = value if isinstance(value, list) else ()
-    return tuple(sorted({entry.item for entry in found if isinstance(entry, Reference) and not entry.party}))
