@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,30 +32,6 @@ from antiphon import (
 from antiphon.api.registry import Kind, LocalRegistry, Record
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def ada(tmp_path: Path) -> Iterator[Store]:
-    with antiphon.open(tmp_path / "ada", name="Ada") as store:
-        yield store
-
-
-@pytest.fixture
-def bob(tmp_path: Path) -> Iterator[Store]:
-    with antiphon.open(tmp_path / "bob", name="Bob") as store:
-        yield store
-
-
-@pytest.fixture
-def party(ada: Store) -> Party:
-    return ada.create_party("Household")
-
-
-@pytest.fixture
-def theirs(ada: Store, bob: Store, party: Party) -> Party:
-    bob.join(party.invite(bob.me))
-    exchange(ada, bob)
-    return bob.party(party.key)
 
 
 # -- the system item, the tree and the DAG
