@@ -7,9 +7,8 @@ import gc
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 from antiphon.query.filters import Fact, prop
 from antiphon.query.live import LiveQueries
+from antiphon.query.matcher import Matcher
 from antiphon.query.query import Query
 from antiphon.query.subscription import State, Subscription
 from antiphon.testing.peers import Peer, Peers
@@ -30,24 +30,6 @@ class TakenBack(Exception):
 
 
 OPEN = Query(prop("done") == False)  # noqa: E712
-
-
-@pytest.fixture
-def peers(tmp_path: Path) -> Iterator[Peers]:
-    with Peers(tmp_path, authority=False) as peers:
-        yield peers
-
-
-@pytest.fixture
-def alice(peers: Peers) -> Peer:
-    return peers.add("alice")
-
-
-@pytest.fixture
-def live(alice: Peer) -> Iterator[LiveQueries]:
-    live = LiveQueries(alice.party)
-    yield live
-    live.close()
 
 
 def task(peer: Peer, **values: Any) -> Item:
@@ -175,6 +157,46 @@ def test_an_interrupt_keeps_nothing_from_the_others(alice: Peer, live: LiveQueri
     with pytest.raises(KeyboardInterrupt):
         task(alice, done=False)
     assert [counts(delta) for delta in told] == [(0, 0, 0), (1, 0, 0), (1, 0, 0)]
+
+
+def test_an_interrupt_of_one_subscription_keeps_nothing_from_the_other_ones(alice: Peer, live: LiveQueries) -> None:
+    def interrupt(delta: Delta) -> None:
+        if delta.added:
+            raise KeyboardInterrupt
+
+    subscriptions = [live.subscribe(OPEN) for _ in range(3)]
+    told: list[list[Delta]] = [[], [], []]
+    for subscription, heard in zip(subscriptions, told, strict=True):
+        subscription.on(heard.append)
+        subscription.on(interrupt)
+    late, heard_late = list[Subscription](), list[Delta]()
+
+    def write() -> None:
+        with alice.party.batch():
+            late.append(live.subscribe(OPEN))  # filled when the batch is over
+            late[0].on(heard_late.append)
+            task(alice, done=False)
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert [[counts(delta) for delta in heard] for heard in told] == [[(0, 0, 0), (1, 0, 0)]] * 3
+    assert [counts(delta) for delta in heard_late] == [(1, 0, 0)]
+
+
+def test_an_interrupt_of_the_matching_is_told_as_a_failure(
+    alice: Peer, live: LiveQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    subscription, failures = live.subscribe(OPEN), list[Exception]()
+    subscription.on(lambda _: None, failed=failures.append)
+    with monkeypatch.context() as patch:
+        patch.setattr(Matcher, "changed", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            task(alice, done=False)
+    assert (subscription.state, failures) == (State.FAILED, [subscription.error])
+    assert len(live.subscribe(OPEN).result.ids) == 1
 
 
 def test_an_observer_that_was_stopped_is_not_called(alice: Peer, live: LiveQueries) -> None:

@@ -3,69 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.query.test_subscription import OPEN, TakenBack, take, task
 
 from antiphon.core.errors import DamagedItems, InvalidInput, PartyPaused, StoreError
-from antiphon.party.items import Item
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
-from antiphon.query.filters import Match, prop
+from antiphon.query.filters import Match
 from antiphon.query.live import LiveQueries
 from antiphon.query.query import Query
 from antiphon.query.source import EveryItem
 from antiphon.query.subscription import State, Subscription
-from antiphon.testing.peers import Peer, Peers
-
-
-class TakenBack(Exception):
-    """Ends a batch so that nothing of it has happened."""
-
-
-OPEN = Query(prop("done") == False)  # noqa: E712
-
-
-@pytest.fixture
-def peers(tmp_path: Path) -> Iterator[Peers]:
-    with Peers(tmp_path, authority=False) as peers:
-        yield peers
-
-
-@pytest.fixture
-def alice(peers: Peers) -> Peer:
-    return peers.add("alice")
-
-
-@pytest.fixture
-def live(alice: Peer) -> Iterator[LiveQueries]:
-    live = LiveQueries(alice.party)
-    yield live
-    live.close()
-
-
-def task(peer: Peer, **values: Any) -> Item:
-    """An item that comes with its values in one batch."""
-    with peer.party.batch():
-        item = peer.party.create("antiphon/object")
-        for key, value in values.items():
-            item.edit("set", key, value)
-    return item
-
-
-async def take(subscription: Subscription, count: int, begin: Callable[[], object] = lambda: None) -> list[Delta]:
-    found: list[Delta] = []
-    async with asyncio.timeout(60):
-        async for delta in subscription:
-            found.append(delta)
-            if len(found) == 1:
-                begin()
-            if len(found) == count:
-                break
-    return found
+from antiphon.testing.peers import Peer
 
 
 def test_in_a_batch_it_is_pending_and_answers_nothing(alice: Peer, live: LiveQueries) -> None:

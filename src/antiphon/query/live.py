@@ -22,8 +22,9 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 
-from antiphon.core.errors import PartyPaused
+from antiphon.core.errors import PartyPaused, StoreError
 from antiphon.query.check import check
 from antiphon.query.delta import Delta
 from antiphon.query.matcher import Matcher, Standing
@@ -110,20 +111,24 @@ class LiveQueries:
         failed: list[Subscription] = []
         try:
             told = self._match(items, failed) if self._known else []
-        except Exception as error:
+        except BaseException as error:
             for subscription in failed or self._drop():
-                subscription.fail(error)
+                subscription.fail(error if isinstance(error, Exception) else _interrupted())
+            if not isinstance(error, Exception):
+                raise
             return
-        for subscription in told:
-            subscription.deliver()
-        self._open_pending()  # after the others, which have not seen these items as they are now
+        with ExitStack() as rest:  # calls the last first, and all of them, also after a `KeyboardInterrupt` of one
+            rest.callback(self._open_pending)  # after the others, which have not seen these items as they are now
+            for subscription in reversed(told):
+                rest.callback(subscription.deliver)
 
     def _open_pending(self) -> None:
         with self.lock:
             pending = [each for each in self._pending if not each.closed and each.error is None]
-        for subscription in pending:
-            self.open(subscription)
-            subscription.deliver()
+        with ExitStack() as rest:
+            for subscription in reversed(pending):
+                rest.callback(subscription.deliver)
+                rest.callback(self.open, subscription)
 
     def _match(self, items: frozenset[bytes], failed: list[Subscription]) -> list[Subscription]:
         """Which subscriptions have something to tell now; if it raises, which of them fail of that."""
@@ -169,6 +174,10 @@ class LiveQueries:
             self._stop()
             for subscription in self._drop():
                 subscription.fail(_closed())
+
+
+def _interrupted() -> StoreError:
+    return StoreError("the live queries of the party were interrupted and know nothing any more; subscribe again")
 
 
 def _closed() -> PartyPaused:
