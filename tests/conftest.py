@@ -13,7 +13,10 @@ ROOT = Path(__file__).resolve().parent.parent
 # No deadline: two cores are shared, and a slow example is no wrong one. CI must not fail by luck.
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ)
 settings.register_profile("soak", deadline=None, max_examples=2000)
-settings.load_profile("soak" if os.environ.get("ANTIPHON_SOAK") == "1" else "default")
+settings.register_profile("quick", deadline=None, max_examples=25)
+settings.load_profile(
+    next((name for name in ("soak", "quick") if os.environ.get(f"ANTIPHON_{name.upper()}") == "1"), "default")
+)
 
 
 @pytest.fixture(scope="session")

@@ -66,6 +66,7 @@ def test_the_seeds_are_taken(name: str) -> None:
 # -- Hypothesis
 
 
+@pytest.mark.slow
 @each_target
 @given(data=st.binary(max_size=400))
 def test_random_bytes_are_refused_or_come_back(name: str, data: bytes) -> None:
@@ -119,6 +120,7 @@ def test_altered_messages_are_refused_or_come_back(name: str, chance: random.Ran
     assert target.run(data) in (True, False)
 
 
+@pytest.mark.slow
 @each_message
 def test_much_of_what_is_altered_is_taken(name: str) -> None:
     """Otherwise the test above would be about refusals alone."""

@@ -101,6 +101,7 @@ SCENARIOS: list[Callable[[], Rehearsal]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_every_order_of_arrival_gives_the_same_state(scenario: Callable[[], Rehearsal]) -> None:
     rehearsal = scenario()
@@ -259,6 +260,7 @@ def test_everybody_who_has_heard_everything_agrees(steps: list[Step], seed: int)
     assert len({actor.state.digest for actor in everybody}) == 1
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_admissions_is_judged_without_deep_recursion() -> None:
     """Each of 400 admits the next; then the first of them is revoked from before that, and all fall."""
     rehearsal = Rehearsal()

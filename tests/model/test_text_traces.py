@@ -59,6 +59,7 @@ def test_the_paper_written_alone_comes_out_as_recorded(data: Path) -> None:
     assert len(reader.writers[b"a" * 32].runs) < 20_000, "typing stays compact in memory, too"
 
 
+@pytest.mark.slow
 def test_the_beginning_of_the_paper_as_lists_have_it(data: Path) -> None:
     recorded = trace(data, "automerge-paper")
     author, sent = play_alone(recorded, 15_000)

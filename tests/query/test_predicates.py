@@ -28,6 +28,7 @@ def facts(value: Any, item: bytes = A, **rest: Any) -> Facts:
     return Facts(item, "antiphon/object", 1, value, **rest)
 
 
+@pytest.mark.slow
 @given(st.lists(where, min_size=1, max_size=20), st.lists(items(A), min_size=1, max_size=5), st.data())
 @settings(max_examples=100)
 def test_all_filters_that_an_item_passes_are_among_those_tried(
