@@ -9,6 +9,7 @@ from antiphon.model.access import AccessLog
 from antiphon.model.envelope import Inception
 from antiphon.model.interface import Model
 from antiphon.model.object import ObjectModel
+from antiphon.model.objectview import render, shown
 from antiphon.model.value import Reference
 
 META = ObjectModel()  # the model of every item's metadata
@@ -120,7 +121,8 @@ class ItemState:
 
     def _said(self, key: str) -> Any:
         """What was written at one key of the metadata, without a look at the others."""
-        return META.get(self.meta, key) if self.meta is not None and META.has(self.meta, key) else None
+        node = None if self.meta is None else self.meta.root.children.get(key)
+        return None if node is None else render(node, shown(node))
 
     @property
     def parent(self) -> bytes:
