@@ -13,7 +13,7 @@ import pytest
 from antiphon.core.errors import StoreError, StoreLocked
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed import env as env_module
-from antiphon.feed.env import _Gate
+from antiphon.feed.gate import Gate
 from antiphon.feed.store import FeedStore
 from antiphon.testing.spans import drafts
 
@@ -180,7 +180,7 @@ def test_only_the_user_may_read_the_files(store: FeedStore, tmp_path: Path) -> N
 
 
 def test_the_gate_lets_many_pass_or_one_alone() -> None:
-    gate = _Gate()
+    gate = Gate()
     inside: list[str] = []
     log: list[tuple[str, ...]] = []
     lock = threading.Lock()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,9 @@ from typing import Any, TypeVar
 
 import lmdb
 
-from antiphon.core.errors import StoreClosed, StoreError, StoreLocked
+from antiphon.core.errors import StoreClosed, StoreError
+from antiphon.feed.gate import Gate
+from antiphon.feed.lock import lock, lock_shared, sync_folder, without_readers
 from antiphon.feed.tables import TABLES, Memory, Tables, checked
 
 MAP_SIZE_START = 64 << 20
@@ -38,16 +39,16 @@ class Env:
         self.path = path
         self.readonly = readonly
         self.sync_on_commit = sync
-        self._gate = _Gate()
+        self._gate = Gate()
         self._memory = Memory()
         self._closed = False
         new = [folder for folder in (path, *path.parents) if not folder.exists()]
-        self._lock: int | None = _lock_shared(path) if readonly else _lock(path)
+        self._lock: int | None = lock_shared(path) if readonly else lock(path)
         try:
             self._open(map_size)
             if not readonly:
                 for folder in (path, *(made.parent for made in new)):
-                    _sync_folder(folder)
+                    sync_folder(folder)
         except BaseException:
             self._unlock()
             raise
@@ -172,7 +173,7 @@ class Env:
         the other, and neither looks like a restored backup.
         """
         aside = self.path / "compact"
-        with self._gate.exclusive(), _without_readers(self.path):
+        with self._gate.exclusive(), without_readers(self.path):
             self._check_open()
             map_size = self._env.info()["map_size"]
             shutil.rmtree(aside, ignore_errors=True)
@@ -189,7 +190,7 @@ class Env:
             os.replace(made, self.path / "data.mdb")
             (self.path / "lock.mdb").unlink(missing_ok=True)  # it counts transactions of the old file
             shutil.rmtree(aside)
-            _sync_folder(self.path)
+            sync_folder(self.path)
             self._open(map_size)
             return (self.path / "data.mdb").stat().st_size
 
@@ -244,106 +245,3 @@ def identity_of(file: Path) -> bytes:
         inode = os.fstat(handle).st_ino
         os.close(handle)
     return inode.to_bytes(8, "little") + generation
-
-
-def _lock(path: Path) -> int:
-    """Take the writer's lock of a store; the kernel drops it with the process."""
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(path / "writer.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip() or "unknown"
-        os.close(handle)
-        raise StoreLocked(
-            f"the store at {path} is being written by process {holder}; stop that one, or open the store read-only"
-        ) from None
-    os.close(os.open(path / "readers.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-    return handle
-
-
-def _sync_folder(path: Path) -> None:
-    """A new file is on the disk only when its folder's entry is."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _lock_shared(path: Path) -> int:
-    """A reading process holds this for as long as it has the file open; `compact` waits for nobody, but asks."""
-    try:
-        handle = os.open(path / "readers.lock", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise StoreError(
-            f"the store at {path} cannot be opened: {error.strerror}. If it is new, let its writer open it first"
-        ) from None
-    fcntl.flock(handle, fcntl.LOCK_SH)
-    return handle
-
-
-@contextmanager
-def _without_readers(path: Path) -> Iterator[None]:
-    """A process that reads would go on with the old file and never see what comes."""
-    handle = os.open(path / "readers.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise StoreError(f"another process reads the store at {path}; stop it first") from None
-    finally:
-        os.close(handle)
-
-
-class _Gate:
-    """Many may pass together, or one alone. Plain classes, because every read and write comes through here."""
-
-    def __init__(self) -> None:
-        self.condition = threading.Condition()
-        self.inside = 0
-        self.alone = False
-        self._shared = _Shared(self)
-
-    def shared(self) -> _Shared:
-        return self._shared
-
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        with self.condition:
-            while self.alone:
-                self.condition.wait()
-            self.alone = True
-            while self.inside:
-                self.condition.wait()
-        try:
-            yield
-        finally:
-            with self.condition:
-                self.alone = False
-                self.condition.notify_all()
-
-
-class _Shared:
-    """Passing a gate together with others."""
-
-    __slots__ = ("_gate",)
-
-    def __init__(self, gate: _Gate) -> None:
-        self._gate = gate
-
-    def __enter__(self) -> None:
-        gate = self._gate
-        with gate.condition:
-            while gate.alone:
-                gate.condition.wait()
-            gate.inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        gate = self._gate
-        with gate.condition:
-            gate.inside -= 1
-            if not gate.inside and gate.alone:
-                gate.condition.notify_all()
