@@ -13,8 +13,8 @@ import pytest
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
-from antiphon.model import item as item_module
 from antiphon.model import itemcodec
+from antiphon.model import replay as replay_module
 from antiphon.model.envelope import Change, Genesis, Note, wrap, write_change, write_genesis
 from antiphon.model.factory import ModelFactory
 from antiphon.model.interface import Feeding, InvalidMutation, Model
@@ -340,7 +340,7 @@ def test_a_void_message_stays_void_when_it_is_replayed() -> None:
 
 
 def test_checkpoints_bound_what_is_kept_and_a_message_before_them_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(item_module, "CHECKPOINT_EVERY", 4)
+    monkeypatch.setattr(replay_module, "CHECKPOINT_EVERY", 4)
     item = state_of([genesis()])
     for at in range(40):
         run([said(10 + at, A, 1 + at, b"%d" % at)], item)
@@ -357,7 +357,7 @@ def test_checkpoints_bound_what_is_kept_and_a_message_before_them_is_late(monkey
 def test_checkpoints_do_not_show(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     notes = orders(40, seed)
     wanted = itemcodec.snapshot(state_of([genesis(), *sorted(notes, key=lambda note: note.stamp)]))
-    monkeypatch.setattr(item_module, "CHECKPOINT_EVERY", 3)
+    monkeypatch.setattr(replay_module, "CHECKPOINT_EVERY", 3)
     item, seen = state_of([genesis()]), [genesis()]
     for note in notes:
         seen.append(note)

@@ -15,6 +15,7 @@ from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
 from antiphon.halo.claims import Role
 from antiphon.model import item as item_module
+from antiphon.model import replay as replay_module
 from antiphon.model.envelope import Genesis, wrap, write_genesis
 from antiphon.model.factory import ModelFactory
 from antiphon.model.interface import Feeding, Model
@@ -245,7 +246,7 @@ def fork_of(peer: Peer) -> list[Any]:
 
 
 def test_a_message_far_too_late_folds_the_item_afresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(item_module, "CHECKPOINT_EVERY", 4)
+    monkeypatch.setattr(replay_module, "CHECKPOINT_EVERY", 4)
     with Peers(tmp_path, authority=False, models=factory(Story)) as peers:
         alice, bob, carol = (peers.add(name) for name in ("alice", "bob", "carol"))
         story = alice.party.create("test/story")

@@ -51,6 +51,8 @@ def read_log(
     except InvalidMutation as error:
         raise BadEncoding(f"an item's snapshot: {error}") from None
     log = AccessLog(genesis, _read_author(creator), acts)
+    if log.creator != Author(log.creator.identity):
+        raise BadEncoding("an item's snapshot: of its creator it holds the identity alone")
     if acts and (log.acts != acts or acts[0].stamp <= genesis):
         raise BadEncoding("an item's snapshot: its changes of access ascend from its genesis on, not too many a feed")
     return log

@@ -53,6 +53,8 @@ class ModelFactory:
             raise InvalidInput(f"a model's name has 1 to {MODEL_NAME_SIZE_MAX} bytes; {name!r} has not")
         if not 0 < version < 1 << 32:
             raise InvalidInput(f"model {name}: a version is an integer from 1 on, not {version!r}")
+        if not 0 < made.codec < 1 << 32:
+            raise InvalidInput(f"model {name}: a codec is an integer from 1 on, not {made.codec!r}")
         known = self._models.get(made.key)
         if known is not None and type(known) is not model:
             raise InvalidInput(f"model {name} {version} is registered already, as {type(known).__qualname__}")
@@ -78,3 +80,8 @@ class ModelFactory:
     @property
     def keys(self) -> frozenset[tuple[str, int]]:
         return frozenset(self._models)
+
+    @property
+    def codecs(self) -> tuple[tuple[str, int, int], ...]:
+        """Name, version and codec of each model, ascending: what an epoch lists."""
+        return tuple(sorted((*key, model.codec) for key, model in self._models.items()))

@@ -29,6 +29,7 @@ from antiphon.core.errors import InvalidInput, InvalidMutation
 from antiphon.core.stamp import Stamp
 
 if TYPE_CHECKING:
+    from antiphon.core.cid import Cid
     from antiphon.model.envelope import Note
     from antiphon.model.value import Reference
 
@@ -69,6 +70,8 @@ class Model(Generic[State]):
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
+    #: The format of the snapshot. Another one needs another number, and `restore` must know the former ones as well.
+    codec: ClassVar[int] = 1
     feeding: ClassVar[Feeding] = Feeding.COMMUTATIVE
     #: Whether the snapshot's bytes depend on the messages alone. Else they are made by folding in the total order.
     canonical: ClassVar[bool] = True
@@ -113,8 +116,16 @@ class Model(Generic[State]):
         """References that are not in `document`, to items embedded in a text say."""
         return ()
 
+    def blobs(self, state: State) -> Iterable[Cid]:
+        """The blobs outside the state that it refers to: what must be fetched with it, and not be collected."""
+        return ()
+
     def discard(self, state: State, policy: Discard) -> None:
-        """Forget at an epoch what the policy lets go."""
+        """Forget at an epoch what the policy lets go. Never called on a model without a snapshot of its own.
+
+        What a late message says of something forgotten must come to the same in every order. Doing it twice is doing
+        it once.
+        """
 
     def capture(self, state: State, mutation: bytes, stamp: Stamp) -> Any:
         """What `revert` will need of the state just before `mutation` is applied to it."""

@@ -18,16 +18,15 @@ from antiphon.feed.header import Kind
 from antiphon.model.access import TOO_MANY, AccessLog, Act, Author
 from antiphon.model.envelope import Genesis, Inception, Note, content, read_change, read_genesis
 from antiphon.model.factory import ModelFactory
-from antiphon.model.interface import Feeding, Model
+from antiphon.model.interface import Model
 from antiphon.model.itemstate import EMBEDDED, META, Checkpoint, ItemState, Kept
 from antiphon.model.objectcodec import read_mutation
 from antiphon.model.register import Mark, element_value
+from antiphon.model.replay import apply, failed, keeps_tail, merge
 from antiphon.model.value import Reference
 
-_KEEPS: dict[type[Model[Any]], bool] = {}
 _MUTATION, _CHANGE = int(Kind.MUTATION), int(Kind.CHANGE)
 _new = tuple.__new__  # half the price of calling the class, for every message
-CHECKPOINT_EVERY = 256  # messages of an ORDERED item between two states to roll back to
 
 __all__ = [
     "META",
@@ -44,6 +43,8 @@ __all__ = [
 
 NO_BODY = "its body is not here; fetch it from a peer"
 NO_ITEM = "there is no such item: its genesis is void, refused, missing, or later than this message"
+HAS_GENESIS = "the item has its genesis already; of two, the one with the least stamp holds"
+BASE_HAS_GENESIS = "the item has its genesis in an epoch that is final, whatever the stamp of another"
 OWN_PARENT = "an item cannot be its own parent"
 
 #: Whose the message at (feed, seq) is.
@@ -67,20 +68,6 @@ class Folded(NamedTuple):
     late: bool = False
 
 
-def is_ordered(model: Model[Any]) -> bool:
-    """Whether a model must be fed in the total order: also one whose bytes would show the order of arrival."""
-    return model.feeding is Feeding.ORDERED or not model.canonical
-
-
-def keeps_tail(model: Model[Any]) -> bool:
-    """Whether its messages are kept beside its state. Asked for every message, so each class answers once."""
-    kind = type(model)
-    known = _KEEPS.get(kind)
-    if known is None:
-        known = _KEEPS[kind] = is_ordered(model) or not model.has_snapshot
-    return known
-
-
 def fold(
     party: bytes,
     item_id: bytes,
@@ -93,14 +80,15 @@ def fold(
 ) -> Folded:
     """Fold messages to one item, in a causal order, into its state, which is changed in place.
 
-    If the answer is `late`, the state is spoilt: fold the item's history again, `whole` and in the total order.
+    If the answer is `late`, the state is spoilt: fold the item's history again, `whole` and in the total order. An item
+    that is based on an epoch is its history up to there: hand in the base, restored, and the messages outside the cut.
     """
     if item is None and item_id == SYSTEM_ITEM:
         item = system_item(models)
-        if whole:
-            _take_all_access(item, notes, authors)
+    if item is not None and whole:
+        _take_all_access(item, notes, authors)
     verdicts: dict[Stamp, str] = {}
-    replay: list[Kept] = []
+    kept: list[Kept] = []
     plain, runs = _plain(item)
     at, count = 0, len(notes)
     while at < count:
@@ -126,6 +114,8 @@ def fold(
             if lamport <= item.genesis[0] and stamp < item.genesis:
                 item.frame[feed] = stamp
                 _begin(party, item_id, note, models)  # raises, unless it is a view's, with a lesser stamp
+                if item.based:
+                    raise InvalidMutation(BASE_HAS_GENESIS)
                 return Folded(item, verdicts, late=True)
             if kind == _CHANGE and message is not None and not void and _take_access(item, note, authors):
                 return Folded(item, verdicts, late=True)
@@ -137,16 +127,16 @@ def fold(
             if kind == _MUTATION:
                 mutation = content(kind, message)
                 if plain is not None:
-                    _apply(plain, item.state, mutation, stamp, void)
+                    apply(plain, item.state, mutation, stamp, void)
                 elif item.model is not None:  # else its messages wait in their feeds, until its code is here
-                    replay.append(Kept(stamp, mutation, void))
+                    kept.append(Kept(stamp, mutation, void))
             elif not void:
                 _apply_other(item, note, stamp)
             if void:
                 verdicts[stamp] = void
         except InvalidInput as error:
             verdicts[stamp] = void or str(error)
-    late = item is not None and bool(replay) and not _merge(item, replay, verdicts)
+    late = item is not None and bool(kept) and not merge(item, kept, verdicts)
     return Folded(item, verdicts, late)
 
 
@@ -168,23 +158,9 @@ def mutate(item: ItemState, mutation: bytes, stamp: Stamp) -> bool:
     except (InvalidMutation, MemoryError):
         raise
     except Exception as error:
-        raise _failed(model, error) from error
+        raise failed(model, error) from error
     item.frame[stamp.feed] = stamp
     return True
-
-
-def _apply(model: Model[Any], state: Any, mutation: bytes, stamp: Stamp, void: object) -> None:
-    try:
-        model.apply(state, mutation, stamp, void=bool(void))
-    except (InvalidMutation, MemoryError):
-        raise
-    except Exception as error:
-        raise _failed(model, error) from error
-
-
-def _failed(model: Model[Any], error: Exception) -> InvalidMutation:
-    """The fault of a model's code must not stop the party; it is listed like any other refusal."""
-    return InvalidMutation(f"the model {model.name} {model.version} failed: {error!r}")
 
 
 def _begin(party: bytes, item_id: bytes, note: Note, models: ModelFactory) -> ItemState:
@@ -252,7 +228,11 @@ def _take_all_access(item: ItemState, notes: Sequence[Note], authors: Authors) -
 
 
 def _open(item: ItemState, authors: Authors, acts: Sequence[Act]) -> AccessLog:
-    return AccessLog(item.genesis, authors(item.genesis.feed, item.genesis.seq), acts)
+    """The list with these changes, and those that the base has. Of its creator the identity alone: that is always known
+    of a feed, while groups and roles at the genesis are known only to who holds what was written then."""
+    if item.access is not None:
+        return AccessLog(item.genesis, item.access.creator, [*item.access.acts, *acts])
+    return AccessLog(item.genesis, Author(authors(item.genesis.feed, item.genesis.seq).identity), acts)
 
 
 def _apply_other(item: ItemState, note: Note, stamp: Stamp) -> None:
@@ -262,7 +242,7 @@ def _apply_other(item: ItemState, note: Note, stamp: Stamp) -> None:
         meta = META.initial() if item.meta is None else item.meta
         mutation = content(note.kind, note.message)
         _check_embeds(item, mutation, stamp)
-        _apply(META, meta, mutation, stamp, False)
+        apply(META, meta, mutation, stamp, False)
         item.meta = meta
     elif note.kind == Kind.CHANGE:
         change = read_change(note.message)
@@ -283,7 +263,7 @@ def _apply_other(item: ItemState, note: Note, stamp: Stamp) -> None:
                 raise InvalidMutation("an item cannot be forked into itself")
             bisect.insort(item.forks, (stamp, change.forked_to))
     elif note.kind == Kind.GENESIS:
-        raise InvalidMutation("the item has its genesis already; of two, the one with the least stamp holds")
+        raise InvalidMutation(HAS_GENESIS)
     else:
         raise InvalidMutation("a message of this kind does not belong to an item")
 
@@ -300,48 +280,3 @@ def _check_embeds(item: ItemState, mutation: bytes, stamp: Stamp) -> None:
             raise InvalidMutation("what is embedded in an item is a reference to an item of its party")
         if ItemId(child.item).lamport > stamp.lamport or child.item == item.id:
             raise InvalidMutation(f"item {child.item.hex()} is embedded before it was made, or in itself")
-
-
-def _merge(item: ItemState, replay: list[Kept], verdicts: dict[Stamp, str]) -> bool:
-    """Put new messages into the tail and apply what follows; False if one lies before all that is kept."""
-    model = item.model
-    assert model is not None
-    replay.sort()
-    first = replay[0].stamp
-    last = item.tail[-1].stamp if item.tail else item.checkpoints[-1].stamp if item.checkpoints else None
-    if last is None or first > last:
-        item.tail += replay
-    elif not is_ordered(model):
-        item.tail = sorted(item.tail + replay)
-    else:
-        while item.checkpoints and item.checkpoints[-1].stamp >= first:
-            item.checkpoints.pop()
-        if not item.checkpoints and item.trimmed:
-            return False
-        item.tail = sorted(item.tail + replay)
-        base = item.checkpoints[-1] if item.checkpoints else None
-        item.state = model.restore(base.state) if base else model.initial()
-        replay = [kept for kept in item.tail if base is None or kept.stamp > base.stamp]
-        verdicts.update((kept.stamp, kept.void) for kept in replay)
-    for stamp, mutation, void in replay:
-        try:
-            _apply(model, item.state, mutation, stamp, void)
-        except InvalidMutation as error:
-            verdicts[stamp] = void or str(error)
-    if is_ordered(model) and model.has_snapshot:
-        _checkpoint(item, model)
-    return True
-
-
-def _checkpoint(item: ItemState, model: Model[Any]) -> None:
-    """Now and then keep a state to roll back to, and let go of what lies before the last but one."""
-    since = item.checkpoints[-1].stamp if item.checkpoints else None
-    fresh = len(item.tail) if since is None else sum(1 for kept in item.tail[-CHECKPOINT_EVERY:] if kept.stamp > since)
-    if fresh < CHECKPOINT_EVERY:
-        return
-    item.checkpoints.append(Checkpoint(item.tail[-1].stamp, model.snapshot(item.state)))
-    if len(item.checkpoints) > 2:
-        del item.checkpoints[0]
-        oldest = item.checkpoints[0].stamp
-        item.tail = [kept for kept in item.tail if kept.stamp > oldest]
-        item.trimmed = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -17,22 +17,67 @@ from antiphon.model.accesscodec import read_log, write_author, write_log
 from antiphon.model.envelope import Inception
 from antiphon.model.factory import ModelFactory
 from antiphon.model.heard import FeedTable, kept_stamp, read_feeds
-from antiphon.model.interface import Model
-from antiphon.model.item import META, Checkpoint, ItemState, Kept, keeps_tail
+from antiphon.model.itemstate import META, Checkpoint, ItemState, Kept, Raw
 from antiphon.model.objectwire import varint
+from antiphon.model.raw import RAW, RAW_MODELS
+from antiphon.model.replay import BASE, keeps_tail, replay, stand
+
+_REIFIED, _SINCE, _ALL = (
+    item_pb2.ITEM_RAW_UNSPECIFIED,
+    item_pb2.ITEM_RAW_SINCE,
+    item_pb2.ITEM_RAW_ALL,
+)
+
+
+class About(NamedTuple):
+    """What a snapshot says of an item without the code of its model."""
+
+    name: str
+    version: int
+    codec: int
+    raw: bool  # mutations wait in it until an epoch lists the model
+    is_deleted: bool
+
+
+def about(data: bytes) -> About:
+    """What can be told of a snapshot at a glance. Nothing is checked: it is for bytes that an epoch has."""
+    proto = _parse(data)
+    return About(proto.model, proto.version, proto.codec or 1, proto.raw != _REIFIED, proto.is_deleted)
 
 
 def snapshot(item: ItemState) -> bytes:
-    """The canonical bytes of an item: equal on all engines that folded the same messages."""
-    if item.model is None:
+    """The canonical bytes of an item: equal on all engines that folded the same messages.
+
+    One that was restored or folded with `RAW_MODELS` has raw ones: the state of its base, and the mutations since.
+    """
+    model = item.model
+    if model is None:
         raise UnknownModel(
             f"item {item.id.hex()}: no code for its model {item.name} {item.version} is here; its messages are safe"
         )
-    whole_log = not item.model.has_snapshot
-    proto = _snapshot(item, item.tail if whole_log else ())
-    if not whole_log:
-        proto.state = item.model.snapshot(item.state)
+    proto = _snapshot(item, () if model.has_snapshot else item.tail)
+    if model is RAW:
+        _write_raw(proto, _raw_of(item))
+    else:
+        proto.codec = model.codec if model.codec > 1 else 0
+        if model.has_snapshot:
+            proto.state = model.snapshot(item.state)
     return proto.SerializeToString(deterministic=True)
+
+
+def _raw_of(item: ItemState) -> Raw:
+    """What stays of the base under the mutations of a raw item: all of it, while none has come since."""
+    if item.raw is None:
+        return Raw(b"", 0, _ALL)
+    if item.raw.kind != _REIFIED or len(item.tail) == item.base_count:
+        return item.raw
+    # A base with messages is that of a model without a snapshot: it is all messages, and stays so.
+    return Raw(b"", 0, _ALL) if item.base_count else item.raw._replace(kind=_SINCE)
+
+
+def _write_raw(proto: item_pb2.ItemSnapshot, raw: Raw) -> None:
+    proto.state, proto.codec = raw.state, raw.codec
+    proto.raw = raw.kind  # type: ignore[assignment]
 
 
 def _snapshot(item: ItemState, log: Sequence[Kept]) -> item_pb2.ItemSnapshot:
@@ -94,7 +139,7 @@ def _encode_plain(item: ItemState) -> bytes:
         return b""
     if item.view is not None or item.access is not None:
         return b""
-    if item.deleted is not None or item.is_deleted or item.trimmed or len(item.frame) != 1:
+    if item.deleted is not None or item.is_deleted or item.trimmed or len(item.frame) != 1 or model.codec != 1:
         return b""
     feed, lamport, seq = item.genesis.feed, varint(item.genesis.lamport), item.genesis.seq
     named = b"\x08\x01\x10%b\x18%b" % (lamport, varint(seq)) if seq else b"\x08\x01\x10%b" % lamport
@@ -116,22 +161,32 @@ def _encode_plain(item: ItemState) -> bytes:
     named = b"\x08\x01\x10%b" % varint(last.lamport)
     if last.seq:
         named += b"\x18" + varint(last.seq)
-    return b"\x0a%b%b\x12\x20%b\x1a%b%b" % (varint(len(inside)), inside, feed, varint(len(named)), named)
+    row = b"\x0a%b%b\x12\x20%b\x1a%b%b" % (varint(len(inside)), inside, feed, varint(len(named)), named)
+    return row + b"\x38\x01" if item.based else row
 
 
 def _encode(item: ItemState) -> bytes:
     table = FeedTable()
-    record = item_pb2.ItemRecord(item=_snapshot(item, ()), trimmed=item.trimmed)
-    if item.model is not None and item.model.has_snapshot:
-        record.item.state = item.model.snapshot(item.state)
+    model = item.model
+    record = item_pb2.ItemRecord(item=_snapshot(item, item.tail if model is None else ()), trimmed=item.trimmed)
+    if model is not None:
+        record.item.codec = model.codec if model.codec > 1 else 0
+        if model.has_snapshot:
+            record.item.state = model.snapshot(item.state)
+    elif item.raw is not None:
+        _write_raw(record.item, item.raw)
     record.frame.extend([table.name(stamp) for stamp in item.frame.values()])
-    if item.model is not None and keeps_tail(item.model):
-        record.checkpoints.extend(
-            [item_pb2.Checkpoint(at=table.name(point.stamp), state=point.state) for point in item.checkpoints]
-        )
+    if model is not None and keeps_tail(model):
+        record.checkpoints.extend([_checkpoint(point, table) for point in item.checkpoints])
         record.tail.extend(_kept(item.tail, table))
+        record.base_count = item.base_count
+    record.based = item.based
     record.feeds.extend(table.feeds)
     return record.SerializeToString()
+
+
+def _checkpoint(point: Checkpoint, table: FeedTable) -> item_pb2.Checkpoint:
+    return item_pb2.Checkpoint(at=None if point.stamp == BASE else table.name(point.stamp), state=point.state)
 
 
 def decode(data: bytes, models: ModelFactory) -> ItemState:
@@ -141,36 +196,60 @@ def decode(data: bytes, models: ModelFactory) -> ItemState:
     except DecodeError:
         raise BadEncoding("an item's record does not parse") from None
     item = _restore(record.item, models)
+    if record.based:
+        stand(item)
     feeds = read_feeds(record.feeds)
     item.frame = {stamp.feed: stamp for stamp in [kept_stamp(name, feeds) for name in record.frame]}
     item.trimmed = record.trimmed
-    if record.tail or record.checkpoints:
+    if item.model is not None and keeps_tail(item.model) and (record.tail or record.checkpoints):
         item.tail = _read_kept(record.tail, feeds)
-        item.checkpoints = [Checkpoint(kept_stamp(point.at, feeds), point.state) for point in record.checkpoints]
-        if item.model is not None and not item.model.has_snapshot:
-            _replay(item.model, item)
+        item.base_count = record.base_count
+        item.checkpoints = [
+            Checkpoint(kept_stamp(point.at, feeds) if point.HasField("at") else BASE, point.state)
+            for point in record.checkpoints
+        ]
+        if item.base_count > len(item.tail):
+            raise BadEncoding("an item's record: its base has more messages than there are")
+        if not item.model.has_snapshot:
+            item.state = item.model.initial()
+            replay(item.model, item.state, item.tail)
     return item
 
 
 def restore(data: bytes, models: ModelFactory) -> ItemState:
-    """An item from its canonical snapshot."""
-    try:
-        proto = item_pb2.ItemSnapshot.FromString(data)
-    except DecodeError:
-        raise BadEncoding("an item's snapshot does not parse") from None
+    """An item from its canonical snapshot: the base on which the messages outside an epoch's cut are folded.
+
+    Of a raw one the mutations that waited are applied, if the code is here: its `snapshot` is then a reified one.
+    """
+    proto = _parse(data)
     item = _restore(proto, models)
-    if item.model is not None and snapshot(item) != data:
+    stand(item)
+    reified = item.model is not None and proto.raw == _REIFIED and (proto.codec or 1) == item.model.codec
+    again = item
+    if not reified and item.model is not RAW:  # then its own codec has no say in the bytes
+        again = _restore(proto, RAW_MODELS)
+        stand(again)
+    if snapshot(again) != data:
         raise BadEncoding(f"item {item.id.hex()}: not the canonical bytes of its state")
     return item
+
+
+def _parse(data: bytes) -> item_pb2.ItemSnapshot:
+    try:
+        return item_pb2.ItemSnapshot.FromString(data)
+    except DecodeError:
+        raise BadEncoding("an item's snapshot does not parse") from None
 
 
 def _restore(proto: item_pb2.ItemSnapshot, models: ModelFactory) -> ItemState:
     feeds = read_feeds(proto.feeds)
     _check_ids(proto)
+    _check_raw(proto)
     model = models.find(proto.model, proto.version)
-    item = ItemState.__new__(ItemState)
-    item.id, item.name, item.version, item.model = proto.id, proto.model, proto.version, model
-    item.genesis = kept_stamp(proto.genesis, feeds)
+    if model is not None and model is not RAW and model.codec < proto.codec:
+        model = None  # a later format than this code knows
+    item = ItemState(proto.id, proto.model, proto.version, None, kept_stamp(proto.genesis, feeds))
+    item.model = model  # set here, for no initial state is needed
     item.created_ms = proto.created_ms
     item.link = (proto.link.source, proto.link.target) if proto.HasField("link") else None
     item.parents = [(kept_stamp(claim.at, feeds), claim.item) for claim in proto.parents]
@@ -180,18 +259,23 @@ def _restore(proto: item_pb2.ItemSnapshot, models: ModelFactory) -> ItemState:
     item.deleted = kept_stamp(proto.deleted.at, feeds) if proto.HasField("deleted") else None
     item.is_deleted = proto.is_deleted
     item.view = Inception(proto.view.key, proto.view.proof) if proto.HasField("view") else None
-    item.access = None
     if proto.access:
         item.access = read_log(item.genesis, proto.creator, proto.access, feeds)
     item.meta = META.restore(proto.metadata) if proto.metadata else None
-    item.frame, item.tail, item.checkpoints, item.trimmed = {}, [], [], False
-    item.state = None
-    if model is not None:
-        item.state = model.restore(proto.state) if model.has_snapshot else model.initial()
-        if not model.has_snapshot:
-            item.tail = _read_kept(proto.messages, feeds)
-            _replay(model, item)
+    _restore_state(item, proto, _read_kept(proto.messages, feeds) if proto.messages else [])
     return item
+
+
+def _restore_state(item: ItemState, proto: item_pb2.ItemSnapshot, messages: list[Kept]) -> None:
+    model = item.model
+    if model is None or model is RAW:
+        item.raw, item.tail = Raw(proto.state, proto.codec, proto.raw), messages
+        return
+    if not model.has_snapshot:
+        item.tail = messages
+    begun = model.has_snapshot and (proto.raw == _SINCE or not (proto.raw or messages))
+    item.state = model.restore(proto.state) if begun else model.initial()
+    replay(model, item.state, messages)
 
 
 def _check_ids(proto: item_pb2.ItemSnapshot) -> None:
@@ -205,20 +289,30 @@ def _check_ids(proto: item_pb2.ItemSnapshot) -> None:
         raise BadEncoding("an item's snapshot: a view has an inception key and its signature")
 
 
+def _check_raw(proto: item_pb2.ItemSnapshot) -> None:
+    """A state, or messages, or in a raw item both."""
+    has = {
+        _REIFIED: not (proto.state and proto.messages),
+        _SINCE: bool(proto.messages),
+        _ALL: not (proto.state or proto.codec),
+    }
+    if not has.get(proto.raw) or proto.codec == 1:
+        raise BadEncoding("an item's snapshot: its state and its messages are not what it says that they are")
+
+
 def _ascending(stamps: Sequence[Stamp]) -> None:
     if any(one >= other for one, other in pairwise(stamps)):
         raise BadEncoding("an item's snapshot: its stamps do not ascend")
 
 
 def _read_kept(messages: Iterable[item_pb2.KeptMessage], feeds: Sequence[bytes]) -> list[Kept]:
+    """Messages in the order of application: those of an epoch come after all of the one before, whatever their stamps,
+    so only the messages of each feed are known to ascend."""
     found = [Kept(kept_stamp(kept.at, feeds), kept.mutation, kept.void) for kept in messages]
-    _ascending([kept.stamp for kept in found])
+    last: dict[bytes, Stamp] = {}
+    for kept in found:
+        before = last.get(kept.stamp.feed)
+        if before is not None and (kept.stamp.seq <= before.seq or kept.stamp.lamport < before.lamport):
+            raise BadEncoding("an item's snapshot: the messages of a feed do not ascend")
+        last[kept.stamp.feed] = kept.stamp
     return found
-
-
-def _replay(model: Model[Any], item: ItemState) -> None:
-    for stamp, mutation, void in item.tail:
-        try:
-            model.apply(item.state, mutation, stamp, void=bool(void))
-        except Exception:  # noqa: S112 - refused when it came, and listed then; it changes nothing now either
-            continue

@@ -32,11 +32,21 @@ class Checkpoint(NamedTuple):
     state: bytes
 
 
+class Raw(NamedTuple):
+    """What a base holds for a model whose code is not used: its state as it was last reified. See `ItemRaw`."""
+
+    state: bytes
+    codec: int  # of the state; 0 stands for the first
+    kind: int
+
+
 class ItemState:
     """Everything that the messages to one item have made of it. Change it through `fold` only."""
 
     __slots__ = (
         "access",
+        "base_count",
+        "based",
         "checkpoints",
         "created_ms",
         "deleted",
@@ -50,6 +60,7 @@ class ItemState:
         "model",
         "name",
         "parents",
+        "raw",
         "state",
         "tail",
         "trimmed",
@@ -77,6 +88,9 @@ class ItemState:
         self.tail: list[Kept] = []  # what may be replayed; empty unless `keeps_tail`
         self.trimmed = False  # the tail no longer begins at the item's beginning
         self.checkpoints: list[Checkpoint] = []
+        self.based = False  # it began as the snapshot of an epoch, which is final
+        self.base_count = 0  # how many messages of the tail that had: they stay in front, in their order
+        self.raw: Raw | None = None  # what the base holds, where the model's code is not used
 
     @property
     def value(self) -> Any:

@@ -1,6 +1,7 @@
 from antiphon.core.v1 import message_pb2 as _message_pb2
 from antiphon.core.v1 import value_pb2 as _value_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
@@ -8,8 +9,17 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class ItemRaw(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ITEM_RAW_UNSPECIFIED: _ClassVar[ItemRaw]
+    ITEM_RAW_SINCE: _ClassVar[ItemRaw]
+    ITEM_RAW_ALL: _ClassVar[ItemRaw]
+ITEM_RAW_UNSPECIFIED: ItemRaw
+ITEM_RAW_SINCE: ItemRaw
+ITEM_RAW_ALL: ItemRaw
+
 class ItemSnapshot(_message.Message):
-    __slots__ = ("id", "model", "version", "feeds", "genesis", "created_ms", "link", "parents", "deleted", "is_deleted", "forks", "metadata", "state", "messages", "view", "creator", "access")
+    __slots__ = ("id", "model", "version", "feeds", "genesis", "created_ms", "link", "parents", "deleted", "is_deleted", "forks", "metadata", "state", "messages", "view", "creator", "access", "codec", "raw")
     ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +37,8 @@ class ItemSnapshot(_message.Message):
     VIEW_FIELD_NUMBER: _ClassVar[int]
     CREATOR_FIELD_NUMBER: _ClassVar[int]
     ACCESS_FIELD_NUMBER: _ClassVar[int]
+    CODEC_FIELD_NUMBER: _ClassVar[int]
+    RAW_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     model: str
     version: int
@@ -44,7 +56,9 @@ class ItemSnapshot(_message.Message):
     view: _message_pb2.View
     creator: Author
     access: _containers.RepeatedCompositeFieldContainer[KeptAccess]
-    def __init__(self, id: _Optional[bytes] = ..., model: _Optional[str] = ..., version: _Optional[int] = ..., feeds: _Optional[_Iterable[bytes]] = ..., genesis: _Optional[_Union[_value_pb2.Name, _Mapping]] = ..., created_ms: _Optional[int] = ..., link: _Optional[_Union[_message_pb2.Link, _Mapping]] = ..., parents: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., deleted: _Optional[_Union[Claim, _Mapping]] = ..., is_deleted: _Optional[bool] = ..., forks: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., metadata: _Optional[bytes] = ..., state: _Optional[bytes] = ..., messages: _Optional[_Iterable[_Union[KeptMessage, _Mapping]]] = ..., view: _Optional[_Union[_message_pb2.View, _Mapping]] = ..., creator: _Optional[_Union[Author, _Mapping]] = ..., access: _Optional[_Iterable[_Union[KeptAccess, _Mapping]]] = ...) -> None: ...
+    codec: int
+    raw: ItemRaw
+    def __init__(self, id: _Optional[bytes] = ..., model: _Optional[str] = ..., version: _Optional[int] = ..., feeds: _Optional[_Iterable[bytes]] = ..., genesis: _Optional[_Union[_value_pb2.Name, _Mapping]] = ..., created_ms: _Optional[int] = ..., link: _Optional[_Union[_message_pb2.Link, _Mapping]] = ..., parents: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., deleted: _Optional[_Union[Claim, _Mapping]] = ..., is_deleted: _Optional[bool] = ..., forks: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., metadata: _Optional[bytes] = ..., state: _Optional[bytes] = ..., messages: _Optional[_Iterable[_Union[KeptMessage, _Mapping]]] = ..., view: _Optional[_Union[_message_pb2.View, _Mapping]] = ..., creator: _Optional[_Union[Author, _Mapping]] = ..., access: _Optional[_Iterable[_Union[KeptAccess, _Mapping]]] = ..., codec: _Optional[int] = ..., raw: _Optional[_Union[ItemRaw, str]] = ...) -> None: ...
 
 class Author(_message.Message):
     __slots__ = ("identity", "groups", "owner")
@@ -85,20 +99,24 @@ class KeptMessage(_message.Message):
     def __init__(self, at: _Optional[_Union[_value_pb2.Name, _Mapping]] = ..., mutation: _Optional[bytes] = ..., void: _Optional[str] = ...) -> None: ...
 
 class ItemRecord(_message.Message):
-    __slots__ = ("item", "feeds", "frame", "checkpoints", "tail", "trimmed")
+    __slots__ = ("item", "feeds", "frame", "checkpoints", "tail", "trimmed", "based", "base_count")
     ITEM_FIELD_NUMBER: _ClassVar[int]
     FEEDS_FIELD_NUMBER: _ClassVar[int]
     FRAME_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
     TAIL_FIELD_NUMBER: _ClassVar[int]
     TRIMMED_FIELD_NUMBER: _ClassVar[int]
+    BASED_FIELD_NUMBER: _ClassVar[int]
+    BASE_COUNT_FIELD_NUMBER: _ClassVar[int]
     item: ItemSnapshot
     feeds: _containers.RepeatedScalarFieldContainer[bytes]
     frame: _containers.RepeatedCompositeFieldContainer[_value_pb2.Name]
     checkpoints: _containers.RepeatedCompositeFieldContainer[Checkpoint]
     tail: _containers.RepeatedCompositeFieldContainer[KeptMessage]
     trimmed: bool
-    def __init__(self, item: _Optional[_Union[ItemSnapshot, _Mapping]] = ..., feeds: _Optional[_Iterable[bytes]] = ..., frame: _Optional[_Iterable[_Union[_value_pb2.Name, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[_Union[Checkpoint, _Mapping]]] = ..., tail: _Optional[_Iterable[_Union[KeptMessage, _Mapping]]] = ..., trimmed: _Optional[bool] = ...) -> None: ...
+    based: bool
+    base_count: int
+    def __init__(self, item: _Optional[_Union[ItemSnapshot, _Mapping]] = ..., feeds: _Optional[_Iterable[bytes]] = ..., frame: _Optional[_Iterable[_Union[_value_pb2.Name, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[_Union[Checkpoint, _Mapping]]] = ..., tail: _Optional[_Iterable[_Union[KeptMessage, _Mapping]]] = ..., trimmed: _Optional[bool] = ..., based: _Optional[bool] = ..., base_count: _Optional[int] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
     __slots__ = ("at", "state")

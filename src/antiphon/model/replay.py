@@ -1,0 +1,111 @@
+"""Items that keep their messages beside their state: where a late one goes, and what is applied again for it.
+
+An item that is based on an epoch begins with the state of its base, or with the messages of it, in their order. What
+comes later is sorted behind them, however low its lamport.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from antiphon.core.errors import InvalidMutation
+from antiphon.core.stamp import Stamp
+from antiphon.model.interface import Feeding, Model
+from antiphon.model.itemstate import Checkpoint, ItemState, Kept
+
+CHECKPOINT_EVERY = 256  # messages of an ORDERED item between two states to roll back to
+BASE = Stamp(-1, b"", 0)  # before all messages: where the base stands
+_KEEPS: dict[type[Model[Any]], bool] = {}
+
+
+def is_ordered(model: Model[Any]) -> bool:
+    """Whether a model must be fed in the total order: also one whose bytes would show the order of arrival."""
+    return model.feeding is Feeding.ORDERED or not model.canonical
+
+
+def keeps_tail(model: Model[Any]) -> bool:
+    """Whether its messages are kept beside its state. Asked for every message, so each class answers once."""
+    kind = type(model)
+    known = _KEEPS.get(kind)
+    if known is None:
+        known = _KEEPS[kind] = is_ordered(model) or not model.has_snapshot
+    return known
+
+
+def apply(model: Model[Any], state: Any, mutation: bytes, stamp: Stamp, void: object) -> None:
+    """One mutation. The fault of a model's code must not stop the party; it is listed like any other refusal."""
+    try:
+        model.apply(state, mutation, stamp, void=bool(void))
+    except (InvalidMutation, MemoryError):
+        raise
+    except Exception as error:
+        raise failed(model, error) from error
+
+
+def failed(model: Model[Any], error: Exception) -> InvalidMutation:
+    return InvalidMutation(f"the model {model.name} {model.version} failed: {error!r}")
+
+
+def replay(model: Model[Any], state: Any, messages: Iterable[Kept]) -> None:
+    """Apply messages that were judged before; one that was refused then changes nothing now either."""
+    for stamp, mutation, void in messages:
+        try:
+            apply(model, state, mutation, stamp, void)
+        except InvalidMutation:
+            continue
+
+
+def stand(item: ItemState) -> None:
+    """Begin with a state that an epoch has made: nothing rolls back behind it."""
+    model = item.model
+    item.based, item.base_count = True, len(item.tail)
+    if model is not None and model.has_snapshot and is_ordered(model):
+        item.checkpoints = [Checkpoint(BASE, model.snapshot(item.state))]
+
+
+def merge(item: ItemState, fresh: list[Kept], verdicts: dict[Stamp, str]) -> bool:
+    """Put new messages into the tail and apply what follows; False if one lies before all that is kept."""
+    model, base = item.model, item.base_count
+    assert model is not None
+    fresh.sort()
+    first = fresh[0].stamp
+    tailed = len(item.tail) > base
+    last = item.tail[-1].stamp if tailed else item.checkpoints[-1].stamp if item.checkpoints else None
+    if last is None or first > last:
+        item.tail += fresh
+    elif not is_ordered(model):
+        item.tail[base:] = sorted(item.tail[base:] + fresh)
+    else:
+        while item.checkpoints and item.checkpoints[-1].stamp >= first:
+            item.checkpoints.pop()
+        if not item.checkpoints and item.trimmed:
+            return False
+        item.tail[base:] = sorted(item.tail[base:] + fresh)
+        point = item.checkpoints[-1] if item.checkpoints else None
+        item.state = model.restore(point.state) if point else model.initial()
+        replay(model, item.state, item.tail[:base])
+        fresh = [kept for kept in item.tail[base:] if point is None or kept.stamp > point.stamp]
+        verdicts.update((kept.stamp, kept.void) for kept in fresh)
+    for stamp, mutation, void in fresh:
+        try:
+            apply(model, item.state, mutation, stamp, void)
+        except InvalidMutation as error:
+            verdicts[stamp] = void or str(error)
+    if is_ordered(model) and model.has_snapshot:
+        _checkpoint(item, model)
+    return True
+
+
+def _checkpoint(item: ItemState, model: Model[Any]) -> None:
+    """Now and then keep a state to roll back to, and let go of what lies before the last but one."""
+    since = item.checkpoints[-1].stamp if item.checkpoints else None
+    fresh = len(item.tail) if since is None else sum(1 for kept in item.tail[-CHECKPOINT_EVERY:] if kept.stamp > since)
+    if fresh < CHECKPOINT_EVERY:
+        return
+    item.checkpoints.append(Checkpoint(item.tail[-1].stamp, model.snapshot(item.state)))
+    if len(item.checkpoints) > 2:
+        del item.checkpoints[0]
+        oldest = item.checkpoints[0].stamp
+        item.tail = [kept for kept in item.tail if kept.stamp > oldest]
+        item.trimmed = True
