@@ -97,7 +97,7 @@ def test_every_byte_of_a_feeds_record(store: FeedStore, tmp_path: Path, alice: K
 
 
 def test_every_byte_of_a_feeds_timeframe(store: FeedStore, tmp_path: Path, alice: KeyPair, party: PublicKey) -> None:
-    """A wrong one would make the writer sign entries that do not move, which ends its feed everywhere."""
+    """A wrong one would make the writer leave out what it has seen, or sign entries that do not move."""
     seen = Entry(b"seen" * 8, 3, 4, b"hash" * 8)
     store.create(alice.key, party)
     store.append(alice, party, drafts(1), seen=[seen])

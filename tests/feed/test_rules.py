@@ -139,16 +139,19 @@ def test_so_many_entries_are_allowed_and_no_more() -> None:
     assert f"more than {ADVANCE_MAX} advance entries" in fault.reason
 
 
-def test_an_entry_must_move() -> None:
+def test_an_entry_that_does_not_move_is_passed_over() -> None:
+    """Who joins at an epoch does not know the frontier before the cut, so this cannot be a fault (rule 2)."""
     known = {BOB: entry(BOB, 7, 70)}
 
-    assert fault_of(Forged(advance=(entry(BOB, 8, 70),)), frontier=known) is None
-    for seq, lamport in [(7, 70), (7, 71), (6, 71), (8, 69)]:
-        fault = fault_of(Forged(advance=(entry(BOB, seq, lamport),)), frontier=known)
-        assert fault is not None
-        assert "does not move" in fault.reason
-    again = fault_of(Forged(advance=(entry(BOB, 3),)), GOOD, Forged(advance=(entry(BOB, 3),)))
-    assert again == Fault(4, f"block 4: its entry for feed {BOB.hex()[:8]} does not move")
+    for seq, lamport in [(7, 70), (7, 71), (6, 71), (0, 1)]:
+        entries = tuple(sorted((entry(BOB, seq, lamport), entry(CAROL, 1))))
+        judged = verdict(hostile_span(ALICE, PARTY, [Forged(advance=entries)]), frontier=known)
+        assert (judged.fault, judged.moved) == (None, {CAROL: entry(CAROL, 1)})
+    for seq, lamport in [(8, 70), (8, 69)]:
+        moving = hostile_span(ALICE, PARTY, [Forged(advance=(entry(BOB, seq, lamport),))])
+        assert verdict(moving, frontier=known).moved == {BOB: entry(BOB, seq, lamport)}
+    back = [Forged(advance=(entry(BOB, 3),)), Forged(), Forged(advance=(entry(BOB, 2),))]
+    assert verdict(hostile_span(ALICE, PARTY, back)).moved == {BOB: entry(BOB, 3)}
 
 
 def test_good_headers_before_a_fault_still_move_the_timeframe() -> None:

@@ -119,7 +119,11 @@ def _lamports(span: Span, previous: int | None, faults: dict[int, str]) -> None:
 
 
 def _advance(span: Span, frontier: Frontier, faults: dict[int, str], stop: int | None = None) -> dict[bytes, Entry]:
-    """Entries ascend by feed, name other feeds, and move."""
+    """Entries ascend by feed and name other feeds. One that does not move is passed over.
+
+    It is no fault: who joins at an epoch does not know what the feed had seen before the cut, and must judge like those
+    who do.
+    """
     moved: dict[bytes, Entry] = {}
     counts = span.columns["advance"]
     offsets = span.advance_offsets
@@ -134,11 +138,9 @@ def _advance(span: Span, frontier: Frontier, faults: dict[int, str], stop: int |
             if entry.feed <= last or entry.feed == span.feed:
                 faults.setdefault(index, "its advance entries do not ascend, or name its own feed")
                 return moved
-            if known is not None and (entry.seq <= known.seq or entry.lamport < known.lamport):
-                faults.setdefault(index, f"its entry for feed {entry.feed.hex()[:8]} does not move")
-                return moved
             last = entry.feed
-            moved[entry.feed] = entry
+            if known is None or entry.seq > known.seq:
+                moved[entry.feed] = entry
     return moved
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
@@ -12,11 +12,16 @@ from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import message_pb2
 from antiphon.feed.block import Block
-from antiphon.feed.header import Kind
+from antiphon.feed.header import Entry, Kind
 from antiphon.halo import credential
 from antiphon.halo.claims import Claim, FeedAdmission, FeedKind, PartyGenesis, Position
 
 Seen = Mapping[bytes, int]  # feed → the last seq seen of it
+
+
+def advanced(seen: Seen, entries: Iterable[Entry]) -> Seen:
+    """What a feed has seen after these entries. An entry need not move, so they are folded by maximum."""
+    return {**seen, **{entry.feed: max(entry.seq, seen.get(entry.feed, -1)) for entry in entries}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Entry, Flag, Kind
-from antiphon.halo.act import Act, Place, Seen, read_act
+from antiphon.halo.act import Act, Place, Seen, advanced, read_act
 from antiphon.halo.authority import NO_END, Authority
 from antiphon.halo.claims import (
     EpochAttestation,
@@ -166,7 +166,7 @@ class PartyMachine:
                     self._asleep[blocking.feed].add(feed)
                     break
                 if block.advance:
-                    lane.seen = {**lane.seen, **{entry.feed: entry.seq for entry in block.advance}}
+                    lane.seen = advanced(lane.seen, block.advance)
                 acts.append(read_act(self.party, block, lane.seen))
                 lane.delivered += 1
             if acts:

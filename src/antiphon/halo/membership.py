@@ -35,7 +35,7 @@ from antiphon.feed.record import End
 from antiphon.feed.store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo import credential
-from antiphon.halo.act import Act, Place
+from antiphon.halo.act import Act, Place, Seen, advanced
 from antiphon.halo.authority import NO_END
 from antiphon.halo.claims import (
     Claim,
@@ -180,9 +180,9 @@ class Membership:
     def in_force(self, feed: bytes) -> Iterator[Block]:
         """The blocks of a data feed that count, each judged in its own timeframe and by all cuts known here."""
         self.sync()
-        seen: dict[bytes, int] = {}
+        seen: Seen = {}
         for block in self._store.read(feed):
-            seen.update((entry.feed, entry.seq) for entry in block.advance)
+            seen = advanced(seen, block.advance) if block.advance else seen
             if not self.machine.judge_data(feed, block.seq, seen, block.kind):
                 yield block
 

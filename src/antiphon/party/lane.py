@@ -114,9 +114,10 @@ class Lane:
         self.state.lamport = int(run.span.columns["lamport"][run.high - 1])
 
     def see(self, seq: int, control: dict[bytes, int]) -> None:
-        """From block `seq` on, the writer has seen these control blocks too."""
+        """From block `seq` on, the writer has seen these control blocks too. An entry need not move."""
         segments = self.state.segments
-        seen = {**(segments[-1][1] if segments else {}), **control}
+        known = segments[-1][1] if segments else NOTHING
+        seen = {**known, **{feed: max(at, known.get(feed, -1)) for feed, at in control.items()}}
         if segments and segments[-1][0] == seq:
             segments[-1] = (seq, seen)
         else:
