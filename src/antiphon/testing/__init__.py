@@ -4,6 +4,8 @@ spans       writers that need no store: honest blocks, and signed blocks that br
 strategies  the same for Hypothesis (which must be installed)
 feeds       `run_feed_store_tests`: the laws of a feed store, for any adapter
 models      `run_model_tests`: the laws of models, for your own
+histories   random histories of an item, which these are played on
+bases       those of the laws that are about epochs
 items       `run_item_store_tests`: the laws of an item store, for any adapter
 parties     control feeds in memory, with honest and hostile actors
 peers       whole peers in one process, with stores on disk

@@ -1,0 +1,122 @@
+"""The laws of models about epochs: a state goes on from the snapshot of an epoch as everybody's does.
+
+A history is divided by causally closed cuts. What lies outside a cut may have lower lamports than what is inside it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from antiphon.model import itemcodec
+from antiphon.model.envelope import Note
+from antiphon.model.epochfold import fold_epoch
+from antiphon.model.interface import Discard, Model
+from antiphon.model.item import ItemState, fold
+from antiphon.model.replay import keeps_tail
+from antiphon.testing.histories import PARTY, History, Line
+
+
+def _sorted(lines: Iterable[Line]) -> list[Note]:
+    return sorted((line.note for line in lines), key=lambda note: note.stamp)
+
+
+def _epoch(
+    history: History,
+    base: bytes | None,
+    lines: Iterable[Line],
+    discard: Discard | None = None,
+    *,
+    raw: bool = False,
+) -> bytes:
+    listed = () if raw else history.models.keys
+    data, _ = fold_epoch(PARTY, history.item, base, _sorted(lines), history.models, listed, discard=discard)
+    assert data is not None
+    return data
+
+
+def _onto(history: History, base: bytes, lines: list[Line], chance: random.Random) -> ItemState:
+    """Messages as they may come to an item that stands on a base: in some causal order, with restarts."""
+    item: ItemState | None = itemcodec.restore(base, history.models)
+    done: list[Line] = []
+    for batch in history.batches(lines):
+        done += batch
+        folded = fold(PARTY, history.item, item, [line.note for line in batch], history.models)
+        if folded.late:  # as the pipeline does: all of them on the base, in the total order
+            again = itemcodec.restore(base, history.models)
+            folded = fold(PARTY, history.item, again, _sorted(done), history.models, whole=True)
+        assert folded.item is not None
+        assert not folded.late, "a fold of all from the base is late"
+        item = folded.item
+        if chance.random() < 0.3:
+            item = itemcodec.decode(itemcodec.encode(item), history.models)
+    assert item is not None
+    return item
+
+
+def _check(history: History, base: bytes, tail: list[Line], model: Model[Any], chance: random.Random) -> bytes:
+    """All orders of a tail give what the total order gives; returns that."""
+    first = fold(
+        PARTY, history.item, itemcodec.restore(base, history.models), _sorted(tail), history.models, whole=True
+    )
+    assert first.item is not None
+    value, wanted = model.value(first.item.state), itemcodec.snapshot(first.item)
+    for _ in range(3):
+        item = _onto(history, base, tail, chance)
+        assert model.value(item.state) == value, "another order after an epoch gives another value"
+        assert itemcodec.snapshot(item) == wanted, "another order after an epoch gives other bytes"
+    return wanted
+
+
+def late_messages_come_after_an_epoch(model: Model[Any], chance: random.Random) -> None:
+    """Messages outside an epoch's cut give the same in every causal order, however low their lamports."""
+    history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
+    inside, tail = history.cut(2)
+    found = _check(history, _epoch(history, None, inside), tail, model, chance)
+    if not keeps_tail(model):
+        whole = itemcodec.snapshot(history.state(history.lines))
+        assert found == whole, "a state that went through an epoch differs from one that did not"
+
+
+def epochs_follow_one_another(model: Model[Any], chance: random.Random) -> None:
+    """An epoch on an epoch has the bytes that a peer comes to that stood on the first."""
+    history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
+    inside, between, tail = history.cut(3)
+    first = _epoch(history, None, inside)
+    second = _epoch(history, first, between)
+    assert itemcodec.snapshot(_onto(history, first, between, chance)) == second, "an epoch differs from the live state"
+    assert _epoch(history, second, []) == second, "an epoch without messages is not the one before"
+    _check(history, second, tail, model, chance)
+
+
+def raw_messages_are_reified_alike(model: Model[Any], chance: random.Random) -> None:
+    """Messages that waited, because an epoch did not list the model, come to what they would have come to before."""
+    history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
+    inside, between, last = history.cut(3)
+    wanted = base = None
+    for part in (inside, between, last):
+        wanted = _epoch(history, wanted, part)
+        base = _epoch(history, base, part, raw=chance.random() < 0.7)
+    assert base is not None
+    assert _epoch(history, base, []) == wanted, "what waited raw is reified to something else"
+
+
+def discards_are_the_same_for_all(model: Model[Any], chance: random.Random) -> None:
+    """What is said later of what an epoch discarded comes to the same in every order; twice discarded is once."""
+    history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
+    inside, between, tail = history.cut(3)
+    policy = Discard(chance.randrange(12_000), chance.choice((0, 1_000, 5_000)), chance.choice((0, 1, 3)))
+    first = _epoch(history, None, inside, policy)
+    assert _epoch(history, first, [], policy) == first, "discarding twice is not discarding once"
+    _check(history, first, between, model, chance)
+    second = _epoch(history, first, between, policy)
+    _check(history, second, tail, model, chance)
+
+
+BASE_LAWS: tuple[Callable[[Model[Any], random.Random], None], ...] = (
+    late_messages_come_after_an_epoch,
+    epochs_follow_one_another,
+    raw_messages_are_reified_alike,
+    discards_are_the_same_for_all,
+)
