@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.array import ArrayModel
-from antiphon.model.interface import Feeding, InvalidMutation, Model
+from antiphon.model.interface import Discard, Feeding, InvalidMutation, Model
 from antiphon.model.messenger import MessengerModel
 from antiphon.model.object import ObjectModel
 from antiphon.model.text import TextModel
@@ -134,6 +134,14 @@ class Doubling(Votes):
             state["votes"][stamp.feed] = (stamp, state["turn"] % 10)
 
 
+class Shrinking(Votes):
+    """Forgets one more vote at each epoch, though nobody has voted since."""
+
+    def discard(self, state: State, policy: Discard) -> None:
+        if state["votes"]:
+            del state["votes"][min(state["votes"])]
+
+
 @pytest.mark.parametrize("model", [ObjectModel, ArrayModel, TextModel, MessengerModel, Votes])
 def test_sound_models_pass(model: type[Model[Any]]) -> None:
     laws = run_model_tests(model, examples=25)
@@ -153,6 +161,7 @@ def test_sound_models_pass(model: type[Model[Any]]) -> None:
         (Deaf, "A void message that nobody built upon"),
         (Hasty, "A mutation is taken whole, or refused"),
         (Trusting, "Bytes that are no snapshot are refused"),
+        (Shrinking, "What is said later of what an epoch discarded"),
     ],
 )
 def test_a_broken_model_fails_by_the_law_that_it_breaks(model: type[Model[Any]], law: str) -> None:

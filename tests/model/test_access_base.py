@@ -1,0 +1,109 @@
+"""Items with access lists that stand on an epoch: changes of the list bind what lies outside the cut, in any order."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.model.test_access_fold import MODELS, NAMES, PARTY, History, author_of, shown
+from tests.model.test_item import ITEM, A, B, C, changed, genesis, said
+from tests.model.test_item import MODELS as ITEM_MODELS
+from tests.model.test_item import PARTY as PARTY_OF_ITEMS
+
+from antiphon.core.stamp import Stamp
+from antiphon.model import itemcodec
+from antiphon.model.access import EVERYONE, NOT_NAMED, Access, Author
+from antiphon.model.envelope import Change, Note
+from antiphon.model.epochfold import fold_epoch
+from antiphon.model.item import ItemState, fold
+
+Verdicts = dict[Stamp, str]
+
+
+def epoch(history: History, base: bytes | None, notes: list[Note]) -> bytes | None:
+    ordered = sorted(notes, key=lambda note: note.stamp)
+    return fold_epoch(PARTY, history.item, base, ordered, MODELS, MODELS.keys, author_of)[0]
+
+
+def restored(base: bytes | None) -> ItemState | None:
+    return None if base is None else itemcodec.restore(base, MODELS)
+
+
+def whole(history: History, base: bytes | None, notes: list[Note]) -> tuple[ItemState | None, Verdicts]:
+    ordered = sorted(notes, key=lambda note: note.stamp)
+    folded = fold(PARTY, history.item, restored(base), ordered, MODELS, author_of, whole=True)
+    assert not folded.late
+    return folded.item, {stamp: reason for stamp, reason in folded.verdicts.items() if reason}
+
+
+def live(history: History, base: bytes | None, order: list[Note]) -> tuple[ItemState | None, Verdicts]:
+    chance, item = history.chance, restored(base)
+    verdicts: Verdicts = {}
+    at = 0
+    while at < len(order):
+        size = chance.choice((1, 1, 3, 9))
+        folded = fold(PARTY, history.item, item, order[at : at + size], MODELS, author_of)
+        at += size
+        item = folded.item
+        verdicts.update(folded.verdicts)
+        if folded.late:
+            item, verdicts = whole(history, base, order[:at])
+        if item is not None and chance.random() < 0.3:
+            item = itemcodec.decode(itemcodec.encode(item), MODELS)
+    return item, {stamp: reason for stamp, reason in verdicts.items() if reason}
+
+
+@pytest.mark.slow
+@settings(max_examples=5_000 if os.environ.get("ANTIPHON_SOAK") == "1" else 120)
+@given(seed=st.integers(0, 1 << 32), model=st.sampled_from((*NAMES[:5], "system")), steps=st.integers(1, 40))
+def test_any_causal_order_on_a_base_gives_the_fold_of_the_total_order(seed: int, model: str, steps: int) -> None:
+    history = History(seed, steps, model)
+    order = history.causal_order()
+    if not order:
+        return
+    first, second = sorted(history.chance.randrange(len(order) + 1) for _ in range(2))
+    base = epoch(history, epoch(history, None, order[:first]), order[first:second])
+    if not (inside := set(order[:second])) and model != "system":
+        assert base is None
+    wanted, refused = whole(history, base, order[second:])
+    for _ in range(2):
+        tail = [note for note in history.causal_order() if note not in inside]
+        item, verdicts = live(history, base, tail)
+        if not tail and item is None:
+            continue  # nobody has written to the system item
+        assert shown(item) == shown(wanted)
+        assert verdicts == refused
+
+
+def test_a_revocation_after_an_epoch_takes_nothing_from_before_it() -> None:
+    """Given a word of Bob's in an epoch, when Alice closes the item with a cut before it, then it stays."""
+    inside = [genesis(), said(2, B, 0, b"stays")]
+    base, _ = fold_epoch(PARTY_OF_ITEMS, ITEM, None, inside, ITEM_MODELS, ITEM_MODELS.keys)
+    assert base is not None
+    closing = changed(3, A, 1, Change(access=Access((), (EVERYONE,), ((A, 9),))))
+    folded = fold(PARTY_OF_ITEMS, ITEM, itemcodec.restore(base, ITEM_MODELS), [said(2, C, 0, b"goes")], ITEM_MODELS)
+    assert folded.item is not None
+
+    assert fold(PARTY_OF_ITEMS, ITEM, folded.item, [closing], ITEM_MODELS).late
+    again = itemcodec.restore(base, ITEM_MODELS)
+    folded = fold(PARTY_OF_ITEMS, ITEM, again, [said(2, C, 0, b"goes"), closing], ITEM_MODELS, whole=True)
+
+    assert folded.item is not None
+    assert folded.item.value == [b"stays"]
+    assert folded.verdicts == {Stamp(2, C, 0): NOT_NAMED}
+    assert folded.item.metadata["access"] == [A]
+
+
+def test_the_creator_is_known_after_an_epoch_by_identity_alone() -> None:
+    """Whoever joins after pruning cannot tell in which groups the creator was at the genesis; nobody needs to."""
+
+    def authors(feed: bytes, seq: int) -> Author:
+        return Author(feed, (b"g" * 32,) if seq == 0 else (), owner=seq == 0)
+
+    notes = [genesis(), changed(3, A, 1, Change(access=Access((B,), (), ())))]
+    folded = fold(PARTY_OF_ITEMS, ITEM, None, notes, ITEM_MODELS, authors)
+    assert folded.item is not None
+    assert folded.item.access is not None
+    assert folded.item.access.creator == Author(A)
