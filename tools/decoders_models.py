@@ -26,6 +26,7 @@ from antiphon.feed.header import Kind
 from antiphon.model import itemcodec
 from antiphon.model.array import ArrayModel
 from antiphon.model.envelope import content, read_change, read_genesis, wrap, write_change, write_genesis
+from antiphon.model.file import FileModel
 from antiphon.model.interface import InvalidMutation, Model
 from antiphon.model.item import ItemState, keeps_tail
 from antiphon.model.marks import TextState
@@ -34,6 +35,7 @@ from antiphon.model.object import ObjectModel
 from antiphon.model.objectcodec import read_mutation
 from antiphon.model.objectstate import ObjectState
 from antiphon.model.position import between, check_key, keys_of
+from antiphon.model.raw import RAW_MODELS
 from antiphon.model.text import TextModel
 from antiphon.model.value import read_value, value_bytes
 from antiphon.party.itemstore import decode_lane, encode_lane
@@ -46,6 +48,7 @@ MESSAGES: dict[str, tuple[type[Message], type[Message]]] = {
     "array": (array_pb2.ArrayMutation, array_pb2.ArrayState),
     "text": (text_pb2.TextMutation, text_pb2.TextSnapshot),
     "messenger": (messenger_pb2.MessengerMutation, messenger_pb2.MessengerState),
+    "file": (object_pb2.ObjectMutation, object_pb2.ObjectSnapshot),
 }
 
 # -- mutations
@@ -255,9 +258,14 @@ def item_snapshot(data: bytes) -> tuple[ItemState, bytes]:
 
 
 def item_snapshot_again(found: tuple[ItemState, bytes]) -> bytes:
-    """One whose model has no code here is kept as it came."""
+    """One that is raw, or whose model has no code here, is kept as it came; what waited in it can be reified."""
     item, data = found
-    return data if item.model is None else itemcodec.snapshot(item)
+    if item.model is not None and not itemcodec.about(data).raw:
+        return itemcodec.snapshot(item)
+    if item.model is not None:
+        reified = itemcodec.snapshot(item)
+        assert itemcodec.snapshot(itemcodec.restore(reified, MODELS)) == reified, "it is reified to what is no snapshot"
+    return itemcodec.snapshot(itemcodec.restore(data, RAW_MODELS))
 
 
 def item_record(data: bytes) -> bytes:
@@ -273,9 +281,13 @@ def item_record(data: bytes) -> bytes:
 def kept(item: ItemState) -> list[Any]:
     """All that a record keeps of an item, but the states."""
     told = [item.id, item.name, item.version, item.genesis, item.created_ms, item.link, item.parents, item.forks]
-    told += [item.deleted, item.is_deleted, item.frame, item.trimmed, item.view]
+    told += [item.deleted, item.is_deleted, item.frame, item.trimmed, item.view, item.based, item.raw]
     told += [None] if item.access is None else [item.access.creator, item.access.acts, item.access.names()]
-    return [*told, item.tail, item.checkpoints] if item.model is not None and keeps_tail(item.model) else told
+    return (
+        [*told, item.tail, item.base_count, item.checkpoints]
+        if item.model is not None and keeps_tail(item.model)
+        else told
+    )
 
 
 def plain_record() -> bytes:
@@ -316,6 +328,7 @@ def model_targets(made: dict[str, Example]) -> dict[str, Target]:
         "array": ArrayModel(),
         "text": TextModel(),
         "messenger": MessengerModel(),
+        "file": FileModel(),
     }
     stages = {name: Stage(model) for name, model in models.items()}
     runs: dict[str, Callable[[bytes], bytes]] = {
@@ -323,6 +336,7 @@ def model_targets(made: dict[str, Example]) -> dict[str, Target]:
         "array": stages["array"].run,
         "text": partial(run_both, stages["text"], SlowText()),
         "messenger": stages["messenger"].run,
+        "file": stages["file"].run,
     }
     found: dict[str, Target] = {}
     for name, model in models.items():
@@ -348,8 +362,12 @@ def other_targets(made: dict[str, Example]) -> dict[str, Target]:
         return tuple(made[name].data for name in names)
 
     message = message_pb2.Message
-    records = (*data("item-record", "item-record-ordered"), plain_record(), itemcodec.encode(guarded_view()[2]))
-    snapshots = data("item-snapshot", "item-snapshot-messages", "item-snapshot-access")
+    records = (
+        *data("item-record", "item-record-ordered", "item-record-based"),
+        plain_record(),
+        itemcodec.encode(guarded_view()[2]),
+    )
+    snapshots = data("item-snapshot", "item-snapshot-messages", "item-snapshot-access", "item-snapshot-raw")
     geneses, changes = data("message-genesis", "message-genesis-view"), data("message-change", "message-change-access")
     return {
         "value": Target(value_again, same, data("value"), canonical=False, message=value_pb2.Value),

@@ -19,6 +19,7 @@ from typing import Any
 from google.protobuf.message import Message
 from tools.example import BOB_DATA, CONTROL, DATA, ITEM, NOW_MS, PARTY, Example, holds
 
+from antiphon.core.cid import Cid
 from antiphon.core.codec import u32, u64
 from antiphon.core.ids import ItemId
 from antiphon.core.keys import KeyPair
@@ -39,13 +40,16 @@ from antiphon.model.envelope import (
     write_change,
     write_genesis,
 )
+from antiphon.model.epochfold import fold_epoch
 from antiphon.model.factory import ModelFactory
+from antiphon.model.file import FileModel
 from antiphon.model.heard import FeedTable, read_name
 from antiphon.model.interface import Feeding, InvalidMutation, Model
 from antiphon.model.item import Checkpoint, ItemState, fold
 from antiphon.model.messenger import MessengerModel
 from antiphon.model.object import ObjectModel
 from antiphon.model.position import check_key
+from antiphon.model.raw import RAW_MODELS
 from antiphon.model.text import TextModel
 from antiphon.model.value import Reference, Value, read_value, value_bytes
 from antiphon.party.itemstore import ItemStore, decode_lane, encode_lane, row_key
@@ -115,7 +119,7 @@ class Last(Model[bytearray]):
         return bytes(state)
 
 
-MODELS = ModelFactory(ObjectModel, ArrayModel, TextModel, MessengerModel, Tally, Last)
+MODELS = ModelFactory(ObjectModel, ArrayModel, TextModel, MessengerModel, FileModel, Tally, Last)
 
 
 # -- values
@@ -226,6 +230,15 @@ def messenger_examples() -> dict[str, Example]:
     return story.end()
 
 
+def file_examples() -> dict[str, Example]:
+    model = FileModel()
+    story = Story("file", model, object_pb2.ObjectMutation, model.value)
+    story.tell("set", model.set(story.state, Cid.of(b"hello"), 5, "text/plain", "hello.txt", feed=A), A)
+    story.tell("rename", model.rename(story.state, "greeting.txt", feed=B), B)
+    assert model.value(story.state)["name"] == "greeting.txt"
+    return story.end()
+
+
 # -- items
 
 
@@ -262,6 +275,20 @@ def items() -> dict[str, ItemState]:
     }
 
 
+def epoch_items() -> tuple[bytes, ItemState]:
+    """Snapshots of epochs: a raw item, and one that stands on an epoch, with a message before all of that in it."""
+
+    def said(lamport: int, feed: bytes, seq: int, mutation: bytes) -> Note:
+        return Note(Kind.MUTATION, lamport, feed, seq, NOW_MS, wrap(Kind.MUTATION, mutation))
+
+    base = itemcodec.snapshot(item_of(Last.name, [b"one", b"two"], []))
+    raw, _ = fold_epoch(bytes(PARTY.key), ITEM, base, [said(3, B, 0, b"three")], MODELS, ())
+    kept = itemcodec.restore(itemcodec.snapshot(item_of(Tally.name, [b"\x02"], [])), MODELS)
+    fold(bytes(PARTY.key), ITEM, kept, [said(2, B, 0, b"\x03")], MODELS)
+    assert raw is not None
+    return raw, kept
+
+
 def guarded_view() -> tuple[bytes, bytes, ItemState]:
     """A view that Alice began and closed to all but Bob: its genesis, the change of access, and what they make."""
     party, key = bytes(PARTY.key), bytes(VIEW.key)
@@ -296,7 +323,10 @@ def item_examples() -> dict[str, Example]:
     def record_again(data: bytes) -> bytes:
         return itemcodec.encode(itemcodec.decode(data, MODELS))
 
+    raw, based = epoch_items()
     return {
+        "item-snapshot-raw": Example(raw, lambda data: itemcodec.snapshot(itemcodec.restore(data, RAW_MODELS))),
+        "item-record-based": Example(itemcodec.encode(based), record_again),
         "item-snapshot": Example(itemcodec.snapshot(made["text"]), snapshot_again),
         "item-snapshot-messages": Example(itemcodec.snapshot(made["kept"]), snapshot_again),
         "item-record": Example(itemcodec.encode(made["text"]), record_again),
@@ -348,6 +378,7 @@ def model_examples() -> dict[str, Example]:
         **array_examples(),
         **text_examples(),
         **messenger_examples(),
+        **file_examples(),
         **item_examples(),
         **access_examples(),
         **store_examples(),

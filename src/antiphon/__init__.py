@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from antiphon.halo.state import PartyState
     from antiphon.model.array import ArrayModel
     from antiphon.model.factory import ModelFactory
+    from antiphon.model.file import FileModel
     from antiphon.model.interface import Discard, Feeding, Model
     from antiphon.model.messenger import MessengerModel
     from antiphon.model.object import ObjectModel
@@ -111,6 +112,7 @@ _WHERE = {
     "FeedStore": "feed.store",
     "FeedWriter": "feed.writer",
     "Feeding": "model.interface",
+    "FileModel": "model.file",
     "Filter": "query.filters",
     "Fork": "feed.fork",
     "Handle": "api.handle",
@@ -202,6 +204,7 @@ __all__ = [
     "FeedStore",
     "FeedWriter",
     "Feeding",
+    "FileModel",
     "Filter",
     "Fork",
     "Handle",

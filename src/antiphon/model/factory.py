@@ -36,11 +36,12 @@ class ModelFactory:
         """The base collection, and what installed packages offer."""
         # Imported here: the collection imports the interface beside this module.
         from antiphon.model.array import ArrayModel
+        from antiphon.model.file import FileModel
         from antiphon.model.messenger import MessengerModel
         from antiphon.model.object import ObjectModel
         from antiphon.model.text import TextModel
 
-        factory = cls(ObjectModel, ArrayModel, TextModel, MessengerModel)
+        factory = cls(ObjectModel, ArrayModel, TextModel, MessengerModel, FileModel)
         for point in entry_points(group=ENTRY_POINTS):
             factory.register(point.load())
         return factory
