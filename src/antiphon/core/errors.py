@@ -17,6 +17,8 @@ AntiphonError
 │   ├── MissingBlocks   the range asked for is pruned, or not here yet
 │   ├── FeedRetired     the feed must not be written any more (ended, or restored from a backup)
 │   ├── MovedOn         the feed is no longer where the writer thought; nothing was written
+│   ├── MissingBlob     a blob is not in this store
+│   ├── DamagedBlob     a stored blob is not what its CID says
 │   ├── DamagedItems    the item store's bytes have changed; it is built again from the feeds
 │   ├── UnknownItem     the party holds no such item, or not yet
 │   ├── UnknownParty    this device does not hold that party
@@ -113,6 +115,24 @@ class FeedRetired(StoreError):
 
 class MovedOn(StoreError):
     """More was written or heard meanwhile, so a message would not get the place it was made for; try again."""
+
+
+class MissingBlob(StoreError, KeyError):
+    """The store does not hold that blob. Fetch it from a peer or a CAR file, and put it."""
+
+    __str__ = Exception.__str__
+
+    def __init__(self, message: str, *, cid: bytes) -> None:
+        super().__init__(message)
+        self.cid = cid
+
+
+class DamagedBlob(StoreError):
+    """A stored blob is not what its CID says. It counts as missing from now on: fetch it again, and put it."""
+
+    def __init__(self, message: str, *, cid: bytes) -> None:
+        super().__init__(message)
+        self.cid = cid
 
 
 class DamagedItems(StoreError, BadEncoding):

@@ -1,0 +1,270 @@
+"""`BlobStore`: blobs on disk. One process writes, others may read at the same time.
+
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder, BlobStore.open(folder) as store:
+...     cid = store.put(b"hello")
+...     store.get(cid), store.count, store.size
+(b'hello', 1, 5)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import lmdb
+
+from antiphon.core.cid import RAW, Cid
+from antiphon.core.errors import DamagedBlob, StoreClosed, StoreError
+from antiphon.feed.gate import Gate
+from antiphon.feed.lock import lock, lock_shared, sync_folder
+from antiphon.snapshot.blobs import check_blob, missing_blob
+
+MAP_SIZE_START = 64 << 20
+MAP_SIZE_MAX = 16 << 40
+READERS_MAX = 1024
+FORMAT = b"antiphon.blobs.v1"
+_PAGE = 4096  # CIDs in one transaction of an iteration or a sweep
+_SIZE = b"size"
+
+Result = TypeVar("Result")
+
+
+class BlobStore:
+    """A folder with an LMDB file. Everything is on the disk on return, and checked against its CID on every read."""
+
+    def __init__(self, path: Path, *, readonly: bool = False, map_size: int = MAP_SIZE_START) -> None:
+        self.path = path
+        self.readonly = readonly
+        self._gate = Gate()
+        self._closed = False
+        self._env: Any = None
+        self._damaged: set[Cid] = set()
+        new = [folder for folder in (path, *path.parents) if not folder.exists()]
+        self._lock = lock_shared(path) if readonly else lock(path)
+        try:
+            self._open(map_size)
+            if not readonly:
+                self._write(self._claim)
+                for folder in (path, *(made.parent for made in new)):
+                    sync_folder(folder)
+        except BaseException:
+            if self._env is not None:
+                self._env.close()
+            os.close(self._lock)
+            raise
+
+    @classmethod
+    def open(cls, path: str | Path, *, readonly: bool = False, map_size: int = MAP_SIZE_START) -> BlobStore:
+        return cls(Path(path), readonly=readonly, map_size=map_size)
+
+    def _open(self, map_size: int) -> None:
+        try:
+            self._env = lmdb.open(
+                str(self.path),
+                map_size=map_size,
+                readonly=self.readonly,
+                create=not self.readonly,
+                max_dbs=2,
+                max_readers=READERS_MAX,
+                mode=0o600,
+                readahead=False,
+            )
+            self._blobs = self._env.open_db(b"blobs", create=not self.readonly)
+            self._meta = self._env.open_db(b"meta", create=not self.readonly)
+            if not self.readonly:
+                self._env.reader_check()  # slots of processes that died
+        except lmdb.Error as error:
+            raise StoreError(
+                f"the blob store at {self.path} cannot be opened: {error}. If it is new, let its writer open it first; "
+                "a process opens one store once and shares it"
+            ) from error
+
+    def _claim(self, txn: Any) -> None:
+        found = txn.get(b"format", db=self._meta)
+        if found is None:
+            txn.put(b"format", FORMAT, db=self._meta)
+        elif found != FORMAT:
+            raise StoreError(f"the blob store at {self.path} has the format {found!r}; a newer Antiphon wrote it")
+
+    # -- reading
+
+    def get(self, cid: Cid) -> bytes:
+        with self._read() as txn:
+            found = txn.get(cid, db=self._blobs)
+        if found is None:
+            raise missing_blob(cid)
+        data: bytes = found
+        if not cid.matches(data):
+            self._damaged.add(cid)
+            raise DamagedBlob(
+                f"blob {cid} in the store at {self.path} has changed on the disk; fetch it from a peer again", cid=cid
+            )
+        return data
+
+    def has(self, cid: Cid) -> bool:
+        return not self.missing([cid])
+
+    def missing(self, cids: Iterable[Cid]) -> list[Cid]:
+        """Those that are not here, in their order. One that was found damaged is not here."""
+        asked = list(cids)
+        with self._read() as txn, txn.cursor(self._blobs) as cursor:
+            return [cid for cid in asked if cid in self._damaged or not cursor.set_key(cid)]
+
+    def __iter__(self) -> Iterator[Cid]:
+        """All CIDs, ascending; blobs that come or go meanwhile may be among them or not."""
+        last = b""
+        while page := self._page(last):
+            yield from map(Cid, page)
+            last = page[-1]
+
+    def _page(self, last: bytes) -> list[bytes]:
+        """The next CIDs behind `last`. No transaction is open while the caller's code runs."""
+        with self._read() as txn, txn.cursor(self._blobs) as cursor:
+            if not cursor.set_range(last + b"\0"):
+                return []
+            return [key for key, _ in zip(cursor.iternext(values=False), range(_PAGE), strict=False)]
+
+    @property
+    def count(self) -> int:
+        """How many blobs are here."""
+        with self._read() as txn:
+            entries: int = txn.stat(self._blobs)["entries"]
+            return entries
+
+    @property
+    def size(self) -> int:
+        """The bytes of all blobs together."""
+        with self._read() as txn:
+            return self._size(txn)
+
+    def _size(self, txn: Any) -> int:
+        return int.from_bytes(txn.get(_SIZE, db=self._meta) or b"", "little")
+
+    # -- writing
+
+    def put(self, data: bytes, codec: int = RAW) -> Cid:
+        cid = Cid.of(data, codec)
+        self.put_all([(cid, data)])
+        return cid
+
+    def put_all(self, pairs: Iterable[tuple[Cid, bytes]]) -> None:
+        """Put blobs in one transaction: all of them, or none if one is not what its CID says."""
+        blobs = dict(pairs)
+        for cid, data in blobs.items():
+            check_blob(cid, data)
+        self._write(lambda txn: self._put(txn, blobs))
+        self._damaged.difference_update(blobs)
+
+    def _put(self, txn: Any, blobs: dict[Cid, bytes]) -> None:
+        added = 0
+        for cid in sorted(blobs):
+            data, held = blobs[cid], txn.get(cid, db=self._blobs)
+            if held != data:  # one that was damaged is written anew
+                txn.put(cid, data, db=self._blobs)
+                added += len(data) - len(held or b"")
+        self._resize(txn, added)
+
+    def _resize(self, txn: Any, added: int) -> None:
+        if added:
+            txn.put(_SIZE, max(0, self._size(txn) + added).to_bytes(8, "little"), db=self._meta)
+
+    def delete(self, cids: Iterable[Cid]) -> tuple[int, int]:
+        """Let blobs go; returns how many there were, and their bytes."""
+        doomed = sorted(set(cids))
+        gone = self._write(lambda txn: self._delete(txn, doomed))
+        self._damaged.difference_update(doomed)
+        return gone
+
+    def _delete(self, txn: Any, cids: list[Cid]) -> tuple[int, int]:
+        sizes = [len(held) for cid in cids if (held := txn.pop(cid, db=self._blobs)) is not None]
+        self._resize(txn, -sum(sizes))
+        return len(sizes), sum(sizes)
+
+    def sweep(self, keep: Collection[Cid] | Callable[[Cid], bool]) -> tuple[int, int]:
+        """Let go of every blob that is not to be kept; returns how many, and their bytes.
+
+        Whoever puts blobs meanwhile sees to it that `keep` knows them.
+        """
+        kept = keep if callable(keep) else keep.__contains__
+        count = size = 0
+        last = b""
+        while page := self._page(last):
+            last = page[-1]
+            if doomed := [cid for cid in map(Cid, page) if not kept(cid)]:
+                gone = self.delete(doomed)
+                count, size = count + gone[0], size + gone[1]
+        return count, size
+
+    # -- transactions
+
+    @contextmanager
+    def _read(self) -> Iterator[Any]:
+        while True:
+            with self._gate.shared():
+                self._check_open()
+                try:
+                    txn = self._env.begin()
+                except lmdb.MapResizedError:
+                    txn = None
+                if txn is not None:
+                    try:
+                        yield txn
+                    except lmdb.Error as error:
+                        raise StoreError(
+                            f"the blob store at {self.path} cannot be read: {error}. Fetch its blobs into a new one; "
+                            "check the disk"
+                        ) from error
+                    finally:
+                        txn.abort()
+                    return
+            with self._gate.exclusive():
+                self._check_open()
+                self._env.set_mapsize(0)  # another process grew the map: take its size
+
+    def _write(self, act: Callable[[Any], Result]) -> Result:
+        """Run `act` in one transaction, durable on return; run again from the start where the map had to grow."""
+        if self.readonly:
+            raise StoreError(f"the blob store at {self.path} was opened read-only here")
+        while True:
+            try:
+                with self._gate.shared():
+                    self._check_open()
+                    with self._env.begin(write=True) as txn:
+                        return act(txn)
+            except lmdb.MapFullError:
+                self._grow()
+            except lmdb.Error as error:
+                raise StoreError(
+                    f"the blob store at {self.path} could not be written: {error}. Nothing of this was acknowledged; "
+                    "check the disk's space and health"
+                ) from error
+
+    def _grow(self) -> None:
+        with self._gate.exclusive():
+            self._check_open()
+            self._env.reader_check()  # a reader that died holds pages that could be used again
+            size = self._env.info()["map_size"] * 2
+            if size > MAP_SIZE_MAX:
+                raise StoreError(f"the blob store at {self.path} would grow above {MAP_SIZE_MAX} bytes; sweep it")
+            self._env.set_mapsize(size)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed(f"the blob store at {self.path} is closed; open it again")
+
+    def close(self) -> None:
+        with self._gate.exclusive():
+            if not self._closed:
+                self._closed = True
+                self._env.close()
+                os.close(self._lock)
+
+    def __enter__(self) -> BlobStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

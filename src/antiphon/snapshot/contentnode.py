@@ -1,0 +1,76 @@
+"""Nodes of content: ["content", level, size, [link, size, …]]. At level 0 the links lead to chunks, else to nodes.
+
+Where a node ends follows from the digests of its links, so bytes put in at the front of a file move one node of the
+list and not all of them.
+
+>>> chunk = Cid.of(b"hello")
+>>> node = ContentNode(0, ((chunk, 5), (chunk, 5)))
+>>> node.size, ContentNode.decode(node.encode(), "example") == node
+(10, True)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from antiphon.core.cid import DAG_CBOR, RAW, Cid
+from antiphon.core.errors import BadEncoding
+from antiphon.snapshot.cbor import CborReader, array, link, text, uint
+from antiphon.snapshot.chunks import FILE_CHUNKS
+from antiphon.snapshot.limits import CONTENT_LEVEL_MAX, CONTENT_SIZE_MAX, GROUP_LINKS_MAX, GROUP_LINKS_MIN
+
+CHUNK_SIZE_MAX = FILE_CHUNKS.size_max
+_NAME = "content"
+
+
+def ends_group(count: int, last: Cid) -> bool:
+    """Whether a node with so many links ends with this one: one in 256 digests says so, from 16 links on."""
+    return count >= GROUP_LINKS_MAX or (count >= GROUP_LINKS_MIN and last[-1] == 0)
+
+
+class ContentNode(NamedTuple):
+    """Links with the sizes of what they lead to."""
+
+    level: int
+    links: tuple[tuple[Cid, int], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(size for _, size in self.links)
+
+    def encode(self) -> bytes:
+        parts = [array(4), text(_NAME), uint(self.level), uint(self.size), array(2 * len(self.links))]
+        for cid, size in self.links:
+            parts += (link(cid), uint(size))
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, data: bytes, what: str) -> ContentNode:
+        reader = CborReader(data, what)
+        if reader.array() != 4 or reader.text() != _NAME:
+            raise BadEncoding(f"{what}: no node of content")
+        level, size, (count, over) = reader.uint(), reader.uint(), divmod(reader.array(), 2)
+        if level > CONTENT_LEVEL_MAX or size > CONTENT_SIZE_MAX:
+            raise BadEncoding(f"{what}: content of {size} bytes with level {level}")
+        if over or not 0 < count <= GROUP_LINKS_MAX:
+            raise BadEncoding(f"{what}: {count} links in a node")
+        node = cls(level, tuple((reader.link(), reader.uint()) for _ in range(count)))
+        reader.done()
+        node._check(what, size)
+        return node
+
+    def _check(self, what: str, announced: int) -> None:
+        codec, size_max = (DAG_CBOR, CONTENT_SIZE_MAX) if self.level else (RAW, CHUNK_SIZE_MAX)
+        for cid, size in self.links:
+            if cid.codec != codec or not 0 < size <= size_max:
+                raise BadEncoding(f"{what}: {cid} with {size} bytes in a node of level {self.level}")
+        if self.size != announced:
+            raise BadEncoding(f"{what}: {announced} bytes are announced, {self.size} are there")
+
+    def check_shape(self, what: str, *, rightmost: bool) -> None:
+        """Refuse a node that does not end where the rule says; only the last of its level may end early."""
+        for index, (cid, _) in enumerate(self.links[:-1], start=1):
+            if ends_group(index, cid):
+                raise BadEncoding(f"{what}: the node goes on behind {cid}, which ends it")
+        if not rightmost and not ends_group(len(self.links), self.links[-1][0]):
+            raise BadEncoding(f"{what}: the node ends at {self.links[-1][0]}, which does not end it")

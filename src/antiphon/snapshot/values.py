@@ -1,0 +1,29 @@
+"""Values of a tree: small ones stand in their leaf, larger ones are content beside it."""
+
+from __future__ import annotations
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import BadEncoding, TooLarge
+from antiphon.snapshot import content
+from antiphon.snapshot.blobs import Batch, Blobs
+from antiphon.snapshot.chunks import ITEM_CHUNKS, cut
+from antiphon.snapshot.limits import VALUE_INLINE_MAX, VALUE_SIZE_MAX
+
+
+def store(value: bytes, batch: Batch) -> bytes | Cid:
+    """What a leaf holds for a value."""
+    if len(value) <= VALUE_INLINE_MAX:
+        return bytes(value)  # never a Cid, whatever the caller hands in
+    if len(value) > VALUE_SIZE_MAX:
+        raise TooLarge(f"a value of {len(value)} bytes, at most {VALUE_SIZE_MAX} are allowed; keep it as a file")
+    return content.add(cut(value, ITEM_CHUNKS), batch)
+
+
+def load(held: bytes | Cid, blobs: Blobs) -> bytes:
+    """The value of what a leaf holds; refused where it is not kept as `store` does it, for it has one CID only."""
+    if not isinstance(held, Cid):
+        return held
+    value = content.read(held, blobs, rule=ITEM_CHUNKS)
+    if len(value) <= VALUE_INLINE_MAX:
+        raise BadEncoding(f"content {held}: a value of {len(value)} bytes belongs into its leaf")
+    return value

@@ -1,0 +1,163 @@
+"""Going through all blobs of a snapshot, a tree or content: for garbage, for CAR files, for what is to be fetched.
+
+What a CID leads to is told by the blob's first byte: a map is a snapshot's root, a list of 2 a node of a tree, a list
+of 4 a node of content; a raw blob is a chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from antiphon.core.cid import RAW, Cid
+from antiphon.core.errors import BadEncoding, DamagedBlob, MissingBlob
+from antiphon.snapshot import content
+from antiphon.snapshot.blobs import Blobs
+from antiphon.snapshot.cbor import array
+from antiphon.snapshot.contentnode import ContentNode
+from antiphon.snapshot.limits import BATCH_COUNT_MAX
+from antiphon.snapshot.read import Place
+from antiphon.snapshot.root import SnapshotRoot
+
+
+def walk(cid: Cid, blobs: Blobs, *, seen: set[Cid] | None = None) -> Iterator[Cid]:
+    """Every CID that can be reached, depth first, each once. Chunks are named, not read.
+
+    `seen` holds those that were named before and grows with the walk; what is below them is skipped. So a second walk
+    with the same set, over the next snapshot, costs what is new.
+
+    >>> from antiphon.snapshot.blobs import MemoryBlobs
+    >>> from antiphon.snapshot.build import build
+    >>> blobs = MemoryBlobs()
+    >>> root = build([(b"k" * 16, bytes(2000))], blobs)
+    >>> list(walk(root, blobs)) == [root, Cid.of(bytes(2000))]
+    True
+    """
+    for found, here in _Walk(blobs, set() if seen is None else seen, strict=True).any(cid):
+        assert here
+        yield found
+
+
+def missing(cid: Cid, blobs: Blobs, *, known: Collection[Cid] = ()) -> Iterator[Cid]:
+    """The CIDs that are not here, or damaged, as far as can be known: what is below a missing node is not.
+
+    What is in `known` is taken to be here, with everything below it: a snapshot's trees that are here whole, say.
+    """
+    pending: list[Cid] = []
+    for found, here in _Walk(blobs, set(), known=known, strict=False).any(cid):
+        if not here:
+            yield found
+        elif found.codec == RAW:
+            pending.append(found)
+            if len(pending) >= BATCH_COUNT_MAX:
+                yield from blobs.missing(pending)
+                pending = []
+    yield from blobs.missing(pending)
+
+
+class _Walk:
+    """Yields each CID with whether it could be read; chunks are not read."""
+
+    def __init__(self, blobs: Blobs, seen: set[Cid], *, known: Collection[Cid] = (), strict: bool) -> None:
+        self._blobs = blobs
+        self._seen = seen
+        self._known = known
+        self._strict = strict
+
+    def _new(self, cid: Cid) -> bool:
+        new = cid not in self._seen and cid not in self._known
+        self._seen.add(cid)
+        return new
+
+    def _lacks(self, error: MissingBlob | DamagedBlob, cid: Cid) -> Iterator[tuple[Cid, bool]]:
+        if self._strict:
+            raise error
+        yield cid, False
+
+    def any(self, cid: Cid) -> Iterator[tuple[Cid, bool]]:
+        if cid in self._seen or cid in self._known:
+            return
+        if cid.codec == RAW:
+            yield from self._chunk(cid)
+            return
+        try:
+            first = self._blobs.get(cid)[:1]
+        except (MissingBlob, DamagedBlob) as error:
+            yield from self._lacks(error, cid)
+            return
+        if first == array(2):
+            yield from self._tree(cid, None, 0)
+        elif first == array(4):
+            yield from self._content(cid, None, 0, True)
+        elif first >= b"\xa0":
+            self._new(cid)
+            yield cid, True
+            for tree in SnapshotRoot.decode(self._blobs.get(cid)).trees:
+                yield from self._tree(tree, None, 0)
+        else:
+            raise BadEncoding(f"{cid} is no part of a snapshot")
+
+    def _chunk(self, cid: Cid) -> Iterator[tuple[Cid, bool]]:
+        if self._new(cid):
+            yield cid, True
+
+    def _tree(self, cid: Cid, parent: Place | None, index: int) -> Iterator[tuple[Cid, bool]]:
+        if not self._new(cid):
+            return
+        try:
+            place = Place.root(cid, self._blobs) if parent is None else parent.child(index, self._blobs)
+        except (MissingBlob, DamagedBlob) as error:
+            yield from self._lacks(error, cid)
+            return
+        yield cid, True
+        for number, held in enumerate(place.node.held):
+            if place.node.level:
+                yield from self._tree(place.node.child(number).link, place, number)
+            elif isinstance(held, Cid):
+                yield from self._chunk(held) if held.codec == RAW else self._content(held, None, 0, True)
+
+    def _content(self, cid: Cid, parent: ContentNode | None, index: int, rightmost: bool) -> Iterator[tuple[Cid, bool]]:
+        if not self._new(cid):
+            return
+        try:
+            node = (
+                content.root_of(cid, self._blobs)
+                if parent is None
+                else content.below(parent, index, self._blobs, rightmost)
+            )
+        except (MissingBlob, DamagedBlob) as error:
+            yield from self._lacks(error, cid)
+            return
+        yield cid, True
+        for number, (link, _) in enumerate(node.links):
+            if node.level:
+                last = rightmost and number == len(node.links) - 1
+                yield from self._content(link, node, number, last)
+            else:
+                yield from self._chunk(link)
+
+
+@dataclass
+class Stats:
+    """What a tree is made of. Shared chunks count once."""
+
+    entries: int = 0
+    levels: int = 0
+    nodes: int = 0
+    node_size: int = 0
+    chunks: int = 0
+
+
+def stats(root: Cid | None, blobs: Blobs) -> Stats:
+    """Counted by going through all of the tree."""
+    if root is None:
+        return Stats()
+    top = Place.root(root, blobs).node
+    found = Stats(entries=top.total, levels=top.level + 1)
+    for cid in walk(root, blobs):
+        if cid.codec == RAW:
+            found.chunks += 1
+        else:
+            found.nodes += 1
+            found.node_size += len(blobs.get(cid))
+    return found
