@@ -7,6 +7,7 @@ models      `run_model_tests`: the laws of models, for your own
 histories   random histories of an item, which these are played on
 bases       those of the laws that are about epochs
 items       `run_item_store_tests`: the laws of an item store, for any adapter
+blobs       `run_blob_store_tests`: the laws of a blob store, for any adapter
 parties     control feeds in memory, with honest and hostile actors
 peers       whole peers in one process, with stores on disk
 queries     items and queries for Hypothesis, to compare what answers them
@@ -18,13 +19,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from antiphon.testing.blobs import run_blob_store_tests
     from antiphon.testing.feeds import run_feed_store_tests
     from antiphon.testing.items import run_item_store_tests
     from antiphon.testing.models import run_model_tests
 
-__all__ = ["run_feed_store_tests", "run_item_store_tests", "run_model_tests"]
+__all__ = ["run_blob_store_tests", "run_feed_store_tests", "run_item_store_tests", "run_model_tests"]
 
-_WHERE = {"run_feed_store_tests": "feeds", "run_item_store_tests": "items", "run_model_tests": "models"}
+_WHERE = {
+    "run_blob_store_tests": "blobs",
+    "run_feed_store_tests": "feeds",
+    "run_item_store_tests": "items",
+    "run_model_tests": "models",
+}
 
 
 def __getattr__(name: str) -> Any:
