@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
-from antiphon.schema import Schema, from_document, to_document
+from antiphon.schema import Problem, Schema, from_document, to_document
 from antiphon.schema.limits import SCHEMA_SIZE_MAX
 
 pytestmark = pytest.mark.slow
@@ -106,6 +106,33 @@ def test_a_schema_is_bounded_in_size_and_depth() -> None:
 
 
 # -- schemas that would take for ever
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    [
+        [f"^.{{200}}$|{number}" for number in range(1200)],  # took seconds, in 41 kB
+        [f"^.{{200}}$|{number}" for number in range(500)],
+        ["(?i)" + "[\0-\U0010ffff]" * 1000],  # each of these classes takes milliseconds
+        ["a|(?s-u:b)|(?mi)" + "[\0-\U0010ffff]" * 1000],
+    ],
+)
+def test_patterns_that_take_long_to_compile_are_refused_before(patterns: list[str]) -> None:
+    fields = {f"k{number}": {"pattern": pattern} for number, pattern in enumerate(patterns)}
+    for schema in ({"properties": fields}, {"patternProperties": dict.fromkeys(patterns, {})}):
+        begun = time.process_time()
+        with pytest.raises(InvalidInput):
+            Schema.of(schema, "slow")
+        assert time.process_time() - begun < 1
+
+
+def test_patterns_as_people_write_them_are_taken() -> None:
+    fields = {f"k{number}": {"pattern": f"^[A-Za-z0-9_.-]{{1,64}}@{number}$"} for number in range(200)}
+    same = {f"same{number}": {"pattern": "^.{1,100}$"} for number in range(1000)}
+    assert Schema.of({"properties": fields | same}, "many").problems({"k1": "a@1", "k2": "a@1", "same1": ""}) == [
+        Problem(("k2",), "expected text that matches '^[A-Za-z0-9_.-]{1,64}@2$', found text 'a@1'"),
+        Problem(("same1",), "expected text that matches '^.{1,100}$', found text ''"),
+    ]
 
 
 @pytest.mark.parametrize("word", ["anyOf", "oneOf", "allOf"])

@@ -15,13 +15,10 @@ from antiphon.model.value import Value
 from antiphon.schema.canonical import JsonSchema, read_text
 from antiphon.schema.errors import Problem
 from antiphon.schema.explain import explain
-from antiphon.schema.limits import CHECKERS_MAX, EXPLAIN_WORK_MAX, PATTERN_SIZE_MAX, VALUE_SIZE_MAX, WORK_MAX
+from antiphon.schema.limits import CHECKERS_MAX, EXPLAIN_WORK_MAX, VALUE_SIZE_MAX, WORK_MAX
+from antiphon.schema.patterns import size_each
 from antiphon.schema.standin import TAG, Extra, StandIn, for_stand_ins, no_values
 from antiphon.schema.vetting import KEYWORD, vet
-
-# The engine without backtracking: a pattern from a peer must not hang us.
-_PATTERNS = jsonschema_rs.RegexOptions(size_limit=PATTERN_SIZE_MAX)
-
 
 # What says something of each field by itself.
 _BY_FIELD = ("properties", "patternProperties", "additionalProperties", "$defs", "definitions")
@@ -30,14 +27,16 @@ _BY_FIELD = ("properties", "patternProperties", "additionalProperties", "$defs",
 class Checker:
     """A compiled schema. Make it with `checker_of`."""
 
-    __slots__ = ("_cost", "_made", "_validator", "root")
+    __slots__ = ("_cost", "_made", "_patterns", "_validator", "root")
 
     def __init__(self, text: str) -> None:
         self.root = read_text(text)
         self._cost = vet(self.root)
         self._made = for_stand_ins(self.root)
+        # The engine without backtracking: a pattern from a peer must not hang us.
+        self._patterns = jsonschema_rs.RegexOptions(size_limit=size_each(self.root))
         try:
-            self._validator = _compile(self._made)
+            self._validator = self._compile(self._made)
         except jsonschema_rs.ValidationError as error:
             where = "/".join(map(str, error.instance_path))
             raise InvalidInput(f"no schema of JSON Schema's: at #/{where}: {error.message}") from None
@@ -64,7 +63,7 @@ class Checker:
     def _by_field(self, made: Any) -> Iterator[Problem]:
         """What is wrong with a value that is too large, or too deep, to be told in full."""
         fields = made if isinstance(made, dict) and TAG not in made else {}
-        validator = _compile({word: self._made[word] for word in _BY_FIELD if word in self._made})
+        validator = self._compile({word: self._made[word] for word in _BY_FIELD if word in self._made})
         wrong = [key for key, part in fields.items() if not validator.is_valid({key: part})]
         missing = [key for key in self.root.get("required", ()) if key not in fields]
         yield from (Problem((key,), "does not fit, and is too large or too deep to say where") for key in wrong)
@@ -72,11 +71,10 @@ class Checker:
         if not wrong and not missing:
             yield Problem((), "does not fit, and is too large or too deep to say where")
 
-
-def _compile(schema: JsonSchema) -> jsonschema_rs.Validator:
-    return jsonschema_rs.Draft202012Validator(
-        schema, pattern_options=_PATTERNS, keywords={KEYWORD: Extra}, offline=True
-    )
+    def _compile(self, schema: JsonSchema) -> jsonschema_rs.Validator:
+        return jsonschema_rs.Draft202012Validator(
+            schema, pattern_options=self._patterns, keywords={KEYWORD: Extra}, offline=True
+        )
 
 
 @lru_cache(maxsize=CHECKERS_MAX)

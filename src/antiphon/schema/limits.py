@@ -16,6 +16,10 @@ EXPLAIN_WORK_MAX = 1 << 16
 INT_BITS_MAX = 128  # values have 64, but a counter may come to more
 VALUE_SIZE_MAX = 1 << 20  # values in a value
 PATTERN_SIZE_MAX = 1 << 18  # of a regular expression once it is compiled
+PATTERNS_SIZE_MAX = 1 << 25  # of all of a schema's together: each may have its share. Measured: under a second
+PATTERNS_LENGTH_MAX = 8192  # of the texts of all of them
+#: How often the text of one counts that ignores case: a class of all characters takes milliseconds to fold then.
+PATTERN_FOLDED = 16
 VALUE_DEPTH_MAX = 64  # a path has at most 32 segments, and what is at its end nests at most 32 deep
 
 PROBLEMS_MAX = 10  # that an error tells
