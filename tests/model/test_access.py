@@ -10,6 +10,7 @@ from antiphon.model.access import (
     ACTS_MAX,
     CUTS_MAX,
     EVERYONE,
+    KEYS_MAX,
     NAMES_MAX,
     NOT_NAMED,
     NOT_THEIRS,
@@ -280,6 +281,30 @@ def test_one_feed_cannot_use_up_the_changes_of_another() -> None:
 
 def keys(count: int) -> tuple[bytes, ...]:
     return tuple(number.to_bytes(32, "big") for number in range(count))
+
+
+def large(lamport: int, author: Author, cuts: int) -> Act:
+    """A change with one name, and with so many cuts."""
+    return Act(at(lamport, author), author, Access(names(DAN), (), tuple((key, 1) for key in keys(cuts))))
+
+
+def test_a_change_that_is_refused_does_not_make_the_log_as_large_as_somebody_likes() -> None:
+    """Given a list that shuts Eve out, when she changes it all the same, then little of that is kept."""
+    log = log_of(closed(BOB), *(large(6 + nth, EVE, KEYS_MAX // 4) for nth in range(10)))
+    assert [stamp.lamport for stamp, *_ in log if stamp.feed == EVE.identity] == [6, 7, 8, 9]
+    assert AccessLog(log.genesis, log.creator, log.acts).acts == log.acts
+    assert not AccessLog(log.genesis, log.creator, log.acts).add(large(20, EVE, 0))
+    assert at(21, BOB) in log_of(*log.acts, act(21, BOB, names(DAN)))
+
+
+def test_one_change_is_looked_at_however_large_it_is() -> None:
+    log = log_of(large(6, ADA, CUTS_MAX), large(7, ADA, 0))
+    assert [stamp.lamport for stamp, *_ in log] == [6]
+
+
+def test_an_owner_never_lacks_room() -> None:
+    log = log_of(*(large(6 + nth, OWEN, KEYS_MAX // 2) for nth in range(5)))
+    assert len(log.acts) == 5
 
 
 @pytest.mark.parametrize(

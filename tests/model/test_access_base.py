@@ -14,7 +14,7 @@ from tests.model.test_item import PARTY as PARTY_OF_ITEMS
 
 from antiphon.core.stamp import Stamp
 from antiphon.model import itemcodec
-from antiphon.model.access import EVERYONE, NOT_NAMED, Access, Author
+from antiphon.model.access import EVERYONE, KEYS_MAX, NOT_NAMED, Access, Author
 from antiphon.model.envelope import Change, Note
 from antiphon.model.epochfold import fold_epoch
 from antiphon.model.item import ItemState, fold
@@ -107,3 +107,24 @@ def test_the_creator_is_known_after_an_epoch_by_identity_alone() -> None:
     assert folded.item is not None
     assert folded.item.access is not None
     assert folded.item.access.creator == Author(A)
+
+
+def test_what_a_feed_may_change_is_counted_across_epochs() -> None:
+    """Given changes by Bob, who is shut out, that use up his room, no more are kept: live, afresh, or on a base."""
+    cuts = tuple((number.to_bytes(32, "big"), 1) for number in range(KEYS_MAX // 2))
+    closing = changed(2, A, 1, Change(access=Access((), (EVERYONE,), ((A, 9),))))
+    notes = [genesis(), closing, *(changed(3 + n, B, n, Change(access=Access((B,), (), cuts))) for n in range(3))]
+    stamps = [note.stamp for note in notes[2:]]
+    kept: set[tuple[Stamp, ...]] = set()
+    for inside in (0, 3, 4, 5):
+        base, found = None, dict[Stamp, str]()
+        if inside:
+            base, found = fold_epoch(PARTY_OF_ITEMS, ITEM, None, notes[:inside], ITEM_MODELS, ITEM_MODELS.keys)
+        for whole in (False, True):
+            item = None if base is None else itemcodec.restore(base, ITEM_MODELS)
+            folded = fold(PARTY_OF_ITEMS, ITEM, item, notes[inside:], ITEM_MODELS, whole=whole)
+            assert folded.item is not None
+            assert folded.item.access is not None
+            kept.add(tuple(act.stamp for act in folded.item.access))
+            assert (found | folded.verdicts).keys() == set(stamps)
+    assert kept == {(closing.stamp, *stamps[:2])}

@@ -10,7 +10,8 @@ So whether a grant stands depends on grants older than it, and on nothing else: 
 one pass in the total order settles all. Three things are as they are for that. A revocation takes from all grants of a
 name up to its place, not from the last one. Who leaves does so by the very grant that ends, or by an older one, and the
 cuts named by the former bind one's messages, but not one's changes of the list: else a change could undo itself. And
-how many changes are looked at is counted by feed: else whoever is named could use up what an owner needs.
+how many changes are looked at, and how much is in them, is counted by feed: else whoever is named could use up what an
+owner needs, and whoever is not could make the log, which is part of the item, too large to be kept.
 
 >>> ada, bob, eve = (Author(name * 32) for name in (b"a", b"b", b"e"))
 >>> at = lambda lamport, author: Stamp(lamport, author.identity, lamport)
@@ -38,10 +39,13 @@ EVERYONE = bytes(32)
 ACTS_MAX = 1000  # changes of one item's list by one feed that are looked at
 NAMES_MAX = 1000  # grants or revocations in one change
 CUTS_MAX = 20_000  # about what a body holds
+KEYS_MAX = (
+    20_000  # names and cuts in the changes of one feed: once it has as many, no more of its changes are looked at
+)
 KEY_SIZE = 32
 NOT_NAMED = "the access list of this item does not name its writer"
 NOT_THEIRS = "the access list of an item is changed by owners and by those it names"
-TOO_MANY = f"its feed has changed the access list of this item {ACTS_MAX} times before"
+TOO_MANY = f"its feed has changed the access list of this item {ACTS_MAX} times, or by {KEYS_MAX} names and cuts"
 _OWNERS = Stamp(-1, b"", 0)  # since before everything
 _NO_END = 1 << 64
 _stamp = operator.attrgetter("stamp")
@@ -89,6 +93,11 @@ class Act(NamedTuple):
     author: Author
     access: Access
 
+    @property
+    def keys(self) -> int:
+        """How many names and cuts it has."""
+        return sum(map(len, self.access))
+
 
 @dataclass(slots=True)
 class Grant:
@@ -133,42 +142,58 @@ def _from(things: Sequence[T], start: int) -> Iterator[T]:
 class AccessLog:
     """The changes of an item's list by ascending stamp, and what follows from all of them."""
 
-    __slots__ = ("_counts", "_cuts", "_endings", "_ends", "_grants", "_last", "_ranks", "acts", "creator", "genesis")
+    __slots__ = (
+        "_counts",
+        "_cuts",
+        "_endings",
+        "_ends",
+        "_grants",
+        "_keys",
+        "_last",
+        "_ranks",
+        "acts",
+        "creator",
+        "genesis",
+    )
 
     def __init__(self, genesis: Stamp, creator: Author, acts: Iterable[Act] = ()) -> None:
         self.genesis = genesis
         self.creator = creator
         self.acts: list[Act] = []
         self._counts: dict[bytes, int] = {}  # of changes, by feed
+        self._keys: dict[bytes, int] = {}  # of what is in them, by feed
         self._last: dict[bytes, int] = {}  # the last change of each feed
         self._cuts: dict[Stamp, dict[bytes, int]] = {}  # of each change that counted
         for act in sorted(acts):
-            if (not self.acts or act.stamp > self.acts[-1].stamp) and self._counted(act.stamp):
+            if (not self.acts or act.stamp > self.acts[-1].stamp) and self._has_room(act):
+                self._take(act)
                 self.acts.append(act)
         self._grants: dict[bytes, list[Grant]] | None = None  # of each name, one after another; None: not settled
         self._endings: dict[bytes, list[Ending]] = {}  # of each name, by ascending stamp
         self._ranks: dict[Stamp, Stamp] = {}  # of each change that counts: since when its author may change the list
         self._ends: dict[bytes, dict[tuple[Stamp, bytes], int]] = {}  # by name, grant and feed, once asked for
 
-    def _counted(self, stamp: Stamp) -> bool:
-        """Whether a change is among those of its feed that are looked at. Feeds come in order."""
-        count = self._counts.get(stamp.feed, 0)
-        if count >= ACTS_MAX:
-            return False
-        self._counts[stamp.feed] = count + 1
-        self._last[stamp.feed] = max(stamp.seq, self._last.get(stamp.feed, 0))
-        return True
+    def _has_room(self, act: Act) -> bool:
+        """Whether a change is among those of its feed that are looked at. Feeds come in order, so all peers agree, and
+        the log itself tells. Of owners only the number counts: who is trusted with all must never lack room."""
+        feed = act.stamp.feed
+        return self._counts.get(feed, 0) < ACTS_MAX and (act.author.owner or self._keys.get(feed, 0) < KEYS_MAX)
+
+    def _take(self, act: Act) -> None:
+        feed = act.stamp.feed
+        self._counts[feed] = self._counts.get(feed, 0) + 1
+        self._keys[feed] = self._keys.get(feed, 0) + (0 if act.author.owner else act.keys)
+        self._last[feed] = max(act.stamp.seq, self._last.get(feed, 0))
 
     def add(self, act: Act) -> bool:
         """Take a change; the same one twice is once. Whether anybody's right is another now."""
         at = bisect.bisect_left(self.acts, act.stamp, key=lambda known: known.stamp)
-        if at < len(self.acts) and self.acts[at].stamp == act.stamp:
+        if (at < len(self.acts) and self.acts[at].stamp == act.stamp) or not self._has_room(act):
             return False
         grants = self._settled()
         rank = self._rank(act)
         past = rank is not None and self._reaches_back(act)
-        if not self._counted(act.stamp):
-            return False
+        self._take(act)
         self.acts.insert(at, act)
         if rank is None:
             return False  # nothing follows from it, and all else is as it was: hostile ones must not be dear
