@@ -201,6 +201,19 @@ def test_only_items_of_the_party_are_embedded(lone: Peer, element: Any) -> None:
     assert embedded(note) == []
 
 
+def test_a_list_where_the_set_of_embedded_items_stands_embeds_nothing(lone: Peer) -> None:
+    """Else whoever writes a list gets round what is asked of the members of the set."""
+    note, other = (lone.party.create("antiphon/object") for _ in range(2))
+    note.embed(other.id)
+    ahead = Reference((1 << 39).to_bytes(5, "big") + b"n" * 11)
+    mutation = META.set(META.initial(), EMBEDDED, [Reference(note.id), ahead])
+    lone.forge(Draft(Kind.METADATA, note.id, wrap(Kind.METADATA, mutation)), seen=all_of(lone))
+    lone.party.process()
+    assert note.embedded == ()
+    note.embed(other.id)
+    assert note.embedded == (other.id,)
+
+
 def test_embedded_items_are_not_described(lone: Peer) -> None:
     note = lone.party.create("antiphon/object")
     with pytest.raises(InvalidInput, match="is not described"):

@@ -10,6 +10,7 @@ from antiphon.model.envelope import Inception
 from antiphon.model.interface import Model
 from antiphon.model.object import ObjectModel
 from antiphon.model.objectview import render, shown
+from antiphon.model.register import Mark, Node
 from antiphon.model.value import Reference
 
 META = ObjectModel()  # the model of every item's metadata
@@ -123,10 +124,13 @@ class ItemState:
 
     @property
     def embedded(self) -> tuple[bytes, ...]:
-        """The items that are embedded in it, ascending."""
-        found = self._said(EMBEDDED)
-        known = found if isinstance(found, list) else ()
-        return tuple(sorted({one.item for one in known if isinstance(one, Reference) and not one.party}))
+        """The items that are embedded in it, ascending: members of a set, which alone were checked when they came.
+        A list that a peer wrote there says nothing."""
+        node = self._written(EMBEDDED)
+        if node is None or shown(node) is not Mark.SET:
+            return ()
+        known = render(node, Mark.SET)
+        return tuple(sorted(one.item for one in known if isinstance(one, Reference) and not one.party))
 
     def _text(self, key: str) -> str:
         """A text in the metadata; empty where a peer wrote something else."""
@@ -135,8 +139,11 @@ class ItemState:
 
     def _said(self, key: str) -> Any:
         """What was written at one key of the metadata, without a look at the others."""
-        node = None if self.meta is None else self.meta.root.children.get(key)
+        node = self._written(key)
         return None if node is None else render(node, shown(node))
+
+    def _written(self, key: str) -> Node | None:
+        return None if self.meta is None else self.meta.root.children.get(key)
 
     @property
     def parent(self) -> bytes:
