@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools.decoders_models import model_targets
 from tools.decoders_queries import other_targets
+from tools.decoders_snapshot import snapshot_targets
 from tools.example import ALICE, BOX_KEY, CONTROL, DATA, LAPTOP, PARTY, TEAM, Example
 from tools.examples import claims, contents, examples
 from tools.target import Target
@@ -305,4 +306,5 @@ def targets() -> dict[str, Target]:
         **halo_targets(made),
         **model_targets(made),
         **other_targets(made),
+        **snapshot_targets(made),
     }

@@ -38,6 +38,7 @@ from tools.example import (
 )
 from tools.examples_models import model_examples
 from tools.examples_queries import other_examples
+from tools.examples_snapshot import snapshot_examples
 
 from antiphon.core.cid import Cid, decode_node, encode_node
 from antiphon.core.codec import Reader, u32, u64
@@ -369,4 +370,5 @@ def examples() -> dict[str, Example]:
         **meta_examples(),
         **model_examples(),
         **other_examples(),
+        **snapshot_examples(),
     }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import antiphon
 from antiphon import Object, Party, Schema, SchemaViolation, Store, exchange
 from antiphon.api.typed import SCHEMA_TYPE
 from antiphon.schema import Counter, to_document
+from antiphon.schema.checker import Checker, checker_of
 
 
 @antiphon.typed("task")
@@ -203,3 +206,72 @@ def test_a_schema_that_was_written_in_a_batch_that_failed_is_not_remembered(part
     item.update(to_document(Schema.of({"type": "object"}, name="task")))
     note["title"] = "Draft"
     assert note["title"] == "Draft"
+
+
+def test_a_schema_holds_again_when_what_a_peer_wrote_over_it_does_not_count_any_more(
+    ada: Store, bob: Store, party: Party, theirs: Party, tmp_path: Path
+) -> None:
+    """What does not count stays in the frame of the item: that says nothing of what is in it."""
+    task = party.object(Task("Plan"))
+    with antiphon.open(tmp_path / "carol") as carol:
+        carol.join(party.invite(carol.me))
+        exchange(ada, carol)
+        exchange(ada, bob)
+        party.revoke(bob.me)  # which Carol does not know yet
+        theirs.query(type=SCHEMA_TYPE).of(Object)[0].update(to_document(Schema.of(NOTHING_FITS, name="task")))
+        exchange(bob, carol)
+        hers = carol.party(party.key)
+        there = hers.item(task.id, Object)
+        assert hers.schemas.of(there) is None
+        there["done"] = "soon"
+
+        exchange(ada, carol)
+        assert hers.schemas.of(there) is not None
+        with pytest.raises(SchemaViolation, match="expected a bool"):
+            there["done"] = "later"
+
+
+def test_what_a_peer_wrote_is_not_compiled_to_be_compared(
+    ada: Store, bob: Store, party: Party, theirs: Party, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        hostile = Schema.of({"properties": {f"k{number}": {"pattern": "^.{200}$"}}}, name="task")
+        theirs.object(to_document(hostile), type=SCHEMA_TYPE)
+        theirs.object({**to_document(hostile), "digest": b"other"}, type=SCHEMA_TYPE)
+    exchange(ada, bob)
+    compiled: list[str] = []
+    monkeypatch.setattr(Checker, "__init__", _recording(compiled))
+    checker_of.cache_clear()
+    party.object(Task("Plan"))["done"] = True
+    assert set(compiled) == {Schema.of(Task).text}
+    assert len(party.schemas.all()) == 4, "now all of them are"
+    assert len(set(compiled)) == 4
+
+
+def _recording(into: list[str]) -> Callable[[Checker, str], None]:
+    make = Checker.__init__
+
+    def recorded(checker: Checker, text: str) -> None:
+        into.append(text)
+        make(checker, text)
+
+    return recorded
+
+
+def test_a_schema_of_a_peer_is_compiled_without_the_lock(party: Party, monkeypatch: pytest.MonkeyPatch) -> None:
+    party.object(to_document(Schema.of(Task)), type=SCHEMA_TYPE)
+    checker_of.cache_clear()
+    monkeypatch.setattr(Checker, "__init__", _recording(_Unlocked(party)))
+    assert len(party.schemas.all()) == 1
+
+
+class _Unlocked(list[str]):
+    """Takes a text while another thread gets at the party."""
+
+    def __init__(self, party: Party) -> None:
+        super().__init__()
+        self._party = party
+
+    def append(self, text: str) -> None:
+        with ThreadPoolExecutor() as other:
+            assert other.submit(lambda: self._party.root.value).result(timeout=10) == {}

@@ -119,7 +119,7 @@ def test_a_schema_is_bounded_in_size_and_depth() -> None:
 )
 def test_patterns_that_take_long_to_compile_are_refused_before(patterns: list[str]) -> None:
     fields = {f"k{number}": {"pattern": pattern} for number, pattern in enumerate(patterns)}
-    for schema in ({"properties": fields}, {"patternProperties": dict.fromkeys(patterns, {})}):
+    for schema in ({"properties": fields}, {"patternProperties": dict.fromkeys(patterns, True)}):
         begun = time.process_time()
         with pytest.raises(InvalidInput):
             Schema.of(schema, "slow")

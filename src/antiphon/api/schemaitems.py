@@ -3,6 +3,8 @@
 Everybody who may write to the party may write to these items too. So an object names its schema twice: by the item, and
 by a seal over the schema's name, version and text. An item that somebody has rewritten does not fit the seals any more:
 it is then no schema to those objects, and whoever next needs the right one finds or makes another item for it.
+
+What peers wrote is compared as text first. It is compiled only to check an object that it is the schema of.
 """
 
 from __future__ import annotations
@@ -13,13 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antiphon.api.objects import Object
 from antiphon.core.errors import InvalidInput
-from antiphon.core.stamp import Stamp
 from antiphon.model.object import ObjectModel
 from antiphon.model.value import Reference, Value
 from antiphon.query.filters import Fact, prop
 from antiphon.query.query import Query
 from antiphon.schema.definition import Schema
-from antiphon.schema.document import from_document, to_document
+from antiphon.schema.document import DOCUMENT_KEYS, Document, read_document, to_document
 
 if TYPE_CHECKING:
     from antiphon.api.party import Party
@@ -31,14 +32,13 @@ _KNOWN_MAX = 1024
 
 
 class _Held(NamedTuple):
-    """What an item held after the messages of a frame."""
+    """What an item says, and the schema that it gives; None where it is none that may be used."""
 
-    frame: dict[bytes, Stamp]
-    schema: Schema[Any]
-    seal: bytes
+    said: Document
+    schema: Schema[Any] | None
 
 
-def seal_of(schema: Schema[Any]) -> bytes:
+def seal_of(schema: Schema[Any] | Document) -> bytes:
     """What names a schema for good: SHA-256 over its name, version and text."""
     return sha256(_TAG + f"{schema.name}\0{schema.version}\0".encode() + schema.digest).digest()
 
@@ -75,8 +75,8 @@ class SchemaItems:
 
     def all(self) -> list[Schema[Any]]:
         """The schemas that the party holds, by name and version."""
-        found = [self._at(item) for item in self._party.query(type=SCHEMA_TYPE).ids]
-        return sorted((held.schema for held in found if held), key=lambda schema: (schema.name, schema.version))
+        found = [self._schema_at(item) for item in self._party.query(type=SCHEMA_TYPE).ids]
+        return sorted((schema for schema in found if schema), key=lambda schema: (schema.name, schema.version))
 
     def assign(self, item: Object, described: Object, schema: Schema[Any]) -> None:
         """Let an object have a schema, which the item that is passed holds."""
@@ -88,11 +88,9 @@ class SchemaItems:
         reference, seal = described.get(ITEM), described.get(SEAL)
         if not isinstance(reference, Reference) or reference.party:
             return None
-        held = self._at(reference.item)
-        if seal is not None and (held is None or held.seal != seal):
-            other = self._ids.get(seal) if isinstance(seal, bytes) else None
-            held = None if other is None else self._at(other)
-        return held.schema if held is not None and seal in (None, held.seal) else None
+        known = self._ids.get(seal) if isinstance(seal, bytes) else None
+        found = (self._schema_at(item, seal) for item in (reference.item, known) if item is not None)
+        return next((schema for schema in found if schema is not None), None)
 
     def _remember(self, seal: bytes, item: bytes) -> None:
         if len(self._ids) >= _KNOWN_MAX:
@@ -100,26 +98,41 @@ class SchemaItems:
         self._ids[seal] = item
 
     def _seal_at(self, item: bytes) -> bytes | None:
-        held = self._at(item)
-        return None if held is None else held.seal
+        said = self._said_at(item)
+        return None if said is None else seal_of(said)
 
-    def _at(self, item: bytes) -> _Held | None:
-        """What an item holds; None if it is not here, or holds no schema."""
+    def _said_at(self, item: bytes) -> Document | None:
+        """What an item says; None if it is not here, or says nothing of a schema."""
         with self._party.processor.locked() as engine:
             state = engine.find(item)
-            if state is None or state.name != ObjectModel.name:
+            if state is None or state.name != ObjectModel.name or not isinstance(state.model, ObjectModel):
                 return None
-            known = self._known.get(item)
-            if known is not None and known.frame == state.frame:
-                return known
-            try:
-                schema = from_document(state.value)
-            except InvalidInput:
-                return None  # somebody broke it; its objects are then read as they are
-            held = _Held(dict(state.frame), schema, seal_of(schema))
-            batch = self._party.processor.open_batch()
-            if batch is None or not batch.drafts(item):  # else it may be taken back, and its stamps come again
-                if len(self._known) >= _KNOWN_MAX:
-                    self._known.clear()
-                self._known[item] = held
-            return held
+            model, held = state.model, state.state
+            value = {key: model.get(held, key) for key in DOCUMENT_KEYS if model.has(held, key)}
+        try:
+            return read_document(value)
+        except InvalidInput:
+            return None  # somebody broke it; its objects are then read as they are
+
+    def _schema_at(self, item: bytes, seal: Value = None) -> Schema[Any] | None:
+        """The schema that an item holds, with a seal the one that it names; None if there is none that may be used.
+
+        Compiled without the party's lock, unless the caller has it: a peer's may take most of a second.
+        """
+        said = self._said_at(item)
+        if said is None or (seal is not None and seal_of(said) != seal):
+            return None
+        known = self._known.get(item)
+        if known is None or known.said != said:
+            known = _Held(said, _compiled(said))
+            if len(self._known) >= _KNOWN_MAX:
+                self._known.clear()
+            self._known[item] = known
+        return known.schema
+
+
+def _compiled(said: Document) -> Schema[Any] | None:
+    try:
+        return Schema(said.name, said.version, said.text)
+    except InvalidInput:
+        return None

@@ -10,11 +10,16 @@ True
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from antiphon.core.errors import BadEncoding, InvalidInput
+from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
 from antiphon.model.value import Value
+from antiphon.schema.canonical import digest_of
 from antiphon.schema.definition import Schema
+from antiphon.schema.limits import SCHEMA_SIZE_MAX
+
+
+DOCUMENT_KEYS = ("name", "version", "schema", "digest")
 
 
 def to_document(schema: Schema[Any]) -> dict[str, Value]:
@@ -22,20 +27,45 @@ def to_document(schema: Schema[Any]) -> dict[str, Value]:
     return {"name": schema.name, "version": schema.version, "schema": schema.text, "digest": schema.digest}
 
 
-def from_document(value: Value) -> Schema[dict[str, Any]]:
-    """The schema of a document, or `InvalidInput`. Fields that a newer version adds are left alone."""
+class Document(NamedTuple):
+    """What stands in a schema's item, looked at and not yet used: the text may be anything."""
+
+    name: str
+    version: int
+    text: str
+    digest: bytes
+
+
+def read_document(value: Value) -> Document:
+    """What a document says, or `InvalidInput`. Fields that a newer version adds are left alone.
+
+    It costs little, whatever a peer wrote: the text is compared with its digest, and not compiled.
+    """
     if not isinstance(value, dict):
         raise BadEncoding(f"the document of a schema is a map, and no {type(value).__name__}")
     name, version, text = value.get("name"), value.get("version"), value.get("schema")
     if not isinstance(name, str) or type(version) is not int or not isinstance(text, str):
         raise BadEncoding("the document of a schema has a name, a version and the schema as text")
+    if len(text) > SCHEMA_SIZE_MAX:
+        raise TooLarge(f"the schema {name[:100]!r} in an item has {len(text)} characters; at most {SCHEMA_SIZE_MAX} go")
     try:
-        schema: Schema[dict[str, Any]] = Schema(name, version, text)
+        digest = digest_of(text)
+    except ValueError:
+        raise BadEncoding(f"the schema {name[:100]!r} in an item: its text is not valid Unicode") from None
+    if value.get("digest") != digest:  # two wrote at once, and one's text stands beside the other's digest
+        raise BadEncoding(
+            f"the schema {name[:100]!r} {version} in an item does not have the digest that stands beside it"
+        )
+    return Document(name, version, text, digest)
+
+
+def from_document(value: Value) -> Schema[dict[str, Any]]:
+    """The schema of a document, or `InvalidInput`."""
+    said = read_document(value)
+    try:
+        return Schema(said.name, said.version, said.text)
     except InvalidInput as error:
-        raise type(error)(f"the schema {name[:100]!r} in an item: {error}") from None
-    if value.get("digest") != schema.digest:  # two wrote at once, and one's text stands beside the other's digest
-        raise BadEncoding(f"the schema {name!r} {version} in an item does not have the digest that stands beside it")
-    return schema
+        raise type(error)(f"the schema {said.name[:100]!r} in an item: {error}") from None
 
 
 def same(one: Schema[Any], other: Schema[Any]) -> bool:
