@@ -89,7 +89,7 @@ def snapshot_examples() -> dict[str, Example]:
 
     return {
         "content-node": Example(blobs.get(long), lambda data: ContentNode.decode(data, "content").encode()),
-        "tree-leaf": node(top.child(0).link),
+        "tree-leaf": node(top.child(1).link),
         "tree-node": node(root.items),
         "feed-cut": Example(cut.encode(), lambda data: FeedCut.decode(data).encode()),
         "death": Example(encode_death(1), lambda data: encode_death(decode_death(data))),
