@@ -63,13 +63,17 @@ from antiphon.halo.claims import (
     Claim,
     DeviceAdmission,
     EpochAttestation,
+    EpochEndorsement,
     EpochGenesis,
+    EpochRefusal,
     Equivocated,
+    Erasure,
     FeedAdmission,
     FeedEnd,
     FeedKind,
     GroupAdmission,
     MemberAdmission,
+    ModelKey,
     Narrowing,
     PartyGenesis,
     Policy,
@@ -252,7 +256,8 @@ def claims() -> dict[str, tuple[Claim, list[KeyPair], int]]:
     data = FeedAdmission(DATA.key, FeedKind.DATA, ALICE.key, LAPTOP.key, word)
     opened = credential.sign(PARTY.key, control, [LAPTOP, CONTROL])
     admitted = (Position(bytes(CONTROL.key), 1),)
-    timeframe = Timeframe({DATA.key: 1, BOB_DATA.key: 0})
+    cut, frame = {bytes(DATA.key): 2, bytes(BOB_DATA.key): 0}, Timeframe({CONTROL.key: 3})
+    models = (ModelKey("antiphon/object", 1, 1), ModelKey("antiphon/text", 1, 1))
     return {
         "party-genesis": (PartyGenesis(ALICE.key, control, opened), [PARTY], 0),
         "device-admission": (DeviceAdmission(ALICE.key, LAPTOP.key), [ALICE, LAPTOP], 0),
@@ -261,9 +266,12 @@ def claims() -> dict[str, tuple[Claim, list[KeyPair], int]]:
         "group-admission": (GroupAdmission(TEAM.key, BOB.key), [TEAM, LAPTOP], 0),
         "narrowing": (Narrowing(admitted, frozenset({Role.READER}), {bytes(BOB_DATA.key): 1}), [LAPTOP], 0),
         "feed-end": (FeedEnd(ALICE.key, LAPTOP.key, {bytes(CONTROL.key): 4, bytes(DATA.key): 2}), [ALICE], 0),
-        "policy": (Policy(True, bytes(ALICE.key), (bytes(BOB.key),), 1), [LAPTOP], 0),
-        "epoch-genesis": (EpochGenesis(1, 1, b"", timeframe, bytes(SNAPSHOT), NOW_MS), [LAPTOP], 0),
-        "epoch-attestation": (EpochAttestation(1, 1, bytes(SNAPSHOT)), [LAPTOP], 0),
+        "policy": (Policy(True, bytes(LAPTOP.key), (bytes(LAPTOP.key),), 1, epoch_messages=1000), [LAPTOP], 0),
+        "epoch-genesis": (EpochGenesis(0, 1, b"", cut, frame, bytes(SNAPSHOT), NOW_MS, models), [LAPTOP], 0),
+        "epoch-attestation": (EpochAttestation(0, 1, bytes(SNAPSHOT), sha256(b"genesis").digest()), [LAPTOP], 0),
+        "epoch-refusal": (EpochRefusal(0, 1, bytes(SNAPSHOT), bytes(SNAPSHOT), "another CID"), [LAPTOP], 0),
+        "epoch-endorsement": (EpochEndorsement(1, 1, bytes(LAPTOP.key), 0, bytes(SNAPSHOT)), [LAPTOP], 0),
+        "erasure": (Erasure((Position(bytes(DATA.key), 1),)), [LAPTOP], 0),
         "equivocation": (Equivocated(BOB_DATA.key, 1, evidence()), [LAPTOP], 0),
     }
 
@@ -289,13 +297,12 @@ def rehearsed() -> Rehearsal:
     alice.admit(bob, Role.EDITOR)
     alice.open_data(DATA)
     alice.group(TEAM.key, BOB.key)
-    alice.write(Policy(True, bytes(ALICE.key), (bytes(ALICE.key), bytes(BOB.key)), 1))
+    alice.write(Policy(True, bytes(LAPTOP.key), (bytes(LAPTOP.key),), 1))
     bob.hear(alice)
     bob.join()
+    alice.hear(bob)
     alice.write(claims()["epoch-genesis"][0])
     bob.hear(alice)
-    bob.write(claims()["epoch-attestation"][0])
-    alice.hear(bob)
     return rehearsal
 
 

@@ -15,12 +15,16 @@ from antiphon.halo.claims import (
     Claim,
     DeviceAdmission,
     EpochAttestation,
+    EpochEndorsement,
     EpochGenesis,
+    EpochRefusal,
+    Erasure,
     FeedAdmission,
     FeedEnd,
     FeedKind,
     GroupAdmission,
     MemberAdmission,
+    ModelKey,
     Narrowing,
     PartyGenesis,
     Policy,
@@ -34,6 +38,7 @@ WORD = credential.sign(PARTY.key, DeviceAdmission(ISSUER.key, OTHER.key), [ISSUE
 ADMISSION = FeedAdmission(FEED.key, FeedKind.CONTROL, ISSUER.key, OTHER.key, WORD)
 ADMITTED = credential.sign(PARTY.key, ADMISSION, [OTHER, FEED])
 SNAPSHOT = bytes(Cid.of(b"state", DAG_CBOR))
+MODELS = (ModelKey("antiphon/object", 1, 1), ModelKey("antiphon/object", 2, 1), ModelKey("antiphon/text", 1, 3))
 
 CLAIMS: list[Claim] = [
     DeviceAdmission(ISSUER.key, OTHER.key),
@@ -46,9 +51,16 @@ CLAIMS: list[Claim] = [
     FeedEnd(ISSUER.key, OTHER.key, {FEED.key: 4}),
     Policy(),
     Policy(True, OTHER.key, tuple(sorted((OTHER.key, FEED.key))), 2, (Position(FEED.key, 1),), {FEED.key: 7}),
-    EpochGenesis(1, 2, SNAPSHOT, Timeframe({FEED.key: 5}), SNAPSHOT, 99),
-    EpochGenesis(0, 1, b"", Timeframe(), SNAPSHOT, 0),
-    EpochAttestation(1, 2, SNAPSHOT),
+    Policy(False, b"", (), 0, (), {}, True, *range(1, 11)),
+    EpochGenesis(1, 2, SNAPSHOT, {FEED.key: 5, OTHER.key: 0}, Timeframe({FEED.key: 5}), SNAPSHOT, 99, MODELS),
+    EpochGenesis(0, 1, b"", {}, Timeframe(), SNAPSHOT, 0),
+    EpochAttestation(1, 2, SNAPSHOT, bytes(32)),
+    EpochRefusal(1, 2, SNAPSHOT, SNAPSHOT, "it has another CID"),
+    EpochRefusal(0, 1, SNAPSHOT),
+    EpochEndorsement(2, 3, OTHER.key, 2, SNAPSHOT),
+    EpochEndorsement(2, 1, OTHER.key),
+    Erasure((Position(FEED.key, 3), Position(FEED.key, 4))),
+    Erasure(()),
 ]
 SIGNERS = [PARTY, ISSUER, OTHER, FEED]
 
@@ -140,13 +152,31 @@ def signed_payload(payload: pb.Credential) -> bytes:
         pb.Credential(narrowing=pb.Narrowing(cuts=[pb.Cut(feed=FEED.key, length=1)] * 2)),
         pb.Credential(narrowing=pb.Narrowing(admissions=[pb.Position(feed=FEED.key, seq=1 << 63)])),
         pb.Credential(policy=pb.Policy(attesters=[FEED.key, FEED.key])),
-        pb.Credential(epoch_genesis=pb.EpochGenesis(snapshot=b"x", timeframe=Timeframe().encode())),
-        pb.Credential(epoch_genesis=pb.EpochGenesis(snapshot=SNAPSHOT, timeframe=b"x")),
+        pb.Credential(epoch_genesis=pb.EpochGenesis(number=1, snapshot=b"x", control=Timeframe().encode())),
+        pb.Credential(epoch_genesis=pb.EpochGenesis(number=1, snapshot=SNAPSHOT, control=b"x")),
+        pb.Credential(epoch_genesis=pb.EpochGenesis(snapshot=SNAPSHOT, control=Timeframe().encode())),
+        pb.Credential(
+            epoch_genesis=pb.EpochGenesis(
+                number=1, snapshot=SNAPSHOT, control=Timeframe().encode(), models=[pb.ModelKey(name="a")] * 2
+            )
+        ),
+        pb.Credential(epoch_attestation=pb.EpochAttestation(number=1, snapshot=SNAPSHOT)),
+        pb.Credential(epoch_attestation=pb.EpochAttestation(snapshot=SNAPSHOT, genesis=bytes(32))),
+        pb.Credential(epoch_refusal=pb.EpochRefusal(number=1, snapshot=SNAPSHOT, reason="x" * 2000)),
+        pb.Credential(epoch_refusal=pb.EpochRefusal(number=1, snapshot=SNAPSHOT, computed=b"x")),
+        pb.Credential(epoch_endorsement=pb.EpochEndorsement(number=1, candidate=FEED.key)),
+        pb.Credential(epoch_endorsement=pb.EpochEndorsement(number=1, term=1, candidate=b"x")),
+        pb.Credential(
+            epoch_endorsement=pb.EpochEndorsement(
+                number=1, term=1, candidate=FEED.key, accepted_term=1, accepted=SNAPSHOT
+            )
+        ),
+        pb.Credential(erasure=pb.Erasure(positions=[pb.Position(feed=FEED.key)] * 2)),
         pb.Credential(equivocation=pb.Equivocation(evidence=b"x")),
         pb.Credential(feed=pb.FeedAdmission(feed=FEED.key, kind=pb.FEED_KIND_DATA)),
         pb.Credential(party_genesis=pb.PartyGenesis(identity=FEED.key)),
     ],
-    ids=range(14),
+    ids=range(24),
 )
 def test_claims_that_are_not_well_formed_are_refused(payload: pb.Credential) -> None:
     with pytest.raises(AntiphonError):

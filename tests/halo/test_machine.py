@@ -200,32 +200,34 @@ def test_circular_groups_end() -> None:
 
 def test_epochs_are_recorded_if_their_issuer_may_declare_them() -> None:
     _, (alice, bob, carol) = party_of("bob", "carol", role=Role.READER)
-    snapshot = Cid.of(b"state", DAG_CBOR)
-    epoch = EpochGenesis(0, 1, b"", Timeframe({alice.control.key: 3}), snapshot, 5)
+    snapshot = bytes(Cid.of(b"state", DAG_CBOR))
+    epoch = EpochGenesis(0, 1, b"", {}, Timeframe({alice.control.key: 1}), snapshot, 5)
     bob.write(epoch)
+    alice.hear(bob)
     alice.write(epoch)
-    carol.hear(alice, bob)
-    carol.write(EpochAttestation(0, 1, snapshot))
-    alice.hear(carol)
-    assert [found.stamp.feed for found in alice.state.epochs] == [alice.control.key]
-    assert alice.state.epochs[0].attesters == (carol.identity.key,)
-    assert reasons(alice) == ["its issuer may not declare epochs"]
+    assert [found.declared.feed for found in alice.state.epochs] == [alice.control.key]
+    assert alice.machine.epochs().votes == ((alice.device.key,),)
+    assert len(reasons(alice)) == 1
+    assert reasons(alice)[0].startswith("term 0 of epoch 1 is that of device")
+    carol.hear(alice)
+    carol.write(EpochAttestation(0, 1, snapshot, alice.machine.acts()[-1].digest))
+    assert "no attester" in reasons(carol)[-1]
 
 
 def test_a_policy_names_the_generator_and_the_attesters() -> None:
     _, (alice, bob) = party_of("bob", role=Role.READER)
-    snapshot = Cid.of(b"state", DAG_CBOR)
-    alice.write(Policy(generator=bob.identity.key, attesters=(bob.identity.key,)))
-    epoch = EpochGenesis(0, 1, b"", Timeframe(), snapshot, 5)
+    snapshot = bytes(Cid.of(b"state", DAG_CBOR))
+    alice.write(Policy(generator=bob.device.key, attesters=(bob.device.key,)))
+    epoch = EpochGenesis(0, 1, b"", {}, Timeframe(), snapshot, 5)
     alice.write(epoch)
-    alice.write(EpochAttestation(0, 1, snapshot))
+    alice.write(EpochAttestation(0, 1, snapshot, alice.machine.acts()[-1].digest))
+    assert not alice.state.epochs
     bob.hear(alice)
     bob.write(epoch)
-    bob.write(EpochAttestation(0, 1, snapshot))
     alice.hear(bob)
-    assert [found.stamp.feed for found in alice.state.epochs] == [bob.control.key]
-    assert alice.state.epochs[0].attesters == (bob.identity.key,)
-    assert reasons(alice) == ["the policy names another generator", "the policy names other attesters"]
+    assert [found.declared.feed for found in alice.state.epochs] == [bob.control.key]
+    assert alice.machine.epochs().votes == ((bob.device.key,),)
+    assert [reason.split(" device")[0] for reason in reasons(alice)] == ["term 0 of epoch 1 is that of", "its"]
 
 
 def test_an_act_waits_for_what_it_has_seen() -> None:

@@ -17,7 +17,7 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.store import FeedStore
-from antiphon.halo.claims import EpochAttestation, EpochGenesis, Equivocated, FeedKind, Policy, Role
+from antiphon.halo.claims import EpochGenesis, Equivocated, FeedKind, Policy, Role
 from antiphon.halo.identity import Device, Identity, new_device, new_identity, recover_identity
 from antiphon.halo.keyfile import Protection
 from antiphon.halo.keystore import KeyStore
@@ -250,9 +250,9 @@ def test_epochs_are_declared_and_attested(peer: Callable[..., Peer]) -> None:
     alice = peer()
     party = alice.found()
     snapshot = bytes(Cid.of(b"state", DAG_CBOR))
-    party.declare(EpochGenesis(0, 1, b"", Timeframe(), snapshot, 1))
-    party.attest(EpochAttestation(0, 1, snapshot))
-    assert [epoch.attesters for epoch in party.state.epochs] == [(alice.identity.key,)]
+    party.declare(EpochGenesis(0, 1, b"", {}, Timeframe(), snapshot, 1))
+    assert [epoch.snapshot for epoch in party.state.epochs] == [snapshot]
+    assert party.machine.epochs().votes == ((alice.device.key,),)
 
 
 def test_a_fork_is_published_as_a_credential_and_cuts_the_feed_for_all(

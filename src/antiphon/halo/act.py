@@ -38,6 +38,14 @@ class Place:
         return self.seen.get(position.feed, -1) >= position.seq
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Void:
+    """An act that is not in force, and why."""
+
+    stamp: Stamp
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Act:
     """A control block as the party state machine sees it. `problem` says why its body is not to be used."""
@@ -50,6 +58,7 @@ class Act:
     expires_ms: int = 0
     problem: str = ""
     digest: bytes = b""  # of its credential's payload
+    beyond: tuple[Entry, ...] = ()  # what it had seen past the end of a forked feed: nobody could compare that
 
     @property
     def position(self) -> Position:
@@ -64,14 +73,15 @@ class Act:
         return claim if claim.kind is FeedKind.CONTROL and claim.feed == self.stamp.feed else None
 
 
-def read_act(party: bytes, block: Block, seen: Seen) -> Act:
+def read_act(party: bytes, block: Block, seen: Seen, beyond: tuple[Entry, ...] = ()) -> Act:
     """The act that a control block is; one that cannot be read is an act without a claim."""
     place = Place(block.feed, block.seq, seen)
     try:
         found = credential.read(party, _signed(block))
     except AntiphonError as error:
         return Act(block.stamp, place, block.created_ms, None, problem=str(error))
-    return Act(block.stamp, place, block.created_ms, found.claim, found.signers, found.expires_ms, digest=found.digest)
+    claim, signers, expires_ms = found.claim, found.signers, found.expires_ms
+    return Act(block.stamp, place, block.created_ms, claim, signers, expires_ms, digest=found.digest, beyond=beyond)
 
 
 def _signed(block: Block) -> bytes:

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from antiphon.core.stamp import Stamp
 from antiphon.halo.act import Act, Place
 from antiphon.halo.claims import (
     Equivocated,
+    Erasure,
     FeedAdmission,
     FeedEnd,
     FeedKind,
@@ -34,26 +34,17 @@ from antiphon.halo.claims import (
     Roles,
     with_implied,
 )
-from antiphon.halo.grant import cut_of, expired, given, self_signers, subject_of
+from antiphon.halo.ending import ending_cuts
+from antiphon.halo.floors import Floors
+from antiphon.halo.grant import NO_END, Owner, cut_of, expired, given, self_signers, subject_of
+from antiphon.halo.policies import policy_at
 
-NO_END = (1 << 63) - 1
 GROUPS_MAX = 256  # that count for the author of a message
 _NOBODY: Roles = frozenset()
 _OWNER: Roles = frozenset({Role.OWNER})
 _ANY: Roles = frozenset(Role)
 _EXPIRERS: Roles = frozenset({Role.OWNER, Role.EPOCH_GENERATOR})
 _BY_EDITORS: Roles = frozenset({Role.EDITOR, Role.READER})
-DEFAULT_POLICY = Policy()
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Whose a feed is, and the act that opened it."""
-
-    identity: bytes
-    device: bytes
-    kind: FeedKind
-    opened: Act
 
 
 class Authority:
@@ -61,14 +52,17 @@ class Authority:
 
     def __init__(self, party: bytes, genesis_feed: bytes) -> None:
         self._party = party
-        self._genesis_feed = genesis_feed
+        self.genesis_feed = genesis_feed
         self._controls: dict[bytes, Owner] = {}
         self._admitted: dict[bytes, list[Owner]] = defaultdict(list)  # data feeds: every admission, oldest first
         self.grants: dict[bytes, list[Act]] = defaultdict(list)  # by subject, oldest first
         self.narrowings: dict[Position, list[Act]] = defaultdict(list)  # by the grant they name
         self.policies: list[Act] = []
-        self.fork_ends: dict[bytes, int] = {}
+        self.forks: dict[bytes, dict[Position | None, int]] = defaultdict(dict)  # feed → who told → common blocks
+        self.fork_ends: dict[bytes, int] = {}  # where forked feeds end; not before what a final epoch holds
+        self.floors = Floors()
         self._ends: list[Act] = []
+        self._erasures: list[Act] = []
         self._by_position: dict[Position, Act] = {}
         self._valid: dict[Position, bool] = {}
         self._binds: dict[tuple[Position, Position], bool] = {}
@@ -86,7 +80,7 @@ class Authority:
                 self._own(act, act.admission)
             forget = forget or (bool(self.narrowings) and isinstance(claim, MemberAdmission | GroupAdmission))
             if isinstance(claim, PartyGenesis):
-                if act.position == (self._genesis_feed, 0) and self._party in act.signers:
+                if act.position == (self.genesis_feed, 0) and self._party in act.signers:
                     self._grant(claim.identity, act)
             elif isinstance(claim, MemberAdmission | GroupAdmission):
                 self._grant(claim.subject, act)
@@ -104,15 +98,34 @@ class Authority:
                 self._ends.append(act)
                 forget = True
             elif isinstance(claim, Equivocated):
-                self.fork(claim.feed, claim.length)
+                self.fork(claim.feed, claim.length, act.position)
                 forget = True
+            elif isinstance(claim, Erasure):
+                self._erasures.append(act)
         if forget:
             self._forget()
 
-    def fork(self, feed: bytes, length: int) -> None:
+    def fork(self, feed: bytes, length: int, position: Position | None = None) -> None:
         """A feed's writer signed two histories: for everyone it ends at the last common block."""
-        self.fork_ends[feed] = min(length, self.fork_ends.get(feed, NO_END))
+        self.forks[feed][position] = min(length, self.forks[feed].get(position, NO_END))
+        self._end_fork(feed)
         self._forget()
+
+    def _end_fork(self, feed: bytes) -> None:
+        told = self.forks[feed].items()
+        self.fork_ends[feed] = min(max(length, self.floors.of(position, feed)) for position, length in told)
+
+    def common(self, feed: bytes) -> int:
+        """How many blocks of a forked feed are common to all its branches, whatever epochs hold."""
+        return min(self.forks[feed].values(), default=NO_END) if feed in self.forks else NO_END
+
+    def stand_on(self, floors: Floors) -> None:
+        """What these epochs hold is final."""
+        if floors != self.floors:
+            self.floors = floors
+            for feed in self.forks:
+                self._end_fork(feed)
+            self._forget()
 
     def _forget(self) -> None:
         self._valid.clear()
@@ -203,9 +216,9 @@ class Authority:
             claim = act.claim
             assert isinstance(claim, FeedEnd)
             if owner is not None and owner.device == claim.device and self.ends_device(act, claim, owner):
-                end = min(end, claim.cuts.get(feed, 0))
+                end = min(end, max(claim.cuts.get(feed, 0), self.floors.of(act.position, feed)))
         # Without its genesis there would be no party to speak of.
-        return max(end, 1) if feed == self._genesis_feed else end
+        return max(end, 1) if feed == self.genesis_feed else end
 
     def _past_fork(self, act: Act) -> bool:
         return act.stamp.seq >= self.fork_ends.get(act.stamp.feed, NO_END)
@@ -228,46 +241,29 @@ class Authority:
 
     def _ending(self, feed: bytes, owner: Owner, limit: Stamp | None) -> int:
         """The least ending cut; `limit` matters only through the grants that are older."""
-        above = self._above(owner.identity, None, limit)
-        rank = tuple(sorted((subject, sum(1 for _ in self._older(subject, limit))) for subject in above))
+        above = self.above(owner.identity, None, limit)
+        rank = tuple(sorted((subject, sum(1 for _ in self.older(subject, limit))) for subject in above))
         known = self._ending_known.get((feed, owner.opened.position, rank))
         if known is None:
-            known = min(self._ending_cuts(feed, owner, limit), default=NO_END)
+            known = min(ending_cuts(self, feed, owner, limit), default=NO_END)
             self._ending_known[feed, owner.opened.position, rank] = known
         return known
 
-    def _ending_cuts(self, feed: bytes, owner: Owner, limit: Stamp | None) -> Iterator[int]:
-        """The cuts of revocations that left the feed's writer without any role: ended feeds never come back."""
-        opening = owner.opened.place
-        for subject in self._above(owner.identity, None, limit):
-            for grant in self._older(subject, limit):
-                for narrowing in self.narrowings.get(grant.position, ()):
-                    claim = narrowing.claim
-                    assert isinstance(claim, Narrowing)
-                    if claim.roles or opening.sees(narrowing.position) or not self.binds(narrowing, grant):
-                        continue
-                    cut = cut_of(claim.cuts, feed, self._genesis_feed)
-                    after = _After(feed, cut, narrowing.place.seen, self, narrowing)
-                    # Only what the issuer had seen can have been meant: a group that the writer joined unseen is not.
-                    meant = subject in self._above(owner.identity, narrowing.place, limit)
-                    if meant and not self.roles(owner.identity, after, limit):
-                        yield cut
-
-    def _older(self, subject: bytes, limit: Stamp | None) -> Iterator[Act]:
+    def older(self, subject: bytes, limit: Stamp | None) -> Iterator[Act]:
         """The valid grants of a subject that are older than `limit`, as far as they are settled."""
         for grant in self._good.get(subject, ()):
             if limit is not None and grant.stamp >= limit:
                 return
             yield grant
 
-    def _above(self, subject: bytes, place: Place | None, limit: Stamp | None) -> set[bytes]:
+    def above(self, subject: bytes, place: Place | None, limit: Stamp | None) -> set[bytes]:
         """The subject and the groups that it is part of, transitively, by valid grants older than `limit`.
 
         With a place, by those seen there. A set, so circles and many ways to one group cost nothing.
         """
         found, fresh = {subject}, [subject]
         while fresh:
-            for grant in self._older(fresh.pop(), limit):
+            for grant in self.older(fresh.pop(), limit):
                 claim = grant.claim
                 if not isinstance(claim, GroupAdmission) or claim.group in found:
                     continue
@@ -278,7 +274,7 @@ class Authority:
 
     def rests_on(self, identity: bytes, subject: bytes) -> bool:
         """Whether some right of an identity comes, or once came, through a subject (a group, say)."""
-        return subject in self._above(identity, None, None)
+        return subject in self.above(identity, None, None)
 
     def roles(self, subject: bytes, place: Place, limit: Stamp | None = None) -> Roles:
         """The roles of an identity or group at a place, implied ones included, resting on grants older than `limit`."""
@@ -287,7 +283,7 @@ class Authority:
         fresh = [subject]
         while fresh and len(roles) < len(Role):
             above = fresh.pop()
-            for grant in self._older(above, limit):
+            for grant in self.older(above, limit):
                 if not place.sees(grant.position) and grant.position != (place.feed, place.seq):
                     continue
                 left = self.left(grant, place) & through[above]
@@ -307,7 +303,7 @@ class Authority:
         for last in (False, True):  # anybody may take anybody into groups of their own: those come last, and not all
             fresh = deque([owner.identity, *groups])
             while fresh:
-                for grant in self._older(fresh.popleft(), None):
+                for grant in self.older(fresh.popleft(), None):
                     group = grant.claim.group if isinstance(grant.claim, GroupAdmission) else b""
                     wanted = group and group not in groups and (last or group not in grant.signers)
                     if wanted and len(groups) < GROUPS_MAX and place.sees(grant.position) and self.left(grant, place):
@@ -317,13 +313,15 @@ class Authority:
 
     def left(self, grant: Act, place: Place) -> Roles:
         """What of a grant is left at a place."""
-        if not self.valid_grant(grant):
+        if not self.valid_grant(grant) or self.floors.expired(grant, place):
             return _NOBODY
         roles = given(grant)
         for narrowing in self.narrowings.get(grant.position, ()):
             claim = narrowing.claim
             assert isinstance(claim, Narrowing)
-            past = place.seq >= cut_of(claim.cuts, place.feed, self._genesis_feed)
+            if self.floors.below(narrowing, place):
+                continue
+            past = place.seq >= cut_of(claim.cuts, place.feed, self.genesis_feed)
             if (past or place.sees(narrowing.position)) and self.binds(narrowing, grant):
                 roles &= with_implied(claim.roles)
             if not roles:
@@ -390,33 +388,9 @@ class Authority:
 
     def policy(self, place: Place, limit: Stamp | None = None) -> Policy:
         """The policy at a place: the last one seen there, or one that tightened it and cut before this place."""
-        current: Act | None = None
-        for act in self.policies:
-            if (limit is None or act.stamp < limit) and place.sees(act.position) and self._valid_policy(act):
-                current = act
-        moved = current is not None
-        while moved and current is not None:
-            moved = False
-            for act in self.policies:
-                claim = act.claim
-                assert isinstance(claim, Policy)
-                if (
-                    act.stamp > current.stamp
-                    and current.position in claim.tightens
-                    and act.place.sees(current.position)
-                    and place.seq >= claim.cuts.get(place.feed, 0)
-                    and self.signed_by_writer(act)
-                    and not expired(act)
-                    and self.permits(act.place, _OWNER, current.stamp)
-                ):
-                    current, moved = act, True
-                    break
-        if current is None:
-            return DEFAULT_POLICY
-        assert isinstance(current.claim, Policy)
-        return current.claim
+        return policy_at(self, place, limit)
 
-    def _valid_policy(self, act: Act) -> bool:
+    def valid_policy(self, act: Act) -> bool:
         known = self._valid.get(act.position)
         if known is None:
             allowed = self.signed_by_writer(act) and self.permits(act.place, _OWNER, act.stamp)
@@ -428,22 +402,27 @@ class Authority:
         owner = self._controls.get(act.stamp.feed)
         return owner is not None and owner.device in act.signers
 
+    def erasable(self, act: Act, position: Position) -> bool:
+        """Whether an erasure takes a message: it is an owner's, or that of the identity whose feed it is."""
+        if not self.signed_by_writer(act) or expired(act) or not self.alive(act.place):
+            return False
+        erased, writer = self.owner(position.feed), self.owner(act.stamp.feed)
+        if erased is None or writer is None or erased.kind is not FeedKind.DATA:
+            return False
+        return erased.identity == writer.identity or self.permits(act.place, _OWNER)
+
+    def erased(self, feed: bytes) -> frozenset[int]:
+        """The messages of a data feed that are void by an erasure. What an epoch held before it stays in its base."""
+        self.settle()
+        return frozenset(
+            position.seq
+            for act in self._erasures
+            if isinstance(act.claim, Erasure)
+            for position in act.claim.positions
+            if position.feed == feed
+            and position.seq >= self.floors.of(act.position, feed)
+            and self.erasable(act, position)
+        )
+
     def act(self, position: Position) -> Act | None:
         return self._by_position.get(position)
-
-
-@dataclass(frozen=True, slots=True)
-class _After(Place):
-    """What the issuer of a narrowing had seen, and the grants that it did not see and could not have taken."""
-
-    authority: Authority
-    narrowing: Act
-
-    def sees(self, position: Position) -> bool:
-        narrowing, authority = self.narrowing, self.authority
-        if Place.sees(self, position) or narrowing.place.sees(position) or position == narrowing.position:
-            return True
-        act = authority.act(position)
-        if act is None or not isinstance(act.claim, PartyGenesis | MemberAdmission | GroupAdmission):
-            return False
-        return not act.place.sees(narrowing.position) and not authority.permits(narrowing.place, _OWNER, act.stamp)

@@ -120,35 +120,89 @@ class FeedEnd:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the party has agreed on. The last one in the total order holds."""
+    """What the party has agreed on. The last one in the total order holds. A limit of 0 is none."""
 
     editors_admit: bool = False
-    generator: bytes = b""
-    attesters: tuple[bytes, ...] = ()
-    attestations_min: int = 0
+    generator: bytes = b""  # a device; none: the attester that ranks first
+    attesters: tuple[bytes, ...] = ()  # devices; none: the founder's first one
+    attestations_min: int = 0  # how many a joiner wants to see
     tightens: tuple[Position, ...] = ()
     cuts: Cuts = field(default_factory=dict)
+    liars: bool = False  # attesters may lie: two thirds must agree, in two rounds
+    silent_ms: int = 0  # how long a term is silent before the next in rank opens another
+    skew_ms: int = 0  # how far an epoch's `created_ms` may be ahead of an attester's clock
+    epoch_messages: int = 0  # when to begin an epoch: after so many messages,
+    epoch_bytes: int = 0  # so many bytes,
+    epoch_age_ms: int = 0  # so long,
+    epoch_idle_ms: int = 0  # or so long without a message
+    message_age_ms: int = 0  # what an epoch discards: messages of messengers that are older,
+    message_count: int = 0  # those beyond so many,
+    deleted_epochs: int = 0  # and what was deleted so many epochs ago
+    keep_epochs: int = 0  # how many epochs behind the last one keep their messages
+
+
+class ModelKey(NamedTuple):
+    """A model whose items an epoch reifies."""
+
+    name: str
+    version: int
+    codec: int
 
 
 @dataclass(frozen=True, slots=True)
 class EpochGenesis:
-    """An epoch is declared; what follows from it comes with epochs."""
+    """An epoch is declared: a cut of all data feeds, what of the control feeds it rests on, and the snapshot there."""
 
     term: int
-    number: int
+    number: int  # from 1 on
     previous: bytes
-    timeframe: Timeframe
+    cut: Cuts  # also of feeds with nothing
+    control: Timeframe
     snapshot: bytes
     created_ms: int
+    models: tuple[ModelKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class EpochAttestation:
-    """A member has recomputed an epoch's snapshot and found the same CID."""
+    """An attester has recomputed an epoch's snapshot and found the same CID; said again, it knows that a quorum has."""
 
     term: int
     number: int
     snapshot: bytes
+    genesis: bytes  # the digest of the genesis that is meant: nobody can put another cut under it
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRefusal:
+    """An attester has computed something else, or nothing, for this reason."""
+
+    term: int
+    number: int
+    snapshot: bytes
+    computed: bytes = b""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEndorsement:
+    """An attester endorses a candidate for a term, and names what it has attested for that number."""
+
+    number: int
+    term: int  # from 1 on
+    candidate: bytes  # a device
+    accepted_term: int = 0
+    accepted: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """Data messages that are void everywhere."""
+
+    positions: tuple[Position, ...]
+
+
+EpochAct = EpochGenesis | EpochAttestation | EpochRefusal | EpochEndorsement
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,5 +225,8 @@ Claim = (
     | Policy
     | EpochGenesis
     | EpochAttestation
+    | EpochRefusal
+    | EpochEndorsement
+    | Erasure
     | Equivocated
 )

@@ -13,26 +13,22 @@ The party key is in the signature and in the payload, so a credential of one par
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TypeVar, cast
+from typing import cast
 
 from google.protobuf.message import DecodeError
 
-from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, BadSignature, TooLarge
-from antiphon.core.keys import KEY_SIZE, KeyPair, verify
-from antiphon.core.timeframe import Timeframe
+from antiphon.core.keys import KeyPair, verify
 from antiphon.core.v1 import credential_pb2 as pb
 from antiphon.feed.fork import Fork
 from antiphon.feed.limits import EVIDENCE_SIZE_MAX
+from antiphon.halo import epochcodec, fields
 from antiphon.halo.claims import (
     Claim,
-    Cuts,
     DeviceAdmission,
-    EpochAttestation,
-    EpochGenesis,
     Equivocated,
     FeedAdmission,
     FeedEnd,
@@ -41,19 +37,12 @@ from antiphon.halo.claims import (
     MemberAdmission,
     Narrowing,
     PartyGenesis,
-    Policy,
-    Position,
-    Role,
-    Roles,
 )
 
 TAG = b"antiphon.cred.v1"
 SIGNATURES_MAX = 8
-LIST_MAX = 8192
 NONCE_MAX = 32
 CREDENTIAL_SIZE_MAX = EVIDENCE_SIZE_MAX + 4096
-_TIME_MAX = 1 << 62
-_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +92,7 @@ def _read(party: bytes, signed: pb.SignedCredential, only: str = "") -> Credenti
         raise BadEncoding(f"credential: it is one of party {payload.party.hex()[:8]}, worthless in {party.hex()[:8]}")
     if only and payload.WhichOneof("claim") != only:
         raise BadEncoding(f"credential: it holds another one, which must be the admission of a {only}")
-    expires_ms = _time(payload.expires_ms)
+    expires_ms = fields.time_ms(payload.expires_ms)
     if len(payload.nonce) > NONCE_MAX:
         raise TooLarge(f"credential: a nonce of {len(payload.nonce)} bytes, at most {NONCE_MAX} are allowed")
     signers = frozenset(keys)
@@ -140,47 +129,21 @@ def _write(payload: pb.Credential, claim: Claim) -> None:
         payload.feed.device.ParseFromString(claim.device_credential)
     elif isinstance(claim, MemberAdmission):
         payload.member.subject = claim.subject
-        payload.member.roles.extend(_role_numbers(claim.roles))
+        payload.member.roles.extend(fields.role_numbers(claim.roles))
     elif isinstance(claim, GroupAdmission):
         payload.group.group, payload.group.subject = claim.group, claim.subject
     elif isinstance(claim, Narrowing):
-        payload.narrowing.admissions.extend(_positions_out(claim.admissions))
-        payload.narrowing.roles.extend(_role_numbers(claim.roles))
-        payload.narrowing.cuts.extend(_cuts_out(claim.cuts))
+        payload.narrowing.admissions.extend(fields.positions_out(claim.admissions))
+        payload.narrowing.roles.extend(fields.role_numbers(claim.roles))
+        payload.narrowing.cuts.extend(fields.cuts_out(claim.cuts))
         payload.narrowing.expired = claim.expired
     elif isinstance(claim, FeedEnd):
         payload.feed_end.identity, payload.feed_end.device = claim.identity, claim.device
-        payload.feed_end.cuts.extend(_cuts_out(claim.cuts))
-    elif isinstance(claim, Policy):
-        policy = payload.policy
-        policy.SetInParent()
-        policy.editors_admit, policy.generator = claim.editors_admit, claim.generator
-        policy.attesters.extend(sorted(claim.attesters))
-        policy.attestations_min = claim.attestations_min
-        policy.tightens.extend(_positions_out(claim.tightens))
-        policy.cuts.extend(_cuts_out(claim.cuts))
-    elif isinstance(claim, EpochGenesis):
-        epoch = payload.epoch_genesis
-        epoch.term, epoch.number, epoch.previous = claim.term, claim.number, claim.previous
-        epoch.timeframe, epoch.snapshot = claim.timeframe.encode(), claim.snapshot
-        epoch.created_ms = claim.created_ms
-    elif isinstance(claim, EpochAttestation):
-        attestation = payload.epoch_attestation
-        attestation.term, attestation.number, attestation.snapshot = claim.term, claim.number, claim.snapshot
-    else:
+        payload.feed_end.cuts.extend(fields.cuts_out(claim.cuts))
+    elif isinstance(claim, Equivocated):
         payload.equivocation.evidence = claim.evidence
-
-
-def _role_numbers(roles: Roles) -> list[pb.Role]:
-    return [cast(pb.Role, int(role)) for role in sorted(roles)]
-
-
-def _positions_out(positions: Sequence[Position]) -> list[pb.Position]:
-    return [pb.Position(feed=feed, seq=seq) for feed, seq in sorted(positions)]
-
-
-def _cuts_out(cuts: Cuts) -> list[pb.Cut]:
-    return [pb.Cut(feed=feed, length=length) for feed, length in sorted(cuts.items())]
+    else:
+        epochcodec.write(payload, claim)
 
 
 # -- from protobuf
@@ -191,35 +154,36 @@ def _claim(party: bytes, payload: pb.Credential) -> Claim:
     if which == "party_genesis":
         return _genesis(party, payload.party_genesis)
     if which == "device":
-        return DeviceAdmission(_key(payload.device.identity), _key(payload.device.device))
+        return DeviceAdmission(fields.key(payload.device.identity), fields.key(payload.device.device))
     if which == "feed":
         return _feed(party, payload.feed)
     if which == "member":
-        return MemberAdmission(_key(payload.member.subject), _roles(payload.member.roles, least=1))
+        return MemberAdmission(fields.key(payload.member.subject), fields.roles(payload.member.roles, least=1))
     if which == "group":
-        return GroupAdmission(_key(payload.group.group), _key(payload.group.subject))
+        return GroupAdmission(fields.key(payload.group.group), fields.key(payload.group.subject))
     if which == "narrowing":
         narrowing = payload.narrowing
         return Narrowing(
-            _positions(narrowing.admissions), _roles(narrowing.roles), _cuts(narrowing.cuts), narrowing.expired
+            fields.positions(narrowing.admissions),
+            fields.roles(narrowing.roles),
+            fields.cuts(narrowing.cuts),
+            narrowing.expired,
         )
     if which == "feed_end":
-        return FeedEnd(_key(payload.feed_end.identity), _key(payload.feed_end.device), _cuts(payload.feed_end.cuts))
-    if which == "policy":
-        return _policy(payload.policy)
-    if which == "epoch_genesis":
-        return _epoch(payload.epoch_genesis)
-    if which == "epoch_attestation":
-        attestation = payload.epoch_attestation
-        return EpochAttestation(
-            _number(attestation.term), _number(attestation.number), bytes(Cid(attestation.snapshot))
+        return FeedEnd(
+            fields.key(payload.feed_end.identity),
+            fields.key(payload.feed_end.device),
+            fields.cuts(payload.feed_end.cuts),
         )
     if which == "equivocation":
         fork = Fork.decode(payload.equivocation.evidence)
         if fork.party != party:
             raise BadEncoding("credential: evidence about a feed of another party")
         return Equivocated(fork.feed, fork.seq, payload.equivocation.evidence)
-    raise BadEncoding("credential: it makes no claim that this version knows")
+    found = epochcodec.read(payload, which or "")
+    if found is None:
+        raise BadEncoding("credential: it makes no claim that this version knows")
+    return found
 
 
 def _genesis(party: bytes, genesis: pb.PartyGenesis) -> PartyGenesis:
@@ -238,32 +202,7 @@ def _feed(party: bytes, admission: pb.FeedAdmission) -> FeedAdmission:
     except ValueError:
         raise BadEncoding(f"credential: unknown kind of feed {int(admission.kind)}") from None
     raw = admission.device.SerializeToString(deterministic=True)
-    return FeedAdmission(_key(admission.feed), kind, inner.identity, inner.device, raw)
-
-
-def _policy(policy: pb.Policy) -> Policy:
-    attesters = tuple(_key(key) for key in _bounded(policy.attesters))
-    if list(attesters) != sorted(set(attesters)):
-        raise BadEncoding("credential: attesters do not ascend")
-    return Policy(
-        policy.editors_admit,
-        _key(policy.generator) if policy.generator else b"",
-        attesters,
-        policy.attestations_min,
-        _positions(policy.tightens),
-        _cuts(policy.cuts),
-    )
-
-
-def _epoch(epoch: pb.EpochGenesis) -> EpochGenesis:
-    return EpochGenesis(
-        _number(epoch.term),
-        _number(epoch.number),
-        bytes(Cid(epoch.previous)) if epoch.previous else b"",
-        Timeframe.decode(epoch.timeframe),
-        bytes(Cid(epoch.snapshot)),
-        _time(epoch.created_ms),
-    )
+    return FeedAdmission(fields.key(admission.feed), kind, inner.identity, inner.device, raw)
 
 
 def _parse(message: pb.SignedCredential | pb.Credential, data: bytes) -> None:
@@ -271,47 +210,3 @@ def _parse(message: pb.SignedCredential | pb.Credential, data: bytes) -> None:
         message.ParseFromString(data)
     except (DecodeError, RecursionError) as error:
         raise BadEncoding(f"credential: not a protobuf message of its kind: {error}") from None
-
-
-def _key(raw: bytes) -> bytes:
-    if len(raw) != KEY_SIZE:
-        raise BadEncoding(f"credential: a key of {len(raw)} bytes")
-    return raw
-
-
-def _number(value: int) -> int:
-    if value >= 1 << 63:
-        raise BadEncoding(f"credential: the number {value} is out of range")
-    return value
-
-
-def _time(value: int) -> int:
-    if not 0 <= value < _TIME_MAX:
-        raise BadEncoding(f"credential: the time {value} ms is out of range")
-    return value
-
-
-def _bounded(items: Sequence[_Item]) -> Sequence[_Item]:
-    if len(items) > LIST_MAX:
-        raise TooLarge(f"credential: a list of {len(items)}, at most {LIST_MAX} are allowed")
-    return items
-
-
-def _roles(numbers: Sequence[int], least: int = 0) -> Roles:
-    if list(numbers) != sorted(set(numbers)) or len(numbers) < least or not set(numbers) <= set(Role):
-        raise BadEncoding("credential: roles are unknown, missing, or do not ascend")
-    return frozenset(Role(number) for number in numbers)
-
-
-def _positions(items: Sequence[pb.Position]) -> tuple[Position, ...]:
-    positions = tuple(Position(_key(item.feed), _number(item.seq)) for item in _bounded(items))
-    if list(positions) != sorted(set(positions)):
-        raise BadEncoding("credential: positions do not ascend")
-    return positions
-
-
-def _cuts(items: Sequence[pb.Cut]) -> Cuts:
-    cuts = {_key(item.feed): _number(item.length) for item in _bounded(items)}
-    if len(cuts) != len(items) or list(cuts) != sorted(cuts):
-        raise BadEncoding("credential: cuts do not ascend by feed")
-    return cuts

@@ -1,11 +1,33 @@
-"""What a grant is: party genesis, member admission or group admission, and what is asked of one."""
+"""What a grant is: party genesis, member admission or group admission, and what is asked of one; whose a feed is."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from antiphon.halo.act import Act
-from antiphon.halo.claims import Cuts, GroupAdmission, MemberAdmission, PartyGenesis, Role, Roles, with_implied
+from antiphon.halo.claims import (
+    Cuts,
+    FeedKind,
+    GroupAdmission,
+    MemberAdmission,
+    PartyGenesis,
+    Role,
+    Roles,
+    with_implied,
+)
 
 ANY: Roles = frozenset(Role)
+NO_END = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a feed is, and the act that opened it."""
+
+    identity: bytes
+    device: bytes
+    kind: FeedKind
+    opened: Act
 
 
 def subject_of(grant: Act) -> bytes:

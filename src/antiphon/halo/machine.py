@@ -8,8 +8,8 @@ no trace in it.
 from __future__ import annotations
 
 import enum
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from antiphon.core.errors import BrokenChain, InvalidInput, MissingBlocks
@@ -18,19 +18,24 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Entry, Flag, Kind
-from antiphon.halo.act import Act, Place, Seen, advanced, read_act
-from antiphon.halo.authority import NO_END, Authority
+from antiphon.halo.act import Act, Place, Seen, Void, advanced, read_act
+from antiphon.halo.authority import Authority
 from antiphon.halo.claims import (
-    EpochAttestation,
     EpochGenesis,
     GroupAdmission,
     MemberAdmission,
     PartyGenesis,
+    Policy,
     without_implied,
 )
-from antiphon.halo.grant import subject_of
-from antiphon.halo.state import Epoch, FeedState, GroupMember, Member, PartyState, Void
+from antiphon.halo.epoch import FinalEpoch
+from antiphon.halo.epochs import EpochChain, fold_epochs
+from antiphon.halo.floors import Floors
+from antiphon.halo.grant import NO_END, subject_of
+from antiphon.halo.state import FeedState, GroupMember, Member, PartyState
 from antiphon.halo.verdict import judge, judge_data
+
+AUTHORITIES_MAX = 16  # restricted ones that are kept
 
 
 @dataclass(slots=True)
@@ -42,6 +47,7 @@ class _Lane:
     seen: Seen = field(default_factory=dict)
     fault: str = ""
     lie: Entry | None = None  # the entry that is the fault
+    beyond: dict[bytes, Entry] = field(default_factory=dict)  # by feed: entries past a fork, not compared
 
 
 class Covered(enum.Enum):
@@ -73,6 +79,8 @@ class PartyMachine:
         self._acts: list[Act] = []
         self._known_forks: dict[bytes, int] = {}
         self._state: PartyState | None = None
+        self._chain: EpochChain | None = None
+        self._at: OrderedDict[tuple[Timeframe, Floors], Authority] = OrderedDict()
 
     # -- in
 
@@ -87,7 +95,7 @@ class PartyMachine:
         try:
             self._take(blocks, woken)
         finally:
-            if woken & self._authority.fork_ends.keys():
+            if woken & self._authority.forks.keys():
                 woken |= self._forked()
             fresh = self._deliver(woken)
         return fresh
@@ -110,7 +118,7 @@ class PartyMachine:
                 )
             lane.blocks.append(block)
             if lane.fault:
-                self._state = None
+                self._changed()
             woken.add(block.feed)
 
     def add_fork(self, evidence: bytes) -> None:
@@ -122,31 +130,39 @@ class PartyMachine:
 
     def end_fork(self, feed: bytes, length: int) -> None:
         """A feed is forked, and this many of its blocks are common to all branches."""
-        if length < self._authority.fork_ends.get(feed, NO_END):
+        if length < self._authority.forks.get(feed, {}).get(None, NO_END):
             self._authority.fork(feed, length)
-            self._state = None
+            self._changed()
             self._deliver(self._forked())
 
     def _forked(self) -> set[bytes]:
         """Settle where forked feeds end, a batch being cut whole, and wake those who wait for what is gone."""
-        for feed, end in list(self._authority.fork_ends.items()):
-            lane, start = self._lanes.get(feed), end
-            while lane is not None and 0 < start <= len(lane.blocks) and lane.blocks[start - 1].flags & Flag.MORE:
-                start -= 1
-            if start < end:
-                self._authority.fork(feed, start)
-        ends = self._authority.fork_ends
+        self._round(self._authority)
+        ends = {feed: self._authority.common(feed) for feed in self._authority.forks}
         moved = {feed for feed, end in ends.items() if self._known_forks.get(feed) != end}
-        self._known_forks = dict(ends)
+        self._known_forks = ends
         woken: set[bytes] = set()
         for feed in moved:
-            self._state = None
+            self._changed()
             woken |= self._asleep.pop(feed, set())
         for feed, lane in self._lanes.items():
             if lane.lie is not None and lane.lie.seq >= ends.get(lane.lie.feed, NO_END):
                 lane.fault, lane.lie = "", None
                 woken.add(feed)
         return woken
+
+    def _round(self, authority: Authority) -> None:
+        for feed, told in authority.forks.items():
+            lane = self._lanes.get(feed)
+            for position, end in list(told.items()):
+                start = end
+                while lane is not None and 0 < start <= len(lane.blocks) and lane.blocks[start - 1].flags & Flag.MORE:
+                    start -= 1
+                if start < end:
+                    authority.fork(feed, start, position)
+
+    def _changed(self) -> None:
+        self._state = self._chain = None
 
     def _deliver(self, ready: set[bytes]) -> int:
         """Deliver what can be, waking feeds as those they wait for move."""
@@ -160,19 +176,20 @@ class PartyMachine:
                 block = lane.blocks[lane.delivered]
                 blocking = self._blocking(lane, block)
                 if lane.fault:
-                    self._state = None
+                    self._changed()
                     break
                 if blocking is not None:
                     self._asleep[blocking.feed].add(feed)
                     break
                 if block.advance:
                     lane.seen = advanced(lane.seen, block.advance)
-                acts.append(read_act(self.party, block, lane.seen))
+                    lane.beyond.update((entry.feed, entry) for entry in block.advance if not self._holds(entry))
+                acts.append(read_act(self.party, block, lane.seen, tuple(lane.beyond.values())))
                 lane.delivered += 1
             if acts:
                 self._authority.add(acts)
                 self._acts.extend(acts)
-                self._state = None
+                self._changed()
                 fresh += len(acts)
                 ready |= self._asleep.pop(feed, set())
                 ready |= self._forked()
@@ -194,12 +211,66 @@ class PartyMachine:
     def covered(self, entry: Entry) -> Covered:
         """How an entry stands to what is delivered. One beyond a fork is covered: no two peers hold the same there."""
         other = self._lanes.get(entry.feed)
-        end = self._authority.fork_ends.get(entry.feed, NO_END)
+        end = self._authority.common(entry.feed)
         if entry.seq >= end:
             return Covered.NOT_YET if end and (other is None or other.delivered < end) else Covered.YES
         if other is None or other.delivered <= entry.seq or other.blocks[entry.seq].hash != entry.hash:
             return Covered.NOT_YET
         return Covered.YES if other.blocks[entry.seq].lamport == entry.lamport else Covered.LIE
+
+    def _holds(self, entry: Entry) -> bool:
+        """Whether the very block that an entry names is delivered."""
+        lane = self._lanes.get(entry.feed)
+        return lane is not None and lane.delivered > entry.seq and lane.blocks[entry.seq].hash == entry.hash
+
+    # -- epochs
+
+    def epochs(self) -> EpochChain:
+        """The final epochs, and how the next number stands."""
+        if self._chain is None:
+            self._chain = fold_epochs(self.party, self.genesis_feed, self._acts, self._policy_of)
+        return self._chain
+
+    def _policy_of(self, act: Act, genesis: EpochGenesis, before: Sequence[FinalEpoch]) -> Policy | str:
+        """The policy in the control timeframe of a genesis, or why it cannot be told here."""
+        control = genesis.control
+        for feed, seq in self.timeframe().missing(control).items():
+            return f"block {seq} of control feed {feed.hex()[:8]} is not here"
+        for entry in act.beyond:
+            if control.get(entry.feed, -1) >= self._authority.common(entry.feed) and not self._holds(entry):
+                return f"another branch of control feed {entry.feed.hex()[:8]} is held here than the epoch knows"
+        return self._within(control, Floors(before)).policy(Place(b"", 0, dict(control)))
+
+    def at(self, control: Timeframe) -> Authority:
+        """Who may do what as far as these control blocks tell: the one judge of an epoch's messages (rule 9)."""
+        missing = self.timeframe().missing(control)
+        if missing:
+            raise MissingBlocks(f"control blocks are not here: {missing!r}")
+        return self._within(control, Floors([e for e in self.epochs().final if control.covers(e.control)]))
+
+    def _within(self, control: Timeframe, floors: Floors) -> Authority:
+        key = (control, floors)
+        if key not in self._at:
+            found = Authority(self.party, self.genesis_feed)
+            found.add(act for act in self._acts if control.includes(act.stamp.feed, act.stamp.seq))
+            self._round(found)
+            found.stand_on(floors)
+            found.settle()
+            self._at[key] = found
+            while len(self._at) > AUTHORITIES_MAX:
+                self._at.popitem(last=False)
+        self._at.move_to_end(key)
+        return self._at[key]
+
+    def open_control(self, control: Timeframe) -> str:
+        """Why a control timeframe is not closed: some block in it has seen what is not; "" if it is closed."""
+        for act in self._acts:
+            if control.get(act.stamp.feed, -1) == act.stamp.seq:
+                for feed, seq in act.place.seen.items():
+                    known = feed in self._lanes and seq < self._authority.common(feed)
+                    if known and control.get(feed, -1) < seq:
+                        return f"block {act.stamp.seq} of feed {act.stamp.feed.hex()[:8]} has seen more than is in it"
+        return ""
 
     # -- out
 
@@ -231,17 +302,21 @@ class PartyMachine:
 
     def judge_data(self, feed: bytes, seq: int, seen: Mapping[bytes, int], kind: Kind = Kind.MUTATION) -> str:
         """Why a data message is void for want of rights, by the control state in its own timeframe; "" if it is not."""
-        self._authority.settle()
+        self.authority.settle()
         return judge_data(self._authority, Place(feed, seq, seen), kind)
 
     def author(self, feed: bytes, seq: int, seen: Mapping[bytes, int]) -> tuple[bytes, tuple[bytes, ...], bool]:
         """Whose a data message is in its own timeframe: the identity, the groups it is in, whether it is an owner."""
-        self._authority.settle()
+        self.authority.settle()
         return self._authority.author(Place(feed, seq, seen))
+
+    def erased(self, feed: bytes) -> frozenset[int]:
+        """The messages of a data feed that an erasure has made void."""
+        return self.authority.erased(feed)
 
     def preview(self, act: Act) -> str:
         """Why an act would be void if it were written now; "" if it would be in force."""
-        self._authority.settle()
+        self.authority.settle()
         return self._authority.without_memory(act.position, lambda: judge(self._authority, act))
 
     def everything(self) -> Place:
@@ -258,32 +333,28 @@ class PartyMachine:
 
     @property
     def authority(self) -> Authority:
+        """Who may do what as far as everything here tells, on the floors of the final epochs."""
+        self._authority.stand_on(Floors(self.epochs().final))
         return self._authority
 
     def _fold(self) -> PartyState:
-        authority, now = self._authority, self.everything()
+        authority, now, chain = self.authority, self.everything(), self.epochs()
         authority.settle()
         acts = sorted(self._acts, key=lambda act: act.stamp)
-        verdicts = [(act, judge(authority, act)) for act in acts]
+        verdicts = [(act, judge(authority, act) or chain.reason(act)) for act in acts]
         voids = [Void(act.stamp, reason) for act, reason in verdicts if reason]
         for _, lane in sorted(self._lanes.items()):
             if lane.fault:
                 voids += [Void(block.stamp, lane.fault) for block in lane.blocks[lane.delivered :]]
         force = [act for act, reason in verdicts if not reason]
-        attestations = [
-            (owner.identity, act.claim)
-            for act in force
-            if isinstance(act.claim, EpochAttestation) and (owner := authority.owner(act.stamp.feed)) is not None
-        ]
         return PartyState(
             party=self.party,
             members=self._members(force, now),
             groups=self._groups(force, now),
             feeds=self._feeds(),
             policy=authority.policy(now),
-            epochs=tuple(_epoch(act, act.claim, attestations) for act in force if isinstance(act.claim, EpochGenesis)),
-            attestations=tuple(dict.fromkeys(attestations)),  # saying it twice is saying it once
-            voids=tuple(sorted(voids, key=lambda void: void.stamp)),
+            epochs=chain.final,
+            voids=tuple(sorted(voids)),
         )
 
     def _members(self, force: list[Act], now: Place) -> tuple[Member, ...]:
@@ -311,9 +382,3 @@ class PartyMachine:
             if self._authority.alive(owner.opened.place) and end > 0:
                 feeds.append(FeedState(feed, owner.kind, owner.identity, owner.device, None if end == NO_END else end))
         return tuple(feeds)
-
-
-def _epoch(act: Act, claim: EpochGenesis, attestations: list[tuple[bytes, EpochAttestation]]) -> Epoch:
-    same = (claim.term, claim.number, claim.snapshot)
-    found = {who for who, by in attestations if (by.term, by.number, by.snapshot) == same}
-    return Epoch(act.stamp, claim, tuple(sorted(found)))

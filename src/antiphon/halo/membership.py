@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from antiphon.core.errors import FeedRetired, InvalidInput, MissingBlocks, NotAuthorised, UnknownKey
+from antiphon.core.errors import FeedRetired, InvalidInput, NotAuthorised, UnknownKey
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
@@ -30,19 +30,16 @@ from antiphon.feed.append import Draft, Written
 from antiphon.feed.block import Block
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Kind
-from antiphon.feed.reader import FeedReader
-from antiphon.feed.record import End
 from antiphon.feed.store import FeedStore
 from antiphon.feed.writer import FeedWriter
-from antiphon.halo import credential
+from antiphon.halo import credential, votes
 from antiphon.halo.act import Act, Place, Seen, advanced
-from antiphon.halo.authority import NO_END
 from antiphon.halo.claims import (
     Claim,
     DeviceAdmission,
-    EpochAttestation,
     EpochGenesis,
     Equivocated,
+    Erasure,
     FeedAdmission,
     FeedEnd,
     FeedKind,
@@ -55,11 +52,13 @@ from antiphon.halo.claims import (
     Role,
     Roles,
 )
+from antiphon.halo.grant import NO_END
 from antiphon.halo.identity import Device, Identity
 from antiphon.halo.keyfile import KeyKind
 from antiphon.halo.keystore import KeyStore
 from antiphon.halo.machine import PartyMachine
 from antiphon.halo.state import PartyState
+from antiphon.halo.sync import sync_machine as sync_machine
 
 POLICIES_NAMED_MAX = 256  # older ones have been replaced by these
 
@@ -198,11 +197,11 @@ class Membership:
             lasting = isinstance(grant.claim, MemberAdmission) and not grant.expires_ms and not expires_ms
             if lasting and wanted <= authority.left(grant, now):
                 return grant.stamp
-        return self._write(MemberAdmission(bytes(subject), wanted), expires_ms=expires_ms)
+        return self.write_claim(MemberAdmission(bytes(subject), wanted), expires_ms=expires_ms)
 
     def admit_to_group(self, group: bytes, subject: bytes, group_pair: KeyPair | None = None) -> Stamp:
         """Make an identity or group part of a group, by an owner's right or with the group's own key."""
-        return self._write(GroupAdmission(bytes(group), bytes(subject)), [group_pair] if group_pair else [])
+        return self.write_claim(GroupAdmission(bytes(group), bytes(subject)), [group_pair] if group_pair else [])
 
     def revoke(self, subject: bytes, *, identity: Identity | None = None, expired: bool = False) -> Stamp:
         """End a membership at what is held here now. With the subject's own `identity`, it leaves by itself."""
@@ -220,7 +219,7 @@ class Membership:
             if isinstance(act.claim, GroupAdmission) and act.claim.group == group
         ]
         claim = Narrowing(_named(grants), frozenset(), self._cuts(subject))
-        return self._write(claim, [group_pair] if group_pair else [])
+        return self.write_claim(claim, [group_pair] if group_pair else [])
 
     def end_device(self, device: bytes, identity: Identity | None = None) -> Stamp:
         """End a device's feeds at what is held here: a lost one by its identity's word, or this one by its own."""
@@ -231,11 +230,33 @@ class Membership:
         if self.control is not None and self.control.feed in cuts:
             cuts[self.control.feed] += 1  # the block that says so still counts
         claim = FeedEnd(self.device.identity, bytes(device), cuts)
-        return self._write(claim, [identity.pair] if identity else [])
+        return self.write_claim(claim, [identity.pair] if identity else [])
 
     def set_policy(self, policy: Policy) -> Stamp:
-        """Set the policy. It names those that it replaces, and cuts (`tightened`): nobody goes on by not looking."""
-        return self._write(policy if policy.tightens else self.tightened(policy))
+        """Set the policy. It names those that it replaces, and cuts (`tightened`): nobody goes on by not looking.
+
+        Attesters and generator are devices (see `devices`) with a control feed here.
+        """
+        self.sync()
+        known = set(self.machine.epochs().feeds.values())
+        for device in (*policy.attesters, *([policy.generator] if policy.generator else [])):
+            if device not in known:
+                raise InvalidInput(
+                    f"{device.hex()[:8]} is no device with a control feed in party {self.party.short}; name those that "
+                    "`devices` gives for an identity, once they have joined"
+                )
+        return self.write_claim(policy if policy.tightens else self.tightened(policy))
+
+    def devices(self, identity: bytes) -> tuple[bytes, ...]:
+        """The devices of an identity whose control feeds are open, to name them in a policy."""
+        self.sync()
+        authority = self.machine.authority
+        found = {
+            owner.device
+            for feed, owner in authority.owners().items()
+            if (owner.identity, owner.kind) == (identity, FeedKind.CONTROL) and authority.end(feed) == NO_END
+        }
+        return tuple(sorted(found))
 
     def tightened(self, policy: Policy) -> Policy:
         """The same policy, made to hold also for blocks that have not seen it but stand past what is held here."""
@@ -245,11 +266,36 @@ class Membership:
         cuts = {feed: lengths[feed] for feed in self.machine.authority.owners()}
         return replace(policy, tightens=tuple(sorted(known)), cuts=cuts)
 
-    def declare(self, epoch: EpochGenesis) -> Stamp:
-        return self._write(epoch)
+    # -- epochs
 
-    def attest(self, attestation: EpochAttestation) -> Stamp:
-        return self._write(attestation)
+    def declare(self, genesis: EpochGenesis, *, recovered: bool = False) -> Stamp:
+        """Declare an epoch, as the proposer of its term. If this device is an attester, that attests it, too."""
+        return votes.declare(self, genesis, recovered=recovered)
+
+    def attest(self, genesis: Act, *, recovered: bool = False) -> Stamp:
+        """Attest a genesis whose snapshot this device has computed; again, to confirm it, if attesters may lie.
+
+        `recovered` says that a device that opened a new control feed has heard what it said in the old one.
+        """
+        return votes.attest(self, genesis, recovered=recovered)
+
+    def endorse(self, term: int, candidate: bytes, *, recovered: bool = False) -> Stamp:
+        """Endorse a device, or this one itself, as the proposer of a term of the open number."""
+        return votes.endorse(self, term, candidate, recovered=recovered)
+
+    def refuse(self, genesis: Act, reason: str, computed: bytes = b"") -> Stamp:
+        """Say aloud why this device does not attest a genesis, and what it has computed instead."""
+        return votes.refuse(self, genesis, reason, computed)
+
+    def erase(self, *positions: Position) -> Stamp:
+        """Make data messages void everywhere: one's own, or as an owner any. What is in a final epoch stays in it."""
+        self.sync()
+        final = self.machine.epochs().last
+        if final is not None and all(position.seq < final.length(position.feed) for position in positions):
+            raise InvalidInput(
+                f"epoch {final.number} holds these messages, and what it holds is final; change the item instead"
+            )
+        return self.write_claim(Erasure(tuple(sorted(positions))))
 
     def publish_forks(self) -> list[Stamp]:
         """Tell the party of forks that are known here and that no control feed tells for everybody yet."""
@@ -266,7 +312,7 @@ class Membership:
             elif feed not in found or length < found[feed].seq:  # told only on a branch that others need not hold
                 found[feed] = Fork.decode(act.claim.evidence)
         new = [fork for feed, fork in sorted(found.items()) if fork.seq < told.get(feed, NO_END)]
-        return [self._write(Equivocated(fork.feed, fork.seq, fork.encode())) for fork in new]
+        return [self.write_claim(Equivocated(fork.feed, fork.seq, fork.encode())) for fork in new]
 
     # -- reading
 
@@ -299,7 +345,7 @@ class Membership:
         if not grants:
             raise InvalidInput(f"{subject.hex()[:8]} is not admitted to party {self.party.short}, or no more")
         claim = Narrowing(_named(grants), roles, self._cuts(subject), expired)
-        return self._write(claim, [identity.pair] if identity else [])
+        return self.write_claim(claim, [identity.pair] if identity else [])
 
     def _cuts(self, subject: bytes) -> dict[bytes, int]:
         """What is held of every feed whose writer's rights rest on the subject."""
@@ -350,23 +396,11 @@ class Membership:
                     continue
         return None
 
-    def _write(self, claim: Claim, others: Sequence[KeyPair] = (), *, expires_ms: int = 0) -> Stamp:
+    def write_claim(self, claim: Claim, others: Sequence[KeyPair] = (), *, expires_ms: int = 0) -> Stamp:
         """Write a credential, if it would be in force."""
         self.sync()
-        if self.control is None:
-            raise NotAuthorised(f"this device has no control feed in party {self.party.short}; `join` it first")
         pairs = {pair.key: pair for pair in (self.device.pair, *others)}
-        seen = self.machine.entries()
-        lamport = 1 + max((entry.lamport for entry in seen), default=0)
-        seq = self.machine.length(self.control.feed)
-        act = Act(
-            Stamp(lamport, self.control.feed, seq),
-            Place(self.control.feed, seq, {entry.feed: entry.seq for entry in seen if entry.feed != self.control.feed}),
-            self._clock.now_ms(),
-            claim,
-            frozenset(pairs),
-            expires_ms,
-        )
+        act = self.draft(claim, frozenset(pairs), expires_ms)
         reason = self.machine.preview(act)
         if reason:
             raise NotAuthorised(f"party {self.party.short}: this would be void: {reason}")
@@ -374,6 +408,24 @@ class Membership:
         signed = credential.sign(self.party, claim, pairs.values(), expires_ms=expires_ms, nonce=nonce)
         credential.read(self.party, signed)  # what others would refuse to read is not written
         return self._append(signed)
+
+    def draft(self, claim: Claim, signers: frozenset[bytes], expires_ms: int = 0) -> Act:
+        """The act that a claim would be if it were written now."""
+        if self.control is None:
+            raise NotAuthorised(f"this device has no control feed in party {self.party.short}; `join` it first")
+        seen, seq = self.machine.entries(), self.machine.length(self.control.feed)
+        place = {entry.feed: entry.seq for entry in seen if entry.feed != self.control.feed}
+        return Act(
+            Stamp(1 + max((entry.lamport for entry in seen), default=0), self.control.feed, seq),
+            Place(self.control.feed, seq, place),
+            self.now_ms(),
+            claim,
+            signers,
+            expires_ms,
+        )
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
 
     def _append(self, signed: bytes) -> Stamp:
         if self.control is None:
@@ -383,33 +435,6 @@ class Membership:
         stamp = self.control.append(Kind.CREDENTIAL, SYSTEM_ITEM, message.SerializeToString(deterministic=True))
         self.sync()
         return stamp
-
-
-def sync_machine(machine: PartyMachine, store: FeedReader, data: set[bytes] | None = None) -> int:
-    """Take what a store has of a party's control feeds; returns how many acts became known.
-
-    Feeds that turn out to be data feeds are put into `data`, and not looked at again.
-    """
-    fresh = 0
-    data = set() if data is None else data
-    for record in store.feeds(machine.party):
-        feed, at = record.feed, machine.length(record.feed)
-        if record.why is End.FORK:
-            machine.end_fork(feed, record.end)
-        elif record.why is End.FAULT and (evidence := store.fork(feed)):
-            machine.add_fork(evidence)
-        if feed in data or record.valid_length <= at:
-            continue
-        if record.start > at and (at or feed == machine.genesis_feed):
-            raise MissingBlocks(
-                f"control feed {feed.hex()[:8]}: blocks {at} to {record.start - 1} are not here, and a party is judged "
-                "by all of them; fetch them from a peer"
-            )
-        if at == 0 and store.first_kind(feed) is not Kind.CREDENTIAL:
-            data.add(feed)
-            continue
-        fresh += machine.add(store.read(feed, at, record.valid_length))
-    return fresh
 
 
 def _named(grants: Sequence[Act]) -> tuple[Position, ...]:

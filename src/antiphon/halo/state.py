@@ -7,9 +7,23 @@ from hashlib import sha256
 
 from antiphon.core.codec import u32, u64
 from antiphon.core.stamp import Stamp
-from antiphon.halo.claims import EpochAttestation, EpochGenesis, FeedKind, Policy, Roles
+from antiphon.halo.act import Void
+from antiphon.halo.claims import FeedKind, Policy, Roles
+from antiphon.halo.epoch import FinalEpoch
 
 _TAG = b"antiphon.party.1"
+_LIMITS = (
+    "silent_ms",
+    "skew_ms",
+    "epoch_messages",
+    "epoch_bytes",
+    "epoch_age_ms",
+    "epoch_idle_ms",
+    "message_age_ms",
+    "message_count",
+    "deleted_epochs",
+    "keep_epochs",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +55,6 @@ class FeedState:
 
 
 @dataclass(frozen=True, slots=True)
-class Epoch:
-    """A declared epoch and who has attested it, in the order of stamps."""
-
-    stamp: Stamp
-    genesis: EpochGenesis
-    attesters: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Void:
-    """An act that is not in force, and why."""
-
-    stamp: Stamp
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class PartyState:
     """Everything that the control feeds say. Equal on all peers that hold the same blocks, whatever their order."""
 
@@ -66,8 +63,7 @@ class PartyState:
     groups: tuple[GroupMember, ...]  # by group and subject
     feeds: tuple[FeedState, ...]  # by feed
     policy: Policy
-    epochs: tuple[Epoch, ...]  # by stamp
-    attestations: tuple[tuple[bytes, EpochAttestation], ...]  # by stamp, with the identity
+    epochs: tuple[FinalEpoch, ...]  # by number; `PartyMachine.epochs` tells how the next one stands
     voids: tuple[Void, ...]  # by stamp
 
     def member(self, subject: bytes) -> Member | None:
@@ -88,12 +84,9 @@ class PartyState:
             parts.append(feed.feed + bytes((feed.kind,)) + feed.identity + feed.device + u64(end))
         parts.append(bytes((policy.editors_admit, bool(policy.generator))) + policy.generator)
         parts += [u32(len(policy.attesters)), *policy.attesters, u32(policy.attestations_min)]
+        parts.append(bytes((policy.liars,)) + b"".join(u64(getattr(policy, name)) for name in _LIMITS))
         parts.append(u32(len(self.epochs)))
-        for epoch in self.epochs:
-            parts += [epoch.stamp.encode(), epoch.genesis.snapshot, u32(len(epoch.attesters)), *epoch.attesters]
-        parts.append(u32(len(self.attestations)))
-        for identity, attestation in self.attestations:
-            parts.append(identity + u64(attestation.term) + u64(attestation.number) + attestation.snapshot)
+        parts += [u64(epoch.number) + epoch.snapshot for epoch in self.epochs]
         return b"".join(parts)
 
     @property

@@ -7,9 +7,9 @@ from antiphon.halo.act import Act, Place
 from antiphon.halo.authority import Authority
 from antiphon.halo.claims import (
     Claim,
-    EpochAttestation,
-    EpochGenesis,
+    EpochAct,
     Equivocated,
+    Erasure,
     FeedAdmission,
     FeedEnd,
     FeedKind,
@@ -24,7 +24,6 @@ from antiphon.halo.claims import (
 _OWNER = frozenset({Role.OWNER})
 _EDITOR = frozenset({Role.EDITOR})
 _ANY = frozenset(Role)
-_GENERATORS = frozenset({Role.OWNER, Role.EPOCH_GENERATOR})
 
 
 def judge(authority: Authority, act: Act) -> str:
@@ -34,6 +33,8 @@ def judge(authority: Authority, act: Act) -> str:
         return act.problem
     if isinstance(claim, Equivocated):
         return ""  # it proves itself
+    if isinstance(claim, EpochAct):
+        return ""  # that is for the chain of epochs to say: no narrowing moves what is final
     owner = authority.owner(act.stamp.feed)
     if owner is None or owner.kind is not FeedKind.CONTROL:
         return "its feed does not begin with its own admission"
@@ -73,10 +74,9 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
         return "it is not signed by the device that wrote it"
     if isinstance(claim, Policy):
         return "" if authority.permits(act.place, _OWNER, act.stamp) else "only owners set the policy"
-    if isinstance(claim, EpochGenesis):
-        return _judge_epoch(authority, act)
-    if isinstance(claim, EpochAttestation):
-        return _judge_attestation(authority, act)
+    if isinstance(claim, Erasure):
+        taken = any(authority.erasable(act, position) for position in claim.positions)
+        return "" if taken else "only an owner, or the identity whose feed it is, may erase a message"
     return "it admits a device by itself; a device is admitted with a feed"
 
 
@@ -85,22 +85,6 @@ def _judge_feed(authority: Authority, act: Act, claim: FeedAdmission) -> str:
     if owner is None or owner.opened is not act:
         return "it admits a feed that is another's, or was admitted before"
     return "" if authority.permits(act.place, _ANY) else "its device's identity is not a member"
-
-
-def _judge_epoch(authority: Authority, act: Act) -> str:
-    generator = authority.policy(act.place).generator
-    owner = authority.owner(act.stamp.feed)
-    if generator:
-        return "" if owner is not None and owner.identity == generator else "the policy names another generator"
-    return "" if authority.permits(act.place, _GENERATORS) else "its issuer may not declare epochs"
-
-
-def _judge_attestation(authority: Authority, act: Act) -> str:
-    attesters = authority.policy(act.place).attesters
-    owner = authority.owner(act.stamp.feed)
-    if attesters and (owner is None or owner.identity not in attesters):
-        return "the policy names other attesters"
-    return "" if authority.permits(act.place, _ANY) else "its issuer is not a member"
 
 
 def judge_data(authority: Authority, place: Place, kind: Kind) -> str:

@@ -24,47 +24,55 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x61ntiphon/v1/credential.proto\x12\x0b\x61ntiphon.v1\"O\n\x10SignedCredential\x12\x0f\n\x07payload\x18\x01 \x01(\x0c\x12*\n\nsignatures\x18\x02 \x03(\x0b\x32\x16.antiphon.v1.Signature\"+\n\tSignature\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"\xd6\x04\n\nCredential\x12\r\n\x05party\x18\x01 \x01(\x0c\x12\x12\n\nexpires_ms\x18\x02 \x01(\x03\x12\r\n\x05nonce\x18\x03 \x01(\x0c\x12\x32\n\rparty_genesis\x18\n \x01(\x0b\x32\x19.antiphon.v1.PartyGenesisH\x00\x12.\n\x06\x64\x65vice\x18\x14 \x01(\x0b\x32\x1c.antiphon.v1.DeviceAdmissionH\x00\x12*\n\x04\x66\x65\x65\x64\x18\x0b \x01(\x0b\x32\x1a.antiphon.v1.FeedAdmissionH\x00\x12.\n\x06member\x18\x0c \x01(\x0b\x32\x1c.antiphon.v1.MemberAdmissionH\x00\x12,\n\x05group\x18\r \x01(\x0b\x32\x1b.antiphon.v1.GroupAdmissionH\x00\x12+\n\tnarrowing\x18\x0e \x01(\x0b\x32\x16.antiphon.v1.NarrowingH\x00\x12(\n\x08\x66\x65\x65\x64_end\x18\x0f \x01(\x0b\x32\x14.antiphon.v1.FeedEndH\x00\x12%\n\x06policy\x18\x10 \x01(\x0b\x32\x13.antiphon.v1.PolicyH\x00\x12\x32\n\repoch_genesis\x18\x11 \x01(\x0b\x32\x19.antiphon.v1.EpochGenesisH\x00\x12:\n\x11\x65poch_attestation\x18\x12 \x01(\x0b\x32\x1d.antiphon.v1.EpochAttestationH\x00\x12\x31\n\x0c\x65quivocation\x18\x13 \x01(\x0b\x32\x19.antiphon.v1.EquivocationH\x00\x42\x07\n\x05\x63laim\"%\n\x08Position\x12\x0c\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0c\x12\x0b\n\x03seq\x18\x02 \x01(\x04\"#\n\x03\x43ut\x12\x0c\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0c\x12\x0e\n\x06length\x18\x02 \x01(\x04\"R\n\x0cPartyGenesis\x12\x10\n\x08identity\x18\x01 \x01(\x0c\x12\x30\n\tadmission\x18\x02 \x01(\x0b\x32\x1d.antiphon.v1.SignedCredential\"3\n\x0f\x44\x65viceAdmission\x12\x10\n\x08identity\x18\x01 \x01(\x0c\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\x0c\"q\n\rFeedAdmission\x12\x0c\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0c\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.antiphon.v1.FeedKind\x12-\n\x06\x64\x65vice\x18\x03 \x01(\x0b\x32\x1d.antiphon.v1.SignedCredential\"D\n\x0fMemberAdmission\x12\x0f\n\x07subject\x18\x01 \x01(\x0c\x12 \n\x05roles\x18\x02 \x03(\x0e\x32\x11.antiphon.v1.Role\"0\n\x0eGroupAdmission\x12\r\n\x05group\x18\x01 \x01(\x0c\x12\x0f\n\x07subject\x18\x02 \x01(\x0c\"\x89\x01\n\tNarrowing\x12)\n\nadmissions\x18\x01 \x03(\x0b\x32\x15.antiphon.v1.Position\x12 \n\x05roles\x18\x02 \x03(\x0e\x32\x11.antiphon.v1.Role\x12\x1e\n\x04\x63uts\x18\x03 \x03(\x0b\x32\x10.antiphon.v1.Cut\x12\x0f\n\x07\x65xpired\x18\x04 \x01(\x08\"K\n\x07\x46\x65\x65\x64\x45nd\x12\x10\n\x08identity\x18\x01 \x01(\x0c\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\x0c\x12\x1e\n\x04\x63uts\x18\x03 \x03(\x0b\x32\x10.antiphon.v1.Cut\"\xa8\x01\n\x06Policy\x12\x15\n\reditors_admit\x18\x01 \x01(\x08\x12\x11\n\tgenerator\x18\x02 \x01(\x0c\x12\x11\n\tattesters\x18\x03 \x03(\x0c\x12\x18\n\x10\x61ttestations_min\x18\x04 \x01(\r\x12\'\n\x08tightens\x18\x05 \x03(\x0b\x32\x15.antiphon.v1.Position\x12\x1e\n\x04\x63uts\x18\x06 \x03(\x0b\x32\x10.antiphon.v1.Cut\"w\n\x0c\x45pochGenesis\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x0e\n\x06number\x18\x02 \x01(\x04\x12\x10\n\x08previous\x18\x03 \x01(\x0c\x12\x11\n\ttimeframe\x18\x04 \x01(\x0c\x12\x10\n\x08snapshot\x18\x05 \x01(\x0c\x12\x12\n\ncreated_ms\x18\x06 \x01(\x03\"B\n\x10\x45pochAttestation\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x0e\n\x06number\x18\x02 \x01(\x04\x12\x10\n\x08snapshot\x18\x03 \x01(\x0c\" \n\x0c\x45quivocation\x12\x10\n\x08\x65vidence\x18\x01 \x01(\x0c*h\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0e\n\nROLE_OWNER\x10\x01\x12\x0f\n\x0bROLE_EDITOR\x10\x02\x12\x0f\n\x0bROLE_READER\x10\x03\x12\x18\n\x14ROLE_EPOCH_GENERATOR\x10\x04*P\n\x08\x46\x65\x65\x64Kind\x12\x19\n\x15\x46\x45\x45\x44_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11\x46\x45\x45\x44_KIND_CONTROL\x10\x01\x12\x12\n\x0e\x46\x45\x45\x44_KIND_DATA\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x61ntiphon/v1/credential.proto\x12\x0b\x61ntiphon.v1\"O\n\x10SignedCredential\x12\x0f\n\x07payload\x18\x01 \x01(\x0c\x12*\n\nsignatures\x18\x02 \x03(\x0b\x32\x16.antiphon.v1.Signature\"+\n\tSignature\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"\xef\x05\n\nCredential\x12\r\n\x05party\x18\x01 \x01(\x0c\x12\x12\n\nexpires_ms\x18\x02 \x01(\x03\x12\r\n\x05nonce\x18\x03 \x01(\x0c\x12\x32\n\rparty_genesis\x18\n \x01(\x0b\x32\x19.antiphon.v1.PartyGenesisH\x00\x12.\n\x06\x64\x65vice\x18\x14 \x01(\x0b\x32\x1c.antiphon.v1.DeviceAdmissionH\x00\x12*\n\x04\x66\x65\x65\x64\x18\x0b \x01(\x0b\x32\x1a.antiphon.v1.FeedAdmissionH\x00\x12.\n\x06member\x18\x0c \x01(\x0b\x32\x1c.antiphon.v1.MemberAdmissionH\x00\x12,\n\x05group\x18\r \x01(\x0b\x32\x1b.antiphon.v1.GroupAdmissionH\x00\x12+\n\tnarrowing\x18\x0e \x01(\x0b\x32\x16.antiphon.v1.NarrowingH\x00\x12(\n\x08\x66\x65\x65\x64_end\x18\x0f \x01(\x0b\x32\x14.antiphon.v1.FeedEndH\x00\x12%\n\x06policy\x18\x10 \x01(\x0b\x32\x13.antiphon.v1.PolicyH\x00\x12\x32\n\repoch_genesis\x18\x11 \x01(\x0b\x32\x19.antiphon.v1.EpochGenesisH\x00\x12:\n\x11\x65poch_attestation\x18\x12 \x01(\x0b\x32\x1d.antiphon.v1.EpochAttestationH\x00\x12\x31\n\x0c\x65quivocation\x18\x13 \x01(\x0b\x32\x19.antiphon.v1.EquivocationH\x00\x12\x32\n\repoch_refusal\x18\x15 \x01(\x0b\x32\x19.antiphon.v1.EpochRefusalH\x00\x12:\n\x11\x65poch_endorsement\x18\x16 \x01(\x0b\x32\x1d.antiphon.v1.EpochEndorsementH\x00\x12\'\n\x07\x65rasure\x18\x17 \x01(\x0b\x32\x14.antiphon.v1.ErasureH\x00\x42\x07\n\x05\x63laim\"%\n\x08Position\x12\x0c\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0c\x12\x0b\n\x03seq\x18\x02 \x01(\x04\"#\n\x03\x43ut\x12\x0c\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0c\x12\x0e\n\x06length\x18\x02 \x01(\x04\"R\n\x0cPartyGenesis\x12\x10\n\x08identity\x18\x01 \x01(\x0c\x12\x30\n\tadmission\x18\x02 \x01(\x0b\x32\x1d.antiphon.v1.SignedCredential\"3\n\x0f\x44\x65viceAdmission\x12\x10\n\x08identity\x18\x01 \x01(\x0c\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\x0c\"q\n\rFeedAdmission\x12\x0c\n\x04\x66\x65\x65\x64\x18\x01 \x01(\x0c\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.antiphon.v1.FeedKind\x12-\n\x06\x64\x65vice\x18\x03 \x01(\x0b\x32\x1d.antiphon.v1.SignedCredential\"D\n\x0fMemberAdmission\x12\x0f\n\x07subject\x18\x01 \x01(\x0c\x12 \n\x05roles\x18\x02 \x03(\x0e\x32\x11.antiphon.v1.Role\"0\n\x0eGroupAdmission\x12\r\n\x05group\x18\x01 \x01(\x0c\x12\x0f\n\x07subject\x18\x02 \x01(\x0c\"\x89\x01\n\tNarrowing\x12)\n\nadmissions\x18\x01 \x03(\x0b\x32\x15.antiphon.v1.Position\x12 \n\x05roles\x18\x02 \x03(\x0e\x32\x11.antiphon.v1.Role\x12\x1e\n\x04\x63uts\x18\x03 \x03(\x0b\x32\x10.antiphon.v1.Cut\x12\x0f\n\x07\x65xpired\x18\x04 \x01(\x08\"K\n\x07\x46\x65\x65\x64\x45nd\x12\x10\n\x08identity\x18\x01 \x01(\x0c\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\x0c\x12\x1e\n\x04\x63uts\x18\x03 \x03(\x0b\x32\x10.antiphon.v1.Cut\"\x91\x03\n\x06Policy\x12\x15\n\reditors_admit\x18\x01 \x01(\x08\x12\x11\n\tgenerator\x18\x02 \x01(\x0c\x12\x11\n\tattesters\x18\x03 \x03(\x0c\x12\x18\n\x10\x61ttestations_min\x18\x04 \x01(\r\x12\'\n\x08tightens\x18\x05 \x03(\x0b\x32\x15.antiphon.v1.Position\x12\x1e\n\x04\x63uts\x18\x06 \x03(\x0b\x32\x10.antiphon.v1.Cut\x12\r\n\x05liars\x18\x07 \x01(\x08\x12\x11\n\tsilent_ms\x18\x08 \x01(\x04\x12\x0f\n\x07skew_ms\x18\t \x01(\x04\x12\x16\n\x0e\x65poch_messages\x18\n \x01(\x04\x12\x13\n\x0b\x65poch_bytes\x18\x0b \x01(\x04\x12\x14\n\x0c\x65poch_age_ms\x18\x0c \x01(\x04\x12\x15\n\repoch_idle_ms\x18\r \x01(\x04\x12\x16\n\x0emessage_age_ms\x18\x0e \x01(\x04\x12\x15\n\rmessage_count\x18\x0f \x01(\x04\x12\x16\n\x0e\x64\x65leted_epochs\x18\x10 \x01(\x04\x12\x13\n\x0bkeep_epochs\x18\x11 \x01(\x04\"8\n\x08ModelKey\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12\r\n\x05\x63odec\x18\x03 \x01(\r\"\xbb\x01\n\x0c\x45pochGenesis\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x0e\n\x06number\x18\x02 \x01(\x04\x12\x10\n\x08previous\x18\x03 \x01(\x0c\x12\x1d\n\x03\x63ut\x18\x04 \x03(\x0b\x32\x10.antiphon.v1.Cut\x12\x10\n\x08snapshot\x18\x05 \x01(\x0c\x12\x12\n\ncreated_ms\x18\x06 \x01(\x03\x12\x0f\n\x07\x63ontrol\x18\x07 \x01(\x0c\x12%\n\x06models\x18\x08 \x03(\x0b\x32\x15.antiphon.v1.ModelKey\"S\n\x10\x45pochAttestation\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x0e\n\x06number\x18\x02 \x01(\x04\x12\x10\n\x08snapshot\x18\x03 \x01(\x0c\x12\x0f\n\x07genesis\x18\x04 \x01(\x0c\"`\n\x0c\x45pochRefusal\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x0e\n\x06number\x18\x02 \x01(\x04\x12\x10\n\x08snapshot\x18\x03 \x01(\x0c\x12\x10\n\x08\x63omputed\x18\x04 \x01(\x0c\x12\x0e\n\x06reason\x18\x05 \x01(\t\"l\n\x10\x45pochEndorsement\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x0c\n\x04term\x18\x02 \x01(\x04\x12\x11\n\tcandidate\x18\x03 \x01(\x0c\x12\x15\n\raccepted_term\x18\x04 \x01(\x04\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x05 \x01(\x0c\"3\n\x07\x45rasure\x12(\n\tpositions\x18\x01 \x03(\x0b\x32\x15.antiphon.v1.Position\" \n\x0c\x45quivocation\x12\x10\n\x08\x65vidence\x18\x01 \x01(\x0c*h\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0e\n\nROLE_OWNER\x10\x01\x12\x0f\n\x0bROLE_EDITOR\x10\x02\x12\x0f\n\x0bROLE_READER\x10\x03\x12\x18\n\x14ROLE_EPOCH_GENERATOR\x10\x04*P\n\x08\x46\x65\x65\x64Kind\x12\x19\n\x15\x46\x45\x45\x44_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11\x46\x45\x45\x44_KIND_CONTROL\x10\x01\x12\x12\n\x0e\x46\x45\x45\x44_KIND_DATA\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'antiphon.v1.credential_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ROLE']._serialized_start=1831
-  _globals['_ROLE']._serialized_end=1935
-  _globals['_FEEDKIND']._serialized_start=1937
-  _globals['_FEEDKIND']._serialized_end=2017
+  _globals['_ROLE']._serialized_start=2622
+  _globals['_ROLE']._serialized_end=2726
+  _globals['_FEEDKIND']._serialized_start=2728
+  _globals['_FEEDKIND']._serialized_end=2808
   _globals['_SIGNEDCREDENTIAL']._serialized_start=45
   _globals['_SIGNEDCREDENTIAL']._serialized_end=124
   _globals['_SIGNATURE']._serialized_start=126
   _globals['_SIGNATURE']._serialized_end=169
   _globals['_CREDENTIAL']._serialized_start=172
-  _globals['_CREDENTIAL']._serialized_end=770
-  _globals['_POSITION']._serialized_start=772
-  _globals['_POSITION']._serialized_end=809
-  _globals['_CUT']._serialized_start=811
-  _globals['_CUT']._serialized_end=846
-  _globals['_PARTYGENESIS']._serialized_start=848
-  _globals['_PARTYGENESIS']._serialized_end=930
-  _globals['_DEVICEADMISSION']._serialized_start=932
-  _globals['_DEVICEADMISSION']._serialized_end=983
-  _globals['_FEEDADMISSION']._serialized_start=985
-  _globals['_FEEDADMISSION']._serialized_end=1098
-  _globals['_MEMBERADMISSION']._serialized_start=1100
-  _globals['_MEMBERADMISSION']._serialized_end=1168
-  _globals['_GROUPADMISSION']._serialized_start=1170
-  _globals['_GROUPADMISSION']._serialized_end=1218
-  _globals['_NARROWING']._serialized_start=1221
-  _globals['_NARROWING']._serialized_end=1358
-  _globals['_FEEDEND']._serialized_start=1360
-  _globals['_FEEDEND']._serialized_end=1435
-  _globals['_POLICY']._serialized_start=1438
-  _globals['_POLICY']._serialized_end=1606
-  _globals['_EPOCHGENESIS']._serialized_start=1608
-  _globals['_EPOCHGENESIS']._serialized_end=1727
-  _globals['_EPOCHATTESTATION']._serialized_start=1729
-  _globals['_EPOCHATTESTATION']._serialized_end=1795
-  _globals['_EQUIVOCATION']._serialized_start=1797
-  _globals['_EQUIVOCATION']._serialized_end=1829
+  _globals['_CREDENTIAL']._serialized_end=923
+  _globals['_POSITION']._serialized_start=925
+  _globals['_POSITION']._serialized_end=962
+  _globals['_CUT']._serialized_start=964
+  _globals['_CUT']._serialized_end=999
+  _globals['_PARTYGENESIS']._serialized_start=1001
+  _globals['_PARTYGENESIS']._serialized_end=1083
+  _globals['_DEVICEADMISSION']._serialized_start=1085
+  _globals['_DEVICEADMISSION']._serialized_end=1136
+  _globals['_FEEDADMISSION']._serialized_start=1138
+  _globals['_FEEDADMISSION']._serialized_end=1251
+  _globals['_MEMBERADMISSION']._serialized_start=1253
+  _globals['_MEMBERADMISSION']._serialized_end=1321
+  _globals['_GROUPADMISSION']._serialized_start=1323
+  _globals['_GROUPADMISSION']._serialized_end=1371
+  _globals['_NARROWING']._serialized_start=1374
+  _globals['_NARROWING']._serialized_end=1511
+  _globals['_FEEDEND']._serialized_start=1513
+  _globals['_FEEDEND']._serialized_end=1588
+  _globals['_POLICY']._serialized_start=1591
+  _globals['_POLICY']._serialized_end=1992
+  _globals['_MODELKEY']._serialized_start=1994
+  _globals['_MODELKEY']._serialized_end=2050
+  _globals['_EPOCHGENESIS']._serialized_start=2053
+  _globals['_EPOCHGENESIS']._serialized_end=2240
+  _globals['_EPOCHATTESTATION']._serialized_start=2242
+  _globals['_EPOCHATTESTATION']._serialized_end=2325
+  _globals['_EPOCHREFUSAL']._serialized_start=2327
+  _globals['_EPOCHREFUSAL']._serialized_end=2423
+  _globals['_EPOCHENDORSEMENT']._serialized_start=2425
+  _globals['_EPOCHENDORSEMENT']._serialized_end=2533
+  _globals['_ERASURE']._serialized_start=2535
+  _globals['_ERASURE']._serialized_end=2586
+  _globals['_EQUIVOCATION']._serialized_start=2588
+  _globals['_EQUIVOCATION']._serialized_end=2620
 # @@protoc_insertion_point(module_scope)

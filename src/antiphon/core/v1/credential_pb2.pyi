@@ -46,7 +46,7 @@ class Signature(_message.Message):
     def __init__(self, key: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
 
 class Credential(_message.Message):
-    __slots__ = ("party", "expires_ms", "nonce", "party_genesis", "device", "feed", "member", "group", "narrowing", "feed_end", "policy", "epoch_genesis", "epoch_attestation", "equivocation")
+    __slots__ = ("party", "expires_ms", "nonce", "party_genesis", "device", "feed", "member", "group", "narrowing", "feed_end", "policy", "epoch_genesis", "epoch_attestation", "equivocation", "epoch_refusal", "epoch_endorsement", "erasure")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
@@ -61,6 +61,9 @@ class Credential(_message.Message):
     EPOCH_GENESIS_FIELD_NUMBER: _ClassVar[int]
     EPOCH_ATTESTATION_FIELD_NUMBER: _ClassVar[int]
     EQUIVOCATION_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_ENDORSEMENT_FIELD_NUMBER: _ClassVar[int]
+    ERASURE_FIELD_NUMBER: _ClassVar[int]
     party: bytes
     expires_ms: int
     nonce: bytes
@@ -75,7 +78,10 @@ class Credential(_message.Message):
     epoch_genesis: EpochGenesis
     epoch_attestation: EpochAttestation
     equivocation: Equivocation
-    def __init__(self, party: _Optional[bytes] = ..., expires_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., party_genesis: _Optional[_Union[PartyGenesis, _Mapping]] = ..., device: _Optional[_Union[DeviceAdmission, _Mapping]] = ..., feed: _Optional[_Union[FeedAdmission, _Mapping]] = ..., member: _Optional[_Union[MemberAdmission, _Mapping]] = ..., group: _Optional[_Union[GroupAdmission, _Mapping]] = ..., narrowing: _Optional[_Union[Narrowing, _Mapping]] = ..., feed_end: _Optional[_Union[FeedEnd, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., epoch_genesis: _Optional[_Union[EpochGenesis, _Mapping]] = ..., epoch_attestation: _Optional[_Union[EpochAttestation, _Mapping]] = ..., equivocation: _Optional[_Union[Equivocation, _Mapping]] = ...) -> None: ...
+    epoch_refusal: EpochRefusal
+    epoch_endorsement: EpochEndorsement
+    erasure: Erasure
+    def __init__(self, party: _Optional[bytes] = ..., expires_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., party_genesis: _Optional[_Union[PartyGenesis, _Mapping]] = ..., device: _Optional[_Union[DeviceAdmission, _Mapping]] = ..., feed: _Optional[_Union[FeedAdmission, _Mapping]] = ..., member: _Optional[_Union[MemberAdmission, _Mapping]] = ..., group: _Optional[_Union[GroupAdmission, _Mapping]] = ..., narrowing: _Optional[_Union[Narrowing, _Mapping]] = ..., feed_end: _Optional[_Union[FeedEnd, _Mapping]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., epoch_genesis: _Optional[_Union[EpochGenesis, _Mapping]] = ..., epoch_attestation: _Optional[_Union[EpochAttestation, _Mapping]] = ..., equivocation: _Optional[_Union[Equivocation, _Mapping]] = ..., epoch_refusal: _Optional[_Union[EpochRefusal, _Mapping]] = ..., epoch_endorsement: _Optional[_Union[EpochEndorsement, _Mapping]] = ..., erasure: _Optional[_Union[Erasure, _Mapping]] = ...) -> None: ...
 
 class Position(_message.Message):
     __slots__ = ("feed", "seq")
@@ -158,46 +164,118 @@ class FeedEnd(_message.Message):
     def __init__(self, identity: _Optional[bytes] = ..., device: _Optional[bytes] = ..., cuts: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ...) -> None: ...
 
 class Policy(_message.Message):
-    __slots__ = ("editors_admit", "generator", "attesters", "attestations_min", "tightens", "cuts")
+    __slots__ = ("editors_admit", "generator", "attesters", "attestations_min", "tightens", "cuts", "liars", "silent_ms", "skew_ms", "epoch_messages", "epoch_bytes", "epoch_age_ms", "epoch_idle_ms", "message_age_ms", "message_count", "deleted_epochs", "keep_epochs")
     EDITORS_ADMIT_FIELD_NUMBER: _ClassVar[int]
     GENERATOR_FIELD_NUMBER: _ClassVar[int]
     ATTESTERS_FIELD_NUMBER: _ClassVar[int]
     ATTESTATIONS_MIN_FIELD_NUMBER: _ClassVar[int]
     TIGHTENS_FIELD_NUMBER: _ClassVar[int]
     CUTS_FIELD_NUMBER: _ClassVar[int]
+    LIARS_FIELD_NUMBER: _ClassVar[int]
+    SILENT_MS_FIELD_NUMBER: _ClassVar[int]
+    SKEW_MS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_IDLE_MS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    DELETED_EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    KEEP_EPOCHS_FIELD_NUMBER: _ClassVar[int]
     editors_admit: bool
     generator: bytes
     attesters: _containers.RepeatedScalarFieldContainer[bytes]
     attestations_min: int
     tightens: _containers.RepeatedCompositeFieldContainer[Position]
     cuts: _containers.RepeatedCompositeFieldContainer[Cut]
-    def __init__(self, editors_admit: _Optional[bool] = ..., generator: _Optional[bytes] = ..., attesters: _Optional[_Iterable[bytes]] = ..., attestations_min: _Optional[int] = ..., tightens: _Optional[_Iterable[_Union[Position, _Mapping]]] = ..., cuts: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ...) -> None: ...
+    liars: bool
+    silent_ms: int
+    skew_ms: int
+    epoch_messages: int
+    epoch_bytes: int
+    epoch_age_ms: int
+    epoch_idle_ms: int
+    message_age_ms: int
+    message_count: int
+    deleted_epochs: int
+    keep_epochs: int
+    def __init__(self, editors_admit: _Optional[bool] = ..., generator: _Optional[bytes] = ..., attesters: _Optional[_Iterable[bytes]] = ..., attestations_min: _Optional[int] = ..., tightens: _Optional[_Iterable[_Union[Position, _Mapping]]] = ..., cuts: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ..., liars: _Optional[bool] = ..., silent_ms: _Optional[int] = ..., skew_ms: _Optional[int] = ..., epoch_messages: _Optional[int] = ..., epoch_bytes: _Optional[int] = ..., epoch_age_ms: _Optional[int] = ..., epoch_idle_ms: _Optional[int] = ..., message_age_ms: _Optional[int] = ..., message_count: _Optional[int] = ..., deleted_epochs: _Optional[int] = ..., keep_epochs: _Optional[int] = ...) -> None: ...
+
+class ModelKey(_message.Message):
+    __slots__ = ("name", "version", "codec")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CODEC_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    version: int
+    codec: int
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ..., codec: _Optional[int] = ...) -> None: ...
 
 class EpochGenesis(_message.Message):
-    __slots__ = ("term", "number", "previous", "timeframe", "snapshot", "created_ms")
+    __slots__ = ("term", "number", "previous", "cut", "snapshot", "created_ms", "control", "models")
     TERM_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_FIELD_NUMBER: _ClassVar[int]
-    TIMEFRAME_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     CREATED_MS_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_FIELD_NUMBER: _ClassVar[int]
+    MODELS_FIELD_NUMBER: _ClassVar[int]
     term: int
     number: int
     previous: bytes
-    timeframe: bytes
+    cut: _containers.RepeatedCompositeFieldContainer[Cut]
     snapshot: bytes
     created_ms: int
-    def __init__(self, term: _Optional[int] = ..., number: _Optional[int] = ..., previous: _Optional[bytes] = ..., timeframe: _Optional[bytes] = ..., snapshot: _Optional[bytes] = ..., created_ms: _Optional[int] = ...) -> None: ...
+    control: bytes
+    models: _containers.RepeatedCompositeFieldContainer[ModelKey]
+    def __init__(self, term: _Optional[int] = ..., number: _Optional[int] = ..., previous: _Optional[bytes] = ..., cut: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ..., snapshot: _Optional[bytes] = ..., created_ms: _Optional[int] = ..., control: _Optional[bytes] = ..., models: _Optional[_Iterable[_Union[ModelKey, _Mapping]]] = ...) -> None: ...
 
 class EpochAttestation(_message.Message):
-    __slots__ = ("term", "number", "snapshot")
+    __slots__ = ("term", "number", "snapshot", "genesis")
     TERM_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    GENESIS_FIELD_NUMBER: _ClassVar[int]
     term: int
     number: int
     snapshot: bytes
-    def __init__(self, term: _Optional[int] = ..., number: _Optional[int] = ..., snapshot: _Optional[bytes] = ...) -> None: ...
+    genesis: bytes
+    def __init__(self, term: _Optional[int] = ..., number: _Optional[int] = ..., snapshot: _Optional[bytes] = ..., genesis: _Optional[bytes] = ...) -> None: ...
+
+class EpochRefusal(_message.Message):
+    __slots__ = ("term", "number", "snapshot", "computed", "reason")
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    COMPUTED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    term: int
+    number: int
+    snapshot: bytes
+    computed: bytes
+    reason: str
+    def __init__(self, term: _Optional[int] = ..., number: _Optional[int] = ..., snapshot: _Optional[bytes] = ..., computed: _Optional[bytes] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class EpochEndorsement(_message.Message):
+    __slots__ = ("number", "term", "candidate", "accepted_term", "accepted")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATE_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_TERM_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    term: int
+    candidate: bytes
+    accepted_term: int
+    accepted: bytes
+    def __init__(self, number: _Optional[int] = ..., term: _Optional[int] = ..., candidate: _Optional[bytes] = ..., accepted_term: _Optional[int] = ..., accepted: _Optional[bytes] = ...) -> None: ...
+
+class Erasure(_message.Message):
+    __slots__ = ("positions",)
+    POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    positions: _containers.RepeatedCompositeFieldContainer[Position]
+    def __init__(self, positions: _Optional[_Iterable[_Union[Position, _Mapping]]] = ...) -> None: ...
 
 class Equivocation(_message.Message):
     __slots__ = ("evidence",)

@@ -1,0 +1,69 @@
+"""What an attester looks for in a genesis before it attests: all that follows from the control feeds.
+
+That the cut is closed over the data feeds, and that the snapshot is right, only the party's own code can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from antiphon.halo.act import Act
+from antiphon.halo.claims import (
+    EpochGenesis,
+    Equivocated,
+    Erasure,
+    FeedEnd,
+    FeedKind,
+    Narrowing,
+    Policy,
+    Role,
+)
+from antiphon.halo.epoch import SKEW_MS
+from antiphon.halo.epochs import genesis_problem
+from antiphon.halo.machine import PartyMachine
+from antiphon.halo.verdict import judge
+
+_GENERATORS = frozenset({Role.OWNER, Role.EPOCH_GENERATOR})
+
+
+def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
+    """Why a genesis is to be refused; "" if nothing in the control feeds speaks against it.
+
+    Raises `MissingBlocks` where control blocks are missing: that is no refusal, and one waits.
+    """
+    claim, chain = act.claim, machine.epochs()
+    assert isinstance(claim, EpochGenesis)
+    within = machine.at(claim.control)
+    reason = genesis_problem(act, claim, chain.open.config, chain.last) or machine.open_control(claim.control)
+    if reason:
+        return reason
+    if claim.created_ms > now_ms + (chain.open.config.policy.skew_ms or SKEW_MS):
+        return "it claims to be created in the future, by more than policy allows"
+    for feed, owner in sorted(within.owners().items()):
+        if owner.kind is FeedKind.DATA and feed not in claim.cut:
+            return f"its cut leaves out feed {feed.hex()[:8]}, which is admitted in its control timeframe"
+    for feed, length in [*claim.cut.items(), *((feed, seq + 1) for feed, seq in claim.control.items())]:
+        if length > machine.authority.fork_ends.get(feed, length):
+            return f"it goes beyond the fork of feed {feed.hex()[:8]}"
+    if act.signers.isdisjoint(chain.open.config.attesters) and not within.permits(act.place, _GENERATORS):
+        return "its writer is no attester, and has not the role to declare epochs"
+    unknown = next(_unknown(machine, claim), None)
+    if unknown is not None:
+        return f"its control timeframe lacks the {_name(unknown)} {unknown.stamp}, which is known here"
+    return ""
+
+
+def _unknown(machine: PartyMachine, claim: EpochGenesis) -> Iterator[Act]:
+    """What takes something away, is in force, and would come too late for this epoch."""
+    authority = machine.authority
+    authority.settle()
+    for act in machine.acts():
+        takes = isinstance(act.claim, Narrowing | FeedEnd | Erasure | Equivocated)
+        takes = takes or (isinstance(act.claim, Policy) and bool(act.claim.tightens))
+        if takes and not claim.control.includes(*act.position) and not judge(authority, act):
+            yield act
+
+
+def _name(act: Act) -> str:
+    names = {Narrowing: "narrowing", FeedEnd: "end of a device's feeds", Erasure: "erasure", Policy: "policy"}
+    return names.get(type(act.claim), "evidence of a fork")

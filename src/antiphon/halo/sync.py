@@ -1,0 +1,36 @@
+"""From a store's control feeds to the party state machine."""
+
+from __future__ import annotations
+
+from antiphon.core.errors import MissingBlocks
+from antiphon.feed.header import Kind
+from antiphon.feed.reader import FeedReader
+from antiphon.feed.record import End
+from antiphon.halo.machine import PartyMachine
+
+
+def sync_machine(machine: PartyMachine, store: FeedReader, data: set[bytes] | None = None) -> int:
+    """Take what a store has of a party's control feeds; returns how many acts became known.
+
+    Feeds that turn out to be data feeds are put into `data`, and not looked at again.
+    """
+    fresh = 0
+    data = set() if data is None else data
+    for record in store.feeds(machine.party):
+        feed, at = record.feed, machine.length(record.feed)
+        if record.why is End.FORK:
+            machine.end_fork(feed, record.end)
+        elif record.why is End.FAULT and (evidence := store.fork(feed)):
+            machine.add_fork(evidence)
+        if feed in data or record.valid_length <= at:
+            continue
+        if record.start > at and (at or feed == machine.genesis_feed):
+            raise MissingBlocks(
+                f"control feed {feed.hex()[:8]}: blocks {at} to {record.start - 1} are not here, and a party is judged "
+                "by all of them; fetch them from a peer"
+            )
+        if at == 0 and store.first_kind(feed) is not Kind.CREDENTIAL:
+            data.add(feed)
+            continue
+        fresh += machine.add(store.read(feed, at, record.valid_length))
+    return fresh
