@@ -81,7 +81,7 @@ def test_a_counter_counts_what_two_devices_add(ada: Store, bob: Store, party: Pa
     exchange(ada, bob)
     assert item["votes"] == theirs.item(item.id, Object)["votes"] == 6
 
-    plain.save(Poll(5))
+    plain.save(Poll(5), since=plain.read_as(Poll))
     assert plain["votes"] == 5, "it was a value, and counts from now on"
     plain.increment("votes")
     assert plain["votes"] == 6

@@ -101,9 +101,9 @@ class Object(Handle, Properties):
         """A Python object of a class with a schema, from whatever is here; with what is wrong, and what is unknown."""
         return self.party.schemas.read(self, cls)
 
-    def save(self, thing: Any) -> None:
-        """Write what was changed in a Python object since it was read from this one."""
-        self.party.schemas.save(self, thing)
+    def save(self, thing: Any, since: Read[Any] | None = None) -> None:
+        """Write what was changed in a Python object since it was read from this one; else since what is passed was."""
+        self.party.schemas.save(self, thing, since)
 
     # -- sets, counters, conflicts
 

@@ -246,7 +246,6 @@ class Party:
             outermost = self.processor.open_batch() is None
             if outermost:
                 engine.save()  # queries look at what is saved, and inside a batch nothing is
-                self._if_undone.clear()
             try:
                 with self.processor.batch():
                     yield
@@ -254,6 +253,9 @@ class Party:
                 while outermost and self._if_undone:
                     self._if_undone.pop()()
                 raise
+            finally:
+                if outermost:
+                    self._if_undone.clear()  # with the objects that they hold
 
     def if_undone(self, undo: Callable[[], None]) -> None:
         """Should the open batch, if there is one, come to nothing, take this back as well."""

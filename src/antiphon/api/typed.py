@@ -21,13 +21,13 @@ reading is tolerant, and only what a batch touches is checked.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from antiphon.api.handle import Handle, plain
 from antiphon.api.objects import Object
+from antiphon.api.readings import Readings
 from antiphon.api.schemaitems import ITEM, SCHEMA_TYPE, SEAL, SchemaItems
 from antiphon.core.errors import InvalidInput, InvalidMutation
 from antiphon.core.stamp import Stamp
@@ -56,13 +56,6 @@ _TRIES_MAX = 16
 _LATEST = Stamp(1 << 62, bytes(32), 1 << 62)
 
 
-class _Before(NamedTuple):
-    """What a Python object held when it was read from an item, or saved to it."""
-
-    item: bytes
-    values: dict[str, Value]
-
-
 class Schemas:
     """The schemas of a party, and the objects that have one."""
 
@@ -70,7 +63,7 @@ class Schemas:
         self._party = party
         self._items = SchemaItems(party)
         self._migrations: dict[str, Migrations] = {}
-        self._read: dict[int, _Before] = {}  # by `id`: of which item, and what was there
+        self._readings = Readings()
 
     # -- schemas are items
 
@@ -103,7 +96,8 @@ class Schemas:
             made = self._party.object(parent=parent, name=name)
             self._apply(made, schema, {}, values)
             self._items.assign(made, described, schema)
-            return made
+        self._remember(made, thing, values)
+        return made
 
     def assign(self, item: Object, source: Any) -> None:
         """Give an object a schema; its value must fit."""
@@ -117,7 +111,7 @@ class Schemas:
     def read(self, item: Object, cls: type[T]) -> Read[T]:
         """A Python object from an object, whatever is in it: with what is wrong, and what the class does not know."""
         found = self._reading(item, Schema.of(cls))
-        self._remember(item, found.object)
+        self._remember(item, found.object, found.before)
         return found
 
     def _reading(self, item: Object, schema: Schema[T]) -> Read[T]:
@@ -130,37 +124,50 @@ class Schemas:
                 value = migrations.upgrade(value, own.version)
             except InvalidInput as error:
                 found = schema.read(value)
-                return Read(found.object, [Problem((), str(error)), *found.problems], found.extra)
+                return replace(found, problems=[Problem((), str(error)), *found.problems])
         return schema.read(value)
 
-    def _remember(self, item: Object, thing: Any) -> None:
-        """Keep what was read beside the Python object, as long as that lives: what it did not change is not saved."""
-        if thing is None:
-            return
-        with suppress(TypeError):  # a class with slots: it is then compared with what is there when it is saved
-            before = self._read.get(id(thing))
-            if before is None:
-                weakref.finalize(thing, self._read.pop, id(thing), None).atexit = False
-            self._read[id(thing)] = _Before(bytes(item.id), Schema.of(type(thing)).write(thing))
-            self._party.if_undone(lambda: self._forget(thing, before))
+    def _remember(self, item: Object, thing: Any, values: dict[str, Value] | None) -> None:
+        if thing is not None and values is not None:
+            self._party.if_undone(self._readings.put(bytes(item.id), thing, values))
 
-    def _forget(self, thing: Any, before: _Before | None) -> None:
-        """The batch in which it was read or saved came to nothing: what was remembered before holds again."""
-        self._read[id(thing)] = before or _Before(b"", {})
+    def save(self, item: Object, thing: Any, since: Read[Any] | None = None) -> None:
+        """Write what was changed in a Python object since it was read from an object; nothing else is touched.
 
-    def save(self, item: Object, thing: Any) -> None:
-        """Write what was changed in a Python object since it was read from an object; nothing else is touched."""
+        `since` is what was read, if the object is no longer the one that was.
+        """
         schema = Schema.of(type(thing))
         after = schema.write(thing)
-        before = self._read.get(id(thing))
-        if before is None or before.item != item.id:
-            before = _Before(bytes(item.id), schema.write(self._reading(item, schema).object))
-        self._apply(item, schema, before.values, after)
-        self._remember(item, thing)
+        with self._party.processor.batch():
+            self._apply(item, schema, self._before(item, thing, since), after, keep=True)
+        self._remember(item, thing, after)
 
-    def _apply(self, item: Object, schema: Schema[Any], before: dict[str, Value], after: dict[str, Value]) -> None:
+    def _before(self, item: Object, thing: Any, since: Read[Any] | None) -> dict[str, Value]:
+        """Never what is there now: what others changed meanwhile would be taken for a change of the object's."""
+        if since is not None and not isinstance(since, Read):
+            raise InvalidInput(f"`since` is what `read_as` gave, not {since!r:.80}")
+        before = self._readings.find(bytes(item.id), thing) if since is None else since.before
+        if before is None:
+            name = type(thing).__name__
+            raise InvalidInput(
+                f"item {item.id}: what was read of it before this {name} was changed is not known, so neither is what "
+                f"to write; pass that, as `save(thing, since=read)`, where `read` is what `read_as({name})` gave"
+            )
+        return before
+
+    def _apply(
+        self,
+        item: Object,
+        schema: Schema[Any],
+        before: dict[str, Value],
+        after: dict[str, Value],
+        *,
+        keep: bool = False,
+    ) -> None:
         made = schema.changes(plain(before, self._party), plain(after, self._party))
         with self._party.processor.batch():
+            if keep:
+                schema.keep(made, item.item.value)
             if made.writes:
                 item.item.edit("update", made.writes)
             for path in made.deletes:

@@ -32,6 +32,7 @@ from antiphon.schema.canonical import JsonSchema, canonical_text, digest_of, rea
 from antiphon.schema.changes import Changes, changes
 from antiphon.schema.checker import checker_of
 from antiphon.schema.errors import Problem, SchemaViolation
+from antiphon.schema.extras import carry
 from antiphon.schema.form import is_record
 from antiphon.schema.limits import NAME_LENGTH_MAX, PROBLEMS_MAX, VERSION_MAX
 from antiphon.schema.mapping import json_schema_of
@@ -125,6 +126,16 @@ class Schema(Generic[T]):
         nobody chose are not written, nor is anything over a value that did not fit.
         """
         return changes(Shape(checker_of(self.text).root), before, after)
+
+    def keep(self, made: Changes, value: Value) -> None:
+        """Let changes that write whole lists leave the fields in them that the schema does not know.
+
+        `value` is what the changes are for, as it is now.
+        """
+        lists = [path for path, part in made.writes.items() if isinstance(part, list) and isinstance(path, tuple)]
+        if lists:
+            shape, typed = Shape(checker_of(self.text).root), self.read(value).before
+            made.writes.update({path: carry(shape, path, value, typed, made.writes[path]) for path in lists})
 
 
 def _check_name(name: str, version: int) -> None:

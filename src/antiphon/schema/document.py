@@ -18,7 +18,6 @@ from antiphon.schema.canonical import digest_of
 from antiphon.schema.definition import Schema
 from antiphon.schema.limits import SCHEMA_SIZE_MAX
 
-
 DOCUMENT_KEYS = ("name", "version", "schema", "digest")
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from antiphon.model.value import Value
 from antiphon.schema.build import Builder
 from antiphon.schema.checker import Checker
 from antiphon.schema.errors import Problem, Step
+from antiphon.schema.extras import extra_of
 from antiphon.schema.limits import READ_PROBLEMS_MAX, READ_ROUNDS_MAX, VALUE_DEPTH_MAX, VALUE_SIZE_MAX
+from antiphon.schema.plain import plain
 from antiphon.schema.shape import Shape
 
 T = TypeVar("T")
@@ -19,23 +21,36 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Read(Generic[T]):
-    """What was read: the object, what was wrong with the value, and the fields that the schema does not know."""
+    """What was read: the object, what was wrong with the value, and the fields that the schema does not know.
+
+    `before` has the plain values of the object as it was read, whatever becomes of it; None where there is no object.
+    """
 
     object: T
     problems: list[Problem]
     extra: dict[str, Any]
+    before: dict[str, Value] | None = field(default=None, repr=False, compare=False)
 
 
 def read(checker: Checker, cls: type | None, value: Value) -> Read[Any]:
     """Build an object from whatever is there. Never raises; `object` is None only where a class itself refuses."""
     shape = Shape(checker.root)
     cleaned, problems = _clean(checker, value)
-    extra = _extra(shape, value)
+    extra = extra_of(shape, value)
     if cls is None:
-        return Read(_filled(shape, cleaned), problems[:READ_PROBLEMS_MAX], extra)
+        filled = _filled(shape, cleaned)
+        return Read(filled, problems[:READ_PROBLEMS_MAX], extra, _plain(filled))
     builder = Builder()
     made = builder.record(cls, cleaned if isinstance(cleaned, dict) else {})
-    return Read(made, [*problems, *builder.problems][:READ_PROBLEMS_MAX], extra)
+    return Read(made, [*problems, *builder.problems][:READ_PROBLEMS_MAX], extra, _plain(made))
+
+
+def _plain(made: Any) -> dict[str, Value] | None:
+    try:
+        found = plain(made)
+    except Exception:  # the code of a class, which says what its fields are
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _clean(checker: Checker, value: Value) -> tuple[Value, list[Problem]]:
@@ -87,21 +102,6 @@ def _without(value: Value, paths: Iterable[tuple[Step, ...]]) -> Value:
         for number, part in enumerate(value)
         if number not in gone
     ]
-
-
-def _extra(shape: Shape, value: Value, depth: int = 0) -> dict[str, Any]:
-    """The fields that a schema does not know, in the maps that they are in."""
-    if not isinstance(value, dict) or depth > VALUE_DEPTH_MAX:
-        return {}
-    found = {}
-    for key, part in value.items():
-        if shape.is_extra(key):
-            found[key] = part
-        elif isinstance(part, dict):
-            below = _extra(shape.inside(key), part, depth + 1)
-            if below:
-                found[key] = below
-    return found
 
 
 def _filled(shape: Shape, value: Value, depth: int = 0) -> Value:

@@ -69,6 +69,11 @@ class Shape:
         further = self.node.get("additionalProperties", ANYTHING)
         return Shape(self._root, self.properties.get(key, further if isinstance(further, dict) else ANYTHING))
 
+    @property
+    def element(self) -> Shape:
+        """What is said of the elements of a list."""
+        return Shape(self._root, self.node.get("items", ANYTHING))
+
 
 def _is_null(node: Any) -> bool:
     return isinstance(node, dict) and node.get("type") == "null"
