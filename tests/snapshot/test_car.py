@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -198,6 +199,16 @@ def test_the_largest_blob_fits() -> None:
     write_car(file, [cid], [cid], here)
     read_car(io.BytesIO(file.getvalue()), there)
     assert there.has(cid)
+
+
+@pytest.mark.parametrize("wrong", ["item_count", "feeds", "deaths"])
+def test_a_root_that_lies_about_its_trees_is_refused(wrong: str) -> None:
+    blobs = MemoryBlobs()
+    root = SnapshotRoot.decode(blobs.get(snapshot(blobs)))
+    lies = {"item_count": 5, "feeds": root.items, "deaths": root.feeds}
+    cid = blobs.put(replace(root, **{wrong: lies[wrong]}).encode(), DAG_CBOR)  # type: ignore[arg-type]
+    with pytest.raises(BadEncoding, match=f"snapshot {cid}: tree"):
+        list(walk(cid, blobs))
 
 
 def test_nothing_is_left_out_silently() -> None:

@@ -75,7 +75,7 @@ def test_a_tree_reads_as_a_dict(entries: Entries, other: bytes) -> None:
         (key, value) for key, value in entries.items() if key >= other
     )
     assert (root is None) == (not entries)
-    assert tree.stats(root, blobs).entries == len(entries)
+    assert tree.stats(root, blobs).entries == tree.count(root, blobs) == len(entries)
 
 
 @given(maps, st.lists(st.dictionaries(keys, st.one_of(st.none(), values), max_size=40), max_size=4))

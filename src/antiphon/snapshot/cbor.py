@@ -1,7 +1,7 @@
 """The part of DAG-CBOR that snapshots are written in: integers from 0, bytes, text, links, lists, maps.
 
-Of our own, because libipld writes bytes that look like a CID as a link and hands links out as bytes; one in 262,144
-feed keys looks like one. Here bytes are bytes, a link is a `Cid`, and each value has one encoding.
+Of our own, because libipld writes bytes that look like a CID as a link and hands links out as bytes; one in 2,449
+feed keys does. Here bytes are bytes, a link is a `Cid`, and each value has one encoding.
 
 >>> data = array(2) + raw(bytes(Cid.of(b"hello"))) + link(Cid.of(b"hello"))
 >>> reader = CborReader(data, "example")

@@ -59,6 +59,11 @@ class Place:
         return Place(node, low, self.is_rightmost(index))
 
 
+def count(root: Cid | None, blobs: Blobs) -> int:
+    """How many entries the tree says that it has."""
+    return 0 if root is None else load_root(root, blobs).total
+
+
 def get(root: Cid | None, key: bytes, blobs: Blobs) -> bytes | None:
     """The value of a key, or None; reads the nodes on the path to it and nothing else."""
     if root is None:

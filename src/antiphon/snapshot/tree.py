@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from antiphon.snapshot.build import Builder, build
 from antiphon.snapshot.diff import diff, held_diff
-from antiphon.snapshot.read import entries, get, get_many, held_entries
+from antiphon.snapshot.read import count, entries, get, get_many, held_entries
 from antiphon.snapshot.update import update
 from antiphon.snapshot.walk import Stats, missing, stats, walk
 
@@ -22,6 +22,7 @@ __all__ = [
     "Builder",
     "Stats",
     "build",
+    "count",
     "diff",
     "entries",
     "get",

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import BadEncoding, DamagedBlob, MissingBlob
+from antiphon.core.ids import ITEM_ID_SIZE
+from antiphon.core.keys import KEY_SIZE
 from antiphon.snapshot import content
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.cbor import array
 from antiphon.snapshot.contentnode import ContentNode
 from antiphon.snapshot.limits import BATCH_COUNT_MAX
-from antiphon.snapshot.read import Place
+from antiphon.snapshot.read import Place, load_root
 from antiphon.snapshot.root import SnapshotRoot
 
 
@@ -90,12 +92,28 @@ class _Walk:
         elif first == array(4):
             yield from self._content(cid, None, 0, True)
         elif first >= b"\xa0":
-            self._new(cid)
-            yield cid, True
-            for tree in SnapshotRoot.decode(self._blobs.get(cid)).trees:
-                yield from self._tree(tree, None, 0)
+            yield from self._snapshot(cid)
         else:
             raise BadEncoding(f"{cid} is no part of a snapshot")
+
+    def _snapshot(self, cid: Cid) -> Iterator[tuple[Cid, bool]]:
+        self._new(cid)
+        yield cid, True
+        root = SnapshotRoot.decode(self._blobs.get(cid))
+        for tree, key_size, count in (
+            (root.items, ITEM_ID_SIZE, root.item_count),
+            (root.feeds, KEY_SIZE, root.feed_count),
+            (root.deaths, ITEM_ID_SIZE, None),
+        ):
+            if tree is None:
+                continue
+            if self._blobs.has(tree):  # else it is named as missing below
+                top = load_root(tree, self._blobs)
+                if len(top.keys[0]) != key_size or count not in (None, top.total):
+                    raise BadEncoding(
+                        f"snapshot {cid}: tree {tree} has {top.total} entries with keys of {len(top.keys[0])} bytes"
+                    )
+            yield from self._tree(tree, None, 0)
 
     def _chunk(self, cid: Cid) -> Iterator[tuple[Cid, bool]]:
         if self._new(cid):
