@@ -6,6 +6,7 @@ import pytest
 
 from antiphon.core.errors import InvalidInput, UnknownItem
 from antiphon.core.stamp import Stamp
+from antiphon.model.envelope import Change
 from antiphon.party.items import Item
 from antiphon.party.undo import UndoStack, revert
 from antiphon.testing.peers import Peer, Peers
@@ -214,3 +215,67 @@ def test_nobody_reverts_somebody_elses_message(peers: Peers, alice: Peer, bob: P
     with pytest.raises(UnknownItem, match=r"there is no message"):
         revert(alice.party, Stamp(own.lamport, own.feed, own.seq + 9), mine.id)
     same(peers, mine.id, {"a": 1, "b": 1})
+
+
+def test_who_may_write(peers: Peers, alice: Peer, bob: Peer) -> None:
+    mine, theirs = shared(peers, "antiphon/object")
+    undo = UndoStack(alice.party)
+    mine.edit("set", "title", "Milk")
+    with alice.party.batch():
+        mine.edit("set", "title", "Beer")
+        mine.may_write()
+    mine.may_write(bob.key)
+    peers.exchange()
+    assert mine.writers == theirs.writers == tuple(sorted((alice.key, bob.key)))
+
+    assert undo.undo()
+    assert (mine.value, mine.writers) == ({"title": "Beer"}, (alice.key,))
+    assert undo.undo()
+    assert mine.writers is None
+    same(peers, mine.id, {"title": "Milk"})
+    theirs.edit("set", "by", "Bob")
+    same(peers, mine.id, {"title": "Milk", "by": "Bob"})
+
+    assert undo.redo()
+    assert undo.redo()
+    peers.exchange()
+    assert mine.writers == theirs.writers == tuple(sorted((alice.key, bob.key)))
+    mine.everybody_may_write()
+    assert undo.undo()
+    same(peers, mine.id, {"title": "Beer", "by": "Bob"})
+    assert mine.writers == tuple(sorted((alice.key, bob.key)))
+
+
+def test_what_others_said_of_who_may_write_stays(peers: Peers, alice: Peer, bob: Peer) -> None:
+    mine, theirs = shared(peers, "antiphon/object")
+    undo = UndoStack(alice.party)
+    mine.may_write(bob.key)
+    peers.exchange()
+    theirs.everybody_may_write()
+    peers.exchange()
+    assert undo.undo()
+    peers.exchange()
+    assert mine.writers is theirs.writers is None
+    assert undo.redo()
+    peers.exchange()
+    assert mine.writers is theirs.writers is None
+
+
+def test_one_message_about_who_may_write_is_taken_back(alice: Peer) -> None:
+    item = alice.party.create("antiphon/object")
+    stamp = item.may_write()
+    assert revert(alice.party, stamp, item.id)
+    assert item.writers is None
+    assert not revert(alice.party, stamp, item.id)
+
+
+def test_what_cannot_be_undone_is_not_forgotten(alice: Peer) -> None:
+    item = alice.party.create("antiphon/object")
+    undo = UndoStack(alice.party)
+    item.edit("set", "title", "Milk")
+    with alice.party.batch() as batch:
+        batch.change(item.id, Change(forked_to=alice.party.create("antiphon/object").id))
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="forked"):
+            undo.undo()
+    assert item.value == {"title": "Milk"}

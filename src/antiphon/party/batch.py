@@ -17,7 +17,17 @@ from antiphon.feed.header import Entry as SeenEntry
 from antiphon.feed.header import Kind
 from antiphon.feed.writer import FeedWriter
 from antiphon.model.access import EVERYONE, NAMES_MAX, Access, Author
-from antiphon.model.envelope import Change, Genesis, Inception, Note, content, wrap, write_change, write_genesis
+from antiphon.model.envelope import (
+    Change,
+    Genesis,
+    Inception,
+    Note,
+    content,
+    read_change,
+    wrap,
+    write_change,
+    write_genesis,
+)
 from antiphon.model.interface import Model
 from antiphon.model.item import META, ItemState, fold, keeps_tail, mutate
 from antiphon.party.authors import Steps, author_at
@@ -306,4 +316,5 @@ def capture(item: ItemState | None, kind: int, message: bytes, stamp: Stamp) -> 
         return item.model.capture(item.state, content(kind, message), stamp)
     if kind == Kind.METADATA:
         return META.capture(META.initial() if item.meta is None else item.meta, content(kind, message), stamp)
-    return item.parent, item.is_deleted
+    guards = kind == Kind.CHANGE and item.access is not None and read_change(message).access is not None
+    return item.parent, item.is_deleted, item.access.standing() if guards and item.access is not None else None

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from antiphon.core.errors import InvalidInput, UnknownItem
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
+from antiphon.model.access import EVERYONE, Access, AccessLog
 from antiphon.model.envelope import Change, content, read_change
-from antiphon.model.item import META
+from antiphon.model.item import META, ItemState
 from antiphon.party.batch import Batch, Reversal, capture
 from antiphon.party.history import before
 
@@ -77,11 +78,11 @@ class UndoStack:
             self._into = target
             try:
                 while source:
-                    reversals = source.pop()
                     with self._party.batch() as batch:
-                        for reversal in reversed(reversals):
+                        for reversal in reversed(source[-1]):
                             take_back(self._party, batch, reversal)
                         wrote = len(batch) > 0
+                    source.pop()  # only now: what raised is still to be undone
                     if wrote:
                         return True
             finally:
@@ -122,17 +123,28 @@ def take_back(party: PartyProcessor, batch: Batch, reversal: Reversal) -> None:
         if not item.is_deleted:
             batch.change(reversal.item, Change(deleted=True))
     elif kind == Kind.CHANGE:
-        _take_back_change(batch, reversal, stamp, item.deleted, item.parents)
+        _take_back_change(batch, reversal, item)
 
 
-def _take_back_change(
-    batch: Batch, reversal: Reversal, stamp: Stamp, deleted: Stamp | None, parents: list[tuple[Stamp, bytes]]
-) -> None:
-    change = read_change(reversal.message)
-    parent, was_deleted = reversal.captured or (b"", False)
-    if change.deleted is not None and deleted == stamp and change.deleted != was_deleted:
+def _take_back_change(batch: Batch, reversal: Reversal, item: ItemState) -> None:
+    change, stamp = read_change(reversal.message), reversal.stamp
+    parent, was_deleted, named = reversal.captured or (b"", False, None)
+    if change.deleted is not None and item.deleted == stamp and change.deleted != was_deleted:
         batch.change(reversal.item, Change(deleted=was_deleted))
-    if change.parent is not None and parents and parents[-1][0] == stamp and change.parent != parent:
+    if change.parent is not None and item.parents and item.parents[-1][0] == stamp and change.parent != parent:
         batch.change(reversal.item, Change(parent=parent))
+    if change.access is not None and item.access is not None:
+        before = {EVERYONE, item.access.creator.identity} if named is None else named
+        _take_back_access(batch, reversal, change.access, item.access, before)
     if change.forked_to is not None:
         raise InvalidInput(f"item {reversal.item.hex()} was forked, which cannot be undone: others follow it already")
+
+
+def _take_back_access(batch: Batch, reversal: Reversal, said: Access, log: AccessLog, before: set[bytes]) -> None:
+    """Name again who was taken from the list, and take from it who was named; but not who was later by others."""
+    others = (act.access for act in log.acts if act.stamp > reversal.stamp and act.stamp.feed != batch.feed)
+    now, left = log.standing(), {name for access in others for name in (*access.grant, *access.revoke)}
+    grant = before.intersection(said.revoke) - now - left
+    revoke = now.intersection(said.grant) - before - left
+    if grant or revoke:
+        batch.guard(reversal.item, grant, revoke)
