@@ -128,3 +128,38 @@ def test_what_a_feed_may_change_is_counted_across_epochs() -> None:
             kept.add(tuple(act.stamp for act in folded.item.access))
             assert (found | folded.verdicts).keys() == set(stamps)
     assert kept == {(closing.stamp, *stamps[:2])}
+
+
+def test_a_change_that_lets_one_in_the_base_count_judges_again_what_that_one_cuts() -> None:
+    """Found by a soak: Bob's revocation is in the epoch, and Alice's grant, by which it counts, comes after it."""
+    cuts = ((A, 9), (B, 9))
+    inside = [genesis(), changed(10, B, 0, Change(access=Access((), (EVERYONE,), cuts)))]
+    base, _ = fold_epoch(PARTY_OF_ITEMS, ITEM, None, inside, ITEM_MODELS, ITEM_MODELS.keys)
+    assert base is not None
+    word, grant = said(3, C, 0, b"word"), changed(5, A, 1, Change(access=Access((B,))))
+    item = itemcodec.restore(base, ITEM_MODELS)
+    assert not fold(PARTY_OF_ITEMS, ITEM, item, [word], ITEM_MODELS).verdicts
+
+    assert fold(PARTY_OF_ITEMS, ITEM, item, [grant], ITEM_MODELS).late
+
+    again = itemcodec.restore(base, ITEM_MODELS)
+    folded = fold(PARTY_OF_ITEMS, ITEM, again, [word, grant], ITEM_MODELS, whole=True)
+    assert folded.verdicts == {Stamp(3, C, 0): NOT_NAMED}
+
+
+def test_a_change_that_ends_one_in_the_base_judges_again_what_that_one_cut() -> None:
+    """Bob closed the item in the epoch; Alice takes that back by a cut, and what was refused for it counts."""
+    granted = changed(2, A, 1, Change(access=Access((B,))))
+    closed = changed(10, B, 0, Change(access=Access((), (EVERYONE,), ((A, 9), (B, 9)))))
+    base, _ = fold_epoch(PARTY_OF_ITEMS, ITEM, None, [genesis(), granted, closed], ITEM_MODELS, ITEM_MODELS.keys)
+    assert base is not None
+    word = said(15, C, 0, b"word")
+    ending = changed(20, A, 2, Change(access=Access((), (B,), ((A, 9), (C, 9)))))
+    item = itemcodec.restore(base, ITEM_MODELS)
+    assert fold(PARTY_OF_ITEMS, ITEM, item, [word], ITEM_MODELS).verdicts == {Stamp(15, C, 0): NOT_NAMED}
+
+    assert fold(PARTY_OF_ITEMS, ITEM, item, [ending], ITEM_MODELS).late
+
+    again = itemcodec.restore(base, ITEM_MODELS)
+    folded = fold(PARTY_OF_ITEMS, ITEM, again, [word, ending], ITEM_MODELS, whole=True)
+    assert not folded.verdicts

@@ -242,10 +242,8 @@ class Party:
         Queries inside find what was there before; reading an item shows what the batch has done to it. Keep it short,
         and out of other parties: nobody else gets at this one meanwhile.
         """
-        with self.processor.locked() as engine:
+        with self.processor.locked():
             outermost = self.processor.open_batch() is None
-            if outermost:
-                engine.save()  # queries look at what is saved, and inside a batch nothing is
             try:
                 with self.processor.batch():
                     yield

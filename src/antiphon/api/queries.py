@@ -1,4 +1,4 @@
-"""The queries of one party: an index that is made when it is first asked, and subscriptions that stand on it."""
+"""The queries of one party: on an index that is kept beside its items, and subscriptions that stand on it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from antiphon.core.errors import InvalidInput
+from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.model.tree import lineage, settle
+from antiphon.party.engine import Engine
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts
@@ -40,7 +41,10 @@ class _Current:
 
 
 class Queries:
-    """Runs queries on the party's index, which is kept from the first of them on, also by later runs."""
+    """Runs queries on the party's index.
+
+    A new party has one from the start; one whose items were there before gets it with its first query, and keeps it.
+    """
 
     def __init__(self, party: Party) -> None:
         self._party = party
@@ -52,11 +56,19 @@ class Queries:
         assert isinstance(index, ItemIndex)
         return index
 
+    def _save(self, engine: Engine) -> None:
+        """Queries look at what is saved: all that is here, or inside a batch all that was there before it."""
+        batch = self._party.processor.open_batch()
+        if batch is None:
+            engine.save()
+        else:
+            batch.save_before()
+
     def run(self, query: Query) -> Result:
         """What a query finds now. Inside a batch, it finds what was there before it."""
         with self._party.processor.locked() as engine:
             index = engine.items.index
-            engine.save()
+            self._save(engine)
             return (index if isinstance(index, ItemIndex) else self._index()).run(query)
 
     def total(self, query: Query) -> Any:
@@ -94,10 +106,12 @@ class Queries:
         """An item and what belongs to it: embedded or below it, and so on; then the links between any of these."""
         with self._party.processor.locked() as engine:
             index = self._index()
-            engine.save()
+            self._save(engine)
             found = {item}
             fresh = [item]
-            while fresh and len(found) < CLOSURE_MAX:
+            while fresh:
+                if len(found) > CLOSURE_MAX:
+                    raise TooLarge(f"item {item.hex()}: more than {CLOSURE_MAX} items belong to it")
                 at = fresh.pop()
                 for way in (Way.EMBEDS, Way.CHILDREN):
                     new = [other for other in index.edges(way, at) if other not in found and other != SYSTEM_ITEM]

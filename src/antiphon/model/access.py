@@ -233,10 +233,17 @@ class AccessLog:
         return None if EVERYONE in standing else tuple(sorted(standing))
 
     def unsettles(self, act: Act, frame: dict[bytes, Stamp]) -> bool:
-        """Whether a change that comes now may decide anew about messages that were folded before."""
-        lengths = dict(act.access.cuts)
-        past = act.access.revoke and any(stamp.seq >= lengths.get(feed, 0) for feed, stamp in frame.items())
-        return bool(past) or any(stamp > act.stamp for stamp in frame.values())
+        """Whether a change that comes now may decide anew about messages that were folded before.
+
+        Also through another change, which it makes or ends the right to: one in the base of an epoch is in no frame.
+        """
+        if not frame:
+            return False
+        lengths = dict(act.access.cuts) if act.access.revoke else None
+        stamps = [*frame.values(), *(known.stamp for known in self.acts if known.stamp != act.stamp)]
+        return any(
+            stamp > act.stamp or (lengths is not None and stamp.seq >= lengths.get(stamp.feed, 0)) for stamp in stamps
+        )
 
     # -- what follows from the changes
 
