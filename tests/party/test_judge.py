@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.feed.header import Kind
-from antiphon.party.judge import Judge, changed, reason_at
+from antiphon.party.judge import ERASED, Judge, changed, reason_at
 from antiphon.party.lane import Lane
 from antiphon.party.ports import LaneState, Seen, Void
 
@@ -25,6 +25,11 @@ class Rights:
         self.asked += 1
         cut = self.cuts.get(seen.get(CONTROL, -1), 1 << 62)
         return f"beyond {cut}" if seq >= cut else ""
+
+    def erased(self, feed: bytes) -> frozenset[int]:
+        return self.gone
+
+    gone: frozenset[int] = frozenset()
 
 
 def judged(rights: Rights, *segments: tuple[int, int], stop: int = 100) -> list[Void]:
@@ -89,3 +94,11 @@ def test_what_changed_is_exactly_the_difference(before: list[tuple[int, int]], a
     (one, first), (other, second) = apart(before), apart(after)
     found = {seq for start, stop in changed(one, other) for seq in range(start, stop)}
     assert found == first ^ second
+
+
+def test_what_was_erased_is_void_wherever_it_stands() -> None:
+    rights = Rights({0: 40})
+    rights.gone = frozenset({3, 39, 40, 70})
+    assert judged(rights, (0, 0)) == [Void(3, 4, ERASED), Void(39, 40, ERASED), Void(40, 100, "beyond 40")]
+    rights.cuts = {}
+    assert judged(rights, (0, 0), stop=50)[-1] == Void(40, 41, ERASED)

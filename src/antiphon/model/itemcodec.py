@@ -124,6 +124,22 @@ def _kept(tail: Iterable[Kept], table: FeedTable) -> list[item_pb2.KeptMessage]:
     return [item_pb2.KeptMessage(at=table.name(kept.stamp), mutation=kept.mutation, void=kept.void) for kept in tail]
 
 
+def record_of(data: bytes) -> bytes:
+    """The row of an item that is as its snapshot in an epoch has it, with no look inside."""
+    return b"\x0a%b%b\x38\x01" % (varint(len(data)), data)
+
+
+def snapshot_in(record: bytes) -> bytes:
+    """The snapshot that a row begins with. Of a model with a snapshot of its own, that is the item's."""
+    size, shift, at = 0, 0, 1
+    while True:
+        byte = record[at]
+        size |= (byte & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+        if byte < 0x80:
+            return record[at : at + size]
+
+
 def encode(item: ItemState) -> bytes:
     """A row for the item store: all that is needed to go on from here."""
     return _encode_plain(item) or _encode(item)

@@ -14,9 +14,9 @@ def agrees(lanes: Iterable[LaneState], store: FeedReader) -> bool:
     records = {record.feed: record for record in store.feeds()}
     for lane in lanes:
         record = records.get(lane.feed)
-        if lane.position and (record is None or lane.position > record.length):
+        if lane.position > lane.base and (record is None or lane.position > record.length):
             return False
-        held = record is not None and record.start < lane.position <= record.valid_length
+        held = record is not None and max(record.start, lane.base) < lane.position <= record.valid_length
         if held and store.block(lane.feed, lane.position - 1).hash != lane.hash:
             return False
     return True

@@ -9,7 +9,7 @@ from antiphon.model.envelope import Note
 from antiphon.party.delivery import Delivery
 from antiphon.party.demux import notes_of, void_kind
 from antiphon.party.judge import reason_at
-from antiphon.party.lane import Lane, Run
+from antiphon.party.lane import Run
 from antiphon.party.ports import Posting
 
 _SHORT_RUN = 8  # so few blocks are quicker to fetch one by one
@@ -29,22 +29,27 @@ class Archive:
         for number, start, stop in self.trim(postings):
             lane = lanes[number]
             voids = lane.state.voids
-            for note in self._read_run(lane, start, stop):
+            for note in read_run(self._store, lane.feed, start, stop):
                 reason = reason_at(voids, note.seq) or note.void
                 notes.append(note._replace(void=reason) if reason else note)
         notes.sort(key=lambda note: (note.lamport, note.feed, note.seq))
         return notes
 
-    def _read_run(self, lane: Lane, start: int, stop: int) -> Iterator[Note]:
-        if stop - start <= _SHORT_RUN:
-            for seq in range(start, stop):
-                block = self._store.block(lane.feed, seq)
-                void = void_kind(block.kind)
-                yield Note(block.kind, block.lamport, lane.feed, seq, block.created_ms, block.message, void)
-            return
-        for span, low, high in self._store.runs(lane.feed, start, stop):
-            for _, note in notes_of(Run(lane.feed, span, low, high)):
-                yield note
+    def held(self, postings: Iterable[Posting]) -> list[Posting]:
+        """Those whose messages are still here, as `trim` has them."""
+        starts = {
+            lane.state.number: self._store.bounds(lane.feed).start
+            for lane in self._delivery.lanes.values()
+            if lane.state.base  # nothing else is pruned
+        }
+        return self.trim(
+            posting._replace(start=max(posting.start, starts.get(posting.number, 0))) for posting in postings
+        )
+
+    def outside(self, postings: Iterable[Posting]) -> list[Posting]:
+        """Those that are not in the base, as `trim` has them."""
+        bases = {lane.state.number: lane.state.base for lane in self._delivery.lanes.values()}
+        return self.trim(posting._replace(start=max(posting.start, bases[posting.number])) for posting in postings)
 
     def trim(self, postings: Iterable[Posting]) -> list[Posting]:
         """Without what lies beyond the end of its feed, and with neighbours joined."""
@@ -60,3 +65,15 @@ class Archive:
             else:
                 found.append(Posting(number, start, end))
         return found
+
+
+def read_run(store: FeedReader, feed: bytes, start: int, stop: int) -> Iterator[Note]:
+    """The messages [start, stop) of a feed, as they stand there."""
+    if stop - start <= _SHORT_RUN:
+        for seq in range(start, stop):
+            block = store.block(feed, seq)
+            yield Note(block.kind, block.lamport, feed, seq, block.created_ms, block.message, void_kind(block.kind))
+        return
+    for span, low, high in store.runs(feed, start, stop):
+        for _, note in notes_of(Run(feed, span, low, high)):
+            yield note

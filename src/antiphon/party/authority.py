@@ -6,15 +6,19 @@ from collections.abc import Iterable, Sequence
 
 from antiphon.core.errors import NotAuthorised
 from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.store import FeedStore
 from antiphon.feed.writer import FeedWriter
+from antiphon.halo.act import Place
+from antiphon.halo.authority import Authority as PartyRights
 from antiphon.halo.claims import Role
 from antiphon.halo.machine import Covered, PartyMachine
 from antiphon.halo.membership import Membership, sync_machine
+from antiphon.halo.verdict import judge_data
 from antiphon.model.access import Author
-from antiphon.party.ports import NO_END, Seen, Standing
+from antiphon.party.ports import NO_END, EpochJudge, Mark, Seen, Standing
 
 _WRITERS = frozenset({Role.OWNER, Role.EDITOR})
 _STANDING = {
@@ -57,6 +61,15 @@ class OpenAuthority:
 
     def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
         return Author(feed)
+
+    def erased(self, feed: bytes) -> frozenset[int]:
+        return frozenset()
+
+    def final_epoch(self) -> Mark | None:
+        return None
+
+    def epoch_judge(self, control: Timeframe) -> EpochJudge:
+        return self
 
     def wrote(self, before: int, after: int) -> None:
         pass
@@ -116,6 +129,21 @@ class PartyAuthority:
     def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
         return Author(*self._machine.author(feed, seq, seen))
 
+    def erased(self, feed: bytes) -> frozenset[int]:
+        return self._machine.erased(feed)
+
+    def final_epoch(self) -> Mark | None:
+        chain = self._machine.epochs()
+        last = chain.last
+        if last is None:
+            return None
+        policy = self._machine.at(last.control).policy(Place(b"", 0, dict(last.control)))
+        enough = len(chain.votes[-1]) >= policy.attestations_min
+        return Mark(last.number, last.snapshot, False) if enough else None
+
+    def epoch_judge(self, control: Timeframe) -> EpochJudge:
+        return _AtEpoch(self._machine.at(control))
+
     def wrote(self, before: int, after: int) -> None:
         if after != before + 1:
             return  # somebody else wrote too
@@ -148,3 +176,19 @@ class PartyAuthority:
                 f"party {party.short}: this device may not write: {reason}; ask an owner of the party for a role"
             )
         return writer
+
+
+class _AtEpoch:
+    """The control state that an epoch names, as the one judge of its messages."""
+
+    def __init__(self, authority: PartyRights) -> None:
+        self._authority = authority
+
+    def verdict(self, feed: bytes, seq: int, seen: Seen) -> str:
+        return judge_data(self._authority, Place(feed, seq, seen), Kind.MUTATION)
+
+    def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
+        return Author(*self._authority.author(Place(feed, seq, seen)))
+
+    def erased(self, feed: bytes) -> frozenset[int]:
+        return self._authority.erased(feed)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from antiphon.model.access import Author
 from antiphon.party.lane import ALL_SEQS, FAR, NOTHING, Lane
-from antiphon.party.ports import Authority, Posting, Seen
+from antiphon.party.ports import EpochJudge, Posting, Seen
 
 _begin = operator.itemgetter(0)
 
@@ -19,7 +19,7 @@ Part = tuple[int, int, int]  # messages [low, high) of a lane, by its number
 class Authors:
     """Answers from the authority, kept by feed and control timeframe until it changes."""
 
-    def __init__(self, authority: Authority) -> None:
+    def __init__(self, authority: EpochJudge) -> None:
         self._authority = authority
         self._known: dict[tuple[bytes, int], Steps] = {}
         self._own: tuple[bytes, Seen, Steps] | None = None

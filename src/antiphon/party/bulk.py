@@ -41,7 +41,7 @@ def settle_many(engine: Engine, gathered: Gathered, items: set[bytes]) -> None:
 def _settle_on_two(engine: Engine, gathered: Gathered, ids: list[bytes], put: Put) -> None:
     pivot = prefix(ids[int(len(ids) * (1 - _SECOND_SHARE))])
     apart = [item for item in ids if prefix(item) >= pivot and engine.cache.get(item) is None]
-    records = engine.items.load(apart)
+    records = engine.load(apart)
     second = Second(lambda: _fold_apart(engine, apart, gathered.groups(start=pivot), records))
     _settle(engine, gathered.groups(stop=pivot), put)
     done = _take(engine, second.results(), put)
@@ -55,7 +55,7 @@ def _settle(engine: Engine, groups: Groups, put: Put) -> None:
     for start in range(0, len(ids), ROWS_AT_ONCE):
         some = ids[start : start + ROWS_AT_ONCE]
         open_ = {item: entry for item in some if (entry := engine.cache.get(item)) is not None}
-        records = engine.items.load([item for item in some if item not in open_])
+        records = engine.load([item for item in some if item not in open_])
         passing = []
         for item in some:
             entry = open_.get(item) or engine.entry_of(item, records.get(item))
@@ -71,6 +71,8 @@ def _fold_apart(engine: Engine, ids: list[bytes], groups: Groups, records: dict[
         posted: list[list[Posting]] = []
         for item in ids[start : start + ROWS_AT_ONCE]:
             entry = engine.entry_of(item, records.get(item))
+            if entry.item is None and not engine.whole:
+                continue
             folded = fold(engine.party, item, entry.item, groups[item], engine.models, engine.author)
             if folded.late or (entry.orphaned and folded.item is not None):
                 continue

@@ -16,6 +16,7 @@ from antiphon.feed.header import Entry, Kind
 from antiphon.feed.reader import FeedReader
 from antiphon.party.lane import Lane, Run
 from antiphon.party.ports import NO_END, Authority, LaneState, Standing
+from antiphon.snapshot.root import FeedCut
 
 BUFFERS_MAX = 8  # lanes whose next blocks are at hand; a span each
 
@@ -82,6 +83,23 @@ class Delivery:
             self.wake(*self._asleep.pop(feed, ()))
             self._doubt_faults()
         return max(0, lane.state.position - end)
+
+    def rebase(self, feed: bytes, cut: FeedCut) -> None:
+        """So many messages of a feed, all of them delivered, are in the base from now on."""
+        self.activate(feed)
+        lane = self.lanes[feed]
+        state = lane.state
+        state.base, state.base_lamport = cut.length, cut.lamport
+        state.segments = lane.segments_from(cut.length)
+        state.voids = [
+            void._replace(start=max(void.start, cut.length)) for void in state.voids if void.stop > cut.length
+        ]
+
+    def rebased(self) -> None:
+        """Every lane stands on the new base: what waited for something inside it, or seemed to lie, looks again."""
+        self._doubt_faults()
+        for waited in list(self._asleep):
+            self.wake(*self._asleep.pop(waited))
 
     # -- delivery
 
@@ -159,6 +177,9 @@ class Delivery:
 
     def _data_standing(self, entry: Entry) -> Standing:
         other = self.lanes.get(entry.feed)
+        if other is not None and entry.seq < other.state.base:
+            # Joiners know nothing else of what is inside the cut, and everybody judges as they do (rule 2).
+            return Standing.COVERED if entry.lamport <= other.state.base_lamport else Standing.LIE
         end = self._ends.get(entry.feed, NO_END)
         if entry.seq >= end:  # no two peers hold the same beyond a fork, so nobody waits for it
             return Standing.COVERED if not end or (other and other.state.position >= end) else Standing.WAITING

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from antiphon.core.errors import UnknownItem
+from antiphon.core.errors import MissingBlob, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
-from antiphon.feed.header import Flag
 from antiphon.feed.reader import FeedReader
 from antiphon.model import itemcodec
 from antiphon.model.access import Author
@@ -23,20 +22,22 @@ from antiphon.model.envelope import Note
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item import NO_BODY, ItemState, fold, system_item
 from antiphon.party.archive import Archive
-from antiphon.party.authors import Authors, Part, touched
+from antiphon.party.authors import Authors
+from antiphon.party.base import EpochBase
 from antiphon.party.bulk import ROWS_AT_ONCE, row_of, settle_many
 from antiphon.party.cache import CACHE_ITEMS_MAX, Entry, ItemCache
 from antiphon.party.delivery import Delivery
 from antiphon.party.demux import ItemDemuxer
-from antiphon.party.judge import Judge, changed
+from antiphon.party.judge import Judge
 from antiphon.party.lane import NOTHING, Lane, Run
 from antiphon.party.ports import NO_END, Authority, Index, Items, LaneState, Posting, Save, Void
 from antiphon.party.postings import encode_postings
+from antiphon.party.rebase import hydrate
+from antiphon.party.revision import Revision
 
 _new = tuple.__new__  # half the price of calling the class, for every message
 UNSAVED_MESSAGES_MAX = 20_000  # a restart after a crash folds no more than about this many again
 UNSAVED_ITEMS_MAX = 2_000
-_BODIES_AT_ONCE = 256
 
 
 class Engine:
@@ -51,14 +52,20 @@ class Engine:
         models: ModelFactory,
         *,
         cache_items_max: int = CACHE_ITEMS_MAX,
+        base: EpochBase | None = None,
     ) -> None:
         self.party = party
+        self.base = base  # the snapshot that all states stand on
+        mark = items.base()
+        self.whole = base is None or mark is None or mark.whole  # every item of the base has a row
         self.store = store
         self.authority = authority
         self.items = items
         self.models = models
         self.cache = ItemCache(cache_items_max)
         self._judge = Judge(authority)
+        self._revision = Revision(self, self._judge)
+        self.items_in = self._revision.items_in
         self.authors = Authors(authority)
         self._demux = ItemDemuxer()
         self._verdicts: dict[bytes, dict[Stamp, str]] = {}  # by item: the last word on each message, not saved yet
@@ -72,7 +79,6 @@ class Engine:
         self.broken = False
         self._saved: dict[bytes, tuple[Any, ...]] = {}  # the lanes as the item store has them
         self.bodiless = True  # messages may be refused because their bodies are not here
-        self._bodies_at = -1  # the store's transaction when they were last looked for
         self._fresh = True  # verdicts saved by an earlier run are compared with those of now
 
     # -- the pipeline
@@ -104,19 +110,19 @@ class Engine:
                 continue
             end = min(record.end, self.authority.fork_end(record.feed))
             if end != NO_END:
-                self._end_lane(lane, end)
+                self._revision.end_lane(lane, end)
             if lane.state.position < record.valid_length:
                 self.delivery.wake(record.feed)
         if self.bodiless:
-            self._look_for_bodies()
+            self._revision.look_for_bodies()
         if news or self._fresh:
             self._fresh = False
             self.lamport = max([self.lamport, *(entry.lamport for entry in self.authority.entries())])
             self.delivery.wake_for_control()
-            self._judge_again()
+            self._revision.judge_again()
         if self.models.keys != self._known_models:
             self._known_models = self.models.keys
-            self._pick_up()
+            self._revision.pick_up()
 
     def _void_parts(self, run: Run) -> list[Void]:
         lane = self.delivery.lanes[run.feed]
@@ -139,7 +145,7 @@ class Engine:
         if len(items) - len(open_) > UNSAVED_ITEMS_MAX:
             settle_many(self, gathered, items)
         else:
-            records = self.items.load([item for item in items if item not in open_])
+            records = self.load([item for item in items if item not in open_])
             for item, notes in gathered.groups().items():
                 entry = open_.get(item) or self.cache.put(self.entry_of(item, records.get(item)))
                 self.fold_in(entry, notes)
@@ -149,6 +155,11 @@ class Engine:
         self.changed(items)
 
     def fold_in(self, entry: Entry, notes: list[Note], *, keep: bool = True) -> dict[Stamp, str]:
+        if entry.item is None and not self.whole and not self._fetched(entry.id):
+            self.post(entry, notes)  # they are folded when the item is opened
+            if keep:
+                self.cache.dirty[entry.id] = entry
+            return {}
         folded = fold(self.party, entry.id, entry.item, notes, self.models, self.author)
         late = folded.late or (entry.orphaned and folded.item is not None)
         entry.item, entry.orphaned = folded.item, folded.item is None
@@ -194,7 +205,7 @@ class Engine:
             self._unsaved += len(seqs)
         if voids:
             lane.state.voids += voids
-            self._refold_all(set(groups))
+            self.refold_all(set(groups))
         if self._unsaved > UNSAVED_MESSAGES_MAX or len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
             self.save()
 
@@ -205,98 +216,27 @@ class Engine:
         lane = self.delivery.lanes.get(feed)
         return self.authors.of(lane, seq) if lane is not None else self.authority.author(feed, seq, NOTHING)
 
-    def _judge_again(self) -> None:
-        """The control state moved: items of messages that became void, or count again, are folded afresh.
-
-        So are those with access lists whose messages have other authors now: roles and groups may have changed.
-        """
-        self._judge.forget()
-        spoilt = self._guarded_in(self.authors.changed(self.delivery.lanes.values()))
-        for lane in self.delivery.lanes.values():
-            state = lane.state
-            voids = list(self._judge.voids(lane, 0, state.position))
-            for start, stop in changed(state.voids, voids):
-                spoilt |= self._items_in(state.feed, start, stop)
-            state.voids = voids
-        self._refold_all(spoilt)
-
-    def _guarded_in(self, parts: list[Part]) -> set[bytes]:
-        """The items with access lists that have messages in these parts of feeds."""
-        open_ = {
-            entry.id: entry.postings for entry in self.cache.open() if entry.item and entry.item.access is not None
-        }
-        guarded = {*self.items.guarded(), *open_} if parts else ()
-        return touched(parts, ((item, self.items.postings(item) + open_.get(item, [])) for item in guarded))
-
-    def _end_lane(self, lane: Lane, end: int) -> None:
-        """A feed ends here for everybody; what was delivered beyond is taken back, as if it had never come."""
-        end = self._batch_start(lane.feed, end)
-        if not self.delivery.end_fork(lane.feed, end):
-            return
-        state = lane.state
-        spoilt = self._items_in(state.feed, end, state.position)
-        state.position = end
-        state.segments = [segment for segment in state.segments if segment[0] < end]
-        state.voids = [void._replace(stop=min(void.stop, end)) for void in state.voids if void.start < end]
-        last = self.store.block(state.feed, end - 1) if end else None
-        state.lamport, state.hash = (last.lamport, last.hash) if last else (0, bytes(32))
-        lamports = [known.state.lamport for known in self.delivery.lanes.values()]
-        self.lamport = max([*lamports, *(entry.lamport for entry in self.authority.entries())])
-        self._refold_all(spoilt)
-
-    def _batch_start(self, feed: bytes, end: int) -> int:
-        """An end rounded down to the start of the batch that it falls into, as far as that is here (rule 3)."""
-        bounds = self.store.bounds(feed)
-        while bounds.start < end < bounds.length and self.store.block(feed, end - 1).flags & Flag.MORE:
-            end -= 1
-        return end
-
-    def _look_for_bodies(self) -> None:
-        """Bodies that were not here when their messages came may have come since: nothing else tells of that."""
-        now = self.store.transaction
-        if now == self._bodies_at or self.held:
-            return
-        self._bodies_at = now
-        self.save()
-        rows = self.items.refused_for(NO_BODY, _BODIES_AT_ONCE)
-        self.bodiless = bool(rows)
-        here = [row for row in rows if self.store.block(row.feed, row.seq).message is not None]
-        self._refold_all({row.item for row in here})
-
-    def _pick_up(self) -> None:
-        """Code for models came: items that were opaque are folded from their messages, which waited in the feeds."""
-        waiting = {item for item, name, version in self.items.opaque() if (name, version) in self.models}
-        for entry in self.cache.open():  # also those that are not saved yet
-            item = entry.item
-            if item is not None and item.model is None and (item.name, item.version) in self.models:
-                waiting.add(entry.id)
-        self._refold_all(waiting)
-
-    def _items_in(self, feed: bytes, start: int, stop: int) -> set[bytes]:
-        found: set[bytes] = set()
-        for span in self.store.spans(feed, max(start, self.store.bounds(feed).start)):
-            if span.first >= stop:
-                break
-            found.update(span.columns["item"][: stop - span.first].tolist())
-        return found
-
-    def _refold_all(self, items: set[bytes]) -> None:
+    def refold_all(self, items: set[bytes]) -> None:
         if not items:
             return
-        with self.saving() as put:  # with the verdicts and positions that they follow from: all of them or none
-            for item in sorted(items):
-                self.refold(self.cache.get(item) or Entry(item, None))
-                if len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
-                    put(self.save_of(self.cache.dirty.values(), self.drain_verdicts()))
-                    self.cache.dirty.clear()
-            self.put_all(put)
+        with self.saving() as put:
+            self.refold_into(put, items)
         self.changed(items)
+
+    def refold_into(self, put: Callable[[Save], None], items: Iterable[bytes]) -> None:
+        """With the verdicts and positions that they follow from: all of them or none."""
+        for item in sorted(items):
+            self.refold(self.cache.get(item) or Entry(item, None))
+            if len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
+                put(self.save_of(self.cache.dirty.values(), self.drain_verdicts()))
+                self.cache.dirty.clear()
+        self.put_all(put)
 
     def refold(self, entry: Entry) -> dict[Stamp, str]:
         """Fold an item from all its messages, in the total order."""
         postings = self._archive.trim(self.items.postings(entry.id) + entry.postings)
-        notes = self._archive.read(postings)
-        folded = fold(self.party, entry.id, None, notes, self.models, self.author, whole=True)
+        notes = self._archive.read(self._archive.outside(postings))
+        folded = fold(self.party, entry.id, self.based(entry.id), notes, self.models, self.author, whole=True)
         entry.item, entry.orphaned = folded.item, folded.item is None
         self.items.forget(entry.id)
         entry.postings = postings
@@ -306,9 +246,13 @@ class Engine:
         self.cache.dirty[entry.id] = entry
         return folded.verdicts
 
+    def outside(self, item: bytes, more: Sequence[Posting] = ()) -> list[Posting]:
+        """Where the messages to an item are that its base does not have."""
+        return self._archive.outside([*self.items.postings(item), *more])
+
     def reload(self, entry: Entry) -> None:
         """The item as the feeds have it: what was tried and not written is undone."""
-        record = self.items.load([entry.id]).get(entry.id)
+        record = self.load([entry.id]).get(entry.id)
         item = self._decode(record)
         notes = self._archive.read(entry.postings)
         folded = fold(self.party, entry.id, item, notes, self.models, self.author)
@@ -321,9 +265,13 @@ class Engine:
     # -- messages
 
     def history(self, item: bytes) -> list[Note]:
-        """All messages to an item, in the total order."""
+        """All messages to an item that are still here, by stamp."""
         entry = self.cache.get(item)
-        return self._archive.read(self.items.postings(item) + (entry.postings if entry else []))
+        return self._archive.read(self._archive.held(self.items.postings(item) + (entry.postings if entry else [])))
+
+    def is_based(self, note: Note) -> bool:
+        """Whether a message is in the base."""
+        return note.seq < self.delivery.lanes[note.feed].state.base
 
     # -- items
 
@@ -331,12 +279,16 @@ class Engine:
         """An item's state, read from the item store where it is not open."""
         entry = self.cache.get(item)
         if entry is None:
-            record = self.items.load([item]).get(item)
+            record = self.load([item]).get(item)
             if record is None and item == SYSTEM_ITEM:
                 return self.cache.put(Entry(item, system_item(self.models)))
+            if record is None and not self.whole:
+                self.based(item)  # raises where its blobs are not here
             if record is None:
                 raise UnknownItem(f"party {self.party.hex()[:8]} holds no item {item.hex()}, or not yet")
             entry = self.cache.put(self.entry_of(item, record))
+        if entry.item is None and not self.whole and self.based(item) is not None:
+            self.refold(entry)  # its messages came before its base was here
         if entry.item is None:
             raise UnknownItem(f"party {self.party.hex()[:8]}: item {item.hex()} has messages, but no valid genesis")
         return entry
@@ -352,6 +304,40 @@ class Engine:
         """Under what an item was ever hung, by ascending stamp."""
         state = self.find(item)
         return () if state is None else state.parents
+
+    def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The records of items: of those that were opened or changed here their rows, of others what the base has."""
+        found = self.items.load(ids)
+        if self.base is not None and not self.whole:
+            rest = [item for item in ids if item not in found]
+            found.update((item, itemcodec.record_of(data)) for item, data in self.base.items(rest).items())
+        return found
+
+    def _fetched(self, item: bytes) -> bool:
+        """Whether it is known what the base has of an item."""
+        try:
+            return self.base is None or self.base.item(item) is None
+        except MissingBlob:
+            return False
+
+    def models_used(self) -> set[tuple[str, int]]:
+        """The models that items here have."""
+        listed = () if self.base is None else self.base.root.models
+        hydrate(self)  # items of models that no epoch has listed are found by their rows alone
+        return {*self.items.models(), *((name, version) for name, version, _ in listed)}
+
+    def count(self) -> int:
+        """How many items there are, with or without rows."""
+        rows = self.items.count()
+        if self.base is None or self.whole:
+            return rows
+        opened = self.base.items(list(self.items.ids()))
+        return rows - len(opened) + self.base.root.item_count
+
+    def based(self, item: bytes) -> ItemState | None:
+        """An item as the base has it."""
+        data = None if self.base is None else self.base.item(item)
+        return None if data is None else itemcodec.restore(data, self.models)
 
     def entry_of(self, item: bytes, record: bytes | None) -> Entry:
         entry = Entry(item, self._decode(record))
@@ -395,6 +381,7 @@ class Engine:
         current, index = self.items.attach(make, only_known=only_known), self.items.index
         if current or index is None:
             return index
+        hydrate(self)
         ids = list(self.items.ids())
         with self.saving(), _uncollected():
             for start in range(0, len(ids), ROWS_AT_ONCE):

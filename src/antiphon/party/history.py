@@ -13,9 +13,14 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Kind
 from antiphon.model import itemcodec
 from antiphon.model.envelope import Note, content
+from antiphon.model.interface import Discard
 from antiphon.model.item import ItemState, fold
+from antiphon.party.base import EpochBase
+from antiphon.party.epochfold import EpochFold, EpochPlan
+from antiphon.party.retrace import lanes_at
 
 if TYPE_CHECKING:
+    from antiphon.party.engine import Engine
     from antiphon.party.processor import PartyProcessor
 
 
@@ -33,9 +38,10 @@ class Event:
 def history(party: PartyProcessor, item: bytes) -> list[Event]:
     with party.locked() as engine:
         notes = engine.history(item)
-        if not notes:
+        if not notes and engine.based(item) is None:
             raise UnknownItem(f"party {party.key.short} holds no message to item {item.hex()}")
-        verdicts = fold(party.key, item, None, notes, party.models, engine.author, whole=True).verdicts
+        outside = [note for note in notes if not engine.is_based(note)]
+        verdicts = fold(party.key, item, engine.based(item), outside, party.models, engine.author, whole=True).verdicts
     return [
         Event(note.stamp, Kind(note.kind), note.created_ms, _inside(note), verdicts.get(note.stamp, ""))
         for note in notes
@@ -64,9 +70,7 @@ class Past:
     @classmethod
     def of(cls, party: PartyProcessor, item: bytes, timeframe: Timeframe) -> Past:
         with party.locked() as engine:
-            state = before(
-                party, item, (note for note in engine.history(item) if timeframe.includes(note.feed, note.seq))
-            )
+            state = state_at(engine, item, timeframe)
         if state is None:
             raise UnknownItem(f"party {party.key.short}: at that timeframe there was no item {item.hex()}")
         return cls(ItemId(item), timeframe, state)
@@ -103,8 +107,50 @@ class Past:
 
 
 def before(party: PartyProcessor, item: bytes, notes: Iterable[Note]) -> ItemState | None:
-    """The state that some of an item's messages make, in the total order."""
-    return fold(party.key, item, None, list(notes), party.models, party.engine.author, whole=True).item
+    """The state that some of an item's messages outside the base make, in the total order."""
+    engine = party.engine
+    outside = [note for note in notes if not engine.is_based(note)]
+    return fold(party.key, item, engine.based(item), outside, party.models, engine.author, whole=True).item
+
+
+def state_at(engine: Engine, item: bytes, timeframe: Timeframe) -> ItemState | None:
+    """An item at a timeframe: on the newest epoch that lies inside it, with the messages since."""
+    base, following = engine.base, None
+    while base is not None and not _inside_of(base, timeframe):
+        previous = base.root.previous
+        base, following = (None if previous is None else EpochBase.load(previous, base.blobs, party=engine.party)), base
+    if following is None:
+        notes = (note for note in engine.history(item) if timeframe.includes(note.feed, note.seq))
+        outside = [note for note in notes if not engine.is_based(note)]
+        return fold(engine.party, item, engine.based(item), outside, engine.models, engine.author, whole=True).item
+    return fold_between(engine, item, base, following, timeframe)
+
+
+def fold_between(
+    engine: Engine, item: bytes, base: EpochBase | None, following: EpochBase, timeframe: Timeframe
+) -> ItemState | None:
+    """An item at a timeframe between two epochs, judged as the later one did."""
+    root = following.root
+    cut = {feed: min(known.length, timeframe.get(feed, -1) + 1) for feed, known in following.feeds.items()}
+    if base is not None:
+        cut = {feed: max(length, base.length(feed)) for feed, length in cut.items()}
+    plan = EpochPlan(root.number, cut, root.control, root.created_ms, root.models, Discard(0))
+    data = EpochFold(
+        engine.party,
+        plan,
+        base,
+        lanes_at(engine.store, engine.authority.is_control, base, cut),
+        None,
+        engine.store,
+        engine.models,
+        engine.authority.epoch_judge(root.control),
+        following.blobs,
+    ).one(item)
+    return None if data is None else itemcodec.restore(data, engine.models)
+
+
+def _inside_of(base: EpochBase, timeframe: Timeframe) -> bool:
+    return all(not cut.length or timeframe.includes(feed, cut.length - 1) for feed, cut in base.feeds.items())
 
 
 class PartyPast:

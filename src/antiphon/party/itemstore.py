@@ -13,14 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from antiphon.core.cid import CID_SIZE
 from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedItems, StoreError
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.timeframe import Timeframe
-from antiphon.party.ports import Index, LaneState, Posting, Refused, Save, Void
+from antiphon.party.ports import Index, ItemRow, LaneState, Mark, Posting, Refused, Save, Void
 from antiphon.party.postings import decode_postings
 
-FORMAT = "antiphon.items.2"
+FORMAT = "antiphon.items.3"
 _LOAD_AT_ONCE = 500
 _COLUMNS = "id, model, version, parent, deleted, opaque, guarded"
 _PUT_ITEM = """
@@ -37,6 +38,7 @@ CREATE TABLE items (
   deleted INTEGER NOT NULL, opaque INTEGER NOT NULL, guarded INTEGER NOT NULL, record BLOB NOT NULL
 );
 CREATE INDEX items_opaque ON items (id) WHERE opaque;
+CREATE INDEX items_deleted ON items (id) WHERE deleted;
 CREATE INDEX items_guarded ON items (id) WHERE guarded;
 CREATE TABLE postings (item BLOB NOT NULL, part INTEGER NOT NULL, runs BLOB NOT NULL, PRIMARY KEY (item, part))
   WITHOUT ROWID;
@@ -103,6 +105,15 @@ class ItemStore:
             for number, feed, state in rows
         ]
 
+    def base(self) -> Mark | None:
+        row = self._all("SELECT value FROM meta WHERE key = 'base'")
+        if not row:
+            return None
+        reader = Reader(_unchecked(row[0][0], b"base", "the name of its snapshot"), "the name of a snapshot")
+        mark = Mark(reader.u64(), reader.take(CID_SIZE), bool(reader.u8()))
+        reader.done()
+        return mark
+
     def _all(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
         try:
             return self._db.execute(question, values).fetchall()
@@ -112,15 +123,22 @@ class ItemStore:
             raise DamagedItems(f"the item store at {self.path} is damaged: {error}; it is built again") from error
 
     def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
-        found: dict[bytes, bytes] = {}
+        return {row[0]: record for row, record in self._rows(ids)}
+
+    def rows(self, ids: Sequence[bytes]) -> list[ItemRow]:
+        return [
+            ItemRow(item, record or None, model, version, parent, bool(deleted), bool(opaque), bool(guarded))
+            for (item, model, version, parent, deleted, opaque, guarded), record in self._rows(ids)
+        ]
+
+    def _rows(self, ids: Sequence[bytes]) -> Iterator[tuple[Any, bytes]]:
         if self._forgotten:
             ids = [item for item in ids if item not in self._forgotten]
         for start in range(0, len(ids), _LOAD_AT_ONCE):
             some = ids[start : start + _LOAD_AT_ONCE]
             marks = ",".join("?" * len(some))
-            rows = self._all(f"SELECT {_COLUMNS}, record FROM items WHERE id IN ({marks})", some)  # noqa: S608
-            found.update((row[0], _unchecked(row[-1], row_key(row[:-1]), f"item {row[0].hex()}")) for row in rows)
-        return found
+            for row in self._all(f"SELECT {_COLUMNS}, record FROM items WHERE id IN ({marks})", some):  # noqa: S608
+                yield row[:-1], _unchecked(row[-1], row_key(row[:-1]), f"item {row[0].hex()}")
 
     def postings(self, item: bytes) -> list[Posting]:
         if item in self._forgotten:
@@ -136,6 +154,28 @@ class ItemStore:
 
     def opaque(self) -> list[tuple[bytes, str, int]]:
         return self._all("SELECT id, model, version FROM items WHERE opaque")
+
+    def models(self) -> list[tuple[str, int]]:
+        return self._all("SELECT DISTINCT model, version FROM items WHERE model != '' ORDER BY model, version")
+
+    def deleted(self) -> list[bytes]:
+        return [item for (item,) in self._all("SELECT id FROM items WHERE deleted ORDER BY id")]
+
+    @contextmanager
+    def view(self) -> Iterator[ItemStore]:
+        """A connection of its own, whose transaction begins now: what is saved later is not seen in it."""
+        view = ItemStore.__new__(ItemStore)
+        view.path, view._party, view._forgotten, view.why_rebuilt = self.path, self._party, set(), ""
+        view.index, view._moved, view._make_index, view._part = None, [], None, 0
+        view._db = sqlite3.connect(self.path or ":memory:", check_same_thread=False, isolation_level=None, timeout=10)
+        try:
+            if self.path is None:
+                self._db.backup(view._db)
+            view._db.execute("BEGIN")
+            view._all("SELECT 1 FROM meta")  # the transaction begins with its first question
+            yield view
+        finally:
+            view.close()
 
     def count(self) -> int:
         question = "SELECT count(*) FROM items WHERE model != '' AND id != ?"
@@ -202,6 +242,7 @@ class ItemStore:
             "INSERT INTO postings VALUES (?, ?, ?)",
             [(item, self._part, _checked(runs, item)) for item, runs in save.postings],
         )
+        self._put_base(save)
         cleared = [(stamp.feed, stamp.seq) for stamp, _, reason in save.verdicts if not reason]
         run("DELETE FROM refused WHERE feed = ? AND seq = ?", cleared)
         refused = [(stamp.feed, stamp.seq, item, reason) for stamp, item, reason in save.verdicts if reason]
@@ -213,6 +254,17 @@ class ItemStore:
                 for lane in save.lanes
             ],
         )
+
+    def _put_base(self, save: Save) -> None:
+        if save.gone:
+            for table, column in (("items", "id"), ("postings", "item"), ("refused", "item")):
+                question = f"DELETE FROM {table} WHERE {column} = ?"  # noqa: S608
+                self._db.executemany(question, [(item,) for item in save.gone])
+            if self.index is not None:
+                self._moved += self.index.put((item, None) for item in save.gone)
+        if save.base is not None:
+            data = u64(save.base.number) + save.base.snapshot + bytes((save.base.whole,))
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('base', ?)", (_checked(data, b"base"),))
 
     # -- the index
 
@@ -292,7 +344,8 @@ def _unchecked(data: bytes, key: bytes, what: str) -> bytes:
 
 def encode_lane(lane: LaneState) -> bytes:
     fault = lane.fault.encode()
-    parts = [u64(lane.position), u64(lane.lamport), lane.hash, u32(len(fault)), fault, u32(len(lane.segments))]
+    parts = [u64(lane.position), u64(lane.lamport), lane.hash, u64(lane.base), u64(lane.base_lamport)]
+    parts += [u32(len(fault)), fault, u32(len(lane.segments))]
     for start, seen in lane.segments:
         frame = Timeframe(seen).encode()
         parts += [u64(start), u32(len(frame)), frame]
@@ -306,13 +359,14 @@ def encode_lane(lane: LaneState) -> bytes:
 def decode_lane(number: int, feed: bytes, data: bytes) -> LaneState:
     reader = Reader(data, f"the state of feed {feed.hex()[:8]}")
     position, lamport, last = reader.u64(), reader.u64(), reader.take(32)
+    base, base_lamport = reader.u64(), reader.u64()
     fault = _text(reader.take(reader.u32()))
     segments = [
         (reader.u64(), dict(Timeframe.decode(reader.take(reader.u32())))) for _ in range(_bounded(reader.u32()))
     ]
     voids = [Void(reader.u64(), reader.u64(), _text(reader.take(reader.u32()))) for _ in range(_bounded(reader.u32()))]
     reader.done()
-    return LaneState(feed, number, position, lamport, last, fault, segments, voids)
+    return LaneState(feed, number, position, lamport, last, fault, segments, voids, base, base_lamport)
 
 
 def _bounded(count: int) -> int:

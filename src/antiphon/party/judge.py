@@ -6,13 +6,15 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from antiphon.party.lane import ALL_SEQS, FAR, Lane
-from antiphon.party.ports import Authority, Seen, Void
+from antiphon.party.ports import EpochJudge, Seen, Void
+
+ERASED = "it was erased"
 
 
 class Judge:
     """Answers from the authority, remembered until it changes."""
 
-    def __init__(self, authority: Authority) -> None:
+    def __init__(self, authority: EpochJudge) -> None:
         self._authority = authority
         self._cuts: dict[tuple[bytes, int], tuple[int, str]] = {}
 
@@ -21,6 +23,19 @@ class Judge:
 
     def voids(self, lane: Lane, start: int, stop: int) -> Iterator[Void]:
         """The void parts of [start, stop), in order."""
+        erased = self._authority.erased(lane.feed)
+        singly = sorted(seq for seq in erased if start <= seq < stop) if erased else []
+        for void in self._ends(lane, start, stop):
+            while singly and singly[0] < void.stop:
+                seq = singly.pop(0)
+                if seq < void.start:
+                    yield Void(seq, seq + 1, ERASED)
+            yield void
+        for seq in singly:
+            yield Void(seq, seq + 1, ERASED)
+
+    def _ends(self, lane: Lane, start: int, stop: int) -> Iterator[Void]:
+        """The parts beyond cuts."""
         for low, high, origin, seen in lane.pieces(start, stop):
             key = (lane.feed, origin)
             known = self._cuts.get(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -122,6 +123,17 @@ class Lane:
             segments[-1] = (seq, seen)
         else:
             segments.append((seq, seen))
+
+    def seen_at(self, seq: int) -> Seen:
+        """What the writer had seen of the control feeds when it wrote block `seq`."""
+        at = bisect_right(self.state.segments, seq, key=lambda segment: segment[0]) - 1
+        return self.state.segments[at][1] if at >= 0 else NOTHING
+
+    def segments_from(self, seq: int) -> list[tuple[int, dict[bytes, int]]]:
+        """The segments without what lies before `seq`."""
+        seen = self.seen_at(seq)
+        later = [segment for segment in self.state.segments if segment[0] > seq]
+        return [(seq, dict(seen)), *later] if seen else later
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int, Seen]]:
         """The parts [low, high) of [start, stop), each with where its control timeframe begins, and what that is."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from antiphon.core.stamp import Stamp
+from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.writer import FeedWriter
 from antiphon.model.access import Author
@@ -31,7 +32,26 @@ class Standing(enum.Enum):
     LIE = "lie"  # its lamport is not that of the block it names: for everybody, the feed ends there
 
 
-class Authority(Protocol):
+class Mark(NamedTuple):
+    """Which snapshot an item store stands on, and whether all its items have rows, or only those that were opened."""
+
+    number: int
+    snapshot: bytes
+    whole: bool
+
+
+class EpochJudge(Protocol):
+    """What the control feeds say at one timeframe of theirs, and nothing beyond it."""
+
+    def verdict(self, feed: bytes, seq: int, seen: Seen) -> str: ...
+
+    def author(self, feed: bytes, seq: int, seen: Seen) -> Author: ...
+
+    def erased(self, feed: bytes) -> frozenset[int]:
+        """The messages of a feed that are void, wherever they stand."""
+
+
+class Authority(EpochJudge, Protocol):
     """Says which feeds belong to the party and which of their messages count."""
 
     def refresh(self) -> bool:
@@ -56,6 +76,12 @@ class Authority(Protocol):
 
     def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
         """Whose a message is, in its own timeframe: what access lists of items go by."""
+
+    def final_epoch(self) -> Mark | None:
+        """The last final epoch, if whoever cannot recompute it may stand on it."""
+
+    def epoch_judge(self, control: Timeframe) -> EpochJudge:
+        """The word on messages in an epoch that names this control timeframe."""
 
     def wrote(self, before: int, after: int) -> None:
         """This device wrote to its data feed, and the store's transaction went from one number to another."""
@@ -84,6 +110,8 @@ class LaneState:
     fault: str = ""
     segments: list[tuple[int, dict[bytes, int]]] = field(default_factory=list)  # from this seq on: control timeframe
     voids: list[Void] = field(default_factory=list)
+    base: int = 0  # so many are in the snapshot that the party stands on, and are not judged again
+    base_lamport: int = 0  # of the last of those
 
 
 class Posting(NamedTuple):
@@ -125,6 +153,8 @@ class Save:
     postings: list[tuple[bytes, bytes]] = field(default_factory=list)  # by item, encoded: more of them
     verdicts: list[tuple[Stamp, bytes, str]] = field(default_factory=list)  # stamp, item, reason or "" to clear
     lanes: list[LaneState] = field(default_factory=list)
+    gone: list[bytes] = field(default_factory=list)  # items that an epoch let go
+    base: Mark | None = None  # the snapshot that the states stand on from now on
 
 
 class Index(Protocol):
@@ -153,8 +183,14 @@ class Items(Protocol):
 
     def lanes(self) -> list[LaneState]: ...
 
+    def base(self) -> Mark | None:
+        """The snapshot that the states stand on; None: on nothing."""
+
     def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         """The records of those items that are there; empty where there are messages but no valid genesis."""
+
+    def rows(self, ids: Sequence[bytes]) -> list[ItemRow]:
+        """The rows of those items that are there, without what queries see of them."""
 
     def postings(self, item: bytes) -> list[Posting]:
         """Where the messages of an item are, saved so far."""
@@ -174,6 +210,15 @@ class Items(Protocol):
         """Items with an access list."""
 
     def count(self) -> int: ...
+
+    def models(self) -> list[tuple[str, int]]:
+        """The models that items here have."""
+
+    def deleted(self) -> list[bytes]:
+        """Items that are deleted, ascending."""
+
+    def view(self) -> AbstractContextManager[Items]:
+        """What is saved now, to be read in another thread while more is saved."""
 
     def refused(self, limit: int) -> list[Refused]: ...
 

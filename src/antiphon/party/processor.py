@@ -42,7 +42,9 @@ from antiphon.party.itemstore import ItemStore, delete_file
 from antiphon.party.lane import Lane
 from antiphon.party.listeners import Listeners
 from antiphon.party.ports import Authority, Index, Items, Refused
+from antiphon.party.rebase import ground, hydrate
 from antiphon.party.status import Status
+from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 
 
 class PartyProcessor:
@@ -66,6 +68,7 @@ class PartyProcessor:
         cache_items_max: int = CACHE_ITEMS_MAX,
         open_items: Callable[[], Items] | None = None,
         index: Callable[[Any], Index] | None = None,
+        blobs: Blobs | None = None,
     ) -> None:
         self.key = PublicKey(party)
         self.store = store
@@ -75,6 +78,7 @@ class PartyProcessor:
         self.randomness = randomness or SystemRandomness()
         self.path = Path(path) if path is not None else None
         self._cache_items_max = cache_items_max
+        self.blobs = MemoryBlobs() if blobs is None else blobs
         self._index = index  # kept from the start, unless there are items and no index of them
         self._open_items = open_items or (lambda: ItemStore(self.path, self.key))
         self._lock = threading.RLock()
@@ -123,6 +127,7 @@ class PartyProcessor:
                     items,
                     self.models,
                     cache_items_max=self._cache_items_max,
+                    base=ground(items, self.authority, self.blobs, self.key),
                 )
             except BaseException:
                 items.close()
@@ -132,6 +137,13 @@ class PartyProcessor:
             self._engine.changed = self._events.extend
             self.moved = set(self._engine.delivery.lanes)
         self.process()
+
+    def begin_again(self) -> None:
+        """Stand on the last final epoch whose snapshot is here: items are read from it when they are opened."""
+        with self.locked():
+            if self._batch is not None:
+                raise InvalidInput(f"party {self.key.short}: a batch is open; leave it first")
+            self._rebuild()
 
     def attach(self, make: Callable[[Any], Index]) -> Index | None:
         """Keep an index for queries beside the items, from now on."""
@@ -144,7 +156,7 @@ class PartyProcessor:
         if self._make_index is not None:
             engine.attach(self._make_index)
         elif self._index is not None:
-            found = engine.attach(self._index, only_known=engine.items.count() > 0)
+            found = engine.attach(self._index, only_known=engine.items.count() > 0 or not engine.whole)
             self._make_index = None if found is None else self._index
 
     def pause(self) -> None:
@@ -273,7 +285,7 @@ class PartyProcessor:
     def _rebuild(self) -> None:
         """The item store is damaged: throw it away, and build it again from the feeds."""
         engine, self._engine, self._batch = self._engine, None, None
-        self.why_rebuilt, self._damaged = self._damaged, ""
+        self.why_rebuilt, self._damaged = self._damaged or self.why_rebuilt, ""
         if engine is not None:
             engine.items.clear()
             engine.items.close()
@@ -301,19 +313,7 @@ class PartyProcessor:
 
     def status(self) -> Status:
         with self._lock:
-            if self._engine is None:
-                return Status(False, 0, 0, Timeframe(), (), 0, self.error)
-            engine = self._engine
-            engine.save()
-            return Status(
-                True,
-                engine.items.count(),
-                len(engine.cache),
-                engine.delivery.timeframe(),
-                tuple(engine.delivery.blocked()),
-                engine.items.refused_count(),
-                self.error,
-            )
+            return Status.of(self._engine, self.error)
 
     def refused(self, limit: int = 1000) -> list[Refused]:
         """Messages that do not count, each with the reason: the quarantine of the pipeline."""
@@ -333,6 +333,7 @@ class PartyProcessor:
         """The ids of all items, deleted ones too, in the order of their geneses."""
         with self.locked() as engine:
             engine.save()
+            hydrate(engine)
             found = list(engine.items.ids(model))
             if self._batch is None:
                 return found

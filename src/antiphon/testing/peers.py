@@ -33,8 +33,10 @@ from antiphon.halo.keystore import KeyStore
 from antiphon.halo.membership import Membership
 from antiphon.model.factory import ModelFactory
 from antiphon.party.authority import OpenAuthority, PartyAuthority
+from antiphon.party.epochs import Epochs
 from antiphon.party.ports import Authority
 from antiphon.party.processor import PartyProcessor
+from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 
 
 class Ticks:
@@ -72,6 +74,7 @@ class Peer:
         self.store = FeedStore.open(folder / "feeds", sync=False, clock=self.clock, randomness=self.dice)
         self._open_party = open_party
         self._path = folder / "items.db"
+        self.blobs: Blobs = MemoryBlobs()
         self.member: Membership | None = None
         if open_party is None:
             self._enrol(founder)
@@ -108,7 +111,18 @@ class Peer:
             models=self.models,
             clock=self.clock,
             randomness=self.dice,
+            blobs=self.blobs,
         )
+
+    @property
+    def epochs(self) -> Epochs:
+        """The party's epochs, as this device takes part in them."""
+        if self._epochs is None or self._epochs[0] is not self.party:
+            assert self.member is not None
+            self._epochs = self.party, Epochs(self.party, self.member)
+        return self._epochs[1]
+
+    _epochs: tuple[PartyProcessor, Epochs] | None = None
 
     def restart(self, *, crash: bool = False) -> None:
         """Close the party and open it again. After a crash, what was not saved is processed again."""
@@ -156,15 +170,16 @@ class Peer:
             span
             for record in self.store.feeds(self.party.key)
             if have.get(record.feed, 0) < record.length
-            for span in self.store.spans(record.feed, have.get(record.feed, 0))
+            for span in self.store.spans(record.feed, max(record.start, have.get(record.feed, 0)))
         ]
 
     def take(self, ranges: Iterable[Span]) -> int:
         """Take ranges in; those that do not link up yet are left. Returns how many blocks were new."""
         taken = 0
+        begins = self.epochs.begins() if self.member is not None else {}
         for span in ranges:
             try:
-                taken += self.store.ingest_bytes(span.encode()).added
+                taken += self.store.ingest_bytes(span.encode(), begins.get(span.feed)).added
             except (MissingBlocks, Equivocation):
                 continue
         self.party.process()
@@ -207,6 +222,24 @@ class Peers:
     def pass_on(self, giver: Peer, taker: Peer) -> int:
         """One peer gives another all that it has and the other lacks."""
         return taker.take(giver.ranges(taker.lengths()))
+
+    def pass_blobs(self, giver: Peer, taker: Peer, *, whole: bool = False) -> int:
+        """One peer gives another the blobs that it wants to stand on an epoch; with `whole`, all of the snapshot."""
+        moved = 0
+        while wanted := [cid for cid in taker.epochs.wanted(whole=whole) if giver.blobs.has(cid)]:
+            taker.blobs.put_all((cid, giver.blobs.get(cid)) for cid in wanted)
+            moved += len(wanted)
+            taker.epochs.step()
+        return moved
+
+    def settle(self) -> None:
+        """Until everybody has everything, and nobody has more to say about epochs."""
+        while True:
+            moved = self.exchange()
+            moved += sum(peer.epochs.step() for peer in self.all)
+            moved += sum(self.pass_blobs(one, other) for one in self.all for other in self.all if one is not other)
+            if not moved:
+                return
 
     def exchange(self) -> int:
         """Until everybody has everything; returns how many blocks moved."""

@@ -1,0 +1,66 @@
+"""What an attester looks at in the data feeds before it recomputes an epoch; `halo.scrutiny` has looked at the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.header import Flag
+from antiphon.halo.claims import EpochGenesis
+from antiphon.model.item import NO_BODY
+from antiphon.party.lane import Lane
+from antiphon.party.retrace import advances
+
+if TYPE_CHECKING:
+    from antiphon.halo.epoch import FinalEpoch
+    from antiphon.party.engine import Engine
+
+
+def why_wait(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
+    """What is missing here to recompute a snapshot: blocks, bodies, code. That is no reason to refuse it."""
+    at = b"" if engine.base is None else bytes(engine.base.cid)
+    if at != genesis.previous:
+        return f"epoch {genesis.number} follows upon another epoch than the one that is stood on here"
+    for feed, length in sorted(genesis.cut.items()):
+        lane = engine.delivery.lanes.get(feed)
+        have = 0 if lane is None else lane.state.position
+        if have < length:
+            return f"blocks {have} to {length - 1} of feed {feed.hex()[:8]} are not here"
+    for name, version, codec in genesis.models:
+        model = engine.models.find(name, version)
+        if model is None or model.codec != codec:
+            return f"no code for model {name} {version} with snapshots of format {codec} is here"
+    engine.save()
+    for row in engine.items.refused_for(NO_BODY, 1000):
+        if row.seq < genesis.cut.get(row.feed, 0):
+            return f"the body of block {row.seq} of feed {row.feed.hex()[:8]} is not here"
+    return ""
+
+
+def why_refuse(engine: Engine, genesis: EpochGenesis) -> str:
+    """Why a cut must not be attested; empty if nothing speaks against it. All of it is here."""
+    for feed, length in sorted(genesis.cut.items()):
+        lane = engine.delivery.lanes.get(feed)
+        if lane is not None and length > lane.state.base:
+            reason = _feed(engine, lane, length, genesis)
+            if reason:
+                return f"feed {feed.hex()[:8]}: {reason}"
+    return ""
+
+
+def _feed(engine: Engine, lane: Lane, length: int, genesis: EpochGenesis) -> str:
+    if engine.store.block(lane.feed, length - 1).flags & Flag.MORE:
+        return "the cut falls into a batch"
+    if not genesis.control.covers(Timeframe(lane.seen_at(length - 1))):
+        return "its messages refer to control blocks that the epoch does not cover"
+    for seq, entries in advances(engine.store, lane.feed, lane.state.base, length):
+        for entry in entries:
+            if not _covered(engine, genesis, entry.feed, entry.seq):
+                return f"the cut is not closed: block {seq} saw block {entry.seq} of feed {entry.feed.hex()[:8]}"
+    return ""
+
+
+def _covered(engine: Engine, genesis: EpochGenesis, feed: bytes, seq: int) -> bool:
+    if engine.authority.is_control(feed):
+        return genesis.control.includes(feed, seq)
+    return seq < genesis.cut.get(feed, 0) or seq >= engine.authority.fork_end(feed)

@@ -1,0 +1,326 @@
+"""The snapshot of an epoch: previous snapshot + messages in the cut → trees and a root. No lock is held meanwhile.
+
+It reads what was captured when it began: the lanes, a view of the item store, and the control state that the epoch
+names. So writers go on, and whatever else this machine knows by now makes no difference to the bytes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from antiphon.core.cid import DAG_CBOR, Cid
+from antiphon.core.errors import InvalidInput
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.header import HASH_SIZE
+from antiphon.feed.reader import FeedReader
+from antiphon.model import itemcodec
+from antiphon.model.access import Author
+from antiphon.model.envelope import Note
+from antiphon.model.epochfold import fold_epoch
+from antiphon.model.factory import ModelFactory
+from antiphon.model.interface import Discard, Model
+from antiphon.model.item import keeps_tail
+from antiphon.party.archive import read_run
+from antiphon.party.authors import Authors
+from antiphon.party.base import EpochBase
+from antiphon.party.demux import PREFIXES, Gathered, prefix
+from antiphon.party.judge import Judge, changed, reason_at
+from antiphon.party.lane import Lane, Run
+from antiphon.party.ports import EpochJudge, Items, LaneState, Void
+from antiphon.snapshot import tree
+from antiphon.snapshot.blobs import Blobs
+from antiphon.snapshot.root import FeedCut, ModelPin, SnapshotRoot, encode_death
+
+_ROWS_AT_ONCE = 1_000
+_NOTES_AT_ONCE = 200_000
+_LOOKED_UP_MAX = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class EpochPlan:
+    """What a snapshot follows from, beside the messages and the snapshot before it."""
+
+    number: int
+    cut: Mapping[bytes, int]  # how many messages of each data feed
+    control: Timeframe
+    created_ms: int
+    models: tuple[ModelPin, ...]  # those whose items are reified; items of others are kept raw
+    discard: Discard
+    deleted_epochs: int = 0  # after so many a deleted item goes; 0: never
+
+
+@dataclass(slots=True)
+class EpochSnapshot:
+    """The outcome: the root, and in what it differs from the states that a live party had at the cut."""
+
+    cid: Cid
+    root: SnapshotRoot
+    stale: set[bytes] = field(default_factory=set)  # items to be folded again on the new base
+    gone: list[bytes] = field(default_factory=list)
+    voids: dict[bytes, list[Void]] = field(default_factory=dict)  # in the cut, by feed
+
+
+class Cancelled(InvalidInput):
+    """The work was called off."""
+
+
+class EpochFold:
+    """One computation. `items` shows the states at `lanes`' positions, which are not behind the cut."""
+
+    def __init__(
+        self,
+        party: bytes,
+        plan: EpochPlan,
+        base: EpochBase | None,
+        lanes: Sequence[LaneState],
+        items: Items | None,
+        store: FeedReader,
+        models: ModelFactory,
+        judge: EpochJudge,
+        blobs: Blobs,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._party = party
+        self._plan = plan
+        self._base = base
+        self._lanes = [Lane(state) for state in lanes]
+        self._items = items
+        self._store = store
+        self._models = models
+        self._blobs = blobs
+        self._cancelled = cancelled
+        self._judge = Judge(judge)
+        self._authors = Authors(judge)
+        self._listed = frozenset((name, version) for name, version, _ in plan.models)
+        self._by_feed = {lane.feed: lane for lane in self._lanes}
+        self._stale: set[bytes] = set()
+        self._deleted: dict[bytes, bool] = {}  # by item that changed
+        self._scan = False
+        self._found: dict[bytes, list[Void]] = {}
+
+    def run(self) -> EpochSnapshot:
+        touched, slow = self._touched()
+        previous = self._base.root if self._base is not None else None
+        deaths = dict(self._base.deaths()) if self._base is not None else {}
+        items = tree.update(previous.items if previous else None, self._changes(touched, slow), self._blobs)
+        gone = self._bury(deaths)
+        items = tree.update(items, ((item, None) for item in gone), self._blobs)
+        feeds = tree.build(self._feeds(), self._blobs)
+        root = SnapshotRoot(
+            party=self._party,
+            number=self._plan.number,
+            previous=None if self._base is None else self._base.cid,
+            created_ms=self._plan.created_ms,
+            control=self._plan.control,
+            models=self._plan.models,
+            item_count=tree.count(items, self._blobs),
+            feed_count=len(self._plan.cut),
+            items=items,
+            feeds=feeds,
+            deaths=tree.build(((item, encode_death(number)) for item, number in sorted(deaths.items())), self._blobs),
+        )
+        cid = self._blobs.put(root.encode(), DAG_CBOR)
+        return EpochSnapshot(cid, root, self._stale - set(gone), gone, self._found)
+
+    def one(self, item: bytes) -> bytes | None:
+        """What the snapshot would have of one item. Nothing is written."""
+        self._scan = True
+        made = self._fold_again([item])
+        return made[item] if item in made else None if self._base is None else self._base.item(item)
+
+    # -- which items, and how
+
+    def _touched(self) -> tuple[set[bytes], set[bytes]]:
+        """The items with messages in the cut; and those of them whose states here are not those at the cut."""
+        touched: set[bytes] = set()
+        slow: set[bytes] = set()
+        for lane in self._lanes:
+            end = self._plan.cut.get(lane.feed, 0)
+            for start, stop, inside in self._parts(lane, end):
+                ids = self._ids(lane.feed, start, stop)
+                if inside:
+                    touched |= ids
+                else:
+                    slow |= ids
+        return touched, slow if self._items is not None else touched
+
+    def _parts(self, lane: Lane, end: int) -> Iterator[tuple[int, int, bool]]:
+        """Parts of a feed: in the cut; beyond it, or judged otherwise by what is known here now."""
+        state = lane.state
+        yield state.base, end, True
+        yield end, state.position, False
+        found = self._found[lane.feed] = list(self._judge.voids(lane, state.base, end))
+        for start, stop in otherwise(state.voids, found, end):
+            yield start, stop, False
+
+    def _ids(self, feed: bytes, start: int, stop: int) -> set[bytes]:
+        found: set[bytes] = set()
+        if start < stop:
+            for span, low, high in self._store.runs(feed, start, stop):
+                found.update(span.columns["item"][low:high].tolist())
+                self._check()
+        return found
+
+    def _check(self) -> None:
+        if self._cancelled():
+            raise Cancelled(f"epoch {self._plan.number} was called off")
+
+    # -- states
+
+    def _changes(self, touched: set[bytes], slow: set[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
+        """Each item whose bytes may be others than before, by ascending id."""
+        ids = sorted(touched | self._discarding(touched))
+        self._scan = len(slow) > _LOOKED_UP_MAX  # so many are quicker found by going through the feeds
+        count = sum(self._plan.cut.get(lane.feed, 0) - lane.state.base for lane in self._lanes)
+        at_once = max(_ROWS_AT_ONCE, len(ids) // (1 + count // _NOTES_AT_ONCE)) if self._scan else _ROWS_AT_ONCE
+        for start in range(0, len(ids), at_once):
+            self._check()
+            some = ids[start : start + at_once]
+            yield from self._some(some, [item for item in some if item in slow])
+
+    def _some(self, ids: list[bytes], slow: list[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
+        again = set(slow)
+        rows = {} if self._items is None else {row.id: row for row in self._items.rows(ids)}
+        made: dict[bytes, bytes | None] = {}
+        for item in ids:
+            row = rows.get(item)
+            if item in again or row is None or not self._plain(row.model, row.version):
+                again.add(item)
+            elif row.record is not None:
+                made[item] = itemcodec.snapshot_in(row.record)
+                self._deleted[item] = row.deleted
+            else:
+                made[item] = None
+        made |= self._fold_again(sorted(again))
+        yield from sorted(made.items())
+
+    def _plain(self, name: str, version: int) -> bool:
+        """Whether an item's row has the very bytes that the epoch wants."""
+        model = self._models.find(name, version)
+        if not name:
+            return True
+        return model is not None and (name, version) in self._listed and not keeps_tail(model) and not forgets(model)
+
+    def _discarding(self, touched: set[bytes]) -> set[bytes]:
+        """Items that nobody touched, of models that forget with time."""
+        if self._base is None or not (self._plan.discard.age_ms_max or self._plan.discard.count_max):
+            return set()
+        found: set[bytes] = set()
+        for name, version in self._listed:
+            model = self._models.find(name, version)
+            if model is not None and forgets(model):
+                known = self._items.ids(name) if self._items is not None else self._based_of(name)
+                found.update(known)
+        return found - touched
+
+    def _based_of(self, name: str) -> Iterator[bytes]:
+        assert self._base is not None
+        return (item for item, data in self._base.all() if itemcodec.about(data).name == name)
+
+    def _fold_again(self, ids: list[bytes]) -> dict[bytes, bytes | None]:
+        made: dict[bytes, bytes | None] = {}
+        if not ids:
+            return made
+        bases = {} if self._base is None else self._base.items(ids)
+        groups = self._scanned(set(ids)) if self._scan or self._items is None else self._looked_up(ids)
+        for item in ids:
+            data, _ = fold_epoch(
+                self._party,
+                item,
+                bases.get(item),
+                groups.get(item, []),
+                self._models,
+                self._listed,
+                self._author,
+                self._plan.discard,
+            )
+            if data != bases.get(item) or item in groups:
+                made[item] = data
+                self._stale.add(item)
+                self._deleted[item] = data is not None and itemcodec.about(data).is_deleted
+        return made
+
+    def _looked_up(self, ids: list[bytes]) -> dict[bytes, list[Note]]:
+        """The messages to some items in the cut, in the total order, from where the item store says that they are."""
+        assert self._items is not None
+        numbers = {lane.state.number: lane for lane in self._lanes}
+        groups: dict[bytes, list[Note]] = {}
+        for item in ids:
+            notes: list[Note] = []
+            for number, start, stop in self._items.postings(item):
+                lane = numbers[number]
+                low, high = max(start, lane.state.base), min(stop, self._plan.cut.get(lane.feed, 0))
+                if low < high:
+                    voids = list(self._judge.voids(lane, low, high))
+                    found = read_run(self._store, lane.feed, low, high)
+                    notes += [note._replace(void=reason_at(voids, note.seq) or note.void) for note in found]
+            if notes:
+                groups[item] = sorted(notes, key=_total)
+        return groups
+
+    def _scanned(self, ids: set[bytes]) -> dict[bytes, list[Note]]:
+        """The same, by going through all that is in the cut."""
+        groups: dict[bytes, list[Note]] = defaultdict(list)
+        first, last = prefix(min(ids)), prefix(max(ids))
+        for lane in self._lanes:
+            start, stop = lane.state.base, self._plan.cut.get(lane.feed, 0)
+            if start >= stop:
+                continue
+            for span, low, high in self._store.runs(lane.feed, start, stop):
+                run = Run(lane.feed, span, low, high)
+                voids = list(self._judge.voids(lane, run.start, run.stop))
+                found = Gathered([(run, voids)], high - low).groups(first, min(last + 1, PREFIXES))
+                for item, notes in found.items():
+                    if item in ids:
+                        groups[item] += notes
+        for notes in groups.values():
+            notes.sort(key=_total)
+        return groups
+
+    def _author(self, feed: bytes, seq: int) -> Author:
+        return self._authors.of(self._by_feed[feed], seq)
+
+    # -- the rest of the root
+
+    def _bury(self, deaths: dict[bytes, int]) -> list[bytes]:
+        """Keep the list of deleted items; which of them go."""
+        for item, deleted in self._deleted.items():
+            if deleted:
+                deaths.setdefault(item, self._plan.number)
+            else:
+                deaths.pop(item, None)
+        limit = self._plan.deleted_epochs
+        gone = sorted(item for item, since in deaths.items() if limit and self._plan.number - since >= limit)
+        for item in gone:
+            del deaths[item]
+        return gone
+
+    def _feeds(self) -> Iterator[tuple[bytes, bytes]]:
+        for feed, length in sorted(self._plan.cut.items()):
+            lane = self._by_feed.get(feed)
+            known = self._base.feeds.get(feed) if self._base is not None else None
+            if known is not None and known.length == length:
+                yield feed, known.encode()
+            elif not length or lane is None:
+                yield feed, FeedCut(0, bytes(HASH_SIZE), 0, 0, Timeframe()).encode()
+            else:
+                last = self._store.block(feed, length - 1)
+                seen = Timeframe(lane.seen_at(length - 1))
+                yield feed, FeedCut(length, last.hash, last.lamport, last.created_ms, seen).encode()
+
+
+def otherwise(mine: Iterable[Void], epochs: Iterable[Void], end: int) -> list[tuple[int, int]]:
+    """The parts of a feed before `end` that an epoch judges in another way than this machine does now."""
+    clipped = [void._replace(stop=min(void.stop, end)) for void in mine if void.start < end]
+    return changed(clipped, epochs)
+
+
+def _total(note: Note) -> tuple[int, bytes, int]:
+    return note.lamport, note.feed, note.seq
+
+
+def forgets(model: Model[object]) -> bool:
+    """Whether a model lets something go at an epoch."""
+    return type(model).discard is not Model.discard

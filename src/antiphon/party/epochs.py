@@ -1,0 +1,373 @@
+"""The epochs of a party, as this device takes part in them: declare, recompute and attest, stand on them, prune.
+
+Nothing here holds the party's lock while a snapshot is computed: writers go on, and the work can be called off.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import InvalidInput, MissingBlob, MissingBlocks, NotAuthorised, UnknownModel
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.ingest import Base
+from antiphon.halo import voting
+from antiphon.halo.act import Act, Place
+from antiphon.halo.claims import EpochGenesis, ModelKey, Policy
+from antiphon.halo.epoch import FinalEpoch, Proposal
+from antiphon.halo.epochs import EpochChain
+from antiphon.halo.membership import Membership
+from antiphon.halo.scrutiny import scrutinise
+from antiphon.model.interface import Discard
+from antiphon.model.item import META
+from antiphon.party.base import EpochBase
+from antiphon.party.epochcheck import why_refuse, why_wait
+from antiphon.party.epochfold import EpochFold, EpochPlan, EpochSnapshot
+from antiphon.party.ports import Items, LaneState
+from antiphon.party.rebase import rebase
+from antiphon.snapshot import tree
+
+if TYPE_CHECKING:
+    from antiphon.party.engine import Engine
+    from antiphon.party.processor import PartyProcessor
+
+Declared = EpochGenesis | FinalEpoch
+WRONG = "its snapshot is not what the messages make"
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """This device came to another snapshot than the party did. It goes on with its own until somebody decides."""
+
+    number: int
+    theirs: Cid
+    ours: Cid
+
+
+class Epochs:
+    """Thread-safe. `step` does whatever is to be done now; call it after blocks came, or let a thread do it."""
+
+    def __init__(self, party: PartyProcessor, member: Membership) -> None:
+        self._party = party
+        self._member = member
+        self._blobs = party.blobs
+        self._device = bytes(member.device.key)
+        self._work = threading.RLock()  # one computation at a time; taken before the party's lock
+        self._made: tuple[EpochPlan, EpochSnapshot] | None = None
+        self._called_off = threading.Event()
+        self.disagreement: Disagreement | None = None
+        self.waits_for = ""  # why the next epoch cannot be stood on, or attested, yet
+
+    # -- what there is
+
+    def chain(self) -> EpochChain:
+        """Which epochs are final, and what is proposed for the next."""
+        with self._party.locked():
+            self._member.sync()
+            return self._member.machine.epochs()
+
+    @property
+    def base(self) -> EpochBase | None:
+        """The epoch that the party stands on here."""
+        with self._party.locked() as engine:
+            return engine.base
+
+    @property
+    def number(self) -> int:
+        base = self.base
+        return 0 if base is None else base.number
+
+    def snapshot(self, number: int) -> EpochBase:
+        """The snapshot of an epoch by its number, as far as its blobs are held."""
+        final = self.chain().final
+        if not 0 < number <= len(final):
+            raise InvalidInput(f"party {self._party.key.short} has no final epoch {number}")
+        return self._load(final[number - 1])
+
+    def _load(self, epoch: FinalEpoch) -> EpochBase:
+        return EpochBase.load(Cid(epoch.snapshot), self._blobs, party=self._party.key, number=epoch.number)
+
+    def policy(self, control: Timeframe | None = None) -> Policy:
+        """What the party has agreed on, now or at a timeframe of its control feeds."""
+        with self._party.locked():
+            machine = self._member.machine
+            control = machine.timeframe() if control is None else control
+            return machine.at(control).policy(Place(b"", 0, dict(control)))
+
+    # -- making one
+
+    def declare(self, *, raw: bool = False) -> EpochGenesis:
+        """Cut the history here: compute the snapshot of all that is delivered, keep its blobs, and say so.
+
+        An item whose model has no code here stops it, unless such items are to be kept `raw`.
+        """
+        with self._work:
+            self.step()
+            chain = self.chain()
+            term, again = self._turn(chain)
+            genesis = self._again(chain, term, again) if again else self._afresh(chain, term, raw)
+            with self._party.locked():
+                self._member.declare(genesis)
+            self.step()
+            return genesis
+
+    def _turn(self, chain: EpochChain) -> tuple[int, bytes]:
+        """The term in which this device may declare the next epoch, and the snapshot that it must declare again."""
+        endorsed = {found.claim.term for found in chain.open.endorsements if found.claim.candidate == self._device}
+        reasons = []
+        for term in sorted({0} | endorsed, reverse=True):
+            demand = voting.proposal(chain, self._device, term)
+            if not demand.reason:
+                return term, demand.snapshot
+            reasons.append(demand.reason)
+        raise NotAuthorised(
+            f"party {self._party.key.short}: this device may not declare epoch {chain.open.number}: {reasons[-1]}"
+        )
+
+    def _again(self, chain: EpochChain, term: int, snapshot: bytes) -> EpochGenesis:
+        """What endorsers have attested in an earlier term is declared as it was."""
+        known = next(found.genesis for found in chain.open.proposals if found.genesis.snapshot == snapshot)
+        return EpochGenesis(
+            term, known.number, known.previous, known.cut, known.control, snapshot, known.created_ms, known.models
+        )
+
+    def _afresh(self, chain: EpochChain, term: int, raw: bool) -> EpochGenesis:
+        with self._party.locked() as engine:
+            number, last = chain.open.number, chain.last
+            at = 0 if engine.base is None else engine.base.number
+            if at != number - 1:
+                raise InvalidInput(
+                    f"party {self._party.key.short} stands on epoch {at} here, and {number - 1} is final: "
+                    f"{self.waits_for or 'let it catch up first'}"
+                )
+            created = max(self._party.clock.now_ms(), last.created_ms if last is not None else 0)
+            plan = self._plan(engine, number, created, raw)
+        made = self._compute(plan)
+        previous = last.snapshot if last is not None else b""
+        models = tuple(ModelKey(*key) for key in plan.models)
+        return EpochGenesis(term, number, previous, plan.cut, plan.control, made.cid, plan.created_ms, models)
+
+    def _plan(self, engine: Engine, number: int, created_ms: int, raw: bool) -> EpochPlan:
+        engine.save()
+        used = {META.key, *engine.models_used()}
+        lacking = sorted(key for key in used if key not in self._party.models)
+        if lacking and not raw:
+            name, version = lacking[0]
+            raise UnknownModel(
+                f"party {self._party.key.short}: no code for model {name} {version} is here; install it, or declare "
+                "the epoch with such items kept raw"
+            )
+        models = tuple(key for key in self._party.models.codecs if key[:2] in used)
+        cut = dict.fromkeys(engine.authority.data_feeds(), 0)
+        cut |= {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
+        return self._planned(number, cut, self._member.machine.timeframe(), created_ms, models)
+
+    def _planned(
+        self,
+        number: int,
+        cut: dict[bytes, int],
+        control: Timeframe,
+        created_ms: int,
+        models: tuple[tuple[str, int, int], ...],
+    ) -> EpochPlan:
+        policy = self.policy(control)
+        discard = Discard(created_ms, policy.message_age_ms, policy.message_count)
+        return EpochPlan(number, cut, control, created_ms, models, discard, policy.deleted_epochs)
+
+    def _plan_of(self, declared: Declared) -> EpochPlan:
+        models = tuple(tuple(key) for key in declared.models)
+        return self._planned(
+            declared.number,
+            dict(declared.cut),
+            declared.control,
+            declared.created_ms,
+            models,  # type: ignore[arg-type]
+        )
+
+    # -- computing
+
+    def call_off(self) -> None:
+        """Stop a computation that is under way in another thread."""
+        self._called_off.set()
+
+    def _compute(self, plan: EpochPlan) -> EpochSnapshot:
+        """The snapshot of a plan; one that was computed for it before need not be again."""
+        if self._made is not None and self._made[0] == plan:
+            return self._made[1]
+        self._called_off.clear()
+        with self._captured() as (engine, lanes, items):
+            made = EpochFold(
+                self._party.key,
+                plan,
+                engine.base,
+                lanes,
+                items,
+                self._party.store,
+                self._party.models,
+                engine.authority.epoch_judge(plan.control),
+                self._blobs,
+                self._called_off.is_set,
+            ).run()
+        self._made = plan, made
+        return made
+
+    @contextmanager
+    def _captured(self) -> Iterator[tuple[Engine, list[LaneState], Items | None]]:
+        """The states and the positions that they stand at, of one moment."""
+        with self._party.locked() as engine:
+            engine.save()
+            lanes = [deepcopy(lane.state) for lane in engine.delivery.lanes.values()]
+            view = engine.items.view()
+            items = view.__enter__()
+        try:
+            yield engine, lanes, items
+        finally:
+            view.__exit__(None, None, None)
+
+    # -- following
+
+    def step(self) -> bool:
+        """Do what is to be done now: stand on what is final, attest or refuse what is proposed. Was there any?"""
+        with self._work:
+            moved = False
+            while self._advance() or self._vote():
+                moved = True
+            return moved
+
+    def _advance(self) -> bool:
+        """Stand on the next final epoch; where that cannot be recomputed, on the last, if its snapshot is here."""
+        self._party.process()
+        chain, at = self.chain(), self.number
+        if len(chain.final) <= at or self.disagreement is not None:
+            return False
+        following = chain.final[at]
+        with self._party.locked() as engine:
+            self.waits_for = why_wait(engine, following)
+        if self.waits_for:
+            return self._begin_at(chain.final[-1], chain.votes[-1])
+        made = self._compute(self._plan_of(following))
+        if made.cid != following.snapshot:
+            self.disagreement = Disagreement(following.number, Cid(following.snapshot), made.cid)
+            self._refuse_final(following, made.cid)
+            return False
+        with self._party.locked() as engine:
+            rebase(engine, self._load(following), made)
+        self._made = None
+        return True
+
+    def _begin_at(self, epoch: FinalEpoch, attesters: tuple[bytes, ...]) -> bool:
+        """Stand on a snapshot that cannot be recomputed here, if policy is content with who has attested it."""
+        wanted = self.policy(epoch.control).attestations_min
+        if self._party.authority.final_epoch() is None:
+            self.waits_for = (
+                f"epoch {epoch.number} has {len(attesters)} attestations, and policy wants {wanted} for whoever cannot "
+                "recompute it; ask other peers for control feeds"
+            )
+            return False
+        try:
+            base = self._load(epoch)
+            _ = base.feeds
+        except MissingBlob as error:
+            self.waits_for = f"{self.waits_for}; nor is the snapshot of epoch {epoch.number}: {error}"
+            return False
+        self._party.begin_again()
+        self._made, self.waits_for = None, ""
+        return True
+
+    def wanted(self, *, whole: bool = False) -> list[Cid]:
+        """Blobs to fetch: what it takes to stand on the last final epoch, and with `whole` everything in it."""
+        final = self.chain().final
+        if not final:
+            return []
+        root = Cid(final[-1].snapshot)
+        if not self._blobs.has(root):
+            return [root] if len(final) > self.number and self.waits_for else []
+        if whole:
+            return list(tree.missing(root, self._blobs))
+        feeds = self._load(final[-1]).root.feeds
+        return [] if feeds is None else list(tree.missing(feeds, self._blobs))
+
+    def _vote(self) -> bool:
+        """Attest or refuse what is proposed for the next number, where this device is asked and has not spoken yet."""
+        chain = self.chain()
+        if self.disagreement is not None or self.number != len(chain.final):
+            return False
+        return any(self._vote_on(chain, proposal) for proposal in chain.open.proposals)
+
+    def _vote_on(self, chain: EpochChain, proposal: Proposal) -> bool:
+        genesis = proposal.genesis
+        if voting.may_attest(chain, self._device, proposal.act) or self._has_refused(chain, genesis):
+            return False
+        refusal = ""
+        try:
+            with self._party.locked() as engine:
+                refusal = scrutinise(self._member.machine, proposal.act, self._party.clock.now_ms())
+                self.waits_for = "" if refusal else why_wait(engine, genesis)
+                refusal = refusal or ("" if self.waits_for else why_refuse(engine, genesis))
+        except MissingBlocks as error:
+            self.waits_for = str(error)
+        if self.waits_for:
+            return False
+        computed = b""
+        if not refusal:
+            computed = bytes(self._compute(self._plan_of(genesis)).cid)
+            refusal = "" if computed == genesis.snapshot else WRONG
+        with self._party.locked():
+            if refusal:
+                self._member.refuse(proposal.act, refusal, computed)
+            else:
+                self._member.attest(proposal.act)
+        return True
+
+    def _has_refused(self, chain: EpochChain, genesis: EpochGenesis) -> bool:
+        return any(
+            found.device == self._device
+            and (found.claim.term, found.claim.snapshot) == (genesis.term, genesis.snapshot)
+            for found in chain.open.refusals
+        )
+
+    def _refuse_final(self, epoch: FinalEpoch, computed: Cid) -> None:
+        """Say aloud that a final epoch is not what the messages make here."""
+        with self._party.locked():
+            act = self._find(epoch)
+            if act is not None and self._member.control is not None:
+                self._member.refuse(act, WRONG, computed)
+
+    def _find(self, epoch: FinalEpoch) -> Act | None:
+        return next((act for act in self._member.machine.acts() if act.stamp == epoch.declared), None)
+
+    # -- storage
+
+    def prune(self) -> int:
+        """Drop messages below the cut of an epoch that is whole on this disk, as far as policy lets go; how many."""
+        with self._work:
+            base = self.base
+            if base is None:
+                return 0
+            missing = base.missing()
+            if missing:
+                raise MissingBlob(
+                    f"epoch {base.number}: {len(missing)} blobs of its snapshot, {missing[0]} among them, are not "
+                    "here, so no message may go; fetch them first",
+                    cid=missing[0],
+                )
+            number = base.number - self.policy(base.root.control).keep_epochs
+            if number < 1:
+                return 0
+            older = self.chain().final[number - 1]
+            return sum(self._prune(feed, length) for feed, length in sorted(older.cut.items()) if length)
+
+    def _prune(self, feed: bytes, length: int) -> int:
+        before = self._party.store.bounds(feed).start
+        return max(0, self._party.store.prune(feed, length).start - before)
+
+    def begins(self) -> dict[bytes, Base]:
+        """Where each feed may begin that is not here from its beginning: for whoever takes in blocks."""
+        base = self.base
+        cuts = {} if base is None else base.feeds
+        return {feed: Base(cut.length - 1, cut.hash, cut.lamport) for feed, cut in cuts.items() if cut.length}

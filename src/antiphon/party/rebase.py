@@ -1,0 +1,107 @@
+"""A party comes to stand on an epoch: by changing what the epoch made other, or by beginning at its snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from antiphon.core.errors import MissingBlob
+from antiphon.model import itemcodec
+from antiphon.party.base import EpochBase
+from antiphon.party.bulk import ROWS_AT_ONCE, row_of
+from antiphon.party.cache import Entry
+from antiphon.party.epochfold import EpochSnapshot, otherwise
+from antiphon.party.ports import Authority, ItemRow, Items, LaneState, Mark, Save
+from antiphon.snapshot.blobs import Blobs
+
+if TYPE_CHECKING:
+    from antiphon.party.engine import Engine
+
+
+def rebase(engine: Engine, base: EpochBase, made: EpochSnapshot) -> None:
+    """Stand on the snapshot that was computed here. Everything in its cut was delivered, so few items change."""
+    engine.save()
+    stale = set(made.stale)
+    for feed, cut in base.feeds.items():
+        lane = engine.delivery.lanes.get(feed)
+        if lane is not None:  # what became void, or counts again, since the snapshot was computed
+            for start, stop in otherwise(lane.state.voids, made.voids.get(feed, ()), cut.length):
+                stale |= engine.items_in(feed, max(start, lane.state.base), stop)
+        engine.delivery.rebase(feed, cut)
+    engine.base = base
+    with engine.saving() as put:
+        gone = [item for item in made.gone if not _outside(engine, item)]
+        for item in gone:
+            engine.cache.drop(item)
+        put(Save(gone=gone, base=Mark(base.number, base.cid, engine.whole)))
+        engine.refold_into(put, stale.union(made.gone).difference(gone))
+    engine.delivery.rebased()
+    engine.changed(stale.union(made.gone))
+
+
+def _outside(engine: Engine, item: bytes) -> bool:
+    """Whether there are messages to an item beyond the cut: then they are listed as refused, and it keeps its row."""
+    entry = engine.cache.get(item)
+    return bool(engine.outside(item, entry.postings if entry else []))
+
+
+def begin_at(items: Items, base: EpochBase) -> None:
+    """Begin an empty item store at a snapshot: lanes go on after its cut, and items are read when asked for."""
+    lanes = [
+        LaneState(
+            feed,
+            number,
+            position=cut.length,
+            lamport=cut.lamport,
+            hash=cut.hash,
+            segments=[(cut.length, dict(cut.control))] if cut.control else [],
+            base=cut.length,
+            base_lamport=cut.lamport,
+        )
+        for number, (feed, cut) in enumerate(sorted(base.feeds.items()), start=1)
+    ]
+    with items.saving() as put:
+        put(Save(lanes=lanes, base=Mark(base.number, base.cid, False)))
+
+
+def ground(items: Items, authority: Authority, blobs: Blobs, party: bytes) -> EpochBase | None:
+    """The snapshot that an item store stands on. An empty one begins at the last final epoch, if that is here."""
+    mark = items.base()
+    if mark is not None or items.lanes():
+        return EpochBase.of(mark, blobs, party)
+    authority.refresh()
+    try:
+        base = EpochBase.of(authority.final_epoch(), blobs, party)
+        if base is not None:
+            begin_at(items, base)
+    except MissingBlob:
+        return None  # the feeds have it, or it is to be fetched
+    return base
+
+
+def hydrate(engine: Engine) -> None:
+    """Give every item of the base a row, as whoever lists or queries all of them needs it."""
+    base = engine.base
+    if engine.whole or base is None:
+        return
+    waiting: set[bytes] = set()  # messages to them came before their base was here
+    with engine.saving() as put:
+        some: list[tuple[bytes, bytes]] = []
+        for pair in base.all():
+            some.append(pair)
+            if len(some) == ROWS_AT_ONCE:
+                put(Save(rows=list(_rows(engine, some, waiting))))
+                some = []
+        put(Save(rows=list(_rows(engine, some, waiting)), base=Mark(base.number, base.cid, True)))
+    engine.whole = True
+    engine.refold_all(waiting)
+
+
+def _rows(engine: Engine, some: list[tuple[bytes, bytes]], waiting: set[bytes]) -> Iterator[ItemRow]:
+    known = engine.items.load([item for item, _ in some])
+    for item, data in some:
+        entry = engine.cache.get(item)
+        if known.get(item) == b"" or (entry is not None and entry.item is None):
+            waiting.add(item)
+        elif item not in known and item not in engine.cache.dirty:
+            yield row_of(Entry(item, itemcodec.restore(data, engine.models)), engine.items.index)

@@ -1,0 +1,112 @@
+"""What is known now may change what counted before: rights, forks, bodies and code that came late."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from antiphon.feed.header import Flag
+from antiphon.model.item import NO_BODY
+from antiphon.party.authors import Part, touched
+from antiphon.party.judge import Judge, changed
+from antiphon.party.lane import Lane
+
+if TYPE_CHECKING:
+    from antiphon.party.engine import Engine
+
+_BODIES_AT_ONCE = 256
+
+
+class Revision:
+    """Finds the items that are to be folded again, and has the engine do it."""
+
+    def __init__(self, engine: Engine, judge: Judge) -> None:
+        self._engine = engine
+        self._judge = judge
+        self._bodies_at = -1  # the store's transaction when bodies were last looked for
+
+    def judge_again(self) -> None:
+        """The control state moved: items of messages that became void, or count again, are folded afresh.
+
+        So are those with access lists whose messages have other authors now: roles and groups may have changed.
+        """
+        self._judge.forget()
+        spoilt = self._guarded_in(self._engine.authors.changed(self._engine.delivery.lanes.values()))
+        for lane in self._engine.delivery.lanes.values():
+            state = lane.state
+            voids = list(self._judge.voids(lane, state.base, state.position))
+            for start, stop in changed(state.voids, voids):
+                spoilt |= self.items_in(state.feed, start, stop)
+            state.voids = voids
+        self._engine.refold_all(spoilt)
+
+    def _guarded_in(self, parts: list[Part]) -> set[bytes]:
+        """The items with access lists that have messages in these parts of feeds."""
+        open_ = {
+            entry.id: entry.postings
+            for entry in self._engine.cache.open()
+            if entry.item and entry.item.access is not None
+        }
+        guarded = {*self._engine.items.guarded(), *open_} if parts else ()
+        return touched(parts, ((item, self._engine.items.postings(item) + open_.get(item, [])) for item in guarded))
+
+    def end_lane(self, lane: Lane, end: int) -> None:
+        """A feed ends here for everybody; what was delivered beyond is taken back, as if it had never come."""
+        end = max(lane.state.base, self._batch_start(lane.feed, end))  # what a final epoch holds is final
+        if not self._engine.delivery.end_fork(lane.feed, end):
+            return
+        state = lane.state
+        spoilt = self.items_in(state.feed, end, state.position)
+        state.position = end
+        state.segments = [segment for segment in state.segments if segment[0] < end or segment[0] == state.base]
+        state.voids = [void._replace(stop=min(void.stop, end)) for void in state.voids if void.start < end]
+        if end == state.base:
+            cut = self._engine.base.feeds.get(state.feed) if self._engine.base is not None else None
+            state.lamport, state.hash = (cut.lamport, cut.hash) if cut is not None else (0, bytes(32))
+        else:
+            last = self._engine.store.block(state.feed, end - 1)
+            state.lamport, state.hash = last.lamport, last.hash
+        lamports = [known.state.lamport for known in self._engine.delivery.lanes.values()]
+        self._engine.lamport = max([*lamports, *(entry.lamport for entry in self._engine.authority.entries())])
+        self._engine.refold_all(spoilt)
+
+    def _batch_start(self, feed: bytes, end: int) -> int:
+        """An end rounded down to the start of the batch that it falls into, as far as that is here (rule 3)."""
+        bounds = self._engine.store.bounds(feed)
+        while bounds.start < end < bounds.length and self._engine.store.block(feed, end - 1).flags & Flag.MORE:
+            end -= 1
+        return end
+
+    def look_for_bodies(self) -> None:
+        """Bodies that were not here when their messages came may have come since: nothing else tells of that."""
+        now = self._engine.store.transaction
+        if now == self._bodies_at or self._engine.held:
+            return
+        self._bodies_at = now
+        self._engine.save()
+        rows = self._engine.items.refused_for(NO_BODY, _BODIES_AT_ONCE)
+        self._engine.bodiless = bool(rows)
+        here = [row for row in rows if self._has_body(row.feed, row.seq)]
+        self._engine.refold_all({row.item for row in here})
+
+    def pick_up(self) -> None:
+        """Code for models came: items that were opaque are folded from their messages, which waited in the feeds."""
+        waiting = {
+            item for item, name, version in self._engine.items.opaque() if (name, version) in self._engine.models
+        }
+        for entry in self._engine.cache.open():  # also those that are not saved yet
+            item = entry.item
+            if item is not None and item.model is None and (item.name, item.version) in self._engine.models:
+                waiting.add(entry.id)
+        self._engine.refold_all(waiting)
+
+    def items_in(self, feed: bytes, start: int, stop: int) -> set[bytes]:
+        found: set[bytes] = set()
+        for span in self._engine.store.spans(feed, max(start, self._engine.store.bounds(feed).start)):
+            if span.first >= stop:
+                break
+            found.update(span.columns["item"][: stop - span.first].tolist())
+        return found
+
+    def _has_body(self, feed: bytes, seq: int) -> bool:
+        held = seq >= self._engine.store.bounds(feed).start
+        return held and self._engine.store.block(feed, seq).message is not None
