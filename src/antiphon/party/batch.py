@@ -68,6 +68,7 @@ class Batch:
         self._seqs: dict[bytes, list[int]] = {}  # the messages to each item
         self._touched: dict[bytes, Entry] = {}
         self._spoilt = False  # a message was refused after it had touched a state
+        self._saved = False  # what was there before it is in the item store
         self.reversals: list[Reversal] = []
         self.on_end: list[Callable[[], None]] = []  # called when it is over, written or taken back, without any lock
         self.feed: bytes = self._writer.feed
@@ -237,6 +238,26 @@ class Batch:
             seen = {entry.feed: entry.seq for entry in self._control}
             self._own = self._engine.authors.own(feed, self._first, seen)
         return author_at(self._own, seq)
+
+    def save_before(self) -> None:
+        """Let the item store have what was there before this batch, for queries inside it. Done once, if asked for.
+
+        Messages of the batch are in the states already, so those that were not saved yet are read anew.
+        """
+        if self._saved:
+            return
+        engine, dirty = self._engine, self._engine.cache.dirty
+        tried = [(entry, entry.item) for item in self._seqs if (entry := self._touched.get(item)) and item in dirty]
+        engine.held = False
+        try:
+            for entry, _ in tried:
+                engine.reload(entry)
+            engine.save()
+        finally:
+            engine.held = True
+            for entry, state in tried:
+                entry.item = state
+        self._saved = True
 
     # -- the end
 
