@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import weakref
 
+import pytest
+
 from antiphon.party.listeners import Listeners
 
 A, B = b"a" * 16, b"b" * 16
@@ -28,6 +30,22 @@ def test_an_observer_hears_of_its_item_only() -> None:
     listeners.tell(frozenset({A}))
     assert told[2:] == [(True, "one")]
     assert len(listeners) == 1
+
+
+def test_an_observer_that_is_interrupted_does_not_keep_the_news_from_others() -> None:
+    listeners, told = Listeners("p"), []
+    one, other = Handle(), Handle()
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    listeners.listen(interrupt)
+    listeners.listen(lambda _: told.append("all"))
+    listeners.observe(one, A, interrupt)
+    listeners.observe(other, A, lambda _: told.append("other"))
+    with pytest.raises(KeyboardInterrupt):
+        listeners.tell(frozenset({A}))
+    assert told == ["all", "other"]
 
 
 def test_an_observer_goes_with_its_handle() -> None:

@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import TypeVar
 
@@ -76,14 +77,18 @@ class Listeners:
             self._tidy()
             observed = self._one.keys() & items if self._one else ()
             calls += [call for item in sorted(observed) for call in self._one[item].values()]
-        failed = ""
-        for call in calls:
-            try:
-                call()
-            except Exception as error:
-                failed = f"an observer failed: {error!r}"
-                _LOG.exception("party %s: an observer failed", self._name)
-        return failed
+        failed: list[str] = []
+        with ExitStack() as rest:  # calls the last first, and all of them, also after a `KeyboardInterrupt` of one
+            for call in reversed(calls):
+                rest.callback(self._tell, call, failed)
+        return failed[-1] if failed else ""
+
+    def _tell(self, call: Callable[[], object], failed: list[str]) -> None:
+        try:
+            call()
+        except Exception as error:
+            failed.append(f"an observer failed: {error!r}")
+            _LOG.exception("party %s: an observer failed", self._name)
 
 
 def _call(held: weakref.ref[Held], callback: Callable[[Held], None]) -> None:
