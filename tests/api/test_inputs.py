@@ -25,6 +25,31 @@ def wrong(party: Party) -> list[tuple[Callable[[], Any], str]]:
         (lambda: note.embed(other), "what it embeds is an item"),
         (lambda: note.at(other), "a moment is a Timeframe, as `party.timeframe` gives it"),
         (lambda: party.at(other), "a moment is a Timeframe"),
+        *untexted(party, 5),
+        (lambda: party.invite(party.key, other), "a role is one of Role.OWNER, Role.EDITOR, "),
+        (lambda: note.observe(other), "an observer is called back after each change, and 'bob' cannot be called"),
+        (lambda: note.release(other), "what it releases is an item"),
+        (lambda: party.view(other), "a view is named by a key"),
+        (lambda: party.store.follow(5), "a Reference, a view's locator or its text can be followed, not 5"),  # type: ignore[arg-type]
+        (lambda: party.store.holds(5), "a Reference, a view's locator or its text can be followed, not 5"),  # type: ignore[arg-type]
+        (lambda: party.store.join(5), "one joins with what `party.invite` gives, or its text, not with 5"),  # type: ignore[arg-type]
+        (lambda: party.store.registry.register(other), "a registry takes a Record, not 'bob'"),
+    ]
+
+
+def untexted(party: Party, five: Any) -> list[tuple[Callable[[], Any], str]]:
+    note = party.object()
+    return [
+        (lambda: party.object(name=five), "the name of an item is text, not 5"),
+        (lambda: party.list(type=five), "the type of an item is text, not 5"),
+        (lambda: note.create(name=five), "the name of an item is text, not 5"),
+        (lambda: setattr(note, "name", five), "the name of an item is text, not 5"),
+        (lambda: setattr(note, "type", five), "the type of an item is text, not 5"),
+        (lambda: setattr(party, "name", five), "the name of an item is text, not 5"),
+        (lambda: note.describe(five, 3), "a key of metadata is text, not 5"),
+        (lambda: party.create_view(five, name="Board"), "the class of a view is text, not 5"),
+        (lambda: party.create_view("board", name=five), "the name of a view is text, not 5"),
+        (lambda: party.store.create_party(five), "the name of a party is text, not 5"),
     ]
 
 

@@ -144,7 +144,12 @@ def test_a_store_loads_the_models_that_its_registry_names(tmp_path: Path) -> Non
             _ = there.value
         store.registry.register(COUNTED)
         store.registry.register(Record("test/absent", "model", entry="no.such.module:X"))
+        (tmp_path / "antiphon_broken.py").write_text("1 / 0")
+        monkeypatch.syspath_prepend(tmp_path)
+        store.registry.register(Record("test/broken", "model", entry="antiphon_broken:X"))
         assert store.load_models() == ["test/counted"]
+        told = [record.getMessage() for record in caplog.records]
+        assert ["no.such.module" in told[0], "ZeroDivisionError" in told[1]] == [True, True]
         party.refresh()
         assert there.value == 1
         assert store.load_models() == []

@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from antiphon.api.inputs import need_handle, need_key, need_timeframe
+from antiphon.api.inputs import need_callable, need_handle, need_key, need_text, need_timeframe
 from antiphon.api.locator import Locator
 from antiphon.core.errors import AntiphonError, InvalidInput, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM, ItemId
@@ -94,7 +94,7 @@ class Handle:
 
     @name.setter
     def name(self, name: str) -> None:
-        self.item.describe("display_name", name)
+        self.item.describe("display_name", need_text(name, "the name of an item"))
 
     @property
     def type(self) -> str:
@@ -103,7 +103,7 @@ class Handle:
 
     @type.setter  # noqa: A003 - what everybody calls it
     def type(self, name: str) -> None:
-        self.item.describe("type", name)
+        self.item.describe("type", need_text(name, "the type of an item"))
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class Handle:
 
     def describe(self, key: str, value: Any) -> None:
         """Write metadata. What follows from the item itself (its access list, a view's key) is not written."""
-        self.item.describe(key, plain(value, self.party))
+        self.item.describe(need_text(key, "a key of metadata"), plain(value, self.party))
 
     # -- hierarchy
 
@@ -157,7 +157,7 @@ class Handle:
 
     def release(self, child: Handle) -> None:
         """The other item is a part of this one no longer."""
-        self.item.release(child.id)
+        self.item.release(need_handle(child, "what it releases").id)
 
     @property
     def embedded(self) -> list[Handle]:
@@ -262,6 +262,7 @@ class Handle:
 
     def observe(self: Self, callback: Callable[[Self], None]) -> Callable[[], None]:
         """Call back after each change of it; returns how to stop. It ends with this handle at the latest."""
+        need_callable(callback, "an observer")
         return self.party.processor.listeners.observe(self, self.id, callback)
 
     def edit(self, command: str, *arguments: Any, **options: Any) -> Stamp:

@@ -9,6 +9,7 @@ from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.keys import KEY_SIZE, PublicKey
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.limits import SPAN_BLOCKS_MAX
+from antiphon.halo.claims import Role
 
 if TYPE_CHECKING:
     from antiphon.api.handle import Handle
@@ -37,6 +38,24 @@ def need_handle(value: Any, what: str) -> Handle:
     if not isinstance(value, Handle):
         raise InvalidInput(f"{what} is an item, as `party.item(id)` gives it, not {value!r:.80}")
     return value
+
+
+def need_text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} is text, not {value!r:.80}")
+    return value
+
+
+def need_role(value: Any) -> Role:
+    if not isinstance(value, Role):
+        known = ", ".join(f"Role.{role.name}" for role in Role)
+        raise InvalidInput(f"a role is one of {known}, not {value!r:.80}")
+    return value
+
+
+def need_callable(value: Any, what: str) -> None:
+    if not callable(value):
+        raise InvalidInput(f"{what} is called back after each change, and {value!r:.80} cannot be called")
 
 
 def need_timeframe(value: Any) -> Timeframe:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from antiphon.api.asked import asked, narrowed
 from antiphon.api.handle import Handle, plain
-from antiphon.api.inputs import need_handle, need_id, need_key, need_timeframe, need_values
+from antiphon.api.inputs import need_handle, need_id, need_key, need_role, need_text, need_timeframe, need_values
 from antiphon.api.invitation import Invitation
 from antiphon.api.lists import List
 from antiphon.api.objects import Object
@@ -107,7 +107,7 @@ class Party:
         """Admit somebody, and say what they must know to join."""
         key = need_key(identity, "who is invited")
         with self.processor.locked():
-            self.member.admit(key, {role})
+            self.member.admit(key, {need_role(role)})
             return Invitation(self.key, self.member.genesis_feed, self.name)
 
     def revoke(self, identity: bytes) -> None:
@@ -149,10 +149,10 @@ class Party:
         """A new item of any model."""
         if parent is not None and need_handle(parent, "the parent of an item").party.key != self.key:
             raise InvalidInput(f"party {self.key.short}: the parent of an item must be of the same party")
+        said = {"display_name": need_text(name, "the name of an item"), "type": need_text(type, "the type of an item")}
         with self.processor.batch():
             under = None if parent is None else bytes(parent.id)
             item = self.processor.create(model, parent=under, link=link, inception=inception)
-            said = {"display_name": name, "type": type}
             item.describe_all({key: word for key, word in said.items() if word})
             return self.handle(item)
 
@@ -227,7 +227,7 @@ class Party:
         self, view_class: str, *, name: str, model: str = ObjectModel.name, **options: Unpack[Place]
     ) -> Handle:
         """A view: an item with an address that holds everywhere. Its inception key signs for it once."""
-        if not view_class or not name:
+        if not need_text(view_class, "the class of a view") or not need_text(name, "the name of a view"):
             raise InvalidInput("a view has a class, which says what it is for, and a display name")
         with self.processor.batch():
             pair = KeyPair.generate(self.processor.randomness)
@@ -316,7 +316,8 @@ class Party:
         whole = asked(query, parts, self.key)
         if whole.aggregate is not None:
             raise InvalidInput("this query counts or sums already; ask for its `total`")
-        return int(self.queries.total(replace(whole, order=()).count()))
+        found = int(self.queries.total(replace(whole, order=(), limit=None).count()))
+        return found if whole.limit is None else min(found, whole.limit)
 
     def total(self, query: Query, **parts: Unpack[Parts]) -> Any:
         """The value of a query with an aggregate; of one with groups, the pairs of group and value.
@@ -339,7 +340,7 @@ class Party:
 
     def view(self, key: bytes) -> Handle:
         """The view with this inception key. Should there be several geneses of it, the first holds."""
-        found = self.query(Query(Fact.VIEW_KEY.is_(bytes(key)), deleted=Deleted.SHOWN))
+        found = self.query(Query(Fact.VIEW_KEY.is_(bytes(need_key(key, "a view"))), deleted=Deleted.SHOWN))
         if not found:
             raise UnknownItem(f"party {self.key.short} holds no view {bytes(key).hex()[:8]}, or not yet")
         return self.item(found.ids[0])

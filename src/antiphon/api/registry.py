@@ -87,6 +87,8 @@ class LocalRegistry:
         return sorted(found, key=lambda record: (record.name, record.version))
 
     def register(self, record: Record) -> None:
+        if not isinstance(record, Record):
+            raise InvalidInput(f"a registry takes a Record, not {record!r:.80}")
         with self._lock:
             key = (record.name, record.version)
             kept = [known for known in self._read() if (known.name, known.version) != key]
@@ -139,9 +141,9 @@ def load_model(record: Record) -> type[Model[Any]]:
     module, _, name = record.entry.partition(":")
     try:
         found = getattr(import_module(module), name) if record.kind == "model" and module and name else None
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # the code of a package may raise anything
         raise UnknownModel(
-            f"the model {record.name} {record.version} cannot be loaded from {record.entry!r}: {error}"
+            f"the model {record.name} {record.version} cannot be loaded from {record.entry!r}: {error!r}"
             + (f"; install {record.package}" if record.package else "")
         ) from None
     if not isinstance(found, type) or not issubclass(found, Model):

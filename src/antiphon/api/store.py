@@ -24,11 +24,13 @@ themselves have opened a batch.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from antiphon.api.handle import Handle
+from antiphon.api.inputs import need_text
 from antiphon.api.invitation import Invitation
 from antiphon.api.keytext import from_any_text
 from antiphon.api.locator import Locator
@@ -57,6 +59,8 @@ from antiphon.model.value import Reference
 from antiphon.party.manager import KnownParty, PartyManager
 from antiphon.party.meta import MetaStore, SubscriptionState
 from antiphon.query.index import ItemIndex
+
+_LOG = logging.getLogger("antiphon")
 
 
 class Store:
@@ -154,20 +158,23 @@ class Store:
         """Register the models that the registry names and whose packages are installed; returns their names.
 
         Items that were opaque for want of their code are then folded, with the next refresh of their party. Names whose
-        code is not here are passed over; `load_model` says what is amiss with one.
+        code is not here, or fails, are passed over and logged.
         """
         loaded = []
         for record in self.registry.records("model"):
             if (record.name, record.version) not in self.models.keys:
-                with contextlib.suppress(UnknownModel):
+                try:
                     self.models.register(load_model(record))
                     loaded.append(record.name)
+                except (UnknownModel, InvalidInput) as error:
+                    _LOG.warning("%s", error)
         return loaded
 
     # -- parties
 
     def create_party(self, name: str = "") -> Party:
         """Found a party, as its first owner."""
+        need_text(name, "the name of a party")
         with self._open_one():
             key = self.manager.create(self.identity, name).key
         party = self._party(key)
@@ -178,6 +185,8 @@ class Store:
     def join(self, invitation: Invitation | str) -> None:
         """Take an invitation. The party opens once its blocks are here: see `exchange`."""
         invited = Invitation.parse(invitation) if isinstance(invitation, str) else invitation
+        if not isinstance(invited, Invitation):
+            raise InvalidInput(f"one joins with what `party.invite` gives, or its text, not with {invited!r:.80}")
         self.manager.follow(invited.party, invited.genesis, invited.label)
 
     def party(self, which: bytes | str) -> Party:
@@ -270,6 +279,8 @@ class Store:
             reference = Locator.parse(reference)
         if isinstance(reference, Locator):
             return self.party(bytes(reference.party)).view(reference.key)
+        if not isinstance(reference, Reference):
+            raise InvalidInput(f"a Reference, a view's locator or its text can be followed, not {reference!r:.80}")
         if reference.party:
             return self.party(reference.party).item(reference.item)
         if party is None:
