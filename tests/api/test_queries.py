@@ -207,8 +207,11 @@ def test_counting_and_totals_take_the_parts_of_a_query(party: Party) -> None:
     assert party.total(Query().children(prop("n") > 5).count(), type="odd") == 0
     with pytest.raises(InvalidInput, match="counts or sums already"):
         party.count(sums)
-    with pytest.raises(InvalidInput, match="no order and no limit"):
-        party.count(limit=1)
+    assert [party.count(limit=limit) for limit in (0, 1, 3, 9)] == [0, 1, 3, 3]
+    assert party.count(order="n", limit=2) == len(party.query(order="n", limit=2)) == 2
+    for wrong in (-1, "2"):
+        with pytest.raises(InvalidInput, match="limit"):
+            party.count(limit=wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="no order and no limit"):
         party.total(sums, order="n")
     with pytest.raises(InvalidInput, match="a query that counts or sums"):

@@ -129,7 +129,9 @@ def test_a_name_whose_code_is_not_here_says_what_is_amiss(record: Record, reason
         load_model(record)
 
 
-def test_a_store_loads_the_models_that_its_registry_names(tmp_path: Path) -> None:
+def test_a_store_loads_the_models_that_its_registry_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     with antiphon.open(tmp_path / "home") as store:
         store.models.register(Counted)
         party = store.create_party("Household")

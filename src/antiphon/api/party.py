@@ -46,6 +46,7 @@ from antiphon.party.ports import Refused
 from antiphon.party.processor import PartyProcessor
 from antiphon.party.status import Status
 from antiphon.party.undo import UndoStack
+from antiphon.query.check import check
 from antiphon.query.delta import Delta
 from antiphon.query.filters import EVERYTHING, Fact, Filter
 from antiphon.query.query import Deleted, Query
@@ -316,6 +317,7 @@ class Party:
         whole = asked(query, parts, self.key)
         if whole.aggregate is not None:
             raise InvalidInput("this query counts or sums already; ask for its `total`")
+        check(whole)
         found = int(self.queries.total(replace(whole, order=(), limit=None).count()))
         return found if whole.limit is None else min(found, whole.limit)
 
