@@ -246,6 +246,16 @@ def test_a_new_term_declares_again_what_its_endorsers_have_attested() -> None:
     assert alice.machine.epochs() == carol.machine.epochs()
 
 
+def test_a_generator_alone_cannot_force_a_genesis_that_the_others_refuse() -> None:
+    actors = alice, _, carol = party("bob", "carol")
+    declare(alice, "one")
+    device = bytes(carol.device.key)
+    for actor in actors:
+        actor.write(endorsement(actor.machine.epochs(), bytes(actor.device.key), 1, device))
+    meet(*actors)
+    assert proposal(carol.machine.epochs(), device, 1) == (b"", "")  # one of three cannot have made it final
+
+
 def test_who_endorsed_a_term_attests_nothing_earlier() -> None:
     alice, bob, carol = party("bob", "carol")
     genesis = declare(alice, "one")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.store import FeedStore
-from antiphon.halo.claims import EpochGenesis, Equivocated, FeedKind, Policy, Role
+from antiphon.halo.claims import EpochGenesis, Equivocated, FeedKind, Policy, Position, Role
 from antiphon.halo.identity import Device, Identity, new_device, new_identity, recover_identity
 from antiphon.halo.keyfile import Protection
 from antiphon.halo.keystore import KeyStore
@@ -253,6 +254,70 @@ def test_epochs_are_declared_and_attested(peer: Callable[..., Peer]) -> None:
     party.declare(EpochGenesis(0, 1, b"", {}, Timeframe(), snapshot, 1))
     assert [epoch.snapshot for epoch in party.state.epochs] == [snapshot]
     assert party.machine.epochs().votes == ((alice.device.key,),)
+
+
+def genesis_of(party: Membership, value: bytes, *, term: int = 0) -> EpochGenesis:
+    chain = party.machine.epochs()
+    previous = chain.last.snapshot if chain.last else b""
+    control = party.machine.timeframe()
+    return EpochGenesis(term, chain.open.number, previous, {}, control, bytes(Cid.of(value, DAG_CBOR)), 1)
+
+
+def test_a_device_never_votes_against_its_own_votes_also_after_a_restart(peer: Callable[..., Peer]) -> None:
+    alice, bob = peer(), peer()
+    alice.found()
+    joined(alice, bob, Role.EDITOR)
+    devices = tuple(sorted((*alice.party.devices(alice.identity.key), *alice.party.devices(bob.identity.key))))
+    assert set(devices) == {alice.device.key, bob.device.key}
+    alice.party.set_policy(Policy(attesters=devices, generator=bytes(alice.device.key)))
+    alice.party.declare(genesis_of(alice.party, b"one"))
+    with pytest.raises(NotAuthorised, match="has declared epoch 1"):
+        alice.reopen().declare(genesis_of(alice.party, b"two"))
+    bob.take(alice)
+    with pytest.raises(NotAuthorised, match="is that of device"):
+        bob.party.declare(genesis_of(bob.party, b"two"))
+    act = bob.party.machine.epochs().open.proposals[0].act
+    bob.party.refuse(act, "another CID")
+    bob.party.endorse(1, bob.device.key)
+    with pytest.raises(NotAuthorised, match="endorsed term 1"):
+        bob.reopen().attest(act)
+    with pytest.raises(NotAuthorised, match="1 of 2 endorsements"):
+        bob.party.declare(genesis_of(bob.party, b"two", term=1))
+    alice.take(bob)
+    alice.party.sync()
+    alice.party.endorse(1, bob.device.key)
+    bob.take(alice)
+    bob.party.sync()
+    bob.party.declare(genesis_of(bob.party, b"two", term=1))  # Alice's word alone cannot have made the other one final
+    alice.take(bob)
+    alice.party.sync()
+    alice.party.attest(alice.party.machine.acts()[-1])
+    assert [epoch.snapshot for epoch in alice.party.state.epochs] == [bytes(Cid.of(b"two", DAG_CBOR))]
+    with pytest.raises(NotAuthorised, match="epoch 1 is final with another snapshot"):
+        alice.party.attest(act)
+
+
+def test_a_policy_names_devices_that_have_joined(peer: Callable[..., Peer]) -> None:
+    alice = peer()
+    party = alice.found()
+    with pytest.raises(InvalidInput, match="no device with a control feed"):
+        party.set_policy(Policy(attesters=(bytes(alice.identity.key),)))
+    with pytest.raises(InvalidInput, match="no device with a control feed"):
+        party.set_policy(Policy(generator=bytes(alice.identity.key)))
+
+
+def test_an_erasure_comes_too_late_for_what_an_epoch_holds(peer: Callable[..., Peer]) -> None:
+    alice = peer()
+    party = alice.found()
+    feed = bytes(party.open_data_feed().feed)
+    party.write([Draft(Kind.MUTATION, bytes(16), b"hello")] * 3)
+    party.erase(Position(feed, 1))
+    assert party.machine.erased(feed) == {1}
+    party.declare(replace(genesis_of(party, b"one"), cut={feed: 3}))
+    with pytest.raises(InvalidInput, match="is final"):
+        party.erase(Position(feed, 2))
+    with pytest.raises(NotAuthorised, match="only an owner"):
+        party.erase(Position(bytes(party.genesis_feed), 9))
 
 
 def test_a_fork_is_published_as_a_credential_and_cuts_the_feed_for_all(

@@ -174,15 +174,16 @@ class Ballot:
     def demand(self, endorsers: Claimed) -> Demand:
         """What the candidate of these endorsers must declare: the greatest that any of them has attested.
 
-        One term has two snapshots only if its proposer signed two histories. Then the one is declared again that a
-        quorum can still have attested. If that could be either, more endorsements are needed to tell.
+        In term 0 only what a quorum can still have attested: a generator's word alone binds nobody. In a later term it
+        may be there because it is final in an earlier one. A term has two snapshots only if its proposer signed two
+        histories; then nothing earlier is final, and the same holds. If it could be either, more must endorse to tell.
         """
         quorum, count = self.config.quorum, len(self.config.attesters)
         if len(endorsers) < quorum:
             return Demand(b"", f"{len(endorsers)} of {quorum} endorsements that are needed are here")
         greatest = max((term for term, cid in endorsers.values() if cid), default=-1)
         values = {cid for term, cid in endorsers.values() if cid and term == greatest}
-        if len(values) > 1:
+        if not self._twice and (greatest == 0 or len(values) > 1):
             values = {
                 cid for cid in values if count - sum(word != (greatest, cid) for word in endorsers.values()) >= quorum
             }

@@ -42,15 +42,26 @@ def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
     for feed, owner in sorted(within.owners().items()):
         if owner.kind is FeedKind.DATA and feed not in claim.cut:
             return f"its cut leaves out feed {feed.hex()[:8]}, which is admitted in its control timeframe"
+    if act.signers.isdisjoint(chain.open.config.attesters) and not within.permits(act.place, _GENERATORS):
+        return "its writer is no attester, and has not the role to declare epochs"
+    if forced(machine, act, claim):  # it may be final: what came in between takes effect after this epoch
+        return ""
     for feed, length in [*claim.cut.items(), *((feed, seq + 1) for feed, seq in claim.control.items())]:
         if length > machine.authority.fork_ends.get(feed, length):
             return f"it goes beyond the fork of feed {feed.hex()[:8]}"
-    if act.signers.isdisjoint(chain.open.config.attesters) and not within.permits(act.place, _GENERATORS):
-        return "its writer is no attester, and has not the role to declare epochs"
     unknown = next(_unknown(machine, claim), None)
     if unknown is not None:
         return f"its control timeframe lacks the {_name(unknown)} {unknown.stamp}, which is known here"
     return ""
+
+
+def forced(machine: PartyMachine, act: Act, claim: EpochGenesis) -> bool:
+    """Whether a genesis declares again what its endorsers have attested."""
+    if not claim.term:
+        return False
+    ballot = machine.epochs().ballot
+    demands = [ballot.demand(ballot.endorsers(claim.term, device, act.place)) for device in act.signers]
+    return any(not demand.reason and demand.snapshot == claim.snapshot for demand in demands)
 
 
 def _unknown(machine: PartyMachine, claim: EpochGenesis) -> Iterator[Act]:
