@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import antiphon
 from antiphon import Handle, InvalidInput, Party
+from antiphon.model.envelope import Change
 
 MOVES = st.lists(st.tuples(st.integers(0, 5), st.none() | st.integers(0, 5)), max_size=12)
 
@@ -25,13 +28,34 @@ def above(party: Party, item: bytes) -> list[bytes]:
 @given(moves=MOVES)
 def test_what_is_above_is_the_parents_one_by_one(party: Party, moves: list[tuple[int, int | None]]) -> None:
     """Claims are written without a check, as a hostile peer writes them: circles and all."""
+    items = [party.object() for _ in range(6)]
     with party.batch():
-        items = [party.object() for _ in range(6)]
+        items += [party.object() for _ in range(2)]
         for child, parent in moves:
             if child != parent:
                 items[child].item.move(None if parent is None else items[parent].id)
+        inside = [party.queries.above(bytes(item.id)) for item in items]
+    assert inside == [above(party, bytes(item.id)) for item in items]
     for item in items:
         assert party.queries.above(bytes(item.id)) == above(party, bytes(item.id))
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(moves=MOVES, forks=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=4))
+def test_a_batch_knows_where_things_will_hang(
+    party: Party, moves: list[tuple[int, int | None]], forks: list[tuple[int, int]]
+) -> None:
+    """Forks and all: what is asked inside is what is there when it is over, by the index."""
+    items = [party.object() for _ in range(6)]
+    with party.processor.batch() as batch:  # what was just made need not be saved
+        for child, parent in moves:
+            if child != parent:
+                items[child].item.move(None if parent is None else items[parent].id)
+        for old, new in forks:
+            if old != new:
+                batch.change(bytes(items[old].id), Change(forked_to=bytes(items[new].id)))
+        inside = [party.parent_of(item.id) for item in items]
+    assert inside == [party.parent_of(item.id) for item in items]
 
 
 def chain(party: Party, depth: int) -> list[Handle]:
@@ -56,15 +80,32 @@ def test_nothing_is_hung_below_itself(party: Party) -> None:
 def test_moving_deep_down_is_one_walk(party: Party) -> None:
     """Once, each item above was asked for all that is above it."""
     deepest, other = chain(party, 1000)[-1], party.object()
-    party.parent_of(deepest.id)
+    party.queries.above(bytes(deepest.id))
     began = time.perf_counter()
     for _ in range(20):
-        party.parent_of(deepest.id)
+        party.queries.above(bytes(deepest.id))
     asked = time.perf_counter()
     other.move_under(deepest)
     moved = time.perf_counter()
     assert moved - asked < asked - began, "less than 20 walks, where there were 1000"
     assert other.parent == deepest
+
+
+def test_a_parent_is_asked_for_without_a_look_at_what_is_above_it(tmp_path: Path) -> None:
+    """Given a deep tree on disk, when an item's parent is asked for, then only that is loaded; in a batch as well."""
+    with antiphon.open(tmp_path / "home") as store:
+        ids = [item.id for item in chain(store.create_party("Household"), 200)]
+    with antiphon.open(tmp_path / "home") as store:
+        party = store.party("Household")
+        deepest = party.item(ids[-1])
+        with party.processor.locked() as engine:
+            assert deepest.parent is not None
+            assert deepest.parent.id == ids[-2]
+            assert len(engine.cache) < 10
+            with party.batch():
+                deepest.move_under(party.item(ids[100]))
+                assert deepest.parent.id == ids[100]
+                assert len(engine.cache) < 10
 
 
 def test_the_past_has_what_was_known_then(party: Party) -> None:

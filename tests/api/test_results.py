@@ -38,6 +38,36 @@ def test_a_query_loads_only_what_is_looked_at(tmp_path: Path) -> None:
         assert open_items(party) == before + 4
 
 
+def test_what_is_near_an_item_is_loaded_when_it_is_looked_at(tmp_path: Path) -> None:
+    with antiphon.open(tmp_path / "home") as store:
+        party = store.create_party("Household")
+        with party.batch():
+            board = party.object(name="Board")
+            cards = [board.create() for _ in range(50)]
+            for card in cards:
+                party.link(board, card)
+        cards[3].delete()
+
+    with antiphon.open(tmp_path / "home") as store:
+        party = store.party("Household")
+        board = party.item(board.id, Object)
+        before = open_items(party)
+        assert [len(found) for found in (board.children, board.embedded, board.links())] == [49, 49, 50]
+        assert open_items(party) == before
+        assert board.children[3].id == sorted({card.id for card in cards} - {cards[3].id})[3]
+        assert open_items(party) == before + 1
+
+
+def test_results_are_equal_that_hold_the_same(party: Party) -> None:
+    items = [party.object({"n": number}) for number in range(3)]
+    found = party.query(prop("n") < 2)
+    assert found == items[:2] == party.query(prop("n") < 2)
+    assert found != items
+    assert found != items[1::-1]
+    assert found != party.query(prop("n") < 3)
+    assert found != tuple(items[:2])
+
+
 def test_results_are_a_sequence(party: Party) -> None:
     items = [party.object({"n": number}) for number in range(4)]
     found = party.query(prop("n") < 3)

@@ -16,6 +16,7 @@ from tests.docs.test_formats import PARTY, SHOWN, TEXT, bytes_of
 from antiphon.api.locator import Locator
 from antiphon.api.registry import LocalRegistry
 from antiphon.api.schemaitems import ITEM, SEAL
+from antiphon.core.codec import u32
 from antiphon.core.v1 import query_pb2
 from antiphon.model.factory import ModelFactory
 from antiphon.model.itemcodec import restore
@@ -72,7 +73,8 @@ def test_facts_of_the_page_are_found_by_queries(store: ItemStore, tmp_path: Path
         assert db.execute("SELECT id, v1 FROM docs").fetchall() == [
             (bytes_of("column-reference"), bytes_of("column-time"))
         ]
-        assert db.execute("SELECT data FROM facts").fetchall() == [(bytes_of("facts"),)]
+        ((data, claims),) = db.execute("SELECT data, claims FROM facts").fetchall()
+        assert u32(len(claims)) + claims + data == bytes_of("facts")
 
 
 def test_both_queries_of_the_page_can_run(store: ItemStore) -> None:

@@ -22,7 +22,7 @@ from antiphon.query.factscodec import encode_facts
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, prop
 from antiphon.query.index import ItemIndex
 from antiphon.query.query import Aggregate, Deleted, Order, Query, Step
-from antiphon.testing.queries import numbers, with_parents
+from antiphon.testing.queries import derived, numbers
 
 
 def item(number: int) -> bytes:
@@ -39,7 +39,7 @@ def facts(number: int, value: Value = None, under: int = 0, **fields: object) ->
 
 
 #: A board (1) with two tasks (2, 3), one of them gone (4); a note (5) that embeds 2; a link (6) from 5 to 2.
-PARTY = with_parents(
+PARTY = derived(
     [
         facts(1, {}, type="board", name="The Board", view_class="kanban", view_key=b"k"),
         facts(2, {"done": False, "size": 3, "tags": ["a", "b"], "who": {"name": "Ada"}}, under=1, type="task"),

@@ -10,18 +10,21 @@ from pathlib import Path
 import pytest
 
 from antiphon.core.errors import UnknownItem
+from antiphon.model.envelope import Change
 from antiphon.model.value import Reference
 from antiphon.party.processor import PartyProcessor
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result, run
 from antiphon.query.facts import Facts, facts_of
 from antiphon.query.filters import EVERYTHING, Fact, Filter, Match, prop
+from antiphon.query.forks import Fork
 from antiphon.query.index import ItemIndex
 from antiphon.query.live import LiveQueries
 from antiphon.query.query import Deleted, Query, Way
-from antiphon.query.source import Source
+from antiphon.query.source import Kept
 from antiphon.query.subscription import Subscription
 from antiphon.testing.peers import Peer, Peers
+from antiphon.testing.queries import derived
 
 QUERIES = [
     Query(prop("n") >= 2),
@@ -40,17 +43,16 @@ QUERIES = [
 
 
 def everything(party: PartyProcessor) -> list[Facts]:
-    """All facts, each item looked at alone, and parents derived from all claims."""
-    parents = party.parents()
+    """All facts, each item looked at alone, and what follows from all of them."""
     with party.locked() as engine:
         states = [engine.entry(item).item for item in party.items()]
-    return [facts_of(state, parents.get(state.id, b"")) for state in states if state is not None]
+    return derived(facts_of(state) for state in states if state is not None)
 
 
 class Watcher:
     """Subscriptions to all queries, and the results that their deltas have made."""
 
-    def __init__(self, party: PartyProcessor, index: Source | None, queries: Iterable[Query] = tuple(QUERIES)) -> None:
+    def __init__(self, party: PartyProcessor, index: Kept | None, queries: Iterable[Query] = tuple(QUERIES)) -> None:
         self._party = party
         self.live = LiveQueries(party, index)
         self._results: dict[Subscription, Result] = {}
@@ -98,6 +100,12 @@ class Index:
     def run(self, query: Query) -> Result:
         return self._index().run(query)
 
+    def all_forks(self) -> list[Fork]:
+        return self._index().all_forks()
+
+    def namers(self, ends: Iterable[bytes]) -> set[bytes]:
+        return self._index().namers(ends)
+
 
 # -- anything that people do
 
@@ -118,7 +126,7 @@ def write(peer: Peer, chance: random.Random) -> None:
         return
     at, other = chance.sample(ids, 2)
     item = peer.party.item(at)
-    act = chance.randrange(6)
+    act = chance.randrange(7)
     if act == 0:
         item.edit("set", "n", chance.choice([0, 1, 2, 2.5, 2**62, "text", None]))
     elif act == 1:
@@ -129,8 +137,11 @@ def write(peer: Peer, chance: random.Random) -> None:
         item.embed(other)
     elif act == 4:
         _ = item.restore() if item.deleted else item.delete()
-    else:
+    elif act == 5:
         item.move(chance.choice([other, other, None]))
+    else:
+        with peer.party.batch() as batch:
+            batch.change(at, Change(forked_to=other))
 
 
 def fail(peer: Peer, chance: random.Random) -> None:
@@ -145,7 +156,7 @@ def fail(peer: Peer, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(3))
 def test_results_follow_whatever_two_peers_do(tmp_path: Path, seed: int, indexed: bool) -> None:
     chance = random.Random(seed)
     with Peers(tmp_path, authority=False) as peers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -13,6 +14,7 @@ from antiphon.core.errors import DamagedItems, InvalidInput, PartyPaused, StoreE
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 from antiphon.query.filters import Match
+from antiphon.query.forks import Fork
 from antiphon.query.live import LiveQueries
 from antiphon.query.query import Query
 from antiphon.query.source import EveryItem
@@ -82,6 +84,12 @@ class Damaged(EveryItem):
 
     damaged = False
     asked = 0
+
+    def all_forks(self) -> list[Fork]:
+        return []
+
+    def namers(self, ends: Iterable[bytes]) -> set[bytes]:
+        return set()
 
     def run(self, query: Query) -> Result:
         if self.damaged:

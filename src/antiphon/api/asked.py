@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from antiphon.api.options import By, Parts
@@ -12,18 +12,20 @@ from antiphon.query.filters import EVERYTHING, All, Any, Compare, Contains, Fact
 from antiphon.query.query import Deleted, Order, Query, Step
 from antiphon.schema.definition import Schema
 
+Lead = Callable[[bytes], bytes]  # to where an item is now, through forks
 
-def asked(query: Query | Filter | None, parts: Parts, party: bytes) -> Query:
+
+def asked(query: Query | Filter | None, parts: Parts, party: bytes, lead: Lead) -> Query:
     """A whole query, or one that is put together from its parts; as the party sees it."""
     _check_names(parts)
     if not isinstance(query, Query):
-        return _local(_assembled(query, parts), party)
+        return _local(_assembled(query, parts), party, lead)
     if parts:
         raise InvalidInput("pass a whole Query, or its parts, not both")
-    return _local(query, party)
+    return _local(query, party, lead)
 
 
-def narrowed(query: Query, parts: Parts, party: bytes) -> Query:
+def narrowed(query: Query, parts: Parts, party: bytes, lead: Lead) -> Query:
     """A whole query of which only what the parts ask for is wanted."""
     _check_names(parts)
     if not isinstance(query, Query):
@@ -32,7 +34,7 @@ def narrowed(query: Query, parts: Parts, party: bytes) -> Query:
     if more.order or more.limit is not None:
         raise InvalidInput("a total is of all items; it goes with no order and no limit")
     found = query if more.where == EVERYTHING else query.filter(more.where)
-    return _local(replace(found, deleted=more.deleted) if "deleted" in parts else found, party)
+    return _local(replace(found, deleted=more.deleted) if "deleted" in parts else found, party, lead)
 
 
 def _check_names(parts: Parts) -> None:
@@ -76,23 +78,26 @@ def _orders(order: By | list[By] | tuple[By, ...]) -> Iterator[Order]:
             )
 
 
-def _local(query: Query, party: bytes) -> Query:
-    """References to items of the party itself stand in it without its name, and so they must in a query."""
-    where = _localised(query.where, party)
-    steps = tuple([Step(step.way, _localised(step.where, party)) for step in query.steps])
+def _local(query: Query, party: bytes, lead: Lead) -> Query:
+    """References to items of the party itself stand in it without its name, and are found as they lead, so they must
+    be like that in a query."""
+    where = _localised(query.where, party, lead)
+    steps = tuple([Step(step.way, _localised(step.where, party, lead)) for step in query.steps])
     same = where is query.where and all(new.where is old.where for new, old in zip(steps, query.steps, strict=True))
     return query if same else replace(query, where=where, steps=steps)
 
 
-def _localised(part: Filter, party: bytes) -> Filter:
+def _localised(part: Filter, party: bytes, lead: Lead) -> Filter:
     if isinstance(part, All | Any):
-        parts = tuple([_localised(inner, party) for inner in part.parts])
+        parts = tuple([_localised(inner, party, lead) for inner in part.parts])
         same = all(new is old for new, old in zip(parts, part.parts, strict=True))
         return part if same else replace(part, parts=parts)
     if isinstance(part, Not):
-        inner = _localised(part.part, party)
+        inner = _localised(part.part, party, lead)
         return part if inner is part.part else Not(inner)
-    value = part.value if isinstance(part, Compare | Contains) else None
-    if isinstance(value, Reference) and value.party == party:
-        return replace(part, value=Reference(value.item))  # type: ignore[type-var]
-    return part
+    if not isinstance(part, Compare | Contains) or not isinstance(part.value, Reference):
+        return part
+    found = part.value
+    if found.party in (b"", party):
+        found = Reference(found.item if part.path is Fact.ID else lead(found.item))
+    return part if found == part.value else replace(part, value=found)

@@ -21,12 +21,13 @@ from antiphon.model.value import Reference, Value
 from antiphon.party.history import Event, Past
 from antiphon.party.items import Item
 from antiphon.query.filters import Fact
-from antiphon.query.query import Query, Way
+from antiphon.query.query import Way
 
 if TYPE_CHECKING:
     from antiphon.api.lists import List
     from antiphon.api.objects import Object
     from antiphon.api.party import Party
+    from antiphon.api.results import Results
     from antiphon.api.texts import Text
     from antiphon.api.threads import Thread
 
@@ -128,11 +129,11 @@ class Handle:
             return None
 
     @property
-    def children(self) -> list[Handle]:
+    def children(self) -> Results:
         """What hangs under it and is not deleted, in the order of making."""
         if self.id == SYSTEM_ITEM:  # what hangs nowhere hangs under the party's root
-            return list(self.party.query(~Fact.PARENT.exists() | Fact.PARENT.is_(self.id)))
-        return self._step(Way.CHILDREN)
+            return self.party.query(~Fact.PARENT.exists() | Fact.PARENT.is_(self.id))
+        return self.party.near(self, Way.CHILDREN)
 
     def move_under(self, parent: Handle | None) -> None:
         """Hang it under another item, or at the top."""
@@ -140,7 +141,7 @@ class Handle:
             self.item.move(None)
             return
         self._same_party(parent, "its parent")
-        with self.party.processor.batch():
+        with self.party.processor.locked():
             if self == parent or self.id in self.party.queries.above(bytes(parent.id)):
                 raise InvalidInput(f"item {self.id} cannot hang under {parent.id}, which is itself or below it")
             self.item.move(parent.id)
@@ -160,8 +161,8 @@ class Handle:
         self.item.release(need_handle(child, "what it releases").id)
 
     @property
-    def embedded(self) -> list[Handle]:
-        return self._step(Way.EMBEDS)
+    def embedded(self) -> Results:
+        return self.party.near(self, Way.EMBEDS)
 
     @overload
     def create(self, model: Literal["antiphon/object"] = ..., *, name: str = ..., type: str = ...) -> Object: ...
@@ -180,19 +181,14 @@ class Handle:
             self.embed(child)
             return child
 
-    def links(self, *, back: bool = False) -> list[Handle]:
+    def links(self, *, back: bool = False) -> Results:
         """The links that begin here, or with `back` that end here. A link is an item, with an end at each side."""
-        return self._step(Way.BACKLINKS if back else Way.LINKS)
+        return self.party.near(self, Way.BACKLINKS if back else Way.LINKS)
 
     @property
-    def referrers(self) -> list[Handle]:
+    def referrers(self) -> Results:
         """The items of this party whose values refer to it."""
-        return self._step(Way.REFERRERS)
-
-    def _step(self, way: Way) -> list[Handle]:
-        """Where a way leads to, also from an item that is deleted; but not to those that are."""
-        found = self.party.query(Query(Fact.ID.is_(self.id)).with_deleted().step(way))
-        return [handle for handle in found if not handle.deleted]
+        return self.party.near(self, Way.REFERRERS)
 
     @property
     def source(self) -> Handle | None:
@@ -216,9 +212,9 @@ class Handle:
 
     @property
     def locator(self) -> Locator:
-        """The address of a view, which holds everywhere."""
-        key = self.item.metadata.get("view_key")
-        if key is None:
+        """The address of a view, or of what it was forked into; it holds everywhere."""
+        key = self.item.metadata.get("view_key") or self.party.queries.view_key(bytes(self.id))
+        if not key:
             raise InvalidInput(f"item {self.id} is no view; views are made with `create_view`, and have a locator")
         return Locator(self.party.key, PublicKey(key))
 

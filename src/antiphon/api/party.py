@@ -49,7 +49,8 @@ from antiphon.party.undo import UndoStack
 from antiphon.query.check import check
 from antiphon.query.delta import Delta
 from antiphon.query.filters import EVERYTHING, Fact, Filter
-from antiphon.query.query import Deleted, Query
+from antiphon.query.forks import lead
+from antiphon.query.query import Deleted, Query, Way
 from antiphon.query.subscription import Subscription
 
 if TYPE_CHECKING:
@@ -61,7 +62,6 @@ _KINDS: dict[str, type[Handle]] = {
     TextModel.name: Text,
     MessengerModel.name: Thread,
 }
-_FORKS_MAX = 64
 
 
 class Party:
@@ -273,17 +273,18 @@ class Party:
         With a `kind` (`Object`, `List`, `Text`, `Thread`) it must be one, and a type checker knows that it is.
         """
         found = self.processor.item(need_id(item_id))
-        for _ in range(_FORKS_MAX):
-            if not found.forked_to:
-                break
-            try:
-                found = self.processor.item(found.forked_to)
-            except UnknownItem:
-                break  # what it was forked into has not come yet
+        if found.forked_to:
+            found = self.processor.item(lead(bytes(found.id), self._forked_to))
         handle = self.handle(found)
         if not isinstance(handle, kind):
             raise InvalidInput(f"item {handle.id} is a {type(handle).__name__}, not a {kind.__name__}")
         return handle
+
+    def _forked_to(self, item: bytes) -> bytes:
+        """What an item was forked into, if that has come."""
+        with self.processor.locked() as engine:
+            state = engine.find(item)
+            return state.forked_to if state is not None and engine.find(state.forked_to) is not None else b""
 
     def has(self, item_id: bytes) -> bool:
         try:
@@ -307,14 +308,14 @@ class Party:
         Pass a whole `Query`, or say here which `type`, `where` (a filter), `match` (words), `order` ("title",
         "-priority", or several), `limit`, and whether the `deleted` ones are shown.
         """
-        whole = asked(query, parts, self.key)
+        whole = asked(query, parts, self.key, self.queries.lead)
         if whole.aggregate is not None:
             raise InvalidInput("a query that counts or sums finds no items; ask for its `total`")
         return Results(self, whole, self.queries.run(whole))
 
     def count(self, query: Query | Filter | None = None, **parts: Unpack[Parts]) -> int:
         """How many items a query asks for, said as in `query`; none of them is looked at."""
-        whole = asked(query, parts, self.key)
+        whole = asked(query, parts, self.key, self.queries.lead)
         if whole.aggregate is not None:
             raise InvalidInput("this query counts or sums already; ask for its `total`")
         check(whole)
@@ -326,7 +327,7 @@ class Party:
 
         `type`, `where`, `match` and `deleted` narrow it, as in `query`.
         """
-        return self.queries.total(narrowed(query, parts, self.key))
+        return self.queries.total(narrowed(query, parts, self.key, self.queries.lead))
 
     def subscribe(
         self,
@@ -338,7 +339,12 @@ class Party:
 
         With a callback it lasts until it is closed, or the party is; without, as long as you hold it.
         """
-        return self.queries.subscribe(asked(query, parts, self.key), callback)
+        return self.queries.subscribe(asked(query, parts, self.key, self.queries.lead), callback)
+
+    def near(self, item: Handle, way: Way) -> Results:
+        """Where a way leads to from one item, deleted or not; but not what is deleted."""
+        start = Query(Fact.ID.is_(item.id), deleted=Deleted.SHOWN)
+        return Results(self, start.step(way), self.queries.near(bytes(item.id), way))
 
     def view(self, key: bytes) -> Handle:
         """The view with this inception key. Should there be several geneses of it, the first holds."""

@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.model.tree import lineage, settle
+from antiphon.model.tree import ClaimsOf, lineage, settle
 from antiphon.party.engine import Engine
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts
+from antiphon.query.forks import Claims, Fork, fork_of, lead
 from antiphon.query.index import ItemIndex
 from antiphon.query.live import LiveQueries
-from antiphon.query.query import Query, Way
+from antiphon.query.query import Deleted, Query, Way
 from antiphon.query.subscription import Subscription
 
 if TYPE_CHECKING:
     from antiphon.api.party import Party
 
 CLOSURE_MAX = 1_000_000
+_FEW = 64  # items of a batch that are compared one by one
 
 
 class _Current:
@@ -38,6 +40,12 @@ class _Current:
 
     def run(self, query: Query) -> Result:
         return self._index().run(query)
+
+    def all_forks(self) -> list[Fork]:
+        return self._index().all_forks()
+
+    def namers(self, ends: Iterable[bytes]) -> set[bytes]:
+        return self._index().namers(ends)
 
 
 class Queries:
@@ -67,9 +75,14 @@ class Queries:
     def run(self, query: Query) -> Result:
         """What a query finds now. Inside a batch, it finds what was there before it."""
         with self._party.processor.locked() as engine:
-            index = engine.items.index
-            self._save(engine)
-            return (index if isinstance(index, ItemIndex) else self._index()).run(query)
+            return self._current(engine).run(query)
+
+    def near(self, item: bytes, way: Way) -> Result:
+        """Where a way leads to from one item, deleted or not, or from what it was forked into; but not what is deleted.
+        Inside a batch, as it was before."""
+        with self._party.processor.locked() as engine:
+            index = self._current(engine)
+            return Result(tuple(index.edges(way, index.forks().lead(item), Deleted.HIDDEN)))
 
     def total(self, query: Query) -> Any:
         if query.aggregate is None:
@@ -93,20 +106,59 @@ class Queries:
         return subscription
 
     def parent_of(self, item: bytes) -> bytes:
-        """Where an item hangs, by the claims of all items; without a look at the index."""
+        """Where an item hangs, by the claims of all items; inside a batch, also by what that has done."""
         with self._party.processor.locked() as engine:
-            return settle([item], engine.claims).get(item, b"")
+            index = self._current(engine)
+            if self._hangs_as_before(engine, index):
+                return index.parent(item)
+            return settle([item], _claims_of(engine, index)).get(item, b"")
 
     def above(self, item: bytes) -> list[bytes]:
         """The items above one, the nearest first: settled once for all of them."""
         with self._party.processor.locked() as engine:
-            return lineage(item, cache(engine.claims))
+            index = self._current(engine)
+            if self._hangs_as_before(engine, index):
+                return index.above(item)
+            return lineage(item, cache(_claims_of(engine, index)))
+
+    def _hangs_as_before(self, engine: Engine, index: ItemIndex) -> bool:
+        """Whether all hangs as the index has it: no batch is open, or a small one that moved and forked nothing."""
+        batch = self._party.processor.open_batch()
+        if batch is None:
+            return True
+        if len(batch) + len(engine.cache.dirty) > _FEW:
+            return False
+        touched = {item: engine.find(item) for item in {*batch.items, *engine.cache.dirty}}
+        return all(
+            state is not None and not state.forks and tuple(state.parents) == tuple(index.claims(item))
+            for item, state in touched.items()
+            if item != SYSTEM_ITEM
+        )
+
+    def lead(self, item: bytes) -> bytes:
+        """The item that an id leads to, through forks; inside a batch, as it was before."""
+        with self._party.processor.locked() as engine:
+            return self._current(engine).forks().lead(item)
+
+    def view_key(self, item: bytes) -> bytes:
+        """The inception key of the view that an item was forked from, also in an open batch; empty if it was not."""
+        with self._party.processor.locked() as engine:
+            batch = self._party.processor.open_batch()
+            states = {each: engine.find(each) for each in (() if batch is None else batch.items)}
+            said = {each: None if state is None else fork_of(state) for each, state in states.items()}
+            return self._current(engine).forks(said).view_key(item)
+
+    def _current(self, engine: Engine) -> ItemIndex:
+        """The index, with all that is applied; inside a batch, with what was applied before."""
+        index = engine.items.index
+        self._save(engine)
+        return index if isinstance(index, ItemIndex) else self._index()
 
     def closure(self, item: bytes) -> list[bytes]:
         """An item and what belongs to it: embedded or below it, and so on; then the links between any of these."""
         with self._party.processor.locked() as engine:
-            index = self._index()
-            self._save(engine)
+            index = self._current(engine)
+            item = index.forks().lead(item)
             found = {item}
             fresh = [item]
             while fresh:
@@ -126,3 +178,27 @@ class Queries:
         if self._live is not None:
             self._live.close()
             self._live = None
+
+
+def _claims_of(engine: Engine, index: ItemIndex) -> ClaimsOf:
+    """The claims of items as they lead, in an open batch: of what is in memory as it is there, which has all that the
+    batch has touched; of all else as the index has it, for to load an item takes far longer."""
+    forks = index.forks()
+
+    def forked_to(item: bytes) -> bytes:
+        entry = engine.cache.get(item)
+        if entry is None:
+            return _here(forks.says(item))
+        return b"" if entry.item is None else _here(entry.item.forked_to)
+
+    def _here(said: bytes) -> bytes:
+        return said if said and engine.find(said) is not None else b""
+
+    def claims_of(item: bytes) -> Claims:
+        entry = engine.cache.get(item)
+        if entry is not None and entry.item is None:
+            return ()
+        claims = index.claims(item) if entry is None or entry.item is None else entry.item.parents
+        return [(stamp, lead(parent, forked_to)) for stamp, parent in claims]
+
+    return claims_of

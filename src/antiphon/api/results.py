@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import eq
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from antiphon.api.handle import Handle
@@ -40,6 +41,14 @@ class Results(Sequence[Handle]):
 
     def __contains__(self, handle: object) -> bool:
         return isinstance(handle, Handle) and handle.party is self._party and bytes(handle.id) in self.ids
+
+    def __eq__(self, other: object) -> bool:
+        """Results, and lists of handles, are equal that hold the same items in the same order."""
+        if isinstance(other, Results):
+            return self._party.key == other._party.key and self.ids == other.ids
+        return isinstance(other, list) and len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
 
     def of(self, kind: type[Kind]) -> list[Kind]:
         """Those that are of one kind, objects say; so that a type checker knows what they are."""

@@ -1,6 +1,7 @@
 """Changes of items, written into the tables of the item index: only what is another than before.
 
-First all that changed is read and compared, then parents are settled, then each table gets its rows at once.
+First all that changed is read and compared, and so is what names an item that was forked; then parents are settled, and
+each table gets its rows at once.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from antiphon.core.stamp import Stamp
 from antiphon.model.tree import components, settle
 from antiphon.query.columns import PUT_WORDS, elements
 from antiphon.query.facts import CREATED_MS_MAX, Facts
-from antiphon.query.factscodec import decode_facts
+from antiphon.query.factscodec import apart, decode_claims, decode_parts
+from antiphon.query.forks import Forks, said_by
 from antiphon.query.order import BYTES, Column, column, time_column
 from antiphon.query.sql import Slots
+from antiphon.query.storedforks import StoredForks
 from antiphon.query.tables import EMBEDS, FIXED, REFERENCES, bare, ref
 from antiphon.query.words import to_fts
 
@@ -32,14 +35,27 @@ class Change(NamedTuple):
     after: Facts | None
     columns: Sequence[Any]  # before
     data: bytes | None
+    claims: bytes | None  # None: they are as they were, and in neither of the facts
 
 
 def put(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | None]) -> set[bytes]:
-    """Write what changed of these items; the items whose parent is another now."""
-    changes = _changes(db, slots, rows)
+    """Write what changed of these items; the items that hang, or lead, elsewhere now."""
+    forks = StoredForks(db)
+    changes = _changes(db, slots, rows, whole=bool(forks))
+    if not forks and any(change.after is not None and change.after.forked_to for change in changes):
+        changes = _changes(db, slots, rows, whole=True)
     if not changes:
         return set()
-    parents = _settle(db, changes)
+    later = StoredForks(db, {_id(change): said_by(change.after) if change.after else None for change in changes})
+    named: set[bytes] = set()
+    if forks or later:
+        ends = forks.leads_elsewhere(later, map(_id, changes))
+        named = namers(db, ends) - {_id(change) for change in changes}
+        changes = [
+            change._replace(before=_led(forks, change.before), after=_led(later, change.after))
+            for change in [*changes, *_same(db, slots, sorted(named))]
+        ]
+    parents = _settle(db, changes, forks, later)
     moved = _move(db, parents, {_id(change) for change in changes})
     _put_docs(db, slots, changes, parents)
     _put_facts(db, changes)
@@ -47,7 +63,9 @@ def put(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | None]) -
     _put_members(db, slots, changes)
     if slots.words:
         _put_words(db, changes)
-    return moved
+    if forks or later:
+        later.save()
+    return moved | named
 
 
 def _id(change: Change) -> bytes:
@@ -59,20 +77,53 @@ def _id(change: Change) -> bytes:
 # -- what changed
 
 
-def _changes(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | None]) -> list[Change]:
+def _changes(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | None], *, whole: bool) -> list[Change]:
+    """Unless it is to be whole, claims that are as they were are left out: there may be thousands. Where there are
+    forks, they may lead elsewhere."""
     stored = {row[0][1:]: row for row in _stored(db, slots, list(rows))}
     following = 1 + (db.execute("SELECT max(n) FROM docs").fetchone()[0] or 0)
     found: list[Change] = []
-    for item, data in rows.items():
+    for item, encoded in rows.items():
         old = stored.get(item)
+        claims, data = (b"", None) if encoded is None else apart(encoded)
         if old is None:
             if data is not None:
-                found.append(Change(following, None, decode_facts(data), (), data))
+                found.append(Change(following, None, decode_parts(data, claims), (), data, claims))
                 following += 1
-        elif old[2] != data:
-            before = decode_facts(old[2], bare(old[3]))
-            found.append(Change(old[1], before, None if data is None else decode_facts(data), old[4:], data))
+        elif old[2] != data or old[4] != claims:
+            same = data is not None and old[4] == claims and not whole
+            before = decode_parts(old[2], b"" if same else old[4], bare(old[3]))
+            after = None if data is None else decode_parts(data, b"" if same else claims)
+            found.append(Change(old[1], before, after, old[5:], data, None if same else claims))
     return found
+
+
+def _same(db: sqlite3.Connection, slots: Slots, ids: list[bytes]) -> Iterator[Change]:
+    """Items that say what they said."""
+    for _, n, data, parent, claims, *columns in _stored(db, slots, ids):
+        facts = decode_parts(data, claims, bare(parent))
+        yield Change(n, facts, facts, columns, data, claims)
+
+
+def namers(db: sqlite3.Connection, ends: Iterable[bytes]) -> set[bytes]:
+    """The items here that lead to one of some, in any way or by any claim; and these."""
+    found: set[bytes] = set()
+    for end in ends:
+        to = ref(end)
+        rows = db.execute(
+            "SELECT id FROM docs WHERE id = ?1"
+            " UNION SELECT id FROM docs WHERE source = ?1 UNION SELECT id FROM docs WHERE target = ?1"
+            " UNION SELECT docs.id FROM edges JOIN docs ON docs.n = edges.source WHERE kind = ?2 AND edges.target = ?1"
+            " UNION SELECT docs.id FROM edges JOIN docs ON docs.n = edges.source WHERE kind = ?3 AND edges.target = ?1",
+            (to, EMBEDS, REFERENCES),
+        )
+        found.update(bare(item) for (item,) in rows)
+        found.update(child for (child,) in db.execute("SELECT child FROM claims WHERE parent = ?", (end,)))
+    return found
+
+
+def _led(forks: Forks, facts: Facts | None) -> Facts | None:
+    return None if facts is None else forks.led(facts)
 
 
 def _stored(db: sqlite3.Connection, slots: Slots, ids: list[bytes]) -> Iterator[Row]:
@@ -81,7 +132,8 @@ def _stored(db: sqlite3.Connection, slots: Slots, ids: list[bytes]) -> Iterator[
         some = [ref(item) for item in ids[start : start + _READ_AT_ONCE]]
         marks = ",".join("?" * len(some))
         yield from db.execute(
-            f"SELECT docs.id, n, facts.data, docs.parent, {names} FROM docs JOIN facts USING (n) WHERE id IN ({marks})",  # noqa: S608
+            "SELECT docs.id, n, facts.data, docs.parent, facts.claims, "  # noqa: S608
+            f"{names} FROM docs JOIN facts USING (n) WHERE id IN ({marks})",
             some,
         )
 
@@ -116,18 +168,19 @@ def _columns(facts: Facts, slots: Slots) -> list[Column]:
 Claims = Sequence[tuple[Stamp, bytes]]
 
 
-def _settle(db: sqlite3.Connection, changes: list[Change]) -> dict[bytes, bytes]:
+def _settle(db: sqlite3.Connection, changes: list[Change], forks: Forks, later: Forks) -> dict[bytes, bytes]:
     """The new parents of all items whose parent may be another now: see `tree.settle`.
 
     Claims that come can only join circles, so what was in a circle before must be asked for where claims have gone.
     """
-    before = {_id(change): change.before.claims if change.before else () for change in changes}
-    after = {_id(change): change.after.claims if change.after else () for change in changes}
-    changed = {item for item in after if before[item] != after[item]}
+    claiming = [change for change in changes if change.claims is not None]
+    before = {_id(change): forks.led_claims(change.before.claims) if change.before else () for change in claiming}
+    after = {_id(change): later.led_claims(change.after.claims) if change.after else () for change in claiming}
+    changed = {item for item in after if list(before[item]) != list(after[item])}
     if not changed:
         return {}
     lost = _claimed(db, (item for item in changed if not set(before[item]) <= set(after[item])))
-    circles = [set(members) for members in components(lost, _claims_of(db, before))]
+    circles = [set(members) for members in components(lost, _claims_of(db, before, forks))]
     apart = set().union(*(members for members in circles if not members.isdisjoint(lost)))
     was = {(parent, item) for item in changed for _, parent in before[item] if parent}
     now = {(parent, item) for item in changed for _, parent in after[item] if parent}
@@ -135,7 +188,7 @@ def _settle(db: sqlite3.Connection, changes: list[Change]) -> dict[bytes, bytes]
     db.executemany("INSERT INTO claims VALUES (?, ?)", now - was)
     entangled = _claimed(db, changed) | apart  # what nobody claims to be under is in no circle
     parents = {item: after[item][-1][1] if after[item] else b"" for item in changed - entangled}
-    return parents | settle(entangled, _claims_of(db, after))
+    return parents | settle(entangled, _claims_of(db, after, later))
 
 
 def _claimed(db: sqlite3.Connection, items: Iterable[bytes]) -> set[bytes]:
@@ -151,16 +204,21 @@ def _claimed(db: sqlite3.Connection, items: Iterable[bytes]) -> set[bytes]:
     return found
 
 
-def _claims_of(db: sqlite3.Connection, known: Mapping[bytes, Claims]) -> Callable[[bytes], Claims]:
+def _claims_of(db: sqlite3.Connection, known: Mapping[bytes, Claims], forks: Forks) -> Callable[[bytes], Claims]:
     cache: dict[bytes, Claims] = dict(known)
 
     def claims_of(item: bytes) -> Claims:
         if item not in cache:
-            row = db.execute("SELECT data FROM facts JOIN docs USING (n) WHERE id = ?", (ref(item),)).fetchone()
-            cache[item] = () if row is None else decode_facts(row[0]).claims
+            cache[item] = forks.led_claims(claims_in(db, item))
         return cache[item]
 
     return claims_of
+
+
+def claims_in(db: sqlite3.Connection, item: bytes) -> Claims:
+    """What an item claimed to be under, in its own words."""
+    row = db.execute("SELECT claims FROM facts JOIN docs USING (n) WHERE id = ?", (ref(item),)).fetchone()
+    return () if row is None else decode_claims(row[0])
 
 
 def _move(db: sqlite3.Connection, parents: dict[bytes, bytes], changed: set[bytes]) -> set[bytes]:
@@ -185,7 +243,7 @@ def _put_docs(db: sqlite3.Connection, slots: Slots, changes: list[Change], paren
     names = ["parent", *_names(slots)]
     inserts: list[Row] = []
     updates: dict[tuple[int, ...], list[Row]] = {}  # by which columns change: each index costs, so others stay alone
-    for n, before, after, columns, _ in changes:
+    for n, before, after, columns, *_ in changes:
         if after is None:
             continue
         parent = _ref(parents.get(after.id, before.parent if before else b""))
@@ -208,10 +266,12 @@ def _put_facts(db: sqlite3.Connection, changes: list[Change]) -> None:
     gone = [(change.n,) for change in changes if change.after is None]
     db.executemany("DELETE FROM docs WHERE n = ?", gone)
     db.executemany("DELETE FROM facts WHERE n = ?", gone)
-    new = [(change.data, change.n) for change in changes if change.before is None]
-    db.executemany("INSERT INTO facts (data, n) VALUES (?, ?)", new)
-    kept = [(change.data, change.n) for change in changes if change.before is not None and change.after is not None]
-    db.executemany("UPDATE facts SET data = ? WHERE n = ?", kept)
+    new = [(change.data, change.claims, change.n) for change in changes if change.before is None]
+    db.executemany("INSERT INTO facts (data, claims, n) VALUES (?, ?, ?)", new)
+    kept = [change for change in changes if change.before is not None and change.after is not None]
+    db.executemany("UPDATE facts SET data = ? WHERE n = ?", [(change.data, change.n) for change in kept])
+    claims = [(change.claims, change.n) for change in kept if change.claims is not None]
+    db.executemany("UPDATE facts SET claims = ? WHERE n = ?", claims)
 
 
 def _put_edges(db: sqlite3.Connection, changes: list[Change]) -> None:

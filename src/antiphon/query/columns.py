@@ -15,11 +15,12 @@ from antiphon.core.errors import DamagedItems
 from antiphon.model.value import Value
 from antiphon.query.check import PATHS_MAX
 from antiphon.query.facts import Facts
-from antiphon.query.factscodec import decode_facts, decode_value
+from antiphon.query.factscodec import decode_parts, decode_value
 from antiphon.query.filters import Fact, Path
 from antiphon.query.order import Column, column
 from antiphon.query.query import Order
 from antiphon.query.sql import Needs, Slots, column_name
+from antiphon.query.storedforks import StoredForks
 from antiphon.query.tables import CREATE_WORDS, FORMAT, transaction
 from antiphon.query.words import RULES, to_fts
 
@@ -176,10 +177,11 @@ def _has_order(order: Order, slots: Slots) -> bool:
 
 def _fill(db: sqlite3.Connection, slots: Slots) -> None:
     """One pass over all items, a chunk at a time."""
-    whole = slots.words or any(isinstance(path, Fact) for path in slots.columns)
+    forks = StoredForks(db)
+    whole = bool(forks) or slots.words or any(isinstance(path, Fact) for path in slots.columns)
     sets = ", ".join(f"v{slot} = ?" for slot in slots.columns.values())
     for rows in _chunks(db):
-        found = [(n, decode_facts(data) if whole else _of_value(data)) for n, data in rows]
+        found = [(n, forks.led(decode_parts(data)) if whole else _of_value(data)) for n, data in rows]
         if slots.columns:
             values = [(*(column(item.get(path)) for path in slots.columns), n) for n, item in found]
             some = [row for row in values if any(value is not None for value in row[:-1])]

@@ -78,6 +78,7 @@ class Facts(_Derived):
     embeds: tuple[bytes, ...] = ()  # ascending
     references: tuple[Reference, ...] = ()  # ascending, each once
     parent: bytes = b""  # derived from the claims of all items, so not the item's own: see `model.tree`
+    forked_to: bytes = b""  # no query asks for it, but all ends lead there: see `forks`
 
     def get(self, path: Path) -> Value | Missing:
         """The value at a path."""
@@ -130,8 +131,11 @@ def _leaves(value: Value) -> Iterator[Value]:
 
 
 def _references(value: Value, further: Iterable[Reference]) -> tuple[Reference, ...]:
-    found = {*(part for part in _leaves(value) if isinstance(part, Reference)), *further}
-    return tuple(sorted(found, key=_by_bytes))
+    return in_order({*(part for part in _leaves(value) if isinstance(part, Reference)), *further})
+
+
+def in_order(references: Iterable[Reference]) -> tuple[Reference, ...]:
+    return tuple(sorted(references, key=_by_bytes))
 
 
 def _reference(item: bytes) -> Reference | Missing:
@@ -173,6 +177,7 @@ def facts_of(item: ItemState, parent: bytes = b"") -> Facts:
         view_key=b"" if item.view is None else item.view.key,
         embeds=item.embedded,
         parent=parent,
+        forked_to=item.forked_to,
     )
     facts.refer_later(partial(_references, value, further))
     return facts

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Any, TypeVar
 
@@ -26,10 +26,12 @@ from antiphon.query import changes, sql, tables, totals
 from antiphon.query.columns import Columns
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts, Missing, facts_of
-from antiphon.query.factscodec import decode_facts, encode_facts
+from antiphon.query.factscodec import decode_facts, decode_parts, encode_facts
+from antiphon.query.forks import Fork
 from antiphon.query.order import value_of
 from antiphon.query.prepared import Prepared
-from antiphon.query.query import Aggregate, Query, Way
+from antiphon.query.query import Aggregate, Deleted, Query, Way
+from antiphon.query.storedforks import StoredForks
 
 _PUT_AT_ONCE = 1000
 _READ_AT_ONCE = 500
@@ -63,7 +65,7 @@ class ItemIndex:
     def put(self, rows: Iterable[tuple[bytes, bytes | None]]) -> list[bytes]:
         """Items with their encoded facts, None for one that is gone; in the caller's transaction, if it has one.
 
-        Returns the ids of other items whose parent is another now.
+        Returns the ids of other items that hang, or lead, elsewhere now.
         """
         seen: set[bytes] = set()
         moved: set[bytes] = set()
@@ -97,14 +99,15 @@ class ItemIndex:
         """The facts of those of the items that are here."""
         found: dict[bytes, Facts] = {}
         with tables.guarded():
+            forks = StoredForks(self._db)
             for some in _chunks(ids, _READ_AT_ONCE):
                 marks = ",".join("?" * len(some))
                 rows = self._db.execute(
-                    f"SELECT data, parent FROM facts JOIN docs USING (n) WHERE id IN ({marks})",  # noqa: S608
+                    f"SELECT data, claims, parent FROM facts JOIN docs USING (n) WHERE id IN ({marks})",  # noqa: S608
                     [tables.ref(item) for item in some],
                 )
-                for data, parent in rows:
-                    facts = decode_facts(data, tables.bare(parent))
+                for data, claims, parent in rows.fetchall():
+                    facts = forks.led(decode_parts(data, claims, tables.bare(parent)))
                     found[facts.id] = facts
         return found
 
@@ -120,17 +123,48 @@ class ItemIndex:
         """The items under one, deleted or not, by ascending id."""
         return self.edges(Way.CHILDREN, item)
 
-    def edges(self, way: Way, item: bytes) -> list[bytes]:
-        """The items here that a way leads to from one item, deleted or not, by ascending id."""
+    def edges(self, way: Way, item: bytes, deleted: Deleted = Deleted.SHOWN) -> list[bytes]:
+        """The items here that a way leads to from one item, which may be deleted, by ascending id."""
         where = sql.along(way, "docs", _one(tables.ref(item)))
         with tables.guarded():
-            text = f"SELECT substr(docs.id, 2) FROM docs WHERE {where.text}"  # noqa: S608
+            text = f"SELECT substr(docs.id, 2) FROM docs WHERE {where.text} AND {sql.shown(deleted, 'docs')}"  # noqa: S608
             return sorted(tables.ids_of(self._db.execute(text, where.values).fetchall()))
 
-    def claims(self, item: bytes) -> tuple[tuple[Stamp, bytes], ...]:
-        """What an item claimed to be under, by ascending stamp."""
-        found = self.facts([item]).get(item)
-        return () if found is None else found.claims
+    def claims(self, item: bytes) -> Sequence[tuple[Stamp, bytes]]:
+        """What an item claimed to be under, by ascending stamp, in its own words."""
+        with tables.guarded():
+            return changes.claims_in(self._db, item)
+
+    def parent(self, item: bytes) -> bytes:
+        """The item that one hangs under; empty for none."""
+        with tables.guarded():
+            row = self._db.execute("SELECT parent FROM docs WHERE id = ?", (tables.ref(item),)).fetchone()
+            return b"" if row is None else tables.bare(row[0])
+
+    def above(self, item: bytes) -> list[bytes]:
+        """The items above one, the nearest first."""
+        found: list[bytes] = []
+        while parent := self.parent(found[-1] if found else item):
+            found.append(parent)
+        return found
+
+    # -- forks
+
+    def forks(self, said: Mapping[bytes, Fork | None] | None = None) -> StoredForks:
+        """The forks that there are; and that there would be, did these items say this."""
+        return StoredForks(self._db, said)
+
+    def all_forks(self) -> list[Fork]:
+        with tables.guarded():
+            rows = self._db.execute(
+                "SELECT old, new, key, docs.id IS NOT NULL FROM forks LEFT JOIN docs ON docs.id = forks.new"
+            ).fetchall()
+            return [Fork(tables.bare(old), tables.bare(new), key, bool(here)) for old, new, key, here in rows]
+
+    def namers(self, ends: Iterable[bytes]) -> set[bytes]:
+        """The items here that lead to one of some, in any way or by any claim; and these."""
+        with tables.guarded():
+            return changes.namers(self._db, ends)
 
 
 def _one(stored: bytes) -> Callable[[str], sql.Sql]:

@@ -30,7 +30,7 @@ from antiphon.query.delta import Delta
 from antiphon.query.matcher import Matcher, Standing
 from antiphon.query.partysource import Party, PartySource
 from antiphon.query.query import Query
-from antiphon.query.source import Source
+from antiphon.query.source import Kept
 from antiphon.query.subscription import Subscription
 
 
@@ -41,7 +41,7 @@ class LiveQueries:
     going through all of them.
     """
 
-    def __init__(self, party: Party, index: Source | None = None) -> None:
+    def __init__(self, party: Party, index: Kept | None = None) -> None:
         self._party = party
         self._source = PartySource(party, index)
         self._matcher = Matcher(self._source)

@@ -15,8 +15,9 @@ from antiphon.party.engine import Engine
 from antiphon.query.circles import Circles, Claims
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts, facts_of
+from antiphon.query.forks import Fork, KnownForks, fork_of
 from antiphon.query.query import Query, Way
-from antiphon.query.source import FACTS_AT_ONCE, Frozen, Source
+from antiphon.query.source import FACTS_AT_ONCE, Frozen, Kept
 
 _BY_ONE_MAX = 64  # more than these are read from the index, if there is one
 
@@ -36,10 +37,11 @@ class Party(Protocol):
 class PartySource:
     """`index` answers what is about all items; without one, all are gone through."""
 
-    def __init__(self, party: Party, index: Source | None = None) -> None:
+    def __init__(self, party: Party, index: Kept | None = None) -> None:
         self._party = party
         self._index = index
         self.circles = Circles()
+        self._forks: KnownForks | None = None  # None: they are still to be looked for
         self._moved: set[bytes] = set()  # what hangs elsewhere now, and was not told yet
         self._frozen: Frozen | None = None
         self._engine: Engine | None = None
@@ -48,6 +50,7 @@ class PartySource:
     def begin(self) -> None:
         """No query stands, so changes were not told of: what is remembered may be of long ago."""
         self.circles = Circles()
+        self._forks = KnownForks(self._all_forks())
         self._moved.clear()
 
     @contextmanager
@@ -57,6 +60,7 @@ class PartySource:
             self._engine = engine
             if self._last is None or self._last() is not engine:
                 self._last = ref(engine)
+                self._forks = None
                 self.circles.trim(0)
             try:
                 yield engine
@@ -71,7 +75,8 @@ class PartySource:
     def changes(self, ids: Iterable[bytes]) -> Iterator[tuple[list[Facts], list[bytes]]]:
         """Some at a time: the facts of items that changed, and what is gone; then others that hang elsewhere now."""
         self.circles.trim()
-        yield from self._told(ids)
+        told = set(ids)
+        yield from self._told(told | self._led_elsewhere(told))
         moved, self._moved = self._moved, set()
         yield from self._told(moved)
 
@@ -80,8 +85,7 @@ class PartySource:
         while some := list(islice(rest, FACTS_AT_ONCE)):
             if self._index is not None and len(some) > _BY_ONE_MAX:
                 found = self._saved(self._index).facts(some)
-                claims = {item: facts.claims for item, facts in found.items()}
-                self._look(some, _claims_of(self._now(), claims), told=True)
+                self._look(some, self._claims_of({item: facts.claims for item, facts in found.items()}), told=True)
             else:
                 found = self._facts(some, told=True)
             self._moved.difference_update(some)  # until one of a later part moves them
@@ -91,12 +95,57 @@ class PartySource:
         engine = self._now()
         states = {item: engine.find(item) for item in ids if item != SYSTEM_ITEM}  # the system's own is not found
         claims = {item: () if state is None else state.parents for item, state in states.items()}
-        self._look(ids, _claims_of(engine, claims), told=told)
+        self._look(ids, self._claims_of(claims), told=told)
+        forks, circles = self._known_forks(), self.circles
         return {
-            item: facts_of(state, self.circles.parent(item, state.parent))
+            item: forks.led(facts_of(state, circles.parent(item, forks.lead(state.parent) if forks else state.parent)))
             for item, state in states.items()
             if state is not None
         }
+
+    def _claims_of(self, known: Mapping[bytes, Claims]) -> ClaimsOf:
+        """Claims as they lead: those that were just read, and of other items as the engine has them."""
+        engine, forks = self._now(), self._known_forks()
+        return lambda item: forks.led_claims(known[item] if item in known else engine.claims(item))
+
+    def _known_forks(self) -> KnownForks:
+        if self._forks is None:
+            self._forks = KnownForks(self._all_forks())
+        return self._forks
+
+    def _all_forks(self) -> list[Fork]:
+        if self._index is not None:
+            return self._saved(self._index).all_forks()
+        states = [state for item in self._party.items() if (state := self._now().find(item)) and state.forked_to]
+        return [fork_of(state)._replace(here=self._now().find(state.forked_to) is not None) for state in states]
+
+    def _led_elsewhere(self, told: set[bytes]) -> set[bytes]:
+        """What names items that lead elsewhere now, by what is told: such are told of as well."""
+        forks = self._known_forks()
+        if self._index is not None and len(told) > _BY_ONE_MAX:
+            said = {fork.old: fork for fork in self._all_forks()}
+            news = [fork for fork in said.values() if fork != forks.get(fork.old)]
+            news += [Fork(old, b"") for old in forks if old not in said]
+        else:
+            news = [fork for item in told for fork in self._said_of_forks(item)]
+        ends = forks.update(news) if news else set()
+        if not ends:
+            return set()
+        return set(self._party.items()) if self._index is None else self._saved(self._index).namers(ends)
+
+    def _said_of_forks(self, item: bytes) -> Iterator[Fork]:
+        """What is new of forks, by one item: what it was forked into, and that it has come, or is gone."""
+        forks, engine = self._known_forks(), self._now()
+        state = engine.find(item)
+        said = b"" if state is None else state.forked_to
+        if state is not None and said:
+            yield fork_of(state)._replace(here=engine.find(said) is not None)
+        elif item in forks:
+            yield Fork(item, b"")
+        for old in list(forks.before(item)):
+            fork = forks.get(old)
+            if fork is not None and fork.here is not (state is not None):
+                yield fork._replace(here=state is not None)
 
     def _look(self, ids: Iterable[bytes], claims_of: ClaimsOf, *, told: bool) -> None:
         self._moved |= self.circles.look(ids, claims_of, told=told)
@@ -111,7 +160,7 @@ class PartySource:
     def run(self, query: Query) -> Result:
         return (self._everything() if self._index is None else self._saved(self._index)).run(query)
 
-    def _saved(self, index: Source) -> Source:
+    def _saved(self, index: Kept) -> Kept:
         """The index has what is saved, so all that is applied is saved first."""
         self._now().save()
         return index
@@ -120,8 +169,3 @@ class PartySource:
         if self._frozen is None:
             self._frozen = Frozen(self._facts(self._party.items(), told=False).values())
         return self._frozen
-
-
-def _claims_of(engine: Engine, known: Mapping[bytes, Claims]) -> ClaimsOf:
-    """Claims as they were just read, and of other items as the engine has them."""
-    return lambda item: known[item] if item in known else engine.claims(item)

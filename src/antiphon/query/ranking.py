@@ -18,7 +18,8 @@ from antiphon.query.query import Order, Query
 from antiphon.query.source import Source, facts_in_parts
 
 _PRINT_SIZE = 16
-_others = attrgetter(*(name for name in Facts.__slots__ if name != "value"))  # all of them have an exact repr
+# All of them have an exact repr; claims are no query's concern, only what follows from them, and may be very many.
+_others = attrgetter(*(name for name in Facts.__slots__ if name not in ("value", "claims")))
 _ONE_BY_ONE_MAX = 64  # more than these are sorted in together
 
 Row = Any  # what sorts an item, its id last; the id alone where there is no order

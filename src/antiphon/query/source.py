@@ -8,6 +8,7 @@ from typing import Protocol
 
 from antiphon.query.evaluate import Result, backward, onward, run
 from antiphon.query.facts import Facts
+from antiphon.query.forks import Fork
 from antiphon.query.query import Query, Way
 
 FACTS_AT_ONCE = 1000
@@ -23,6 +24,15 @@ class Source(Protocol):
         """Where a way leads to from an item, deleted or not."""
 
     def run(self, query: Query) -> Result: ...
+
+
+class Kept(Source, Protocol):
+    """A source that keeps more than facts: `ItemIndex`."""
+
+    def all_forks(self) -> list[Fork]: ...
+
+    def namers(self, ends: Iterable[bytes]) -> set[bytes]:
+        """The items here that lead to one of some, in any way or by any claim; and these."""
 
 
 class Followed(Source, Protocol):

@@ -113,7 +113,7 @@ def _stage(query: Query, number: int, slots: Slots) -> Sql:
     """The condition on items that a query has after so many steps."""
     alias = f"d{number}"
     where = query.where if number == 0 else query.steps[number - 1].where
-    parts = [condition(where, alias, slots), Sql(_DELETED[query.deleted].format(alias))]
+    parts = [condition(where, alias, slots), Sql(shown(query.deleted, alias))]
     if number:
         before, origin = _stage(query, number - 1, slots), f"d{number - 1}"
         parts.append(
@@ -124,6 +124,11 @@ def _stage(query: Query, number: int, slots: Slots) -> Sql:
             )
         )
     return _joined([part for part in parts if part != _TRUE], "AND")
+
+
+def shown(deleted: Deleted, alias: str) -> str:
+    """The condition on items that they are deleted, or not, as is asked for."""
+    return _DELETED[deleted].format(alias)
 
 
 def along(way: Way, alias: str, origins: Callable[[str], Sql]) -> Sql:

@@ -4,6 +4,7 @@ docs      a row for each item, with the columns that queries ask for: facts, and
 facts     the same items whole, apart from docs so that its rows stay small
 edges     what embeds or refers to what
 claims    which items ever claimed to be under which; `docs.parent` is what follows from all claims
+forks     what items were forked into, and the inception keys of views among them
 members   the elements of lists that queries look into, on first use
 words     a full-text index (FTS5), on first use
 parts     which of these there are, and the format
@@ -25,7 +26,7 @@ from antiphon.query.filters import Fact
 from antiphon.query.order import REFERENCE
 from antiphon.query.query import Way
 
-FORMAT = "antiphon.index.2"
+FORMAT = "antiphon.index.3"
 EMBEDS, REFERENCES = 1, 2  # kinds of edges
 EDGES = {
     Way.EMBEDS: EMBEDS,
@@ -51,17 +52,19 @@ FIXED = {
     )
 }
 _INDEXED = ("type", "model")
-_SPARSE = ("parent", "source", "target", "view_class")  # most items have none
-_TABLES = ("docs", "facts", "edges", "claims", "members", "parts", "words")
+_SPARSE = ("parent", "source", "target", "view_class", "view_key")  # most items have none
+_TABLES = ("docs", "facts", "edges", "claims", "forks", "members", "parts", "words")
 
 _SCHEMA = [
     f"CREATE TABLE docs (n INTEGER PRIMARY KEY, deleted, {', '.join(FIXED.values())}, UNIQUE (id))",
     *(f"CREATE INDEX docs_{name} ON docs ({name}, id, deleted)" for name in _INDEXED),
     *(f"CREATE INDEX docs_{name} ON docs ({name}, id, deleted) WHERE {name} IS NOT NULL" for name in _SPARSE),
-    "CREATE TABLE facts (n INTEGER PRIMARY KEY, data BLOB NOT NULL)",
+    "CREATE TABLE facts (n INTEGER PRIMARY KEY, data BLOB NOT NULL, claims BLOB NOT NULL)",
     "CREATE TABLE edges (kind, source INTEGER, target, PRIMARY KEY (kind, source, target)) WITHOUT ROWID",
     "CREATE INDEX edges_target ON edges (kind, target, source)",
     "CREATE TABLE claims (parent, child, PRIMARY KEY (parent, child)) WITHOUT ROWID",
+    "CREATE TABLE forks (old, new, key, PRIMARY KEY (old)) WITHOUT ROWID",
+    "CREATE INDEX forks_new ON forks (new, old)",
     "CREATE TABLE members (slot, value, n, PRIMARY KEY (slot, value, n)) WITHOUT ROWID",
     "CREATE TABLE parts (kind, slot, value, PRIMARY KEY (kind, slot)) WITHOUT ROWID",
 ]

@@ -21,6 +21,7 @@ from antiphon.model.value import Reference
 from antiphon.query import filters as f
 from antiphon.query.check import LISTS
 from antiphon.query.facts import Facts
+from antiphon.query.forks import forks_of
 from antiphon.query.query import Aggregate, Deleted, Order, Query, Step, Way
 
 IDS = [bytes([number]) * 16 for number in range(1, 9)]
@@ -74,21 +75,29 @@ def items(draw: st.DrawFn, item: bytes) -> Facts:
         view_key=draw(st.sampled_from([b"", b"k"])),
         embeds=tuple(sorted(draw(st.sets(st.sampled_from(IDS), max_size=2)))),
         references=tuple(sorted(draw(st.sets(references, max_size=2)))),
+        forked_to=draw(st.sampled_from([b"", b"", b"", *(other for other in IDS if other != item)])),
     )
 
 
 @st.composite
-def parties(draw: st.DrawFn) -> list[Facts]:
-    """All items of a party, each with the parent that the claims of all of them give it."""
+def told(draw: st.DrawFn) -> list[Facts]:
+    """All items of a party, in their own words."""
     found = draw(st.lists(st.sampled_from(IDS), unique=True, max_size=len(IDS)))
-    return with_parents([draw(items(item)) for item in found])
+    return [draw(items(item)) for item in found]
 
 
-def with_parents(found: Iterable[Facts]) -> list[Facts]:
-    """The items with the parents that all their claims give them."""
+def parties() -> st.SearchStrategy[list[Facts]]:
+    """All items of a party, as queries see them."""
+    return told().map(derived)
+
+
+def derived(found: Iterable[Facts]) -> list[Facts]:
+    """Items with the parents that the claims of all of them give them, and with all that they name as it leads."""
     every = list(found)
-    tree = derive((stamp, facts.id, parent) for facts in every for stamp, parent in facts.claims)
-    return [replace(facts, parent=tree.get(facts.id, b"")) for facts in every]
+    forks = forks_of(every)
+    claims = [(stamp, facts.id, parent) for facts in every for stamp, parent in forks.led_claims(facts.claims)]
+    tree = derive(claims)
+    return [replace(forks.led(facts), parent=tree.get(facts.id, b"")) for facts in every]
 
 
 wanted = st.sampled_from(["a", "b", "AB", "a*", '"a c"', '"b a"', "b a", "日", "日本", "z" * 65, "z*", "x", '"b a c"*'])
