@@ -17,7 +17,7 @@ from antiphon.core.errors import InvalidInput, MissingBlob, MissingBlocks, NotAu
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.ingest import Base
 from antiphon.halo import voting
-from antiphon.halo.act import Act, Place
+from antiphon.halo.act import Act
 from antiphon.halo.claims import EpochGenesis, ModelKey, Policy
 from antiphon.halo.epoch import FinalEpoch, Proposal
 from antiphon.halo.epochs import EpochChain
@@ -28,6 +28,7 @@ from antiphon.model.item import META
 from antiphon.party.base import EpochBase
 from antiphon.party.epochcheck import why_refuse, why_wait
 from antiphon.party.epochfold import EpochFold, EpochPlan, EpochSnapshot
+from antiphon.party.epochplan import plan_of, policy_at
 from antiphon.party.ports import Items, LaneState
 from antiphon.party.rebase import rebase
 from antiphon.snapshot import tree
@@ -97,7 +98,7 @@ class Epochs:
         with self._party.locked():
             machine = self._member.machine
             control = machine.timeframe() if control is None else control
-            return machine.at(control).policy(Place(b"", 0, dict(control)))
+            return policy_at(machine, control)
 
     # -- making one
 
@@ -180,14 +181,8 @@ class Epochs:
         return EpochPlan(number, cut, control, created_ms, models, discard, policy.deleted_epochs)
 
     def _plan_of(self, declared: Declared) -> EpochPlan:
-        models = tuple(tuple(key) for key in declared.models)
-        return self._planned(
-            declared.number,
-            dict(declared.cut),
-            declared.control,
-            declared.created_ms,
-            models,  # type: ignore[arg-type]
-        )
+        with self._party.locked():
+            return plan_of(self._member.machine, declared)
 
     # -- computing
 

@@ -10,6 +10,7 @@ read, diff, walk      reading, comparing and going through them
 tree                  all of that by one name
 root                  the root of a snapshot, and feeds at its cut
 car                   blobs in one file
+overlay               blobs beside a store, for one computation
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from antiphon.snapshot.build import Builder, build
 from antiphon.snapshot.diff import diff, held_diff
 from antiphon.snapshot.read import count, entries, get, get_many, held_entries
 from antiphon.snapshot.update import update
-from antiphon.snapshot.walk import Stats, missing, stats, walk
+from antiphon.snapshot.walk import Stats, missing, reached, stats, walk
 
 __all__ = [
     "Builder",
@@ -30,6 +30,7 @@ __all__ = [
     "held_diff",
     "held_entries",
     "missing",
+    "reached",
     "stats",
     "update",
     "walk",

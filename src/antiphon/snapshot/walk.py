@@ -40,6 +40,12 @@ def walk(cid: Cid, blobs: Blobs, *, seen: set[Cid] | None = None) -> Iterator[Ci
         yield found
 
 
+def reached(cid: Cid, blobs: Blobs, *, seen: set[Cid] | None = None) -> Iterator[Cid]:
+    """The same where not all is here: what is missing or damaged is named, and what is below it is not known."""
+    for found, _ in _Walk(blobs, set() if seen is None else seen, strict=False).any(cid):
+        yield found
+
+
 def missing(cid: Cid, blobs: Blobs, *, known: Collection[Cid] = ()) -> Iterator[Cid]:
     """The CIDs that are not here, or damaged, as far as can be known: what is below a missing node is not.
 

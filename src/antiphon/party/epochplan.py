@@ -1,0 +1,30 @@
+"""What an epoch is computed from, as it was declared: cut, control state, models, and the policy of that time."""
+
+from __future__ import annotations
+
+from antiphon.core.timeframe import Timeframe
+from antiphon.halo.act import Place
+from antiphon.halo.claims import EpochGenesis, Policy
+from antiphon.halo.epoch import FinalEpoch
+from antiphon.halo.machine import PartyMachine
+from antiphon.model.interface import Discard
+from antiphon.party.epochfold import EpochPlan
+
+
+def policy_at(machine: PartyMachine, control: Timeframe) -> Policy:
+    """What the party had agreed on at a timeframe of its control feeds."""
+    return machine.at(control).policy(Place(b"", 0, dict(control)))
+
+
+def plan_of(machine: PartyMachine, declared: EpochGenesis | FinalEpoch) -> EpochPlan:
+    """How to compute the snapshot of an epoch that somebody has declared."""
+    policy = policy_at(machine, declared.control)
+    return EpochPlan(
+        declared.number,
+        dict(declared.cut),
+        declared.control,
+        declared.created_ms,
+        tuple((key[0], key[1], key[2]) for key in declared.models),
+        Discard(declared.created_ms, policy.message_age_ms, policy.message_count),
+        policy.deleted_epochs,
+    )

@@ -1,0 +1,99 @@
+"""What came of verifying an epoch, for people and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from antiphon.core.cid import Cid
+from antiphon.core.keys import PublicKey
+
+BYTES, MISSING, EXTRA = "bytes", "missing", "extra"
+_SAID = {BYTES: "has other bytes", MISSING: "is missing in the snapshot", EXTRA: "should not be in the snapshot"}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that the snapshot has otherwise than the messages make it."""
+
+    tree: str  # items, feeds or deaths; or root, with the name of a field for a key
+    key: str  # in hex
+    how: str  # bytes: other ones; missing: the snapshot lacks it; extra: it has it in vain
+    detail: str = ""
+
+    def __str__(self) -> str:
+        what = f"{self.tree}: {self.key} {_SAID[self.how]}"
+        return f"{what} ({self.detail})" if self.detail else what
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """An epoch that was recomputed here. `right` and `whole` are what one wants to know."""
+
+    party: PublicKey
+    number: int
+    snapshot: Cid  # as it was declared
+    computed: Cid | None  # what the messages make; None where that cannot be known here
+    since: int  # the epoch on whose snapshot it was computed; 0: from the first messages on
+    differences: tuple[Difference, ...] = ()
+    more: int = 0  # differences that are not listed
+    unchecked: tuple[str, ...] = ()  # why it could not be recomputed, or not be compared
+    blobs: int = 0  # of the snapshot, read and found right
+    missing: tuple[Cid, ...] = ()  # blobs of the snapshot that are not here; those below them are not known
+    damaged: tuple[Cid, ...] = ()
+    faults: tuple[str, ...] = ()  # blobs that are what their CIDs say, and no snapshot
+
+    @property
+    def right(self) -> bool:
+        """Whether the messages make this very snapshot."""
+        return self.computed == self.snapshot
+
+    @property
+    def whole(self) -> bool:
+        """Whether every blob of it is here, and right."""
+        return not (self.missing or self.damaged or self.faults)
+
+    @property
+    def wrong(self) -> bool:
+        """Whether something is not as it should be; that it could not be recomputed here is not that."""
+        return bool(self.differences or self.damaged or self.faults) or self.computed not in (None, self.snapshot)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "party": self.party.hex(),
+            "number": self.number,
+            "snapshot": str(self.snapshot),
+            "computed": None if self.computed is None else str(self.computed),
+            "since": self.since,
+            "right": self.right,
+            "whole": self.whole,
+            "differences": [
+                {"tree": one.tree, "key": one.key, "how": one.how, "detail": one.detail} for one in self.differences
+            ],
+            "more": self.more,
+            "unchecked": list(self.unchecked),
+            "blobs": self.blobs,
+            "missing": [str(cid) for cid in self.missing],
+            "damaged": [str(cid) for cid in self.damaged],
+            "faults": list(self.faults),
+        }
+
+    def lines(self) -> list[str]:
+        """The same in words."""
+        said = [f"epoch {self.number} of party {self.party.short}: {self._verdict()}"]
+        if self.computed is not None:
+            said.append(f"computed from {f'epoch {self.since}' if self.since else 'the first messages'} on")
+        if self.computed not in (None, self.snapshot):
+            said.append(f"declared {self.snapshot}, computed {self.computed}")
+        said += [str(one) for one in self.differences]
+        said += [f"{self.more} more differences"] if self.more else []
+        said += [f"not checked: {reason}" for reason in self.unchecked]
+        said.append(f"{self.blobs} blobs of the snapshot are here and right")
+        said += [f"{len(self.missing)} blobs are not here, {self.missing[0]} among them"] if self.missing else []
+        said += [f"blob {cid} has changed on the disk" for cid in self.damaged]
+        return said + list(self.faults)
+
+    def _verdict(self) -> str:
+        if self.wrong:
+            return "NOT right"
+        return "right" if self.right else "could not be recomputed"
