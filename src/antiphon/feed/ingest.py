@@ -61,6 +61,10 @@ def check_complete(span: Span) -> None:
 
 def ingest(tables: Tables, span: Span, base: Base | None, now_ms: int) -> Ingested:
     """Take a verified span into the store, inside a transaction."""
+    if base is not None and _skips(tables.find(span.feed), span, base):
+        if span.end <= base.seq + 1:
+            return Ingested(Outcome.KNOWN, 0)  # an epoch holds it
+        span = span.tail(base.seq + 1)
     record = _entrance(tables, span, base)
     if span.end <= record.start:
         return Ingested(Outcome.KNOWN, 0)
@@ -81,6 +85,12 @@ def ingest(tables: Tables, span: Span, base: Base | None, now_ms: int) -> Ingest
     if span.end <= record.length:
         return Ingested(Outcome.KNOWN, 0)
     return _extend(tables, record, span.tail(record.length), now_ms)
+
+
+def _skips(record: Record | None, span: Span, base: Base) -> bool:
+    """Whether a range that does not link up with what is held begins before where the feed may begin."""
+    held = record.length if record is not None else 0
+    return held < span.first <= base.seq
 
 
 def _entrance(tables: Tables, span: Span, base: Base | None) -> Record:

@@ -16,6 +16,8 @@ def agrees(lanes: Iterable[LaneState], store: FeedReader) -> bool:
         record = records.get(lane.feed)
         if lane.position > lane.base and (record is None or lane.position > record.length):
             return False
+        if record is not None and record.start > lane.base:
+            return False  # pruned beyond what it stands on: it is from before the epoch
         held = record is not None and max(record.start, lane.base) < lane.position <= record.valid_length
         if held and store.block(lane.feed, lane.position - 1).hash != lane.hash:
             return False

@@ -287,8 +287,8 @@ class Engine:
             if record is None:
                 raise UnknownItem(f"party {self.party.hex()[:8]} holds no item {item.hex()}, or not yet")
             entry = self.cache.put(self.entry_of(item, record))
-        if entry.item is None and not self.whole and self.based(item) is not None:
-            self.refold(entry)  # its messages came before its base was here
+        if entry.item is None and not self.whole:
+            self.refold(entry)  # its messages came before it was known here what the base has of it
         if entry.item is None:
             raise UnknownItem(f"party {self.party.hex()[:8]}: item {item.hex()} has messages, but no valid genesis")
         return entry
@@ -412,7 +412,7 @@ class Engine:
 
 def _mark(lane: LaneState) -> tuple[Any, ...]:
     """What tells whether a lane has changed."""
-    return lane.position, lane.hash, lane.fault, len(lane.segments), tuple(lane.voids)
+    return lane.position, lane.hash, lane.fault, lane.base, len(lane.segments), tuple(lane.voids)
 
 
 @contextmanager

@@ -155,6 +155,9 @@ class ItemStore:
     def opaque(self) -> list[tuple[bytes, str, int]]:
         return self._all("SELECT id, model, version FROM items WHERE opaque")
 
+    def orphans(self) -> list[bytes]:
+        return [item for (item,) in self._all("SELECT id FROM items WHERE model = ''")]
+
     def models(self) -> list[tuple[str, int]]:
         return self._all("SELECT DISTINCT model, version FROM items WHERE model != '' ORDER BY model, version")
 

@@ -211,6 +211,9 @@ class Items(Protocol):
 
     def count(self) -> int: ...
 
+    def orphans(self) -> list[bytes]:
+        """Items with messages but no valid genesis."""
+
     def models(self) -> list[tuple[str, int]]:
         """The models that items here have."""
 

@@ -84,7 +84,7 @@ def hydrate(engine: Engine) -> None:
     base = engine.base
     if engine.whole or base is None:
         return
-    waiting: set[bytes] = set()  # messages to them came before their base was here
+    waiting = set(engine.items.orphans())  # messages to them may have come before it was known what the base has
     with engine.saving() as put:
         some: list[tuple[bytes, bytes]] = []
         for pair in base.all():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from antiphon.core.errors import MissingBlocks
+from antiphon.core.errors import MissingBlocks, UnknownFeed
 from antiphon.feed.header import Entry, decode_entries
 from antiphon.feed.reader import FeedReader
 from antiphon.party.base import EpochBase
@@ -54,7 +54,10 @@ def check_held(store: FeedReader, feed: bytes, start: int, stop: int) -> None:
     """Whether a part of a feed is still here."""
     if start >= stop:
         return
-    bounds = store.bounds(feed)
+    try:
+        bounds = store.bounds(feed)
+    except UnknownFeed:
+        raise MissingBlocks(f"feed {feed.hex()[:8]}: blocks {start} to {stop - 1} are wanted, none is here") from None
     if bounds.start > start or bounds.length < stop:
         raise MissingBlocks(
             f"feed {feed.hex()[:8]}: blocks {start} to {stop - 1} are wanted, and those here are {bounds.start} to "
