@@ -1,0 +1,123 @@
+"""What is tried against epochs: forks of control feeds, copies of geneses, back-dated words, restored devices."""
+
+from __future__ import annotations
+
+from antiphon.core.cid import DAG_CBOR, Cid
+from antiphon.halo import credential
+from antiphon.halo.claims import EpochGenesis, Policy, Role
+from antiphon.halo.machine import PartyMachine
+from antiphon.halo.voting import attestation, forgetful
+from antiphon.testing.parties import Actor, Rehearsal, pair_of
+
+CID = bytes(Cid.of(b"state", DAG_CBOR))
+
+
+def two() -> tuple[Rehearsal, Actor, Actor]:
+    """Alice founds and decides alone; Bob is a member."""
+    rehearsal = Rehearsal()
+    alice, bob = rehearsal.founder("alice"), rehearsal.actor("bob")
+    alice.admit(bob, Role.OWNER)
+    bob.hear(alice)
+    bob.join()
+    return rehearsal, alice, bob
+
+
+def genesis(actor: Actor, term: int = 0) -> EpochGenesis:
+    return EpochGenesis(term, 1, b"", {}, actor.machine.timeframe(), CID, 5)
+
+
+def final(machine: PartyMachine) -> list[bytes]:
+    return [epoch.snapshot for epoch in machine.epochs().final]
+
+
+def test_who_lacks_a_branch_that_an_epoch_rests_on_says_so_until_it_comes() -> None:
+    rehearsal, alice, bob = two()
+    bob.admit(pair_of("carol").key, Role.READER)
+    alice.hear(bob)
+    alice.write(genesis(alice))
+    late = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
+    late.add(alice.written[:2])
+    late.add(bob.written[:1])
+    late.end_fork(bob.control.key, 1)  # another peer has shown two blocks 1 of Bob's feed
+    late.add(alice.written[2:])
+    assert final(late) == []
+    assert "is not here" in late.epochs().open.lacks
+    late.add(bob.written[1:])
+    assert final(late) == [CID]
+    assert late.epochs() == alice.machine.epochs()
+
+
+def test_who_holds_the_other_branch_goes_no_further() -> None:
+    rehearsal, alice, bob = two()
+    other = Rehearsal()
+    other.genesis_feed = rehearsal.genesis_feed
+    twin = other.actor("bob")
+    twin.machine = rehearsal.machine([alice.control.key] * len(alice.written))
+    twin.join()
+    bob.admit(pair_of("carol").key, Role.READER)
+    twin.admit(pair_of("dora").key, Role.READER)
+    alice.hear(bob)
+    alice.write(genesis(alice))
+    misled = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
+    misled.add(alice.written[:2])
+    misled.add(twin.written)
+    misled.end_fork(bob.control.key, 1)
+    misled.add(alice.written[2:])
+    assert final(misled) == []
+    assert "another branch of control feed" in misled.epochs().open.lacks
+
+
+def test_what_an_epoch_holds_of_a_control_feed_outlives_a_fork_of_it() -> None:
+    _, alice, bob = two()
+    bob.admit(pair_of("carol").key, Role.READER)
+    alice.hear(bob)
+    alice.write(genesis(alice))
+    alice.machine.end_fork(bob.control.key, 1)
+    assert alice.state.member(pair_of("carol").key) is not None
+    bob.admit(pair_of("dora").key, Role.READER)
+    alice.machine.add(bob.written[2:])
+    assert alice.state.member(pair_of("dora").key) is None
+
+
+def test_a_genesis_may_be_told_again_and_a_back_dated_copy_harms_nobody() -> None:
+    rehearsal, alice, bob = two()
+    alice.hear(bob)
+    signed = credential.sign(rehearsal.party.key, genesis(alice), [alice.device], nonce=b"once")
+    alice.write_signed(signed)
+    assert final(alice.machine) == [CID]
+    bob.write_signed(signed, seen=[])  # it claims to have seen nothing, so its stamp is lower
+    before = alice.machine.epochs().final
+    alice.hear(bob)
+    assert alice.machine.epochs().final == before
+
+
+def test_a_restored_device_does_not_vote_before_it_has_heard_what_it_said() -> None:
+    rehearsal, alice, bob = two()
+    alice.hear(bob)
+    alice.write(Policy(attesters=(bytes(bob.device.key),), generator=bytes(bob.device.key)))
+    again = Actor(rehearsal, bob.identity, bob.device, pair_of("bob's new control feed"))
+    rehearsal.actors.append(again)
+    again.hear(alice)
+    again.join()
+    chain = again.machine.epochs()
+    assert "may have forgotten" in forgetful(chain, bytes(bob.device.key), bytes(again.control.key))
+    again.write(genesis(again))  # its operator says that it has heard
+    assert final(again.machine) == [CID]
+    chain = again.machine.epochs()
+    assert forgetful(chain, bytes(bob.device.key), bytes(again.control.key)) == ""
+
+
+def test_the_founder_decides_in_the_first_feed_alone_until_a_policy_names_attesters() -> None:
+    rehearsal, alice, _ = two()
+    again = Actor(rehearsal, alice.identity, alice.device, pair_of("alice's new control feed"))
+    rehearsal.actors.append(again)
+    again.hear(alice)
+    again.join()
+    again.write(genesis(again))
+    assert final(again.machine) == []
+    assert "first feed" in forgetful(again.machine.epochs(), bytes(alice.device.key), bytes(again.control.key))
+    alice.hear(again)
+    alice.write(attestation(alice.machine.acts()[-1]))
+    assert final(alice.machine) == [CID]
+    alice.write(Policy(attesters=(bytes(pair_of("x").key),)))
+    assert final(alice.machine) == [CID]
