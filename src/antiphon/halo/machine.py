@@ -21,6 +21,7 @@ from antiphon.feed.header import Entry, Flag, Kind
 from antiphon.halo.act import Act, Place, Seen, Void, advanced, read_act
 from antiphon.halo.authority import Authority
 from antiphon.halo.claims import (
+    EpochAct,
     EpochGenesis,
     GroupAdmission,
     MemberAdmission,
@@ -80,6 +81,8 @@ class PartyMachine:
         self._known_forks: dict[bytes, int] = {}
         self._state: PartyState | None = None
         self._chain: EpochChain | None = None
+        self._stands: EpochChain | None = None  # the chain that the authority stands on
+        self._electoral: list[Act] = []  # acts that say something about epochs, or whose feeds may
         self._at: OrderedDict[tuple[Timeframe, Floors], Authority] = OrderedDict()
 
     # -- in
@@ -161,8 +164,13 @@ class PartyMachine:
                 if start < end:
                     authority.fork(feed, start, position)
 
-    def _changed(self) -> None:
-        self._state = self._chain = None
+    def _changed(self, acts: Sequence[Act] = ()) -> None:
+        """Forget what followed from fewer acts. As long as nobody speaks of epochs, most acts do not matter to them."""
+        self._state = None
+        fresh = [act for act in acts if act.admission or isinstance(act.claim, EpochAct | Policy | PartyGenesis)]
+        self._electoral.extend(fresh)
+        if fresh or (self._chain is not None and (self._chain.final or self._chain.open.proposals)):
+            self._chain = None
 
     def _deliver(self, ready: set[bytes]) -> int:
         """Deliver what can be, waking feeds as those they wait for move."""
@@ -189,7 +197,7 @@ class PartyMachine:
             if acts:
                 self._authority.add(acts)
                 self._acts.extend(acts)
-                self._changed()
+                self._changed(acts)
                 fresh += len(acts)
                 ready |= self._asleep.pop(feed, set())
                 ready |= self._forked()
@@ -228,7 +236,7 @@ class PartyMachine:
     def epochs(self) -> EpochChain:
         """The final epochs, and how the next number stands."""
         if self._chain is None:
-            self._chain = fold_epochs(self.party, self.genesis_feed, self._acts, self._policy_of)
+            self._chain = fold_epochs(self.party, self.genesis_feed, self._electoral, self._policy_of)
         return self._chain
 
     def _policy_of(self, act: Act, genesis: EpochGenesis, before: Sequence[FinalEpoch]) -> Policy | str:
@@ -334,7 +342,10 @@ class PartyMachine:
     @property
     def authority(self) -> Authority:
         """Who may do what as far as everything here tells, on the floors of the final epochs."""
-        self._authority.stand_on(Floors(self.epochs().final))
+        chain = self.epochs()
+        if chain is not self._stands:
+            self._authority.stand_on(Floors(chain.final))
+            self._stands = chain
         return self._authority
 
     def _fold(self) -> PartyState:

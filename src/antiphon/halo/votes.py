@@ -55,8 +55,9 @@ def _chain(member: Membership, recovered: bool) -> EpochChain:
     chain = member.machine.epochs()
     if member.control is None:
         _check(member, "this device has no control feed; `join` first")
-    elif not recovered or chain.open.config.feed:
-        _check(member, voting.forgetful(chain, bytes(member.device.key), bytes(member.control.feed)))
+    else:
+        device, feed = bytes(member.device.key), bytes(member.control.feed)
+        _check(member, voting.forgetful(chain, device, feed, recovered=recovered))
     return chain
 
 

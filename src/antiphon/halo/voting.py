@@ -122,7 +122,7 @@ def may_declare(chain: EpochChain, device: bytes, genesis: EpochGenesis) -> str:
     return _same_content(chain, genesis)
 
 
-def forgetful(chain: EpochChain, device: bytes, feed: bytes) -> str:
+def forgetful(chain: EpochChain, device: bytes, feed: bytes, *, recovered: bool = False) -> str:
     """Why a device may not remember its votes: its store was restored, and its old feed may say more than is here.
 
     From the first epoch on that holds the new feed, nothing of the old one matters.
@@ -130,7 +130,7 @@ def forgetful(chain: EpochChain, device: bytes, feed: bytes) -> str:
     others = [other for other, of in chain.feeds.items() if of == device and other != feed]
     if chain.open.config.feed not in (b"", feed):
         return "until a policy names attesters, only what stands in the party's first feed counts"
-    if not others or (chain.last is not None and feed in chain.last.control):
+    if recovered or not others or (chain.last is not None and feed in chain.last.control):
         return ""
     return (
         f"this device has another control feed, {others[0].hex()[:8]}, and may have forgotten what it said there about "
