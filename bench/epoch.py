@@ -1,0 +1,178 @@
+"""Guards epochs: what a start costs that stands on one, what making one costs, and that writers hardly notice.
+
+A change that makes a joiner read more than the path to an item, an epoch pay for items that nobody touched, or
+somebody hold the party's lock while a snapshot is made shows here. The anchor is the same party without its epochs: all
+of its feeds, replayed in the same run. Both must give the same bytes.
+
+    .venv/bin/python bench/epoch.py --json [--quick]
+
+1. Starting with the blobs and the tail, against a full replay: time and bytes to the first item and to everything.
+2. One item opened from the tree.
+3. What an epoch costs for each live and each changed item, and how many bytes of blobs it rewrites.
+4. Pauses of a writer while an epoch is declared, attested and stood on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from harness.report import Goal, Report, arguments, megabytes, times
+from harness.side import Side
+
+HERE = Path(__file__).resolve().parent
+OURS = (sys.executable, "-m", "harness.epoch_side")
+SHARE = 0.01  # of the items change
+
+FIRST_GOAL = 50.0  # × less time than a replay
+ALL_GOAL = 10.0
+SCATTERED_GOAL = 25.0  # % of the snapshot's bytes
+NEWEST_GOAL = 3.0
+OPENED_GOAL = 10.0  # ms
+PAUSE_GOAL = 50.0  # ms
+
+PARTS = {"first": "the first item", "listed": "everything", "read": "every value read"}
+NOTES = (
+    "Four devices write in turns of 200 messages, each having seen the others'; 85 of 100 items are objects, the "
+    "others texts, lists and threads; three quarters of the messages go to the 1,000 newest items, the others to any. "
+    "Then each item is changed once more through the API. Every message is judged by the party's credentials.",
+    "Replay: all feeds, no blobs. Epoch: the blobs of the last epoch, the control feeds, and what came after its cut "
+    "(1 % more messages, and what the writers wrote beside the epoch). Both begin without an item store, in a fresh "
+    "process after imports; opening the stores is timed. Everything: all items have their rows, and are listed. Every "
+    "value read: each of them is opened and its value asked for as well. Bytes are those of feed blocks and blobs.",
+    "Opened: an item and its value, for the first time, from a party that has just begun at the epoch.",
+    "An epoch is made with nobody writing, then, after every item has changed, beside a writer: a thread of the same "
+    "process with one durable batch of 5 changes after another. The goal is about its longest batch. Nothing: the same "
+    "writer alone. Declared: by one device; attested: recomputed and signed by another, which then stands on it.",
+    "Rewritten: bytes of the blobs of an epoch's snapshot that the one before does not have, of all its bytes. Feed "
+    "bytes are those that a peer is sent.",
+)
+
+
+class Plan(NamedTuple):
+    """How much is measured."""
+
+    items: int
+    mutations: int  # those through the API come on top: one for each item
+    rounds: int
+    opened: int
+    alone: float  # seconds that a writer writes beside nothing
+
+
+FULL = Plan(items=100_000, mutations=900_000, rounds=3, opened=2_000, alone=5.0)
+QUICK = Plan(items=6_000, mutations=54_000, rounds=1, opened=500, alone=1.0)
+TINY = Plan(items=300, mutations=2_000, rounds=1, opened=20, alone=0.1)
+
+
+class Bench:
+    """One run."""
+
+    def __init__(self, plan: Plan, report: Report, folder: Path) -> None:
+        self.plan = plan
+        self.report = report
+        self.folder = folder
+
+    def run(self) -> None:
+        plan = self.plan
+        self.report.progress(f"writing {plan.items:,} items and {plan.mutations:,} mutations")
+        self._ask("build", items=plan.items, mutations=plan.mutations)
+        self.report.progress("declaring, attesting and standing on epochs")
+        found = self._ask("epochs", share=SHARE, tail=plan.mutations // 100, alone=plan.alone)
+        self.report.figures["epochs"] = found
+        self.starting()
+        self.opening()
+        self.making(found)
+        self.pauses(found["pauses"])
+        self.report.notes.extend(NOTES)
+
+    def _ask(self, do: str, **values: Any) -> dict[str, Any]:
+        """Of a fresh process."""
+        with closing(Side("antiphon", OURS)) as side:
+            return side.ask(do, folder=str(self.folder), **values)
+
+    # -- 1. starting
+
+    def starting(self) -> None:
+        answers: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+        for number in range(self.plan.rounds):
+            for replay in (True, False):
+                self.report.progress(f"{'a full replay' if replay else 'the epoch and the tail'}, round {number + 1}")
+                answers[replay].append(self._ask("start", replay=replay))
+        assert len({answer["items"] for some in answers.values() for answer in some}) == 1
+        self.report.figures["starting"] = {"replay": answers[True], "epoch": answers[False]}
+        rows = []
+        ratios: dict[str, float] = {}
+        for part, name in PARTS.items():
+            replay, epoch = (median(one["seconds"][part] for one in answers[way]) for way in (True, False))
+            read, less = (answers[way][0]["bytes"][part] for way in (True, False))
+            ratios[part] = replay / epoch
+            cells = (f"{replay:.3f}", f"{epoch:.3f}", times(replay / epoch))
+            rows.append((name, *cells, f"{read / 1e6:,.1f}", f"{less / 1e6:,.1f}", times(read / less)))
+        columns = ("", "replay, s", "epoch, s", "less time", "replay, MB read", "epoch, MB read", "less read")
+        self.report.table(f"Starting with {self.plan.items:,} items", columns, rows)
+        self.report.goals.append(Goal.at_least("first item, × less time", ratios["first"], FIRST_GOAL))
+        self.report.goals.append(Goal.at_least("everything, × less time", ratios["listed"], ALL_GOAL))
+
+    # -- 2. one item
+
+    def opening(self) -> None:
+        self.report.progress(f"{self.plan.opened:,} items opened")
+        found = self._ask("opened", count=self.plan.opened)
+        taken: list[float] = found["seconds"]
+        p99 = 1e3 * taken[int(len(taken) * 0.99)]
+        cells = [f"{value:.3f}" for value in (1e3 * median(taken), p99, 1e3 * taken[-1])]
+        self.report.figures["opened"] = {"median, ms": 1e3 * median(taken), "p99, ms": p99, "max, ms": 1e3 * taken[-1]}
+        columns = ("", "median, ms", "p99, ms", "longest, ms", "bytes read of each")
+        row = (f"one of {self.plan.items:,}", *cells, f"{found['bytes']:,.0f}")
+        self.report.table("An item opened from the tree", columns, [row])
+        self.report.goals.append(Goal.below("an item opened, p99, ms", p99, OPENED_GOAL))
+
+    # -- 3. making epochs
+
+    def making(self, found: dict[str, Any]) -> None:
+        counts = {"first": found["items"], "scattered": found["changed"], "newest": found["changed"]}
+        names = {"first": "the first", "scattered": "1 % changed, scattered", "newest": "1 % changed, the newest"}
+        rows = []
+        shares: dict[str, float] = {}
+        for part, name in names.items():
+            one = found[part]
+            shares[part] = 100 * one["new bytes"] / one["bytes"]
+            cells = [f"{1e6 * one[what] / counts[part]:,.0f}" for what in ("declared", "attested", "stood on")]
+            rows.append((name, f"{counts[part]:,}", *cells, megabytes(one["new bytes"]), f"{shares[part]:.1f}"))
+        columns = ("epoch", "items", "declared, µs each", "attested, µs each", "stood on, µs each", "MB new", "% new")
+        self.report.table("Making an epoch, for each live or changed item", columns, rows)
+        size, feeds = found["newest"]["bytes"], found["feed bytes"]
+        row = (f"{found['messages']:,}", megabytes(feeds), megabytes(size), times(feeds / size))
+        self.report.table("Bytes", ("messages", "feeds, MB", "snapshot, MB", "feeds ÷ snapshot"), [row])
+        self.report.goals.append(Goal.below("1 % changed, scattered: % rewritten", shares["scattered"], SCATTERED_GOAL))
+        self.report.goals.append(Goal.below("1 % changed, the newest: % rewritten", shares["newest"], NEWEST_GOAL))
+
+    # -- 4. pauses
+
+    def pauses(self, found: dict[str, dict[str, Any]]) -> None:
+        rows = []
+        for name, one in found.items():
+            cells = [f"{1e3 * one[what]:.1f}" for what in ("median", "p99", "longest")]
+            rows.append((name, f"{one['seconds']:.1f}", f"{one['batches']:,}", *cells))
+        columns = ("beside", "seconds", "batches", "median, ms", "p99, ms", "longest, ms")
+        self.report.table("A writer beside an epoch", columns, rows)
+        worst = 1e3 * max(one["longest"] for name, one in found.items() if name != "nothing")
+        self.report.goals.append(Goal.below("a writer's longest pause, ms", worst, PAUSE_GOAL))
+
+
+def main(plan: Plan | None = None) -> None:
+    options = arguments("Epochs: starting from one, making one, and what a writer sees of it.")
+    report = Report("Epochs", options.quick)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+    with tempfile.TemporaryDirectory(dir=options.dir, prefix="antiphon-bench-") as folder:
+        Bench(plan or (QUICK if options.quick else FULL), report, Path(folder)).run()
+    report.finish(as_json=options.json)
+
+
+if __name__ == "__main__":
+    main()
