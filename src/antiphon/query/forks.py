@@ -4,7 +4,8 @@
 >>> forks = KnownForks([Fork(old, new, here=True)])
 >>> forks.lead(old) == forks.lead(new) == new
 True
->>> forks.led(Facts(child, "object", 1, {"owner": Reference(old)})).value["owner"] == Reference(new)
+>>> facts = Facts(child, "object", 1, {"owner": Reference(old)}, references=(Reference(old),))
+>>> forks.led(facts).value["owner"] == Reference(new)
 True
 
 Where an item hangs, what a link joins, what is embedded and referred to: all of it is seen by queries as it leads now,
