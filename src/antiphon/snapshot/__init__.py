@@ -1,6 +1,7 @@
 """Snapshots: the state of a party as blobs that are named by their content.
 
 blobs, blobstore      the port of a blob store; in memory, and on disk
+collecting            when blobs may be let go
 cbor                  the part of DAG-CBOR that is written here
 chunks                where bytes are cut
 contentnode, content  bytes of any size as blobs
@@ -9,7 +10,7 @@ build, update         making trees
 read, diff, walk      reading, comparing and going through them
 tree                  all of that by one name
 root                  the root of a snapshot, and feeds at its cut
-car                   blobs in one file
+car, carfile          blobs in one file
 overlay               blobs beside a store, for one computation
 """
 

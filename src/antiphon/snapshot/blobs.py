@@ -9,10 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from antiphon.core.cid import BLOB_SIZE_MAX, RAW, Cid
 from antiphon.core.errors import BadEncoding, MissingBlob, TooLarge
+from antiphon.snapshot.collecting import Collecting
 from antiphon.snapshot.limits import BATCH_COUNT_MAX, BATCH_SIZE_MAX
 
 
@@ -32,6 +34,9 @@ class Blobs(Protocol):
     def missing(self, cids: Iterable[Cid]) -> list[Cid]:
         """Those that are not here, in their order."""
 
+    def putting(self) -> AbstractContextManager[None]:
+        """While blobs are put that nothing refers to yet: none is collected meanwhile."""
+
 
 def check_blob(cid: Cid, data: bytes) -> None:
     """Refuse what is too large, or not what its CID says."""
@@ -50,6 +55,9 @@ class MemoryBlobs:
 
     def __init__(self) -> None:
         self._held: dict[Cid, bytes] = {}
+        self._collecting = Collecting()
+        self.putting = self._collecting.putting
+        self.collecting = self._collecting.begin
 
     def get(self, cid: Cid) -> bytes:
         try:
@@ -67,6 +75,7 @@ class MemoryBlobs:
         for cid, data in pairs:
             check_blob(cid, data)
             checked[cid] = bytes(data)
+        self._collecting.note(checked)
         self._held.update(checked)
 
     def has(self, cid: Cid) -> bool:
@@ -75,9 +84,14 @@ class MemoryBlobs:
     def missing(self, cids: Iterable[Cid]) -> list[Cid]:
         return [cid for cid in cids if cid not in self._held]
 
-    def delete(self, cids: Iterable[Cid]) -> None:
-        for cid in cids:
-            self._held.pop(cid, None)
+    def delete(self, cids: Iterable[Cid]) -> tuple[int, int]:
+        """Let blobs go; returns how many there were, and their bytes."""
+        sizes = [len(held) for cid in set(cids) if (held := self._held.pop(cid, None)) is not None]
+        return len(sizes), sum(sizes)
+
+    def pages(self) -> Iterator[list[Cid]]:
+        """All CIDs, some at a time."""
+        yield list(self)
 
     def __iter__(self) -> Iterator[Cid]:
         return iter(sorted(self._held))

@@ -22,6 +22,7 @@ from antiphon.core.errors import DamagedBlob, StoreClosed, StoreError
 from antiphon.feed.gate import Gate
 from antiphon.feed.lock import lock, lock_shared, sync_folder
 from antiphon.snapshot.blobs import check_blob, missing_blob
+from antiphon.snapshot.collecting import Collecting
 
 MAP_SIZE_START = 64 << 20
 MAP_SIZE_MAX = 16 << 40
@@ -43,6 +44,9 @@ class BlobStore:
         self._closed = False
         self._env: Any = None
         self._damaged: set[Cid] = set()
+        self._collecting = Collecting()
+        self.putting = self._collecting.putting
+        self.collecting = self._collecting.begin
         new = [folder for folder in (path, *path.parents) if not folder.exists()]
         self._lock = lock_shared(path) if readonly else lock(path)
         try:
@@ -116,9 +120,14 @@ class BlobStore:
 
     def __iter__(self) -> Iterator[Cid]:
         """All CIDs, ascending; blobs that come or go meanwhile may be among them or not."""
+        for page in self.pages():
+            yield from page
+
+    def pages(self) -> Iterator[list[Cid]]:
+        """The same, some thousands at a time."""
         last = b""
         while page := self._page(last):
-            yield from map(Cid, page)
+            yield list(map(Cid, page))
             last = page[-1]
 
     def _page(self, last: bytes) -> list[bytes]:
@@ -156,6 +165,7 @@ class BlobStore:
         blobs = dict(pairs)
         for cid, data in blobs.items():
             check_blob(cid, data)
+        self._collecting.note(blobs)
         self._write(lambda txn: self._put(txn, blobs))
         self._damaged.difference_update(blobs)
 
@@ -191,10 +201,8 @@ class BlobStore:
         """
         kept = keep if callable(keep) else keep.__contains__
         count = size = 0
-        last = b""
-        while page := self._page(last):
-            last = page[-1]
-            if doomed := [cid for cid in map(Cid, page) if not kept(cid)]:
+        for page in self.pages():
+            if doomed := [cid for cid in page if not kept(cid)]:
                 gone = self.delete(doomed)
                 count, size = count + gone[0], size + gone[1]
         return count, size

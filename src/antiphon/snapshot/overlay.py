@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import DamagedBlob
@@ -72,6 +72,9 @@ class Overlay:
         if self._disk is not None:
             rest = self._disk.missing(rest)
         return self._below.missing(rest)
+
+    def putting(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     @property
     def size(self) -> int:
