@@ -25,12 +25,16 @@ EXAMPLES = 400 if os.environ.get("ANTIPHON_SOAK") == "1" else 25
 _PRUNERS = ("alice", "bob")  # the others keep everything
 
 
-def declare(peer: Peer) -> None:
-    """Cut here, if it is this device's turn."""
-    try:
-        peer.epochs.declare()
-    except NotAuthorised:
-        return
+def declare(peers: Peers, chance: random.Random) -> None:
+    """Whoever's turn it is cuts here; some of the others hear of it, and speak."""
+    for peer in peers.all:
+        with suppress(NotAuthorised, InvalidInput):  # not its turn, or it is behind
+            peer.epochs.declare()
+            break
+    for _ in range(chance.randrange(6)):
+        giver, taker = chance.sample(peers.all, 2)
+        peers.pass_on(giver, taker)
+        taker.epochs.step()
 
 
 def narrow(peers: Peers, chance: random.Random) -> None:
@@ -56,22 +60,21 @@ def narrow(peers: Peers, chance: random.Random) -> None:
 def some_step(peers: Peers, chance: random.Random) -> None:
     peer, other = chance.sample(peers.all, 2)
     what = chance.random()
-    if what < 0.25:
+    if what < 0.2:
         some_ranges(other, peer, chance)
-    elif what < 0.32:
+    elif what < 0.26:
         peer.epochs.step()
-    elif what < 0.38:
-        declare(peer)
-    elif what < 0.42:
+    elif what < 0.34:
+        declare(peers, chance)
+    elif what < 0.4:
         peers.pass_blobs(other, peer, whole=chance.random() < 0.7)
     elif what < 0.44:
         with suppress(NotAuthorised, InvalidInput):
             narrow(peers, chance)
-    elif what < 0.48 and peer.name in _PRUNERS:
-        try:
-            peer.epochs.prune()
-        except MissingBlob:
-            peers.pass_blobs(other, peer, whole=True)
+    elif what < 0.52:
+        pruner = peers.all[chance.randrange(len(_PRUNERS))]
+        with suppress(MissingBlob):
+            pruner.epochs.prune()
     else:
         try:
             with suppress(NotAuthorised, InvalidMutation):
