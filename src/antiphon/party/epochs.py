@@ -18,7 +18,7 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.feed.ingest import Base
 from antiphon.halo import voting
 from antiphon.halo.act import Act
-from antiphon.halo.claims import EpochGenesis, ModelKey, Policy
+from antiphon.halo.claims import EpochGenesis, EpochRefusal, ModelKey, Policy
 from antiphon.halo.epoch import FinalEpoch, Proposal
 from antiphon.halo.epochs import EpochChain
 from antiphon.halo.membership import Membership
@@ -27,7 +27,7 @@ from antiphon.model.interface import Discard
 from antiphon.model.item import META
 from antiphon.party.base import EpochBase
 from antiphon.party.epochcheck import why_refuse, why_wait
-from antiphon.party.epochfold import EpochFold, EpochPlan, EpochSnapshot
+from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
 from antiphon.party.epochplan import plan_of, policy_at
 from antiphon.party.ports import Items, LaneState
 from antiphon.party.rebase import rebase
@@ -61,6 +61,7 @@ class Epochs:
         self._work = threading.RLock()  # one computation at a time; taken before the party's lock
         self._made: tuple[EpochPlan, EpochSnapshot] | None = None
         self._called_off = threading.Event()
+        self._over = False  # everything is called off, also what has not begun
         self.disagreement: Disagreement | None = None
         self.waits_for = ""  # why the next epoch cannot be stood on, or attested, yet
 
@@ -186,8 +187,9 @@ class Epochs:
 
     # -- computing
 
-    def call_off(self) -> None:
-        """Stop a computation that is under way in another thread."""
+    def call_off(self, *, for_good: bool = False) -> None:
+        """Stop a computation that is under way in another thread; `for_good`, and let none begin."""
+        self._over = self._over or for_good
         self._called_off.set()
 
     def _compute(self, plan: EpochPlan) -> EpochSnapshot:
@@ -195,6 +197,8 @@ class Epochs:
         if self._made is not None and self._made[0] == plan:
             return self._made[1]
         self._called_off.clear()
+        if self._over:
+            raise Cancelled(f"party {self._party.key.short}: the work on epoch {plan.number} was called off")
         with self._captured() as (engine, lanes, items):
             made = EpochFold(
                 self._party.key,
@@ -206,7 +210,7 @@ class Epochs:
                 self._party.models,
                 engine.authority.epoch_judge(plan.control),
                 self._blobs,
-                self._called_off.is_set,
+                lambda: self._over or self._called_off.is_set(),
             ).run()
         self._made = plan, made
         return made
@@ -274,6 +278,21 @@ class Epochs:
         self._made, self.waits_for = None, ""
         return True
 
+    def adopt(self) -> bool:
+        """Give up what was computed here for the party's epoch: drop all states, and begin at its snapshot.
+
+        False if that is not here yet: `waits_for` says what is missing, and `wanted` which blobs to fetch.
+        """
+        with self._work:
+            if self.disagreement is None:
+                raise InvalidInput(f"party {self._party.key.short} does not differ from its epochs here")
+            self.waits_for = f"epoch {self.disagreement.number} is to be adopted"
+            chain = self.chain()
+            if not self._begin_at(chain.final[-1], chain.votes[-1]):
+                return False
+            self.disagreement = None
+            return True
+
     def wanted(self, *, whole: bool = False) -> list[Cid]:
         """Blobs to fetch: what it takes to stand on the last final epoch, and with `whole` everything in it."""
         final = self.chain().final
@@ -330,8 +349,17 @@ class Epochs:
         """Say aloud that a final epoch is not what the messages make here."""
         with self._party.locked():
             act = self._find(epoch)
-            if act is not None and self._member.control is not None:
+            if act is not None and self._member.control is not None and not self._has_said(epoch, computed):
                 self._member.refuse(act, WRONG, computed)
+
+    def _has_said(self, epoch: FinalEpoch, computed: Cid) -> bool:
+        """Whether this device has refused a final epoch for that before, as it finds out again after a restart."""
+        return any(
+            isinstance(act.claim, EpochRefusal)
+            and self._device in act.signers
+            and (act.claim.snapshot, act.claim.computed) == (epoch.snapshot, computed)
+            for act in self._member.machine.acts()
+        )
 
     def _find(self, epoch: FinalEpoch) -> Act | None:
         return next((act for act in self._member.machine.acts() if act.stamp == epoch.declared), None)
