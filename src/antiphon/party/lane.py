@@ -89,11 +89,14 @@ class Lane:
                 self._runs = store.runs(self.feed, position)
             found = next(self._runs, None)
             if found is not None:
+                if position and found[0].hash_at(position - 1) != self.state.hash:
+                    break  # the epoch that it stands on holds another branch of this feed than the one here
                 self.buffer = Buffer(*found)
                 if end != NO_END:
                     self.buffer.cut(end)
                 return self.buffer if self.buffer.at < self.buffer.high else None
             self._runs = self.buffer = None
+        self._runs = self.buffer = None
         return None
 
     def release(self) -> None:
