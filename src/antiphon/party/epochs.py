@@ -242,9 +242,15 @@ class Epochs:
         """Stand on the next final epoch; where that cannot be recomputed, on the last, if its snapshot is here."""
         self._party.process()
         chain, at = self.chain(), self.number
-        if len(chain.final) <= at or self.disagreement is not None:
+        if len(chain.final) <= at:
             return False
         following = chain.final[at]
+        if self.disagreement is not None:
+            if not self._on_other_branch(following):
+                return False
+            self.disagreement = None
+            self.waits_for = f"epoch {following.number} holds another branch of a feed than the one here"
+            return self._begin_at(chain.final[-1], chain.votes[-1])
         with self._party.locked() as engine:
             self.waits_for = why_wait(engine, following)
         if self.waits_for:
@@ -258,6 +264,15 @@ class Epochs:
             rebase(engine, self._load(following), made)
         self._made = None
         return True
+
+    def _on_other_branch(self, epoch: FinalEpoch) -> bool:
+        """Whether the snapshot differs from ours because a writer signed two histories: then the root's holds."""
+        try:
+            cuts = self._load(epoch).feeds
+        except MissingBlob:
+            return False
+        store = self._party.store
+        return any(cut.length and store.block(feed, cut.length - 1).hash != cut.hash for feed, cut in cuts.items())
 
     def _begin_at(self, epoch: FinalEpoch, attesters: tuple[bytes, ...]) -> bool:
         """Stand on a snapshot that cannot be recomputed here, if policy is content with who has attested it."""
@@ -300,11 +315,12 @@ class Epochs:
             return []
         root = Cid(final[-1].snapshot)
         if not self._blobs.has(root):
-            return [root] if len(final) > self.number and self.waits_for else []
+            return [root] if len(final) > self.number and (self.waits_for or self.disagreement) else []
         if whole:
             return list(tree.missing(root, self._blobs))
         feeds = self._load(final[-1]).root.feeds
-        return [] if feeds is None else list(tree.missing(feeds, self._blobs))
+        found = [] if feeds is None else list(tree.missing(feeds, self._blobs))
+        return found if self.disagreement is None else self._blobs.missing([self.disagreement.theirs]) + found
 
     def _vote(self) -> bool:
         """Attest or refuse what is proposed for the next number, where this device is asked and has not spoken yet."""
