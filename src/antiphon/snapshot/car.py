@@ -43,10 +43,13 @@ def write_car(stream: BinaryIO, roots: Iterable[Cid], cids: Iterable[Cid], blobs
     for cid in cids:
         if cid not in written:
             written.add(cid)
-            data = blobs.get(cid)
-            stream.write(_varint(CID_SIZE + len(data)) + cid)
-            stream.write(data)
+            stream.write(encode_section(cid, blobs.get(cid)))
     return len(written)
+
+
+def encode_section(cid: Cid, data: bytes) -> bytes:
+    """A blob as it stands in a file."""
+    return _varint(CID_SIZE + len(data)) + cid + data
 
 
 def read_car(stream: BinaryIO, blobs: Blobs) -> list[Cid]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from antiphon.core.cid import DAG_CBOR, Cid
-from antiphon.core.errors import BadEncoding
+from antiphon.core.errors import BadEncoding, DamagedBlob, MissingBlob
 from antiphon.snapshot import values
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.node import LeafEntry, Node
@@ -124,3 +125,22 @@ def held_entries(root: Cid | None, blobs: Blobs, *, start: bytes | None = None) 
             stack.append((place, index + 1))
             child = place.child(index, blobs)
             stack.append((child, bisect_left(child.keys, start or b"")))
+
+
+def entries_here(root: Cid | None, blobs: Blobs) -> Iterator[tuple[bytes, bytes]]:
+    """The keys and values whose blobs are here, in order; the others are passed over."""
+    if root is None:
+        return
+    stack: list[tuple[Place | None, int]] = [(None, 0)]
+    while stack:
+        parent, index = stack.pop()
+        try:
+            place = Place.root(root, blobs) if parent is None else parent.child(index, blobs)
+        except (MissingBlob, DamagedBlob):
+            continue
+        if place.node.level:
+            stack += [(place, child) for child in reversed(range(len(place.keys)))]
+            continue
+        for key, held in place.node.entries:
+            with suppress(MissingBlob, DamagedBlob):
+                yield key, values.load(held, blobs)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from antiphon.snapshot.build import Builder, build
 from antiphon.snapshot.diff import diff, held_diff
-from antiphon.snapshot.read import count, entries, get, get_many, held_entries
+from antiphon.snapshot.read import count, entries, entries_here, get, get_many, held_entries
 from antiphon.snapshot.update import update
 from antiphon.snapshot.walk import Stats, missing, reached, stats, walk
 
@@ -25,6 +25,7 @@ __all__ = [
     "count",
     "diff",
     "entries",
+    "entries_here",
     "get",
     "get_many",
     "held_diff",

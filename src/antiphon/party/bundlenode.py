@@ -1,0 +1,167 @@
+"""Nodes of a bundle: a party in one CAR file. The root names the party, its snapshot, its feeds and its files.
+
+>>> feed = BundleFeed(b"f" * 32, control=True, first=0, length=1, lists=(Cid.of(b"list", DAG_CBOR),))
+>>> root = BundleRoot(b"p" * 32, b"f" * 32, None, (feed,))
+>>> BundleRoot.decode(root.encode()) == root
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from antiphon.core.cid import BLOB_SIZE_MAX, DAG_CBOR, Cid
+from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
+from antiphon.core.keys import KEY_SIZE
+from antiphon.snapshot.cbor import CborReader, array, field_order, link, mapping, optional_link, raw, text, uint
+
+FORMAT = "antiphon.bundle.v1"
+FEEDS_MAX = 20_000
+LISTS_MAX = 1_024  # of one feed, and of files
+LINKS_MAX = 16_384  # in one list
+LENGTH_MAX = (1 << 63) - 1
+_LIST = "list"
+_FIELDS = tuple(field_order(("format", "party", "genesis", "snapshot", "feeds", "files")))
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFeed:
+    """The blocks [first, length) of a feed, as lists of spans."""
+
+    feed: bytes
+    control: bool
+    first: int
+    length: int
+    lists: tuple[Cid, ...]
+
+    @property
+    def order(self) -> tuple[bool, bytes]:
+        """Control feeds come first."""
+        return not self.control, self.feed
+
+    def problem(self) -> str:
+        if len(self.feed) != KEY_SIZE:
+            return "a feed's key has 32 bytes"
+        if not 0 <= self.first <= self.length <= LENGTH_MAX or (self.control and self.first):
+            return f"feed {self.feed.hex()[:8]} with the blocks from {self.first} to {self.length}"
+        if len(self.lists) > LISTS_MAX or (self.first < self.length) != bool(self.lists):
+            return f"feed {self.feed.hex()[:8]} with {len(self.lists)} lists"
+        return ""
+
+    def encode(self) -> bytes:
+        head = array(5) + raw(self.feed) + uint(self.control) + uint(self.first) + uint(self.length)
+        return head + array(len(self.lists)) + b"".join(map(link, self.lists))
+
+    @classmethod
+    def read(cls, reader: CborReader) -> BundleFeed:
+        if reader.array() != 5:
+            raise BadEncoding("bundle: a feed is a key, a kind, two numbers and lists")
+        feed, control, first, length = reader.raw(), reader.uint(), reader.uint(), reader.uint()
+        if control > 1:
+            raise BadEncoding(f"bundle: feed {feed.hex()[:8]} is of the kind {control}")
+        return cls(feed, bool(control), first, length, _links(reader, LISTS_MAX))
+
+
+@dataclass(frozen=True, slots=True)
+class BundleRoot:
+    """What a bundle begins with."""
+
+    party: bytes
+    genesis: bytes  # the feed that the party begins with
+    snapshot: Cid | None  # of the last final epoch
+    feeds: tuple[BundleFeed, ...]
+    files: tuple[Cid, ...] = ()  # lists of contents
+
+    def __post_init__(self) -> None:
+        if problem := self._problem():
+            raise InvalidInput(f"bundle of party {self.party.hex()[:8]}: {problem}")
+
+    def _problem(self) -> str:
+        if len(self.party) != KEY_SIZE or len(self.genesis) != KEY_SIZE:
+            return "a key has 32 bytes"
+        if self.snapshot is not None and self.snapshot.codec != DAG_CBOR:
+            return f"{self.snapshot} is the CID of no snapshot"
+        if len(self.feeds) > FEEDS_MAX or len(self.files) > LISTS_MAX:
+            return f"{len(self.feeds)} feeds and {len(self.files)} lists of files are too many"
+        orders = [feed.order for feed in self.feeds]
+        if orders != sorted(orders) or len({feed.feed for feed in self.feeds}) != len(orders):
+            return "feeds ascend, control feeds first, each once"
+        if not any(feed.control and feed.feed == self.genesis for feed in self.feeds):
+            return "its first feed is not in it"
+        lists = [*self.files, *(found for feed in self.feeds for found in feed.lists)]
+        if any(found.codec != DAG_CBOR for found in lists):
+            return "a list is no raw blob"
+        return next((problem for feed in self.feeds if (problem := feed.problem())), "")
+
+    def encode(self) -> bytes:
+        """Canonical bytes: a DAG-CBOR map."""
+        data = mapping(
+            {
+                "format": text(FORMAT),
+                "party": raw(self.party),
+                "genesis": raw(self.genesis),
+                "snapshot": optional_link(self.snapshot),
+                "feeds": array(len(self.feeds)) + b"".join(feed.encode() for feed in self.feeds),
+                "files": array(len(self.files)) + b"".join(map(link, self.files)),
+            }
+        )
+        if len(data) > BLOB_SIZE_MAX:
+            raise TooLarge(f"bundle of party {self.party.hex()[:8]}: its root would have {len(data)} bytes")
+        return data
+
+    @classmethod
+    def decode(cls, data: bytes) -> BundleRoot:
+        """The root, refused unless these are its canonical bytes."""
+        reader = CborReader(data, "root of a bundle")
+        reader.fields(_FIELDS)
+        found: dict[str, object] = {}
+        read = {
+            "format": reader.text,
+            "party": reader.raw,
+            "genesis": reader.raw,
+            "snapshot": reader.optional_link,
+            "feeds": lambda: tuple(BundleFeed.read(reader) for _ in range(_count(reader, FEEDS_MAX))),
+            "files": lambda: _links(reader, LISTS_MAX),
+        }
+        for name in _FIELDS:
+            reader.field(name)
+            found[name] = read[name]()
+        reader.done()
+        if found.pop("format") != FORMAT:
+            raise BadEncoding(f"root of a bundle: not of the format {FORMAT}; a newer Antiphon may read it")
+        return cls(**found)  # type: ignore[arg-type]
+
+
+def encode_list(links: Sequence[Cid]) -> bytes:
+    """A list of links, of which a feed or the files have as many as it takes: ["list", [link, …]]."""
+    if not 0 < len(links) <= LINKS_MAX:
+        raise InvalidInput(f"a list of a bundle has 1 to {LINKS_MAX} links, not {len(links)}")
+    return array(2) + text(_LIST) + array(len(links)) + b"".join(map(link, links))
+
+
+def decode_list(data: bytes) -> tuple[Cid, ...]:
+    reader = CborReader(data, "list of a bundle")
+    if reader.array() != 2 or reader.text() != _LIST:
+        raise BadEncoding("list of a bundle: it is none")
+    found = _links(reader, LINKS_MAX)
+    reader.done()
+    if not found:
+        raise BadEncoding("list of a bundle: it is empty")
+    return found
+
+
+def lists(links: Sequence[Cid]) -> Iterator[bytes]:
+    """The lists that so many links take."""
+    return (encode_list(links[start : start + LINKS_MAX]) for start in range(0, len(links), LINKS_MAX))
+
+
+def _count(reader: CborReader, most: int) -> int:
+    count = reader.array()
+    if count > most:
+        raise BadEncoding(f"bundle: {count} entries, at most {most} are allowed")
+    return count
+
+
+def _links(reader: CborReader, most: int) -> tuple[Cid, ...]:
+    return tuple(reader.link() for _ in range(_count(reader, most)))
