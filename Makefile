@@ -29,7 +29,7 @@ $(NODE): bench/anchors/package-lock.json
 	  cd bench/anchors && npm ci --loglevel=error --no-audit --no-fund && touch node_modules/.built; \
 	else echo "antiphon: no npm here; tests that compare with JavaScript libraries will skip"; fi
 
-demo: $(STAMP) ## devices edit apart, then together, and agree: three processes, then a planner
+demo: $(STAMP) ## devices edit apart, then together, agree, and cut their history; then a planner
 	@$(BIN)/python examples/three_devices.py
 	@$(BIN)/python examples/planner.py
 

@@ -2,8 +2,9 @@
 
 Each device is a process of its own with its own folder. They talk over pipes; all that passes between them is bytes:
 ranges of feeds under signed heads, in an order that differs from device to device. Two of them edit a text and an
-object while they are apart; together again they have the same bytes. At the end each prints the hash of the party's
-state, and of all its items, as it sees them.
+object while they are apart; together again they have the same bytes, and each prints the hash of the party's state, and
+of all its items, as it sees them. Then the history is cut at an epoch: every device computes the same snapshot, drops
+what lies before it, and a new device begins with the snapshot and the tail alone.
 
     make demo
 """
@@ -23,9 +24,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError
 from antiphon.core.keys import PublicKey
 from antiphon.core.ports import SystemRandomness
+from antiphon.feed.span import claimed_feed
 from antiphon.feed.store import FeedStore
 from antiphon.halo.claims import Role
 from antiphon.halo.identity import new_device, new_identity
@@ -33,10 +36,13 @@ from antiphon.halo.keyfile import Protection
 from antiphon.halo.keystore import KeyStore
 from antiphon.halo.membership import Membership
 from antiphon.party.authority import PartyAuthority
+from antiphon.party.epochs import Epochs
 from antiphon.party.meta import MetaStore
 from antiphon.party.processor import PartyProcessor
+from antiphon.snapshot.blobstore import BlobStore
 
 NAMES = ("alice", "bob", "carol")
+NEWCOMER = "dora"
 MODELS = ("object", "text", "messenger")
 
 
@@ -52,9 +58,11 @@ class DeviceProcess:
         self.device = new_device(self.keys, f"{name}'s laptop", self.identity.key)
         self.store = FeedStore.open(home / "feeds")
         self.meta = MetaStore.open(home / "meta.db")
+        self.blobs = BlobStore.open(home / "blobs")
         self.home = home
         self.party: Membership | None = None
         self.processor: PartyProcessor | None = None
+        self.known_epochs: Epochs | None = None
 
     def member(self) -> Membership:
         if self.party is None:
@@ -95,10 +103,41 @@ class DeviceProcess:
         """The party's live pipeline."""
         if self.processor is None:
             member = self.member()
+            authority = PartyAuthority.of(self.store, member)
             self.processor = PartyProcessor(
-                member.party, self.store, PartyAuthority.of(self.store, member), path=self.home / "items.db"
+                member.party, self.store, authority, path=self.home / "items.db", blobs=self.blobs
             )
         return self.processor
+
+    def epochs(self) -> Epochs:
+        if self.known_epochs is None:
+            self.known_epochs = Epochs(self.live(), self.member())
+        return self.known_epochs
+
+    def declare(self) -> dict[str, int]:
+        """Cut the history here."""
+        return {"number": self.epochs().declare().number}
+
+    def step(self) -> dict[str, object]:
+        """Recompute, attest, stand on what is final; on which epoch, and with which snapshot."""
+        self.epochs().step()
+        base = self.epochs().base
+        return {"number": self.epochs().number, "snapshot": "" if base is None else str(base.cid)}
+
+    def prune(self) -> dict[str, int]:
+        return {"dropped": self.epochs().prune()}
+
+    def wanted(self) -> dict[str, list[str]]:
+        """The blobs that are missing of the last final epoch."""
+        return {"cids": [str(cid) for cid in self.epochs().wanted(whole=True)]}
+
+    def get_blobs(self, cids: list[str]) -> dict[str, dict[str, str]]:
+        return {"blobs": {cid: self.blobs.get(Cid.parse(cid)).hex() for cid in cids}}
+
+    def put_blobs(self, blobs: dict[str, str]) -> dict[str, int]:
+        """Each is checked against its CID."""
+        self.blobs.put_all((Cid.parse(cid), bytes.fromhex(data)) for cid, data in blobs.items())
+        return {"blobs": len(blobs)}
 
     def create(self, model: str) -> dict[str, str]:
         return {"item": self.live().create(model).id.hex()}
@@ -126,7 +165,7 @@ class DeviceProcess:
         """The ranges that the other lacks, as bytes."""
         ranges = []
         for record in self.store.feeds(self.member().party):
-            start = have.get(record.feed.hex(), 0)
+            start = max(record.start, have.get(record.feed.hex(), 0))
             if start < record.length:
                 ranges += [span.encode().hex() for span in self.store.spans(record.feed, start)]
         return {"ranges": ranges}
@@ -134,12 +173,13 @@ class DeviceProcess:
     def take(self, ranges: list[str], seed: int) -> dict[str, int]:
         """Ranges in an order of this device's own; what does not link up yet is tried again."""
         waiting, taken = [bytes.fromhex(data) for data in ranges], 0
+        begins = self.epochs().begins()  # where feeds may begin of which an epoch holds the rest
         random.Random(seed).shuffle(waiting)
         while waiting:
             left = []
             for data in waiting:
                 try:
-                    taken += self.store.ingest_bytes(data).added
+                    taken += self.store.ingest_bytes(data, begins.get(claimed_feed(data) or b"")).added
                 except AntiphonError:
                     left.append(data)
             if len(left) == len(waiting):
@@ -171,6 +211,7 @@ def serve(name: str, home: Path) -> None:
     if device.processor is not None:
         device.processor.close()
     device.store.close()
+    device.blobs.close()
     device.meta.close()
 
 
@@ -241,6 +282,48 @@ def show(console: Console, devices: list[Remote], trip: str, plan: str) -> bool:
     return len(hashes) == 1
 
 
+def fetch(giver: Remote, taker: Remote) -> int:
+    """Blobs of the last final epoch's snapshot, level by level, until none is missing."""
+    count = 0
+    while cids := taker("wanted")["cids"]:
+        blobs = giver("get_blobs", cids=cids)["blobs"]
+        taker("put_blobs", blobs=blobs)
+        taker("step")
+        assert isinstance(blobs, dict)
+        count += len(blobs)
+    return count
+
+
+def cut(
+    console: Console, home: Path, devices: list[Remote], chance: random.Random, invitation: dict[str, object]
+) -> bool:
+    """An epoch; what lies before it goes; and a new device begins with the snapshot and the tail."""
+    alice = devices[0]
+    dora = Remote(NEWCOMER, home)
+    alice("admit", identity=dora("whoami")["identity"], role="READER")
+    number = alice("declare")["number"]
+    exchange(devices, chance)
+    snapshots = {device("step")["snapshot"] for device in devices}
+    dropped = [device("prune")["dropped"] for device in devices]
+    console.print(f"\nalice declares [bold]epoch {number}[/]; each device computes the snapshot itself:")
+    console.print(f"  {snapshots.pop()}")
+    console.print(f"what lies before it goes: {', '.join(map(str, dropped))} blocks are dropped")
+    late = alice("create", model="antiphon/text")["item"]
+    alice("edit", item=late, command="insert", arguments=[0, "After the epoch."])
+    exchange(devices, chance)
+
+    dora("visit", **invitation)
+    moved = exchange([alice, dora], chance)
+    blobs = fetch(alice, dora)
+    moved += exchange([alice, dora], chance)
+    found, wanted = dora("step"), alice("step")
+    same = not snapshots and found == wanted and dora("state")["items"] == alice("state")["items"]
+    console.print(f"dora joins with {blobs} blobs, and {moved} blocks: those of the control feeds, and the tail")
+    console.print(f"  {found['snapshot']}")
+    dora.close()
+    return same
+
+
 def direct(home: Path, seed: int, console: Console) -> bool:
     chance = random.Random(seed)
     marker = home / "made-by-the-demo"
@@ -297,16 +380,18 @@ def direct(home: Path, seed: int, console: Console) -> bool:
     console.print(table)
     agreed = same and len({(str(state["digest"]), str(state["items"])) for state in states}) == 1
     console.print("[bold green]All three agree.[/]" if agreed else "[bold red]They do not agree.[/]")
+    same = cut(console, home, devices, chance, invitation)
+    console.print("[bold green]The same snapshot, the same items.[/]" if same else "[bold red]The snapshots differ.[/]")
     for device in devices:
         device.close()
-    return agreed
+    return agreed and same
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--home", type=Path, default=Path(".demo"), help="a folder for the three stores, made anew")
     parser.add_argument("--seed", type=int, default=7, help="decides the orders of exchange")
-    parser.add_argument("--device", choices=NAMES, help=argparse.SUPPRESS)
+    parser.add_argument("--device", choices=(*NAMES, NEWCOMER), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.device:
         options.home.mkdir(parents=True, exist_ok=True)

@@ -18,3 +18,4 @@ def test_three_devices_agree(tmp_path: Path, root: Path, seed: int) -> None:
     assert "All three agree." in ended.stdout
     assert "bob revokes carol" in ended.stdout
     assert "the same on both, byte for byte" in ended.stdout
+    assert "The same snapshot, the same items." in ended.stdout

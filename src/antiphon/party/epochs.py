@@ -197,8 +197,7 @@ class Epochs:
         if self._made is not None and self._made[0] == plan:
             return self._made[1]
         self._called_off.clear()
-        if self._over:
-            raise Cancelled(f"party {self._party.key.short}: the work on epoch {plan.number} was called off")
+        self._check(plan)
         with self._captured() as (engine, lanes, items):
             made = EpochFold(
                 self._party.key,
@@ -212,8 +211,13 @@ class Epochs:
                 self._blobs,
                 lambda: self._over or self._called_off.is_set(),
             ).run()
+        self._check(plan)
         self._made = plan, made
         return made
+
+    def _check(self, plan: EpochPlan) -> None:
+        if self._over:
+            raise Cancelled(f"party {self._party.key.short}: the work on epoch {plan.number} was called off")
 
     @contextmanager
     def _captured(self) -> Iterator[tuple[Engine, list[LaneState], Items | None]]:
@@ -315,12 +319,18 @@ class Epochs:
             return []
         root = Cid(final[-1].snapshot)
         if not self._blobs.has(root):
-            return [root] if len(final) > self.number and (self.waits_for or self.disagreement) else []
+            return [root] if self._behind(final) else []
         if whole:
             return list(tree.missing(root, self._blobs))
         feeds = self._load(final[-1]).root.feeds
         found = [] if feeds is None else list(tree.missing(feeds, self._blobs))
         return found if self.disagreement is None else self._blobs.missing([self.disagreement.theirs]) + found
+
+    def _behind(self, final: tuple[FinalEpoch, ...]) -> bool:
+        """Whether there is a final epoch that cannot be recomputed here, or comes out as another."""
+        with self._party.locked() as engine:
+            at = 0 if engine.base is None else engine.base.number
+            return len(final) > at and bool(self.disagreement or why_wait(engine, final[at]))
 
     def _vote(self) -> bool:
         """Attest or refuse what is proposed for the next number, where this device is asked and has not spoken yet."""
