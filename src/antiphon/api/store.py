@@ -96,6 +96,7 @@ class Store:
         passphrase: str | None = None,
         models: ModelFactory | None = None,
         follow: bool = False,
+        epochs: bool = False,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
         registry: Registry | None = None,
@@ -103,29 +104,28 @@ class Store:
         """The store in a folder; a new one gets an identity called `name` and a device.
 
         With a passphrase the keys are encrypted; without, they lie in the folder as they are. `follow` keeps each open
-        party current in a thread of its own.
+        party current in a thread of its own; `epochs` takes part in its epochs in another, as policy says.
         """
         home = Path(path).expanduser()
         keys, phrase = _keys(home / "keys", name, passphrase, randomness)
         device = devices(keys)[0]
-        feeds = FeedStore.open(home / "feeds", clock=clock, randomness=randomness)
-        try:
-            meta = MetaStore.open(home / "meta.db", clock=clock)
-        except BaseException:
-            feeds.close()
-            raise
-        manager = PartyManager(
-            feeds,
-            meta,
-            keys,
-            device,
-            folder=home / "items",
-            models=models,
-            clock=clock,
-            randomness=randomness,
-            follow=follow,
-            index=ItemIndex,
-        )
+        with contextlib.ExitStack() as opened:
+            feeds = opened.enter_context(FeedStore.open(home / "feeds", clock=clock, randomness=randomness))
+            meta = opened.enter_context(MetaStore.open(home / "meta.db", clock=clock))
+            manager = PartyManager(
+                feeds,
+                meta,
+                keys,
+                device,
+                folder=home / "items",
+                models=models,
+                clock=clock,
+                randomness=randomness,
+                follow=follow,
+                epochs=epochs,
+                index=ItemIndex,
+            )
+            opened.pop_all()  # all is well: they stay open
         held = device.identity in {record.key for record in keys.keys(KeyKind.IDENTITY)}
         names = registry or LocalRegistry(home / "names.json")
         return cls(home, keys, manager, load_identity(keys, device.identity) if held else None, phrase, names)

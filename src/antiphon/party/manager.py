@@ -33,10 +33,14 @@ from antiphon.halo.keystore import KeyStore
 from antiphon.halo.membership import Membership
 from antiphon.model.factory import ModelFactory
 from antiphon.party.authority import PartyAuthority
+from antiphon.party.epochs import Epochs
+from antiphon.party.epochworker import EpochWorker
 from antiphon.party.itemstore import delete_file
 from antiphon.party.meta import MetaStore, Subscription, SubscriptionState
 from antiphon.party.ports import Authority, Index, Items
 from antiphon.party.processor import PartyProcessor
+from antiphon.snapshot.blobs import Blobs, MemoryBlobs
+from antiphon.snapshot.blobstore import BlobStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ class PartyManager:
         clock: Clock | None = None,
         randomness: Randomness | None = None,
         follow: bool = False,
+        epochs: bool = False,
+        blobs: Blobs | None = None,
         authority: Callable[[FeedStore, Membership], Authority] = PartyAuthority.of,
         items: Callable[[PublicKey], Items] | None = None,
         index: Callable[[Any], Index] | None = None,
@@ -77,12 +83,19 @@ class PartyManager:
         self._clock = clock
         self._randomness = randomness
         self._follow = follow  # run each open party in a thread of its own
+        self._work = epochs  # and take part in its epochs in another
+        self._blob_store: BlobStore | None = None  # beside the item stores, if no other was handed in
+        if blobs is None and self._folder is not None:
+            blobs = self._blob_store = BlobStore.open(self._folder.with_name("blobs"))
+        self.blobs: Blobs = MemoryBlobs() if blobs is None else blobs
         self._authority = authority
         self._items = items
         self._index = index
         self._lock = threading.RLock()
         self._open: dict[bytes, PartyProcessor] = {}
         self._members: dict[bytes, Membership] = {}
+        self._epochs: dict[bytes, Epochs] = {}
+        self._workers: dict[bytes, EpochWorker] = {}
 
     # -- parties
 
@@ -134,6 +147,17 @@ class PartyManager:
             self.open(party)
             return self._members[bytes(party)]
 
+    def epochs(self, party: bytes) -> Epochs:
+        """The epochs of an open party, as this device takes part in them."""
+        with self._lock:
+            self.open(party)
+            return self._epochs[bytes(party)]
+
+    def epoch_status(self, party: bytes) -> str:
+        """What the thread that takes part in a party's epochs waits for; empty if nothing, or if there is none."""
+        worker = self._workers.get(bytes(party))
+        return "" if worker is None else worker.status
+
     def _run(self, member: Membership) -> PartyProcessor:
         party = PartyProcessor(
             member.party,
@@ -145,12 +169,23 @@ class PartyManager:
             randomness=self._randomness,
             open_items=None if self._items is None else partial(self._items, member.party),
             index=self._index,
+            blobs=self.blobs,
         )
-        self._members[bytes(member.party)] = member
-        self._open[bytes(member.party)] = party
+        key = bytes(member.party)
+        self._stop_work(key, wait=False)  # of a party that was paused without us
+        self._members[key], self._open[key], self._epochs[key] = member, party, Epochs(party, member)
         if self._follow:
             party.start()
+        if self._work:
+            self._workers[key] = EpochWorker(party, member, self._epochs[key])
         return party
+
+    def _stop_work(self, key: bytes, *, wait: bool = True) -> None:
+        epochs, worker = self._epochs.pop(key, None), self._workers.pop(key, None)
+        if epochs is not None:
+            epochs.call_off(for_good=True)
+        if worker is not None:
+            worker.stop(wait=wait)
 
     def _path(self, party: bytes) -> Path | None:
         return None if self._folder is None else self._folder / f"{party.hex()}.db"
@@ -173,6 +208,7 @@ class PartyManager:
         with self._lock:
             running = self._open.pop(bytes(party), None)
             self._members.pop(bytes(party), None)
+        self._stop_work(bytes(party))
         if running is not None:
             running.close()
 
@@ -191,14 +227,19 @@ class PartyManager:
             self.meta.forget(party)
             running = self._open.pop(bytes(party), None)
             self._members.pop(bytes(party), None)
+        self._stop_work(bytes(party))
         if running is not None:
             running.delete()
         elif (path := self._path(party)) is not None:
             delete_file(path)
 
     def close(self) -> None:
-        for party in list(self._open):
-            self.close_party(party)
+        try:
+            for party in list(self._open):
+                self.close_party(party)
+        finally:
+            if self._blob_store is not None:
+                self._blob_store.close()
 
     def __enter__(self) -> PartyManager:
         return self

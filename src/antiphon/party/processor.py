@@ -211,7 +211,7 @@ class PartyProcessor:
             raise InvalidInput(f"party {self.key.short}: a batch is open; leave it first")
         follower, self._follower = self._follower, None
         if follower is not None:
-            follower.stop(wait=self._owner != threading.get_ident())
+            follower.stop(wait=not self.is_held())
 
     def __enter__(self) -> PartyProcessor:
         return self
@@ -253,6 +253,10 @@ class PartyProcessor:
                 self.error = self.listeners.tell(events) or self.error
             for call in after:
                 call()
+
+    def is_held(self) -> bool:
+        """Whether the calling thread has the party's lock, and so must not wait for another."""
+        return self._owner == threading.get_ident()
 
     def process(self) -> int:
         """Take what the feeds have that is new; returns how many messages were delivered."""
@@ -304,7 +308,7 @@ class PartyProcessor:
 
     def wait_for(self, timeframe: Timeframe, timeout_s: float | None = None) -> bool:
         """Wait until all of `timeframe` is delivered; False if the time is up first."""
-        if self._owner == threading.get_ident():
+        if self.is_held():
             raise InvalidInput(f"party {self.key.short}: do not wait inside a batch or a read; nothing can come there")
         with self._advanced:
             return self._advanced.wait_for(
