@@ -191,3 +191,23 @@ def test_a_writer_waits_for_its_own_state(alice: Peer) -> None:
     write.edit("set", "a", 1)
     assert write.wait(0.0)
     assert note.value == {"a": 1}
+
+
+def test_an_anchor_older_than_what_is_held_goes_on_after_the_epoch_and_the_reader_is_told(tmp_path: Path) -> None:
+    with Peers(tmp_path) as peers:
+        alice = peers.add("alice")
+        note = alice.party.create("antiphon/object")
+        read = ReadStream(alice.party)
+        assert len(list(read)) == 1
+        anchor = read.anchor()
+        note.edit("set", "title", "Milk")
+        alice.epochs.declare()
+        alice.epochs.prune()
+        note.edit("set", "title", "Bread")
+        with pytest.raises(MissingBlocks, match="epoch 1 holds what they made"):
+            list(ReadStream(alice.party, anchor))
+        told: list[int] = []
+        again = ReadStream(alice.party, anchor, resume=lambda base: told.append(base.number))
+        assert [message.stamp.seq for message in again] == [2]
+        assert told == [1]
+        assert list(ReadStream(alice.party, again.anchor())) == []

@@ -24,15 +24,16 @@ False
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from antiphon.core.errors import MissingBlocks
+from antiphon.core.errors import MissingBlocks, UnknownFeed
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Kind
 from antiphon.model.envelope import Note
+from antiphon.party.base import EpochBase
 from antiphon.party.demux import notes_of
 from antiphon.party.items import Item
 from antiphon.party.judge import reason_at
@@ -58,14 +59,26 @@ class StreamMessage:
 class ReadStream:
     """Messages of a party, or of one item, after an anchor. Iterating ends at what is delivered now; iterate again."""
 
-    def __init__(self, party: PartyProcessor, anchor: bytes | None = None, *, item: bytes | None = None) -> None:
+    def __init__(
+        self,
+        party: PartyProcessor,
+        anchor: bytes | None = None,
+        *,
+        item: bytes | None = None,
+        resume: Callable[[EpochBase], None] | None = None,
+    ) -> None:
+        """Where messages after the anchor are pruned, `resume` is told of the epoch to read the state from, and the
+        stream goes on after its cut; without it that is an error."""
         self._party = party
+        self._resume = resume
         self._item = None if item is None else bytes(item)
         self._at = dict(Timeframe.decode(anchor)) if anchor is not None else {}
 
     def __iter__(self) -> Iterator[StreamMessage]:
         with self._party.locked() as engine:
-            frame = engine.delivery.timeframe()
+            frame, base = engine.delivery.timeframe(), engine.base
+        if base is not None and self._pruned(base):
+            self._skip_to(base)
         # Both ends are closed under causality, and lamports ascend in a feed, so merging by stamp is a causal order.
         feeds = [self._feed(feed, self._at.get(feed, -1) + 1, last + 1) for feed, last in frame.items()]
         for stamp, item, note in heapq.merge(*feeds, key=lambda found: found[0]):
@@ -74,8 +87,32 @@ class ReadStream:
                 continue
             yield StreamMessage(stamp, item, Kind(note.kind), note.created_ms, note.message)
 
+    def _pruned(self, base: EpochBase) -> bool:
+        """Whether messages that this stream has not delivered are in the epoch, and no longer here."""
+        return any(
+            self._at.get(feed, -1) + 1 < min(cut.length, self._held(feed, cut.length))
+            for feed, cut in base.feeds.items()
+        )
+
+    def _held(self, feed: bytes, otherwise: int) -> int:
+        try:
+            return self._party.store.bounds(feed).start
+        except UnknownFeed:
+            return otherwise
+
+    def _skip_to(self, base: EpochBase) -> None:
+        if self._resume is None:
+            raise MissingBlocks(
+                f"party {self._party.key.short}: messages after this anchor are pruned, and epoch {base.number} holds "
+                "what they made; read the state from there (`resume`), or begin a new stream at the party's timeframe"
+            )
+        self._resume(base)
+        for feed, cut in base.feeds.items():
+            self._at[feed] = max(self._at.get(feed, -1), cut.length - 1)
+        self._at = {feed: seq for feed, seq in self._at.items() if seq >= 0}
+
     def _feed(self, feed: bytes, start: int, stop: int) -> Iterator[tuple[Stamp, bytes, Note]]:
-        held = self._party.store.bounds(feed).start
+        held = self._held(feed, start)
         if start < min(held, stop):
             raise MissingBlocks(
                 f"feed {feed.hex()[:8]}: blocks {start} to {held - 1} are pruned here, and this anchor is older; read "
