@@ -279,3 +279,18 @@ def test_what_cannot_be_undone_is_not_forgotten(alice: Peer) -> None:
         with pytest.raises(InvalidInput, match="forked"):
             undo.undo()
     assert item.value == {"title": "Milk"}
+
+
+def test_what_an_epoch_holds_is_taken_back_as_long_as_its_messages_are_here(tmp_path: Path) -> None:
+    with Peers(tmp_path) as peers:
+        alice = peers.add("alice")
+        note = alice.party.create("antiphon/object")
+        first = note.edit("set", "title", "Milk")
+        second = note.edit("set", "title", "Bread")
+        alice.epochs.declare()
+        assert revert(alice.party, second, note.id)
+        assert note.value == {"title": "Milk"}
+        alice.epochs.declare()
+        alice.epochs.prune()
+        with pytest.raises(UnknownItem, match="there is no message"):
+            revert(alice.party, first, note.id)

@@ -106,9 +106,11 @@ class Past:
         return itemcodec.snapshot(self.state)
 
 
-def before(party: PartyProcessor, item: bytes, notes: Iterable[Note]) -> ItemState | None:
-    """The state that some of an item's messages outside the base make, in the total order."""
+def before(party: PartyProcessor, item: bytes, notes: Iterable[Note], *, whole: bool = False) -> ItemState | None:
+    """The state that some of an item's messages make: those outside the base, on it, or the `whole` from nothing."""
     engine = party.engine
+    if whole:
+        return fold(party.key, item, None, list(notes), party.models, engine.author, whole=True).item
     outside = [note for note in notes if not engine.is_based(note)]
     return fold(party.key, item, engine.based(item), outside, party.models, engine.author, whole=True).item
 
