@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from tools.example import BOB_DATA, CONTROL, DATA, ITEM, NOW_MS, PARTY, Example
 
-from antiphon.core.cid import Cid
+from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.timeframe import Timeframe
+from antiphon.party.bundlenode import BundleFeed, BundleRoot, decode_list, encode_list
 from antiphon.snapshot import content, tree
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.blobstore import FORMAT, BlobStore
@@ -55,6 +56,15 @@ def snapshot(blobs: MemoryBlobs) -> SnapshotRoot:
     )
 
 
+def bundle(root: SnapshotRoot) -> tuple[bytes, BundleRoot]:
+    """A list with one span, and the root of a bundle with a control feed, and a data feed cut at block 2."""
+    spans = encode_list([Cid.of(b"a span")])
+    named = (Cid.of(spans, DAG_CBOR),)
+    control = BundleFeed(bytes(CONTROL.key), control=True, first=0, length=6, lists=named)
+    data = BundleFeed(bytes(DATA.key), control=False, first=2, length=2, lists=())
+    return spans, BundleRoot(bytes(PARTY.key), bytes(CONTROL.key), root.cid, (control, data))
+
+
 def car_again(data: bytes) -> bytes:
     blobs, file = MemoryBlobs(), io.BytesIO()
     roots = read_car(io.BytesIO(data), blobs)
@@ -80,6 +90,7 @@ def snapshot_examples() -> dict[str, Example]:
     export([blobs.put(b"hello")], blobs, file)
     cut = FeedCut(2, b"h" * 32, 3, NOW_MS, Timeframe({CONTROL.key: 4}))
     mark, size = stored()
+    spans, bundled = bundle(root)
 
     def node(cid: Cid) -> Example:
         return Example(blobs.get(cid), lambda data: Node.decode(data, "node").encode())
@@ -94,6 +105,8 @@ def snapshot_examples() -> dict[str, Example]:
         "feed-cut": Example(cut.encode(), lambda data: FeedCut.decode(data).encode()),
         "death": Example(encode_death(1), lambda data: encode_death(decode_death(data))),
         "snapshot-root": Example(root.encode(), lambda data: SnapshotRoot.decode(data).encode()),
+        "bundle-list": Example(spans, lambda data: encode_list(decode_list(data))),
+        "bundle-root": Example(bundled.encode(), lambda data: BundleRoot.decode(data).encode()),
         "car": Example(file.getvalue(), car_again),
         "blobs-format": Example(mark, same(FORMAT)),
         "blobs-size": Example(size, same(len(b"hello").to_bytes(8, "little"))),
