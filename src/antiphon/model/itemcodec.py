@@ -37,12 +37,15 @@ class About(NamedTuple):
     codec: int
     raw: bool  # mutations wait in it until an epoch lists the model
     is_deleted: bool
+    parent: bytes = b""
+    guarded: bool = False  # it has an access list
 
 
 def about(data: bytes) -> About:
     """What can be told of a snapshot at a glance. Nothing is checked: it is for bytes that an epoch has."""
     proto = _parse(data)
-    return About(proto.model, proto.version, proto.codec or 1, proto.raw != _REIFIED, proto.is_deleted)
+    raw, parent = proto.raw != _REIFIED, proto.parents[-1].item if proto.parents else b""
+    return About(proto.model, proto.version, proto.codec or 1, raw, proto.is_deleted, parent, bool(proto.access))
 
 
 def snapshot(item: ItemState) -> bytes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.core.errors import MissingBlob
 from antiphon.model import itemcodec
+from antiphon.model.item import keeps_tail
 from antiphon.party.base import EpochBase
 from antiphon.party.bulk import ROWS_AT_ONCE, row_of
 from antiphon.party.cache import Entry
@@ -104,4 +105,19 @@ def _rows(engine: Engine, some: list[tuple[bytes, bytes]], waiting: set[bytes]) 
         if known.get(item) == b"" or (entry is not None and entry.item is None):
             waiting.add(item)
         elif item not in known and item not in engine.cache.dirty:
-            yield row_of(Entry(item, itemcodec.restore(data, engine.models)), engine.items.index)
+            yield _plain_row(engine, item, data) or _row(engine, item, data)
+
+
+def _row(engine: Engine, item: bytes, data: bytes) -> ItemRow:
+    return row_of(Entry(item, itemcodec.restore(data, engine.models)), engine.items.index)
+
+
+def _plain_row(engine: Engine, item: bytes, data: bytes) -> ItemRow | None:
+    """The row without the state, for most items: nobody indexes them, and their bytes are those that a row has."""
+    if engine.items.index is not None:
+        return None
+    name, version, codec, raw, deleted, parent, guarded = itemcodec.about(data)
+    model = engine.models.find(name, version)
+    if model is None or model.codec != codec or raw or keeps_tail(model):
+        return None
+    return ItemRow(item, itemcodec.record_of(data), name, version, parent, deleted, False, guarded)
