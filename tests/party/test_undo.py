@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from antiphon.core.errors import InvalidInput, UnknownItem

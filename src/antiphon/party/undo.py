@@ -99,17 +99,13 @@ def revert(party: PartyProcessor, stamp: Stamp, item: bytes) -> bool:
         note = next((note for note in notes if note.stamp == stamp), None)
         if note is None or note.message is None:
             raise UnknownItem(f"item {item.hex()}: there is no message {stamp}, or its body is not here")
-        earlier = [other for other in notes if other.stamp < stamp]
-        if (
-            party.engine.is_based(note)
-            and (not earlier or earlier[0].kind != Kind.GENESIS)
-            and note.kind != Kind.GENESIS
-        ):
+        earlier, based = [other for other in notes if other.stamp < stamp], party.engine.is_based(note)
+        if based and [*earlier, note][0].kind != Kind.GENESIS:
             raise InvalidInput(
-                f"item {item.hex()}: message {stamp} is part of an epoch, and what was there before it is pruned; change the "
-                "item as it is now"
+                f"item {item.hex()}: message {stamp} is part of an epoch, and what was there before it is pruned; "
+                "change the item as it is now"
             )
-        was = before(party, item, earlier, whole=party.engine.is_based(note))
+        was = before(party, item, earlier, whole=based)
         captured = capture(was, note.kind, note.message, stamp)
         take_back(party, batch, Reversal(item, note.kind, note.message, stamp, captured))
         return len(batch) > 0
