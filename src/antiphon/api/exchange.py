@@ -1,56 +1,85 @@
-"""Blocks from one store to another in the same process: two folders on one machine, a stick that is carried, a test.
+"""Blocks and blobs from one store to another in one process: two folders on a machine, a stick that is carried, a test.
 
 The network's own way, which asks and answers in pieces, is the mesh; what passes and what is checked is the same.
 """
 
 from __future__ import annotations
 
-import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from antiphon.core.errors import MissingBlocks, RefusedBlocks
+from antiphon.feed.ingest import Base
 from antiphon.feed.store import FeedStore
 from antiphon.party.meta import SubscriptionState
 
 if TYPE_CHECKING:
+    from antiphon.api.party import Party
     from antiphon.api.store import Store
 
 
 def exchange(one: Store, other: Store) -> int:
     """Give each store what the other has of the parties that both follow, until neither lacks anything.
 
-    Returns how many blocks moved. Whoever was admitted meanwhile joins.
+    Returns how many blocks moved. Whoever was admitted meanwhile joins; epochs are attested where policy asks for it,
+    and stood on, with the blobs of their snapshots where those are lacking.
     """
     total = 0
     while True:
-        shared = _followed(one) & _followed(other)
-        moved = sum(_give(one, other, party) + _give(other, one, party) for party in sorted(shared))
-        total += moved
-        if not moved:
+        shared = sorted(_followed(one) & _followed(other))
+        passed = [_give(giver, taker, party) for party in shared for giver, taker in ((one, other), (other, one))]
+        total += sum(gift.blocks for gift in passed)
+        if not any(map(any, passed)):
             return total
+
+
+class _Gift(NamedTuple):
+    """What one store gave another, and whether that let it go on with epochs."""
+
+    blocks: int
+    blobs: int = 0
+    moved: bool = False
 
 
 def _followed(store: Store) -> set[bytes]:
     return {bytes(known.party) for known in store.parties() if known.state is not SubscriptionState.PAUSED}
 
 
-def _give(giver: Store, taker: Store, party: bytes) -> int:
-    moved = copy(giver.manager.feeds, taker.manager.feeds, party)
-    with contextlib.suppress(MissingBlocks):  # its genesis has not come yet
-        taker.party(party).refresh()
-    return moved
+def _give(giver: Store, taker: Store, key: bytes) -> _Gift:
+    before = _opened(taker, key)
+    begins = taker.manager.epochs(key).begins() if before is not None else {}
+    blocks = copy(giver.manager.feeds, taker.manager.feeds, key, begins)
+    party = _opened(taker, key)
+    if party is None:
+        return _Gift(blocks)
+    party.refresh()
+    if party.processor.is_held():  # inside a batch
+        return _Gift(blocks)
+    moved = party.epochs.step()
+    return _Gift(blocks, party.epochs.fetch(giver.manager.blobs), moved)
 
 
-def copy(source: FeedStore, target: FeedStore, party: bytes) -> int:
-    """Everything that one feed store has of a party, into another; every hash, body and signature is checked."""
+def _opened(store: Store, key: bytes) -> Party | None:
+    try:
+        return store.party(key)
+    except MissingBlocks:  # its genesis has not come yet
+        return None
+
+
+def copy(source: FeedStore, target: FeedStore, party: bytes, begins: Mapping[bytes, Base] | None = None) -> int:
+    """Everything that one feed store has of a party, into another; every hash, body and signature is checked.
+
+    `begins` says where a feed may begin whose first blocks are in an epoch that the target stands on.
+    """
     have = {record.feed: record.length for record in target.feeds(party)}
     moved = 0
     for record in source.feeds(party):
         if have.get(record.feed, 0) >= record.length:
             continue
-        for span in source.spans(record.feed, have.get(record.feed, 0)):
+        base = begins.get(record.feed) if begins else None
+        for span in source.spans(record.feed, max(record.start, have.get(record.feed, 0))):
             try:
-                moved += target.ingest_bytes(span.encode()).added
+                moved += target.ingest_bytes(span.encode(), base).added
             except (RefusedBlocks, MissingBlocks):  # the quarantine has the reason; the feed goes no further
                 break
     return moved

@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from antiphon.api.asked import asked, narrowed
+from antiphon.api.epochs import PartyEpochs
 from antiphon.api.handle import Handle, plain
 from antiphon.api.inputs import need_handle, need_id, need_key, need_role, need_text, need_timeframe, need_values
 from antiphon.api.invitation import Invitation
@@ -73,6 +74,7 @@ class Party:
         self.member = member
         self.queries = Queries(self)
         self.schemas = Schemas(self)
+        self.epochs = PartyEpochs(self)
         self._if_undone: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:

@@ -138,6 +138,11 @@ class Store:
         return self.manager.device.identity
 
     @property
+    def device(self) -> PublicKey:
+        """This device: the key by which a policy of epochs names it."""
+        return self.manager.device.key
+
+    @property
     def identity(self) -> Identity:
         """The identity with its private key."""
         if self._identity is None:

@@ -32,6 +32,7 @@ from antiphon.party.epochplan import plan_of, policy_at
 from antiphon.party.ports import Items, LaneState
 from antiphon.party.rebase import rebase
 from antiphon.snapshot import tree
+from antiphon.snapshot.blobs import missing_blob
 
 if TYPE_CHECKING:
     from antiphon.party.engine import Engine
@@ -108,7 +109,7 @@ class Epochs:
 
         An item whose model has no code here stops it, unless such items are to be kept `raw`.
         """
-        with self._work:
+        with self._working():
             self.step()
             chain = self.chain()
             term, again = self._turn(chain)
@@ -232,11 +233,19 @@ class Epochs:
         finally:
             view.__exit__(None, None, None)
 
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """One at a time. A batch holds the party's lock, and its states are not written yet: not inside one."""
+        if self._party.open_batch() is not None:
+            raise InvalidInput(f"party {self._party.key.short}: leave the batch first, then work on epochs")
+        with self._work:
+            yield
+
     # -- following
 
     def step(self) -> bool:
         """Do what is to be done now: stand on what is final, attest or refuse what is proposed. Was there any?"""
-        with self._work:
+        with self._working():
             moved = False
             while self._advance() or self._vote():
                 moved = True
@@ -290,6 +299,10 @@ class Epochs:
         try:
             base = self._load(epoch)
             _ = base.feeds
+            with self._party.locked() as engine:
+                indexed = engine.items.index is not None
+            for cid in base.missing() if indexed else ():  # queries ask for every item
+                raise missing_blob(cid)
         except MissingBlob as error:
             self.waits_for = f"{self.waits_for}; nor is the snapshot of epoch {epoch.number}: {error}"
             return False

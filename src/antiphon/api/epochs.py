@@ -1,0 +1,228 @@
+"""`PartyEpochs`: the epochs of a party. Declare one, see who agrees, set the policy, let old messages go.
+
+>>> import antiphon
+>>> with antiphon.open("laptop") as store:
+...     party = store.create_party("Household")
+...     groceries = party.list(["milk", "bread"])
+...     epoch = party.epochs.declare()
+...     groceries.append("salt")
+...     epoch.final, party.epochs.number, groceries.value
+(True, 1, ['milk', 'bread', 'salt'])
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from antiphon.api.keytext import from_any_text
+from antiphon.core.cid import Cid
+from antiphon.core.errors import DamagedBlob, InvalidInput, MissingBlob
+from antiphon.core.keys import KEY_SIZE
+from antiphon.halo.claims import Policy
+from antiphon.party.base import EpochBase
+from antiphon.party.epochlist import EpochRecord, list_epochs
+from antiphon.party.epochs import Disagreement, Epochs
+from antiphon.snapshot.blobs import Blobs
+from antiphon.snapshot.limits import BATCH_COUNT_MAX
+
+if TYPE_CHECKING:
+    from antiphon.api.party import Party
+
+_LIMIT_MAX = (1 << 63) - 1
+
+
+class Limits(TypedDict, total=False):
+    """What a policy says besides who attests; a limit of 0 is none. `Policy` has the meanings."""
+
+    editors_admit: bool
+    attestations_min: int
+    liars: bool
+    silent_ms: int
+    skew_ms: int
+    epoch_messages: int
+    epoch_bytes: int
+    epoch_age_ms: int
+    epoch_idle_ms: int
+    message_age_ms: int
+    message_count: int
+    deleted_epochs: int
+    keep_epochs: int
+
+
+class PartyEpochs:
+    """The epochs of a party, as this device takes part in them. Thread-safe; not to be used inside a batch."""
+
+    def __init__(self, party: Party) -> None:
+        self._party = party
+        self._whole: Cid | None = None  # the last snapshot that is known to be here whole
+
+    def __repr__(self) -> str:
+        return f"<epochs of party {self._party.key.short}>"
+
+    # -- what there is
+
+    @property
+    def number(self) -> int:
+        """The number of the epoch that the party stands on here; 0 before the first."""
+        return self._epochs.number
+
+    def list(self) -> builtins.list[EpochRecord]:
+        """All final epochs and then what is proposed for the next: who has attested, who has refused, and why."""
+        with self._party.processor.locked():
+            self._party.member.sync()
+            return list_epochs(self._party.member.machine)
+
+    def __iter__(self) -> Iterator[EpochRecord]:
+        return iter(self.list())
+
+    def snapshot(self, number: int) -> EpochBase:
+        """The party at an epoch: `item(id)` and `all()` give the bytes of items, as far as blobs are here."""
+        return self._epochs.snapshot(number)
+
+    @property
+    def waits_for(self) -> str:
+        """What keeps this device from the next epoch; empty if nothing does."""
+        return self._epochs.waits_for or self._party.store.manager.epoch_status(self._party.key)
+
+    @property
+    def disagreement(self) -> Disagreement | None:
+        """Where this device came to another snapshot than the party. It stays as it is until you `adopt`."""
+        return self._epochs.disagreement
+
+    # -- taking part
+
+    def declare(self, *, raw: bool = False) -> EpochRecord:
+        """Begin an epoch here and now, if it is this device's turn. It is final once enough attesters agree.
+
+        Items whose model has no code here stop it, unless they are to be kept `raw`.
+        """
+        genesis = self._alone.declare(raw=raw)
+        key = (genesis.number, genesis.snapshot)
+        return next(record for record in self.list() if (record.number, record.snapshot) == key)
+
+    def step(self) -> bool:
+        """Attest what is proposed and stand on what is final. `exchange` does it; a store with `epochs` always."""
+        return self._alone.step()
+
+    def prune(self) -> int:
+        """Let go of messages that a final epoch holds, as policy allows; returns how many."""
+        return self._alone.prune()
+
+    def adopt(self) -> bool:
+        """Give up this device's own state for the party's epoch, where they differ.
+
+        False if its snapshot is not here yet; exchange with somebody who has it, and adopt again.
+        """
+        return self._alone.adopt()
+
+    # -- policy
+
+    @property
+    def policy(self) -> Policy:
+        """What the party has agreed on."""
+        return self._epochs.policy()
+
+    def set_policy(
+        self,
+        *,
+        attesters: Iterable[bytes | str] | None = None,
+        generator: bytes | str | None = None,
+        **limits: Unpack[Limits],
+    ) -> Policy:
+        """Change what is named here, and keep the rest. An owner may.
+
+        Attesters and generator are devices; an identity stands for its device, if it has one. Who attests changes with
+        the next epoch. A `generator` of `b""` is nobody: then it is the attester that ranks first.
+        """
+        if isinstance(attesters, bytes | str):
+            raise InvalidInput("the attesters of a policy are several keys, in a list")
+        changes: dict[str, Any] = _checked(limits)
+        with self._party.processor.locked():
+            if attesters is not None:
+                changes["attesters"] = tuple(sorted({self._device(one, "an attester") for one in attesters}))
+            if generator is not None:
+                changes["generator"] = self._device(generator, "the generator") if generator else b""
+            self._party.member.set_policy(replace(self.policy, tightens=(), cuts={}, **changes))
+            return self.policy
+
+    def _device(self, named: bytes | str, what: str) -> bytes:
+        """The one device that is meant."""
+        key = from_any_text(named) if isinstance(named, str) else named
+        if not isinstance(key, bytes) or len(key) != KEY_SIZE:
+            raise InvalidInput(f"{what} is named by the key of a device or an identity, not by {named!r:.80}")
+        member = self._party.member
+        devices = member.devices(key)
+        if len(devices) > 1:
+            several = ", ".join(device.hex() for device in devices)
+            raise InvalidInput(
+                f"identity {key.hex()[:8]} has {len(devices)} devices; name the one that is to be {what}: {several}"
+            )
+        if devices:
+            return devices[0]
+        if key in member.machine.epochs().feeds.values():
+            return bytes(key)
+        raise InvalidInput(
+            f"{key.hex()[:8]} is no device of party {self._party.key.short}, and no identity with one, as far as is "
+            f"known here; who is to be {what} must have joined: exchange first"
+        )
+
+    # -- blobs
+
+    def fetch(self, source: Blobs) -> int:
+        """Take from another store what is missing of the last epoch's snapshot; returns how many blobs."""
+        blobs, moved = self._party.processor.blobs, 0
+        damaged: set[Cid] = set()
+        while wanted := [cid for cid in self._wanted() if cid not in damaged and source.has(cid)]:
+            for start in range(0, len(wanted), BATCH_COUNT_MAX):
+                pairs = list(_read(source, wanted[start : start + BATCH_COUNT_MAX], damaged))
+                blobs.put_all(pairs)
+                moved += len(pairs)
+        if moved:
+            self.step()
+        return moved
+
+    def _wanted(self) -> builtins.list[Cid]:
+        final = self._epochs.chain().last
+        root = None if final is None else Cid(final.snapshot)
+        if root is None or root == self._whole:
+            return []
+        wanted = self._epochs.wanted(whole=True)
+        if not wanted and self._party.processor.blobs.has(root):
+            self._whole = root
+        return wanted
+
+    # -- inside
+
+    @property
+    def _epochs(self) -> Epochs:
+        _ = self._party.processor.engine  # one that is closed says so
+        return self._party.store.manager.epochs(self._party.key)
+
+    @property
+    def _alone(self) -> Epochs:
+        """For what may compute for long: not under the party's lock, which others wait for."""
+        if self._party.processor.is_held():
+            raise InvalidInput(f"party {self._party.key.short}: a batch is open; leave it first")
+        return self._epochs
+
+
+def _checked(limits: Limits) -> dict[str, Any]:
+    known = {field.name: field.type for field in fields(Policy)}
+    for name, value in limits.items():
+        if name not in Limits.__annotations__:
+            raise InvalidInput(f"a policy has no {name!r}; it has {', '.join(sorted(Limits.__annotations__))}")
+        wanted = bool if known[name] == "bool" else int
+        if type(value) is not wanted or not 0 <= value <= _LIMIT_MAX:
+            raise InvalidInput(f"{name} of a policy is {'true or false' if wanted is bool else 'a number from 0 on'}")
+    return dict(limits)
+
+
+def _read(source: Blobs, cids: Iterable[Cid], damaged: set[Cid]) -> Iterator[tuple[Cid, bytes]]:
+    for cid in cids:
+        try:
+            yield cid, source.get(cid)
+        except (MissingBlob, DamagedBlob):
+            damaged.add(cid)

@@ -1,0 +1,113 @@
+"""A party's epochs as people want to see them: final or proposed, who has attested, who has refused and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from antiphon.core.cid import Cid
+from antiphon.core.keys import PublicKey
+from antiphon.core.stamp import Stamp
+from antiphon.halo.claims import EpochGenesis, EpochRefusal
+from antiphon.halo.epoch import FinalEpoch
+from antiphon.halo.machine import PartyMachine
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """A device, and whose it is."""
+
+    device: PublicKey
+    identity: PublicKey
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """A refusal: whose, why, and the snapshot that was computed instead, if one was."""
+
+    voter: Voter
+    reason: str
+    computed: Cid | None
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRecord:
+    """An epoch that is final, or proposed."""
+
+    number: int
+    term: int
+    final: bool
+    snapshot: Cid
+    created_ms: int
+    messages: int  # of all data feeds, from their beginnings to the cut
+    declared_by: Voter
+    attested: tuple[Voter, ...]
+    refused: tuple[Objection, ...]
+    reason: str = ""  # why a proposal does not count
+    needed: int = 0  # how many attestations make a proposal final
+
+
+def list_epochs(machine: PartyMachine) -> list[EpochRecord]:
+    """The final epochs by number, then what is proposed for the next."""
+    return _Listing(machine).all()
+
+
+class _Listing:
+    def __init__(self, machine: PartyMachine) -> None:
+        self._machine = machine
+        self._chain = machine.epochs()
+        self._identities = {owner.device: owner.identity for owner in machine.authority.owners().values()}
+
+    def all(self) -> list[EpochRecord]:
+        final = [
+            self._record(epoch, epoch.term, epoch.declared, votes)
+            for epoch, votes in zip(self._chain.final, self._chain.votes, strict=True)
+        ]
+        opened = self._chain.open
+        return final + [
+            self._record(
+                found.genesis,
+                found.genesis.term,
+                found.stamp,
+                found.attested,
+                reason=found.reason,
+                needed=opened.config.quorum,
+            )
+            for found in opened.proposals
+        ]
+
+    def _record(
+        self,
+        epoch: FinalEpoch | EpochGenesis,
+        term: int,
+        declared: Stamp,
+        votes: tuple[bytes, ...],
+        *,
+        reason: str = "",
+        needed: int = 0,
+    ) -> EpochRecord:
+        return EpochRecord(
+            number=epoch.number,
+            term=term,
+            final=isinstance(epoch, FinalEpoch),
+            snapshot=Cid(epoch.snapshot),
+            created_ms=epoch.created_ms,
+            messages=sum(epoch.cut.values()),
+            declared_by=self._voter(self._chain.feeds[declared.feed]),
+            attested=tuple(map(self._voter, votes)),
+            refused=tuple(self._refused(epoch.number, epoch.snapshot)),
+            reason=reason,
+            needed=needed,
+        )
+
+    def _refused(self, number: int, snapshot: bytes) -> Iterator[Objection]:
+        """Refusals of a final epoch are told, too: their writers stand apart from the party."""
+        for act in self._machine.acts():
+            claim, device = act.claim, self._chain.feeds.get(act.stamp.feed, b"")
+            if not isinstance(claim, EpochRefusal) or (claim.number, claim.snapshot) != (number, snapshot):
+                continue
+            if device in act.signers:
+                yield Objection(self._voter(device), claim.reason, Cid(claim.computed) if claim.computed else None)
+
+    def _voter(self, device: bytes) -> Voter:
+        return Voter(PublicKey(device), PublicKey(self._identities.get(device, device)))
