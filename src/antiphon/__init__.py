@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from antiphon.api.exchange import exchange
+    from antiphon.api.files import File
     from antiphon.api.handle import Handle
     from antiphon.api.invitation import Invitation
     from antiphon.api.lists import List
@@ -112,6 +113,7 @@ _WHERE = {
     "FeedStore": "feed.store",
     "FeedWriter": "feed.writer",
     "Feeding": "model.interface",
+    "File": "api.files",
     "FileModel": "model.file",
     "Filter": "query.filters",
     "Fork": "feed.fork",
@@ -204,6 +206,7 @@ __all__ = [
     "FeedStore",
     "FeedWriter",
     "Feeding",
+    "File",
     "FileModel",
     "Filter",
     "Fork",

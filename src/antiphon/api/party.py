@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from antiphon.api.asked import asked, narrowed
 from antiphon.api.epochs import PartyEpochs
+from antiphon.api.files import File, FileOptions, Source, new_file
 from antiphon.api.handle import Handle, plain
 from antiphon.api.inputs import need_handle, need_id, need_key, need_role, need_text, need_timeframe, need_values
 from antiphon.api.invitation import Invitation
@@ -38,6 +39,7 @@ from antiphon.halo.claims import Role
 from antiphon.halo.membership import Membership
 from antiphon.halo.state import PartyState
 from antiphon.model.array import ArrayModel
+from antiphon.model.file import FileModel
 from antiphon.model.messenger import MessengerModel
 from antiphon.model.object import ObjectModel
 from antiphon.model.text import TextModel
@@ -62,6 +64,7 @@ _KINDS: dict[str, type[Handle]] = {
     ArrayModel.name: List,
     TextModel.name: Text,
     MessengerModel.name: Thread,
+    FileModel.name: File,
 }
 
 
@@ -194,6 +197,10 @@ class Party:
         made = self.create(MessengerModel.name, **options)
         assert isinstance(made, Thread)
         return made
+
+    def file(self, data: Source = b"", **options: Unpack[FileOptions]) -> File:
+        """A new file, from bytes, a binary stream, or the path of a file, which also tells its name and media type."""
+        return new_file(self, data, **options)
 
     @overload
     def link(self, source: Handle, target: Handle, *, model: str, **options: Unpack[Options]) -> Handle: ...
