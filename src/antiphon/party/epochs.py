@@ -28,7 +28,7 @@ from antiphon.model.item import META
 from antiphon.party.base import EpochBase
 from antiphon.party.epochcheck import why_refuse, why_wait
 from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
-from antiphon.party.epochplan import plan_of, policy_at
+from antiphon.party.epochplan import common_control, plan_of, policy_at
 from antiphon.party.ports import Items, LaneState
 from antiphon.party.rebase import rebase
 from antiphon.snapshot import tree
@@ -168,7 +168,7 @@ class Epochs:
         models = tuple(key for key in self._party.models.codecs if key[:2] in used)
         cut = dict.fromkeys(engine.authority.data_feeds(), 0)
         cut |= {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
-        return self._planned(number, cut, self._member.machine.timeframe(), created_ms, models)
+        return self._planned(number, cut, common_control(self._member.machine), created_ms, models)
 
     def _planned(
         self,
@@ -422,7 +422,8 @@ class Epochs:
             if number < 1:
                 return 0
             older = self.chain().final[number - 1]
-            return sum(self._prune(feed, length) for feed, length in sorted(older.cut.items()) if length)
+            held = {record.feed for record in self._party.store.feeds(self._party.key)}
+            return sum(self._prune(feed, length) for feed, length in sorted(older.cut.items()) if feed in held)
 
     def _prune(self, feed: bytes, length: int) -> int:
         before = self._party.store.bounds(feed).start

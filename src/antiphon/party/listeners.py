@@ -64,6 +64,11 @@ class Listeners:
             if not known:
                 self._one.pop(item, None)
 
+    @property
+    def listening(self) -> bool:
+        """Whether anybody wants to know anything."""
+        return bool(self._all or self._one)
+
     def __len__(self) -> int:
         """How many items are observed."""
         with self._lock:

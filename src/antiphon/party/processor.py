@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from antiphon.core.errors import DamagedItems, InvalidInput, PartyPaused
+from antiphon.core.errors import DamagedItems, InvalidInput, MissingBlob, PartyPaused
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
@@ -82,17 +82,12 @@ class PartyProcessor:
         self._index = index  # kept from the start, unless there are items and no index of them
         self._open_items = open_items or (lambda: ItemStore(self.path, self.key))
         self._lock = threading.RLock()
-        self._depth = 0
-        self._batch: Batch | None = None
-        self._engine: Engine | None = None
-        self._follower: Follower | None = None
         self._events: list[bytes] = []
         self._after: list[Callable[[], None]] = []
         self.listeners = Listeners(self.key.short)
         self._advanced = threading.Condition(self._lock)
         self.moved: set[bytes] = set()  # feeds that were delivered since this device last wrote
-        self.why_rebuilt = ""
-        self.error = ""
+        self.why_rebuilt = self.error = ""
         self.checks: list[Callable[[Batch], None]] = []  # each may refuse a batch, by raising, before it is written
         self.resume()
 
@@ -143,7 +138,12 @@ class PartyProcessor:
         with self.locked():
             if self._batch is not None:
                 raise InvalidInput(f"party {self.key.short}: a batch is open; leave it first")
+            known = set(self.engine.items.ids())
             self._rebuild()
+            if self.listeners.listening:  # any of them may be another now
+                with suppress(MissingBlob):
+                    known.update(self.items())
+                self._events.extend(known)
 
     def attach(self, make: Callable[[Any], Index]) -> Index | None:
         """Keep an index for queries beside the items, from now on."""
@@ -261,8 +261,8 @@ class PartyProcessor:
     def process(self) -> int:
         """Take what the feeds have that is new; returns how many messages were delivered."""
         with self.locked() as engine:
-            if self._batch is not None:  # its lamport and states stand; what is new is taken after it
-                return 0
+            if self._batch is not None:
+                return 0  # its lamport and states stand; what is new is taken after it
             before = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
             try:
                 taken = engine.process()
@@ -311,9 +311,7 @@ class PartyProcessor:
         if self.is_held():
             raise InvalidInput(f"party {self.key.short}: do not wait inside a batch or a read; nothing can come there")
         with self._advanced:
-            return self._advanced.wait_for(
-                lambda: self.engine.delivery.timeframe().covers(timeframe), timeout=timeout_s
-            )
+            return self._advanced.wait_for(lambda: self.engine.delivery.timeframe().covers(timeframe), timeout_s)
 
     def status(self) -> Status:
         with self._lock:
@@ -347,8 +345,7 @@ class PartyProcessor:
     def parents(self) -> dict[bytes, bytes]:
         """The parent of each item that has one, from the claims of all items; circles are broken alike everywhere."""
         with self.locked() as engine:
-            states = [engine.entry(item).item for item in self.items()]
-        return derive((at, item.id, parent) for item in states if item is not None for at, parent in item.parents)
+            return derive((at, item, parent) for item in self.items() for at, parent in engine.claims(item))
 
     def snapshot(self, item_id: bytes) -> bytes:
         """The canonical bytes of an item: equal on every peer and engine with the same messages."""
@@ -417,8 +414,11 @@ class PartyProcessor:
         """The batch that the calling thread is in, if it is in one."""
         return self._batch if self._batch_thread == threading.get_ident() else None
 
+    _engine: Engine | None = None
+    _follower: Follower | None = None
+    _batch: Batch | None = None
     _make_index: Callable[[Any], Index] | None = None
-    _batch_thread = 0
+    _batch_thread = _depth = 0
     _owner = 0  # the thread that holds the lock
     _damaged = ""
     _failed = False  # stopped by an error, not by anybody's wish

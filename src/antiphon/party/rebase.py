@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from antiphon.core.errors import MissingBlob
@@ -83,17 +84,16 @@ def ground(items: Items, authority: Authority, blobs: Blobs, party: bytes) -> Ep
 def hydrate(engine: Engine) -> None:
     """Give every item of the base a row, as whoever lists or queries all of them needs it."""
     base = engine.base
-    if engine.whole or base is None:
+    if engine.whole or base is None or engine.scope.follows is not None:  # what is taken up has its row
         return
     waiting = set(engine.items.orphans())  # messages to them may have come before it was known what the base has
+    items = base.all()
+    while some := list(islice(items, ROWS_AT_ONCE)):  # a blob may be missing: then that much is done, and no harm
+        rows = list(_rows(engine, some, waiting))
+        with engine.saving() as put:
+            put(Save(rows=rows))
     with engine.saving() as put:
-        some: list[tuple[bytes, bytes]] = []
-        for pair in base.all():
-            some.append(pair)
-            if len(some) == ROWS_AT_ONCE:
-                put(Save(rows=list(_rows(engine, some, waiting))))
-                some = []
-        put(Save(rows=list(_rows(engine, some, waiting)), base=Mark(base.number, base.cid, True)))
+        put(Save(base=Mark(base.number, base.cid, True)))
     engine.whole = True
     engine.refold_all(waiting)
 
