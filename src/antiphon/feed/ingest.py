@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 from antiphon.core.errors import BrokenChain, MissingBlocks, RefusedBlocks
 from antiphon.feed import quarantine
@@ -170,6 +172,35 @@ def _fill(tables: Tables, held: Span, span: Span) -> None:
         filled = held.with_bodies(bodies, bytes(states))
         assert check_bodies(filled) is None
         tables.put_span(filled)
+
+
+def fill(tables: Tables, record: Record, bodies: Mapping[int, bytes]) -> int:
+    """Bodies that were left out, by seq; one that is not what its header says is refused. Returns how many came."""
+    count, waiting = 0, sorted(bodies)
+    while waiting:
+        held = tables.span_at(record, waiting[0])
+        here = [seq for seq in waiting if seq < held.end]
+        waiting = waiting[len(here) :]
+        known, states = held.body_list(), bytearray(held.states)
+        for seq in here if held.states else ():
+            index = seq - held.first
+            if states[index] == BodyState.LEFT_OUT:
+                _check_body(held, index, bodies[seq])
+                known[index], states[index] = bodies[seq], BodyState.PRESENT
+                count += 1
+        if states != held.states:
+            tables.put_span(held.with_bodies(known, bytes(states)))
+    return count
+
+
+def _check_body(held: Span, index: int, body: bytes) -> None:
+    if sha256(body).digest() != bytes(held.columns["body_hash"][index]):
+        seq = held.first + index
+        raise RefusedBlocks(
+            f"feed {held.feed.hex()[:8]}: the body of block {seq} is not the one in its header; ask another peer",
+            feed=held.feed,
+            seq=seq,
+        )
 
 
 def _extend(tables: Tables, record: Record, span: Span, now_ms: int) -> Ingested:

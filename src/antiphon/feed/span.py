@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -232,6 +232,18 @@ class Span:
         kept = bytes(self.states or self.count)
         states = bytes(BodyState.ERASED if state == BodyState.ERASED else BodyState.LEFT_OUT for state in kept)
         return self.with_bodies([], states)
+
+    def keeping(self, keep: Callable[[int, bytes], bool]) -> Span:
+        """The same blocks with the bodies alone that are to be kept, by the block's kind and item; others left out."""
+        heads = self.columns[["kind", "item"]].tolist()
+        left = [here and not keep(kind, item) for (kind, item), here in zip(heads, self.present.tolist(), strict=True)]
+        if not any(left):
+            return self
+        states = bytearray(self.states or bytes(self.count))
+        for index in np.flatnonzero(left):
+            states[index] = BodyState.LEFT_OUT
+        bodies = [None if out else body for body, out in zip(self.body_list(), left, strict=True)]
+        return self.with_bodies(bodies, bytes(states))
 
     def encode(self) -> bytes:
         """The span's bytes for the wire: without hashes, which a receiver computes anyway."""

@@ -34,6 +34,7 @@ from antiphon.party.ports import NO_END, Authority, Index, Items, LaneState, Pos
 from antiphon.party.postings import encode_postings
 from antiphon.party.rebase import hydrate
 from antiphon.party.revision import Revision
+from antiphon.party.scope import Scope
 
 _new = tuple.__new__  # half the price of calling the class, for every message
 UNSAVED_MESSAGES_MAX = 20_000  # a restart after a crash folds no more than about this many again
@@ -62,6 +63,7 @@ class Engine:
         self.authority = authority
         self.items = items
         self.models = models
+        self.scope = Scope(self, items.follows)
         self.cache = ItemCache(cache_items_max)
         self._judge = Judge(authority)
         self._revision = Revision(self, self._judge)
@@ -155,8 +157,10 @@ class Engine:
         self.changed(items)
 
     def fold_in(self, entry: Entry, notes: list[Note], *, keep: bool = True) -> dict[Stamp, str]:
-        if entry.item is None and not self.whole and not self._fetched(entry.id):
-            self.post(entry, notes)  # they are folded when the item is opened
+        left_out = self.scope.leaves_out(entry.id)
+        if left_out or (entry.item is None and not self.whole and not self._fetched(entry.id)):
+            entry.item = None
+            self.post(entry, notes)  # they are folded when the item is opened, or taken up
             if keep:
                 self.cache.dirty[entry.id] = entry
             return {}
@@ -226,7 +230,8 @@ class Engine:
     def refold_into(self, put: Callable[[Save], None], items: Iterable[bytes]) -> None:
         """With the verdicts and positions that they follow from: all of them or none."""
         for item in sorted(items):
-            self.refold(self.cache.get(item) or Entry(item, None))
+            if not self.scope.lacks(item):  # else it has no state here, and none of its messages has a verdict
+                self.refold(self.cache.get(item) or Entry(item, None))
             if len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
                 put(self.save_of(self.cache.dirty.values(), self.drain_verdicts()))
                 self.cache.dirty.clear()
@@ -249,6 +254,10 @@ class Engine:
     def outside(self, item: bytes, more: Sequence[Posting] = ()) -> list[Posting]:
         """Where the messages to an item are that its base does not have."""
         return self._archive.outside([*self.items.postings(item), *more])
+
+    def notes_outside(self, item: bytes, more: Sequence[Posting] = ()) -> list[Note]:
+        """These messages, in the total order."""
+        return self._archive.read(self.outside(item, more))
 
     def reload(self, entry: Entry) -> None:
         """The item as the feeds have it: what was tried and not written is undone."""
@@ -282,12 +291,14 @@ class Engine:
             record = self.load([item]).get(item)
             if record is None and item == SYSTEM_ITEM:
                 return self.cache.put(Entry(item, system_item(self.models)))
-            if record is None and not self.whole:
-                self.based(item)  # raises where its blobs are not here
+            based = None if record is not None or self.whole else self.based(item)  # raises without its blobs
+            if based is not None:
+                return self.cache.put(Entry(item, based))
             if record is None:
                 raise UnknownItem(f"party {self.party.hex()[:8]} holds no item {item.hex()}, or not yet")
             entry = self.cache.put(self.entry_of(item, record))
-        if entry.item is None and not self.whole:
+        if entry.item is None and (not self.whole or self.scope.follows is not None):
+            self.scope.check(item)
             self.refold(entry)  # its messages came before it was known here what the base has of it
         if entry.item is None:
             raise UnknownItem(f"party {self.party.hex()[:8]}: item {item.hex()} has messages, but no valid genesis")
@@ -309,7 +320,7 @@ class Engine:
         """The records of items: of those that were opened or changed here their rows, of others what the base has."""
         found = self.items.load(ids)
         if self.base is not None and not self.whole:
-            rest = [item for item in ids if item not in found]
+            rest = [item for item in ids if item not in found and not self.scope.leaves_out(item)]
             found.update((item, itemcodec.record_of(data)) for item, data in self.base.items(rest).items())
         return found
 

@@ -7,7 +7,7 @@ a database part can be replaced by anything that passes `antiphon.testing.run_it
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -180,6 +180,7 @@ class Items(Protocol):
     """
 
     why_rebuilt: str  # why it begins empty although there was one before; else empty
+    follows: Set[bytes] | None  # the items that are folded at all, where one view alone is followed; None: all
 
     def lanes(self) -> list[LaneState]: ...
 
