@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import InvalidInput
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.header import HASH_SIZE
+from antiphon.feed.header import HASH_SIZE, Kind
 from antiphon.feed.reader import FeedReader
 from antiphon.model import itemcodec
 from antiphon.model.access import Author
@@ -28,7 +28,7 @@ from antiphon.party.base import EpochBase
 from antiphon.party.demux import PREFIXES, Gathered, prefix
 from antiphon.party.judge import Judge, changed, reason_at
 from antiphon.party.lane import Lane, Run
-from antiphon.party.ports import EpochJudge, Items, LaneState, Void
+from antiphon.party.ports import EpochJudge, ItemRow, Items, LaneState, Void
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.root import FeedCut, ModelPin, SnapshotRoot, encode_death
@@ -96,6 +96,8 @@ class EpochFold:
         self._listed = frozenset((name, version) for name, version, _ in plan.models)
         self._by_feed = {lane.feed: lane for lane in self._lanes}
         self._stale: set[bytes] = set()
+        self._beyond: set[bytes] = set()  # items with messages beyond the cut
+        self._unlike: set[bytes] = set()  # their states here may differ from base + tail, by what lies beyond the cut
         self._deleted: dict[bytes, bool] = {}  # by item that changed
         self._scan = False
         self._found: dict[bytes, list[Void]] = {}
@@ -127,7 +129,7 @@ class EpochFold:
     def one(self, item: bytes) -> bytes | None:
         """What the snapshot would have of one item. Nothing is written."""
         self._scan = True
-        made = self._fold_again([item])
+        made = self._fold_again([item], {})
         return made[item] if item in made else None if self._base is None else self._base.item(item)
 
     # -- which items, and how
@@ -135,31 +137,24 @@ class EpochFold:
     def _touched(self) -> tuple[set[bytes], set[bytes]]:
         """The items with messages in the cut; and those of them whose states here are not those at the cut."""
         touched: set[bytes] = set()
-        slow: set[bytes] = set()
         for lane in self._lanes:
             end = self._plan.cut.get(lane.feed, 0)
-            for start, stop, inside in self._parts(lane, end):
-                ids = self._ids(lane.feed, start, stop)
-                if inside:
-                    touched |= ids
-                else:
-                    slow |= ids
+            touched |= self._ids(lane.feed, lane.state.base, end)
+            self._beyond |= self._ids(lane.feed, end, lane.state.position)
+            self._unlike |= self._ids(lane.feed, end, lane.state.position, mutations=False)
+            self._found[lane.feed] = found = list(self._judge.voids(lane, lane.state.base, end))
+            for start, stop in otherwise(lane.state.voids, found, end):
+                self._unlike |= self._ids(lane.feed, start, stop)
+        slow = self._beyond | self._unlike
         return touched, slow if self._items is not None else touched
 
-    def _parts(self, lane: Lane, end: int) -> Iterator[tuple[int, int, bool]]:
-        """Parts of a feed: in the cut; beyond it, or judged otherwise by what is known here now."""
-        state = lane.state
-        yield state.base, end, True
-        yield end, state.position, False
-        found = self._found[lane.feed] = list(self._judge.voids(lane, state.base, end))
-        for start, stop in otherwise(state.voids, found, end):
-            yield start, stop, False
-
-    def _ids(self, feed: bytes, start: int, stop: int) -> set[bytes]:
+    def _ids(self, feed: bytes, start: int, stop: int, *, mutations: bool = True) -> set[bytes]:
+        """The items with messages in a part of a feed; or only those with others than mutations."""
         found: set[bytes] = set()
         if start < stop:
             for span, low, high in self._store.runs(feed, start, stop):
-                found.update(span.columns["item"][low:high].tolist())
+                ids = span.columns["item"][low:high]
+                found.update((ids if mutations else ids[span.columns["kind"][low:high] != Kind.MUTATION]).tolist())
                 self._check()
         return found
 
@@ -193,7 +188,7 @@ class EpochFold:
                 self._deleted[item] = row.deleted
             else:
                 made[item] = None
-        made |= self._fold_again(sorted(again))
+        made |= self._fold_again(sorted(again), rows)
         yield from sorted(made.items())
 
     def _plain(self, name: str, version: int) -> bool:
@@ -219,7 +214,7 @@ class EpochFold:
         assert self._base is not None
         return (item for item, data in self._base.all() if itemcodec.about(data).name == name)
 
-    def _fold_again(self, ids: list[bytes]) -> dict[bytes, bytes | None]:
+    def _fold_again(self, ids: list[bytes], rows: Mapping[bytes, ItemRow]) -> dict[bytes, bytes | None]:
         made: dict[bytes, bytes | None] = {}
         if not ids:
             return made
@@ -238,9 +233,26 @@ class EpochFold:
             )
             if data != bases.get(item) or item in groups:
                 made[item] = data
-                self._stale.add(item)
+                if not self._stands(item, data, rows.get(item)):
+                    self._stale.add(item)
                 self._deleted[item] = data is not None and itemcodec.about(data).is_deleted
         return made
+
+    def _stands(self, item: bytes, data: bytes | None, row: ItemRow | None) -> bool:
+        """Whether an item's state here is what the base and the messages outside the cut come to, as it is.
+
+        Mutations beyond the cut commute with those inside it, so they move no state that keeps no messages.
+        """
+        if data is None or row is None or row.record is None or row.opaque or row.guarded or item in self._unlike:
+            return False
+        model = self._models.find(row.model, row.version)
+        if model is None or keeps_tail(model) or (row.model, row.version) not in self._listed:
+            return False
+        return itemcodec.snapshot_in(row.record) == data or (item in self._beyond and not self._discards(model))
+
+    def _discards(self, model: Model[object]) -> bool:
+        """Whether this epoch may let something of a model's states go."""
+        return forgets(model) and bool(self._plan.discard.age_ms_max or self._plan.discard.count_max)
 
     def _looked_up(self, ids: list[bytes]) -> dict[bytes, list[Note]]:
         """The messages to some items in the cut, in the total order, from where the item store says that they are."""
