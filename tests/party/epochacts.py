@@ -79,6 +79,16 @@ def settle(peers: Peers) -> None:
     peers.settle()
 
 
+def takes_over(peers: Peers, winner: Peer, *endorsers: Peer, term: int = 1) -> EpochGenesis:
+    """A new term: these endorse one of them, who declares the epoch."""
+    for peer in endorsers:
+        member(peer).endorse(term, device(winner))
+        peers.exchange()
+    genesis = winner.epochs.declare()
+    settle(peers)
+    return genesis
+
+
 def join(peers: Peers, name: str, role: Role = Role.READER, *, of: Peer | None = None) -> Peer:
     """A new peer, which gets the snapshot and the tail from one who has pruned, and no message that the epoch holds."""
     giver = of or peers.all[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Flag
 from antiphon.halo.claims import EpochGenesis
 from antiphon.model.item import NO_BODY
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
 def why_wait(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
     """What is missing here to recompute a snapshot: blocks, bodies, code. That is no reason to refuse it."""
+    if engine.scope.follows is not None:
+        return f"one view alone is followed here, so epoch {genesis.number} cannot be recomputed"
     at = b"" if engine.base is None else bytes(engine.base.cid)
     if at != genesis.previous:
         return f"epoch {genesis.number} follows upon another epoch than the one that is stood on here"
@@ -51,7 +52,7 @@ def why_refuse(engine: Engine, genesis: EpochGenesis) -> str:
 def _feed(engine: Engine, lane: Lane, length: int, genesis: EpochGenesis) -> str:
     if engine.store.block(lane.feed, length - 1).flags & Flag.MORE:
         return "the cut falls into a batch"
-    if not genesis.control.covers(Timeframe(lane.seen_at(length - 1))):
+    if not all(_covered(engine, genesis, *seen) for seen in lane.seen_at(length - 1).items()):
         return "its messages refer to control blocks that the epoch does not cover"
     for seq, entries in advances(engine.store, lane.feed, lane.state.base, length):
         for entry in entries:
@@ -61,6 +62,6 @@ def _feed(engine: Engine, lane: Lane, length: int, genesis: EpochGenesis) -> str
 
 
 def _covered(engine: Engine, genesis: EpochGenesis, feed: bytes, seq: int) -> bool:
-    if engine.authority.is_control(feed):
-        return genesis.control.includes(feed, seq)
-    return seq < genesis.cut.get(feed, 0) or seq >= engine.authority.fork_end(feed)
+    if seq >= engine.authority.fork_end(feed):  # no two peers need hold the same there
+        return True
+    return genesis.control.includes(feed, seq) if engine.authority.is_control(feed) else seq < genesis.cut.get(feed, 0)

@@ -16,6 +16,14 @@ def policy_at(machine: PartyMachine, control: Timeframe) -> Policy:
     return machine.at(control).policy(Place(b"", 0, dict(control)))
 
 
+def common_control(machine: PartyMachine) -> Timeframe:
+    """What is here of the control feeds, without what lies beyond forks: others hold other blocks there."""
+    machine.authority.settle()
+    ends = machine.authority.fork_ends
+    common = {feed: min(seq, ends.get(feed, seq + 1) - 1) for feed, seq in machine.timeframe().items()}
+    return Timeframe({feed: seq for feed, seq in common.items() if seq >= 0})
+
+
 def plan_of(machine: PartyMachine, declared: EpochGenesis | FinalEpoch) -> EpochPlan:
     """How to compute the snapshot of an epoch that somebody has declared."""
     policy = policy_at(machine, declared.control)

@@ -109,7 +109,7 @@ class Epochs:
 
         An item whose model has no code here stops it, unless such items are to be kept `raw`.
         """
-        with self._working():
+        with self._working(), self._blobs.putting():  # nothing refers to them before the genesis is written
             self.step()
             chain = self.chain()
             term, again = self._turn(chain)
@@ -199,7 +199,7 @@ class Epochs:
             return self._made[1]
         self._called_off.clear()
         self._check(plan)
-        with self._captured() as (engine, lanes, items):
+        with self._blobs.putting(), self._captured() as (engine, lanes, items):
             made = EpochFold(
                 self._party.key,
                 plan,
