@@ -5,7 +5,7 @@ State = base + messages outside the cut. A party without epochs stands on nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from antiphon.core.cid import Cid
@@ -13,6 +13,7 @@ from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob
 from antiphon.party.ports import Mark
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
+from antiphon.snapshot.paths import missing_on_paths
 from antiphon.snapshot.root import FeedCut, SnapshotRoot, decode_death
 
 
@@ -81,6 +82,8 @@ class EpochBase:
         for item, value in tree.entries(self.root.deaths, self.blobs):
             yield item, decode_death(value)
 
-    def missing(self) -> list[Cid]:
-        """The next blobs that are not here; asked again when they have come, until there are none."""
+    def missing(self, items: Iterable[bytes] | None = None) -> list[Cid]:
+        """The next blobs that are not here, of these items or of all; asked again until there are none."""
+        if items is not None:
+            return missing_on_paths(self.root.items, items, self.blobs)
         return list(tree.missing(self.cid, self.blobs))

@@ -19,6 +19,8 @@ def why_wait(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
     """What is missing here to recompute a snapshot: blocks, bodies, code. That is no reason to refuse it."""
     if engine.scope.follows is not None:
         return f"one view alone is followed here, so epoch {genesis.number} cannot be recomputed"
+    if engine.scope.follows is not None:
+        return f"one view alone is followed here, so epoch {genesis.number} cannot be recomputed"
     at = b"" if engine.base is None else bytes(engine.base.cid)
     if at != genesis.previous:
         return f"epoch {genesis.number} follows upon another epoch than the one that is stood on here"

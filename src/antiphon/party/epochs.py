@@ -142,6 +142,8 @@ class Epochs:
     def _afresh(self, chain: EpochChain, term: int, raw: bool) -> EpochGenesis:
         with self._party.locked() as engine:
             number, last = chain.open.number, chain.last
+            if engine.scope.follows is not None:
+                raise InvalidInput(f"party {self._party.key.short}: one view alone is followed here, so no epoch is made")
             at = 0 if engine.base is None else engine.base.number
             if at != number - 1:
                 raise InvalidInput(
@@ -408,10 +410,11 @@ class Epochs:
     def prune(self) -> int:
         """Drop messages below the cut of an epoch that is whole on this disk, as far as policy lets go; how many."""
         with self._work:
-            base = self.base
+            with self._party.locked() as engine:
+                base, follows = engine.base, engine.scope.follows
             if base is None:
                 return 0
-            missing = base.missing()
+            missing = base.missing(follows)
             if missing:
                 raise MissingBlob(
                     f"epoch {base.number}: {len(missing)} blobs of its snapshot, {missing[0]} among them, are not "
