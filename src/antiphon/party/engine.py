@@ -230,7 +230,9 @@ class Engine:
     def refold_into(self, put: Callable[[Save], None], items: Iterable[bytes]) -> None:
         """With the verdicts and positions that they follow from: all of them or none."""
         for item in sorted(items):
-            if not self.scope.lacks(item):  # else it has no state here, and none of its messages has a verdict
+            if self.scope.leaves_out(item):
+                self.scope.set_aside(item)
+            elif not self.scope.lacks(item):  # else it has no state here, and none of its messages has a verdict
                 self.refold(self.cache.get(item) or Entry(item, None))
             if len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
                 put(self.save_of(self.cache.dirty.values(), self.drain_verdicts()))

@@ -149,7 +149,9 @@ class OneView:
     def _take_up(self, engine: Engine) -> bool:
         """Fold items of which all is here now; was there any?"""
         items = self.follower.items
-        self.follower.taken_up &= items
+        dropped = self.follower.taken_up - items
+        self.follower.taken_up -= dropped
+        engine.refold_all(dropped)
         ready = {
             item for item in items - self.follower.taken_up - self.follower.undescribed() if self._is_here(engine, item)
         }

@@ -6,6 +6,7 @@ from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from antiphon.core.errors import MissingBlob, MissingBlocks
+from antiphon.party.cache import Entry
 
 if TYPE_CHECKING:
     from antiphon.party.engine import Engine
@@ -34,6 +35,16 @@ class Scope:
         except MissingBlob:
             return True
         return False
+
+    def set_aside(self, item: bytes) -> None:
+        """Give up the state of an item that is left out: from now on its messages are only noted."""
+        engine = self._engine
+        entry = engine.cache.get(item) or Entry(item, None)
+        entry.postings = engine.items.postings(item) + entry.postings
+        entry.item, entry.orphaned = None, True
+        engine.items.forget(item)
+        engine.cache.put(entry)
+        engine.cache.dirty[item] = entry
 
     def bodiless(self, item: bytes) -> list[tuple[bytes, int]]:
         """The messages to an item outside the base, by feed and seq, that count and whose bodies are not here."""
