@@ -1,4 +1,4 @@
-"""The command line: what a home holds, whether it is whole, what was refused, who is in a party.
+"""The command line: what a home holds, whether it is whole, what was refused, who is in a party, and its epochs.
 
 A home is a folder with `feeds/`, `keys` and `meta.db`. Every command takes `--json` for machines.
 """

@@ -1,50 +1,42 @@
-"""The commands. They read; a running peer goes on writing meanwhile. Only `compact` writes, and wants to be alone."""
+"""The commands. They read; a running peer goes on writing meanwhile. Those that write (`compact`, some of `epoch`) want
+to be alone.
+"""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from antiphon import __version__
-from antiphon.core.errors import AntiphonError, InvalidInput
+from antiphon.cli import epochs
+from antiphon.cli.common import HERE, Home, Json, err, feeds_folder, machine_of, out, parties_of, reading, show, table
+from antiphon.core.errors import AntiphonError
 from antiphon.core.keys import PublicKey
 from antiphon.feed.record import Record
 from antiphon.feed.store import FeedStore
-from antiphon.halo.machine import PartyMachine
-from antiphon.halo.membership import sync_machine
-from antiphon.party.meta import MetaStore
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Antiphon: an ECHO database.")
-out, err = Console(), Console(stderr=True)
-
-Home = Annotated[Path, typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of this peer.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON value on standard output.")]
-HERE = Path()
+app.add_typer(epochs.app, name="epoch")
 
 
 @app.command()
 def version(as_json: Json = False) -> None:
     """The version of Antiphon."""
-    _show(as_json, {"version": __version__}, lambda: out.print(__version__))
+    show(as_json, {"version": __version__}, lambda: out.print(__version__))
 
 
 @app.command()
 def feeds(home: Home = HERE, as_json: Json = False) -> None:
     """The feeds that are held, with their bounds."""
-    with _store(home) as store:
+    with reading(home) as store:
         rows = [_feed_row(record) for record in store.feeds()]
 
-    def table() -> None:
+    def people() -> None:
         shown = Table("feed", "party", "blocks", "from", "ends", "written here")
         for row in rows:
             shown.add_row(
@@ -57,14 +49,14 @@ def feeds(home: Home = HERE, as_json: Json = False) -> None:
             )
         out.print(shown)
 
-    _show(as_json, rows, table)
+    show(as_json, rows, people)
 
 
 @app.command()
 def verify(home: Home = HERE, as_json: Json = False) -> None:
     """Check every hash, link, body and signed head of every feed. Ends with 1 if anything is wrong."""
     wrong: list[dict[str, Any]] = []
-    with _store(home) as store:
+    with reading(home) as store:
         records = store.feeds()
         with _progress() as progress:
             task = progress.add_task("blocks", total=sum(record.length - record.start for record in records))
@@ -81,7 +73,7 @@ def verify(home: Home = HERE, as_json: Json = False) -> None:
             err.print(row["error"], style="red", markup=False)
         out.print(f"{answer['feeds']} feeds, {answer['blocks']} blocks: {'all right' if not wrong else 'NOT right'}")
 
-    _show(as_json, answer, tell)
+    show(as_json, answer, tell)
     if wrong:
         raise typer.Exit(1)
 
@@ -89,14 +81,14 @@ def verify(home: Home = HERE, as_json: Json = False) -> None:
 @app.command()
 def quarantine(home: Home = HERE, as_json: Json = False) -> None:
     """What was refused, and why."""
-    with _store(home) as store:
+    with reading(home) as store:
         listed = store.quarantine()
     rows = [
         {"feed": refusal.feed.hex(), "seq": refusal.seq, "count": refusal.count, "reason": refusal.reason}
         for refusal in listed.refusals
     ]
 
-    def table() -> None:
+    def people() -> None:
         shown = Table("feed", "from", "blocks", "reason")
         for refusal in listed.refusals:
             shown.add_row(refusal.feed.hex()[:8], str(refusal.seq), str(refusal.count), escape(refusal.reason))
@@ -104,7 +96,7 @@ def quarantine(home: Home = HERE, as_json: Json = False) -> None:
         if listed.dropped:
             out.print(f"{listed.dropped} older ones are not kept")
 
-    _show(as_json, {"refusals": rows, "dropped": listed.dropped}, table)
+    show(as_json, {"refusals": rows, "dropped": listed.dropped}, people)
 
 
 @app.command()
@@ -114,21 +106,11 @@ def party(
     as_json: Json = False,
 ) -> None:
     """Who is in a party, with which feeds. Without a key: the parties of this home."""
-    if not (home / "meta.db").exists():
-        raise InvalidInput(f"there is no peer in {home}; name its folder with --home")
-    with MetaStore.open(home / "meta.db") as meta:
-        known = [row for row in meta.parties() if row.party.hex().startswith(key)]
     if not key:
-        rows = [{"party": row.party.hex(), "label": row.label, "state": row.state.value} for row in known]
-        _show(as_json, rows, lambda: out.print(_table(["party", "label", "state"], rows)))
+        rows = [{"party": row.party.hex(), "label": row.label, "state": row.state.value} for row in parties_of(home)]
+        show(as_json, rows, lambda: out.print(table(["party", "label", "state"], rows)))
         return
-    if len(known) != 1:
-        raise InvalidInput(f"{len(known)} parties of this home begin with {key!r}; `antiphon party` lists them")
-    if known[0].genesis_feed is None:
-        raise InvalidInput(f"the first feed of party {known[0].party.short} is not known here yet")
-    machine = PartyMachine(known[0].party, known[0].genesis_feed)
-    with _store(home) as store:
-        sync_machine(machine, store)
+    machine = machine_of(home, key)
     state = machine.state()
     answer = {
         "party": state.party.hex(),
@@ -151,17 +133,17 @@ def party(
             rows = answer[name]
             assert isinstance(rows, list)
             if rows:
-                out.print(_table(list(rows[0]), rows))
+                out.print(table(list(rows[0]), rows))
 
-    _show(as_json, answer, tables)
+    show(as_json, answer, tables)
 
 
 @app.command()
 def compact(home: Home = HERE, as_json: Json = False) -> None:
     """Rewrite the feed store without what was pruned or erased. No other process may use it meanwhile."""
-    with FeedStore.open(_feeds(home)) as store:
+    with FeedStore.open(feeds_folder(home)) as store:
         size = store.compact()
-    _show(as_json, {"bytes": size}, lambda: out.print(f"{size} bytes are left"))
+    show(as_json, {"bytes": size}, lambda: out.print(f"{size} bytes are left"))
 
 
 def main() -> None:
@@ -174,19 +156,6 @@ def main() -> None:
 
 
 # -- inside
-
-
-def _feeds(home: Path) -> Path:
-    folder = home / "feeds"
-    if not (folder / "data.mdb").exists():
-        raise InvalidInput(f"there is no feed store in {home}; name the peer's folder with --home")
-    return folder
-
-
-@contextmanager
-def _store(home: Path) -> Iterator[FeedStore]:
-    with FeedStore.open(_feeds(home), readonly=True) as store:
-        yield store
 
 
 def _feed_row(record: Record) -> dict[str, Any]:
@@ -203,20 +172,6 @@ def _feed_row(record: Record) -> dict[str, Any]:
     }
 
 
-def _table(names: list[str], rows: list[dict[str, Any]]) -> Table:
-    table = Table(*names)
-    for row in rows:
-        table.add_row(*(_short(row[name]) for name in names))
-    return table
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(value)
-    text = "" if value is None else str(value)
-    return escape(text[:16] if len(text) == 64 else text)
-
-
 def _progress() -> Progress:
     return Progress(
         TextColumn("{task.description}"),
@@ -226,10 +181,3 @@ def _progress() -> Progress:
         console=err,
         transient=True,
     )
-
-
-def _show(as_json: bool, answer: Any, people: Any) -> None:
-    if as_json:
-        sys.stdout.write(json.dumps(answer) + "\n")
-    else:
-        people()

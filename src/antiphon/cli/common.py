@@ -1,0 +1,91 @@
+"""What all commands share: where they look, and how they answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from antiphon.core.errors import InvalidInput
+from antiphon.core.keys import PublicKey
+from antiphon.feed.store import FeedStore
+from antiphon.halo.machine import PartyMachine
+from antiphon.halo.membership import sync_machine
+from antiphon.party.meta import MetaStore, Subscription
+
+out, err = Console(), Console(stderr=True)
+
+Home = Annotated[Path, typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of this peer.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON value on standard output.")]
+PartyKey = Annotated[str, typer.Argument(help="The party's key in hex, or the beginning of it.")]
+HERE = Path()
+
+
+def feeds_folder(home: Path) -> Path:
+    folder = home / "feeds"
+    if not (folder / "data.mdb").exists():
+        raise InvalidInput(f"there is no feed store in {home}; name the peer's folder with --home")
+    return folder
+
+
+@contextmanager
+def reading(home: Path) -> Iterator[FeedStore]:
+    """The feed store of a home, which another process may go on writing."""
+    with FeedStore.open(feeds_folder(home), readonly=True) as store:
+        yield store
+
+
+def parties_of(home: Path, key: str = "") -> list[Subscription]:
+    """The parties of a home whose keys begin so."""
+    if not (home / "meta.db").exists():
+        raise InvalidInput(f"there is no peer in {home}; name its folder with --home")
+    with MetaStore.open(home / "meta.db") as meta:
+        return [row for row in meta.parties() if row.party.hex().startswith(key)]
+
+
+def one_party(home: Path, key: str) -> PublicKey:
+    known = parties_of(home, key)
+    if len(known) != 1:
+        raise InvalidInput(f"{len(known)} parties of this home begin with {key!r}; `antiphon party` lists them")
+    return known[0].party
+
+
+def machine_of(home: Path, key: str) -> PartyMachine:
+    """The state of a party's control feeds, as far as they are here."""
+    party = one_party(home, key)
+    genesis = next(row.genesis_feed for row in parties_of(home, party.hex()))
+    if genesis is None:
+        raise InvalidInput(f"the first feed of party {party.short} is not known here yet")
+    machine = PartyMachine(party, genesis)
+    with reading(home) as store:
+        sync_machine(machine, store)
+    return machine
+
+
+def table(names: list[str], rows: list[dict[str, Any]]) -> Table:
+    shown = Table(*names)
+    for row in rows:
+        shown.add_row(*(_short(row[name]) for name in names))
+    return shown
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_short, value))
+    text = "" if value is None else str(value)
+    return escape(text[:16] if len(text) == 64 else text)
+
+
+def show(as_json: bool, answer: Any, people: Callable[[], None]) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(answer) + "\n")
+    else:
+        people()

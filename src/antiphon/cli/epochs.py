@@ -1,0 +1,222 @@
+"""`antiphon epoch`: the epochs of a party. `list` and `status` read; the others write, and want to be alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from antiphon.cli.common import HERE, Home, Json, PartyKey, machine_of, one_party, out, reading, show, table
+from antiphon.core.errors import InvalidInput
+from antiphon.halo.act import Place
+from antiphon.halo.claims import Policy
+from antiphon.halo.machine import PartyMachine
+from antiphon.party.epochlist import EpochRecord, Voter, list_epochs
+
+if TYPE_CHECKING:
+    from antiphon.api.party import Party
+
+_SWITCHES = ("liars", "editors_admit")
+app = typer.Typer(no_args_is_help=True, help="The epochs of a party: snapshots that its members agree on.")
+
+Passphrase = Annotated[
+    str | None, typer.Option("--passphrase", envvar="ANTIPHON_PASSPHRASE", help="Of the keys, if they have one.")
+]
+
+
+@app.command("list")
+def list_(party: PartyKey, home: Home = HERE, as_json: Json = False) -> None:
+    """The epochs of a party: who has attested each, who has refused it, and why."""
+    rows = [_row(record) for record in list_epochs(machine_of(home, party))]
+
+    def people() -> None:
+        names = ["epoch", "term", "state", "created", "messages", "attested", "snapshot"]
+        out.print(table(names, rows))
+        for row in rows:
+            for word in row["refused"]:
+                out.print(f"epoch {row['epoch']}: {word['device'][:16]} refused it: {word['reason']}", markup=False)
+            if row["reason"]:
+                out.print(f"epoch {row['epoch']}, term {row['term']} does not count: {row['reason']}", markup=False)
+
+    show(as_json, rows, people)
+
+
+@app.command()
+def status(party: PartyKey, home: Home = HERE, as_json: Json = False) -> None:
+    """How the next epoch stands: whose turn it is, what came since the last one, what is missing."""
+    machine = machine_of(home, party)
+    chain = machine.epochs()
+    opened, config = chain.open, chain.open.config
+    cut = {} if chain.last is None else chain.last.cut
+    data = set(machine.authority.admitted())
+    with reading(home) as store:
+        tail = {record.feed: record.length - cut.get(record.feed, 0) for record in store.feeds(machine.party)}
+    answer = {
+        "final": len(chain.final),
+        "open": opened.number,
+        "generator": config.generator.hex(),
+        "attesters": [device.hex() for device in config.attesters],
+        "quorum": config.quorum,
+        "proposals": [_row(record) for record in list_epochs(machine) if not record.final],
+        "endorsements": [
+            {"term": found.claim.term, "candidate": found.claim.candidate.hex(), "device": found.device.hex()}
+            for found in opened.endorsements
+        ],
+        "messages": sum(max(0, count) for feed, count in tail.items() if feed in data),
+        "lacks": opened.lacks,
+        "conflict": chain.conflict,
+    }
+
+    def people() -> None:
+        out.print(f"epoch {answer['final']} is final" if chain.final else "no epoch is final yet")
+        out.print(f"{answer['messages']} messages came since")
+        out.print(
+            f"epoch {opened.number}: {len(opened.proposals)} proposed, {config.quorum} of {len(config.attesters)} must "
+            f"attest, {config.generator.hex()[:16]} is to declare it"
+        )
+        for text in filter(None, (opened.lacks, chain.conflict)):
+            out.print(text, markup=False)
+
+    show(as_json, answer, people)
+
+
+@app.command()
+def declare(
+    party: PartyKey,
+    home: Home = HERE,
+    raw: Annotated[bool, typer.Option("--raw", help="Keep items raw whose model has no code here.")] = False,
+    passphrase: Passphrase = None,
+    as_json: Json = False,
+) -> None:
+    """Begin an epoch here and now, if it is this device's turn."""
+    with _writing(home, party, passphrase) as opened:
+        record = opened.epochs.declare(raw=raw)
+
+    def people() -> None:
+        count = f"{len(record.attested)} of {record.needed} attestations are here"
+        out.print(f"epoch {record.number} is {'final' if record.final else 'proposed: ' + count}")
+        out.print(str(record.snapshot), soft_wrap=True)
+
+    show(as_json, _row(record), people)
+
+
+@app.command()
+def prune(party: PartyKey, home: Home = HERE, passphrase: Passphrase = None, as_json: Json = False) -> None:
+    """Let go of messages that a final epoch holds, as policy allows. `compact` then makes the file smaller."""
+    with _writing(home, party, passphrase) as opened:
+        opened.epochs.step()
+        number, count = opened.epochs.number, opened.epochs.prune()
+    answer = {"epoch": number, "messages": count}
+    show(as_json, answer, lambda: out.print(f"{count} messages are let go; the party stands on epoch {number}"))
+
+
+@app.command()
+def policy(
+    party: PartyKey,
+    home: Home = HERE,
+    attester: Annotated[
+        list[str] | None, typer.Option("--attester", help="A device, or an identity with one; may be repeated.")
+    ] = None,
+    generator: Annotated[
+        str | None, typer.Option("--generator", help="Who declares epochs; `none`: the attester that ranks first.")
+    ] = None,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", help="A limit, as in `epoch_messages=1000`; may be repeated.")
+    ] = None,
+    passphrase: Passphrase = None,
+    as_json: Json = False,
+) -> None:
+    """What the party has agreed on; with options, change it."""
+    if attester or generator or values:
+        changes: dict[str, Any] = _limits(values or [])
+        if attester:
+            changes["attesters"] = attester
+        if generator:
+            changes["generator"] = b"" if generator == "none" else generator
+        with _writing(home, party, passphrase) as opened:
+            found = opened.epochs.set_policy(**changes)
+    else:
+        found = _policy(machine_of(home, party))
+    answer = _policy_row(found)
+
+    def people() -> None:
+        rows = [{"name": name, "value": value} for name, value in answer.items()]
+        out.print(table(["name", "value"], rows))
+
+    show(as_json, answer, people)
+
+
+# -- inside
+
+
+@contextmanager
+def _writing(home: Path, key: str, passphrase: str | None) -> Iterator[Party]:
+    from antiphon.api.store import Store  # half a second, which those that only read need not spend
+
+    party = one_party(home, key)
+    if not (home / "keys").exists():
+        raise InvalidInput(f"there are no keys in {home}, so nothing can be said for this device")
+    with Store.open(home, passphrase=passphrase) as store:
+        yield store.party(bytes(party))
+
+
+def _limits(values: list[str]) -> dict[str, Any]:
+    limits: dict[str, Any] = {}
+    for text in values:
+        name, _, value = text.partition("=")
+        switch = name in _SWITCHES
+        if switch and value in ("true", "false"):
+            limits[name] = value == "true"
+        elif not switch and value.isdecimal():
+            limits[name] = int(value)
+        else:
+            wanted = "true or false" if switch else "a number from 0 on"
+            raise InvalidInput(f"--set {text!r:.80}: write NAME=VALUE, where the value is {wanted}")
+    return limits
+
+
+def _policy(machine: PartyMachine) -> Policy:
+    control = machine.timeframe()
+    return machine.at(control).policy(Place(b"", 0, dict(control)))
+
+
+def _policy_row(found: Policy) -> dict[str, Any]:
+    answer: dict[str, Any] = asdict(found)
+    del answer["tightens"], answer["cuts"]
+    return answer | {"generator": found.generator.hex(), "attesters": [device.hex() for device in found.attesters]}
+
+
+def _row(record: EpochRecord) -> dict[str, Any]:
+    return {
+        "epoch": record.number,
+        "term": record.term,
+        "state": "final" if record.final else "proposed" if not record.reason else "void",
+        "created": _time(record.created_ms),
+        "created_ms": record.created_ms,
+        "messages": record.messages,
+        "snapshot": str(record.snapshot),
+        "declared_by": _voter(record.declared_by),
+        "attested": [voter.device.hex() for voter in record.attested],
+        "refused": [
+            {**_voter(word.voter), "reason": word.reason, "computed": str(word.computed) if word.computed else None}
+            for word in record.refused
+        ],
+        "reason": record.reason,
+        "needed": record.needed,
+    }
+
+
+def _time(ms: int) -> str | None:
+    try:
+        return datetime.fromtimestamp(ms / 1_000, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):  # somebody lied
+        return None
+
+
+def _voter(voter: Voter) -> dict[str, str]:
+    return {"device": voter.device.hex(), "identity": voter.identity.hex()}
