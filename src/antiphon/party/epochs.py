@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, MissingBlob, MissingBlocks, NotAuthorised, UnknownModel
@@ -30,7 +30,7 @@ from antiphon.party.epochcheck import why_refuse, why_wait
 from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
 from antiphon.party.epochplan import common_control, plan_of, policy_at
 from antiphon.party.ports import Items, LaneState
-from antiphon.party.rebase import rebase
+from antiphon.party.rebase import hydrate, rebase
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import missing_blob
 
@@ -49,6 +49,14 @@ class Disagreement:
     number: int
     theirs: Cid
     ours: Cid
+
+
+class Captured(NamedTuple):
+    """States, and the positions that they stand at."""
+
+    engine: Engine
+    lanes: list[LaneState]
+    items: Items
 
 
 class Epochs:
@@ -140,26 +148,32 @@ class Epochs:
         )
 
     def _afresh(self, chain: EpochChain, term: int, raw: bool) -> EpochGenesis:
-        with self._party.locked() as engine:
-            number, last = chain.open.number, chain.last
-            if engine.scope.follows is not None:
-                raise InvalidInput(f"party {self._party.key.short}: one view alone is followed here, so no epoch is made")
-            at = 0 if engine.base is None else engine.base.number
-            if at != number - 1:
-                raise InvalidInput(
-                    f"party {self._party.key.short} stands on epoch {at} here, and {number - 1} is final: "
-                    f"{self.waits_for or 'let it catch up first'}"
-                )
-            created = max(self._party.clock.now_ms(), last.created_ms if last is not None else 0)
-            plan = self._plan(engine, number, created, raw)
-        made = self._compute(plan)
+        number, last = chain.open.number, chain.last
+        with ExitStack() as stack:
+            with self._party.locked() as engine:
+                at = 0 if engine.base is None else engine.base.number
+                if at != number - 1:
+                    raise InvalidInput(
+                        f"party {self._party.key.short} stands on epoch {at} here, and {number - 1} is final: "
+                        f"{self.waits_for or 'let it catch up first'}"
+                    )
+                created = max(self._party.clock.now_ms(), last.created_ms if last is not None else 0)
+                hydrate(engine)  # items of models that no epoch has listed are found by their rows alone
+                captured = stack.enter_context(self._captured())
+                cut = dict.fromkeys(engine.authority.data_feeds(), 0)
+                cut |= {lane.feed: lane.position for lane in captured.lanes}
+                control = common_control(self._member.machine)
+            plan = self._planned(number, cut, control, created, self._models(captured, raw))
+            made = self._compute(plan, captured)
         previous = last.snapshot if last is not None else b""
         models = tuple(ModelKey(*key) for key in plan.models)
         return EpochGenesis(term, number, previous, plan.cut, plan.control, made.cid, plan.created_ms, models)
 
-    def _plan(self, engine: Engine, number: int, created_ms: int, raw: bool) -> EpochPlan:
-        engine.save()
-        used = {META.key, *engine.models_used()}
+    def _models(self, captured: Captured, raw: bool) -> tuple[tuple[str, int, int], ...]:
+        """The models to be listed: those that items have. All rows are looked at, so without the lock."""
+        base = captured.engine.base
+        listed = () if base is None else base.root.models
+        used = {META.key, *captured.items.models(), *((name, version) for name, version, _ in listed)}
         lacking = sorted(key for key in used if key not in self._party.models)
         if lacking and not raw:
             name, version = lacking[0]
@@ -167,10 +181,7 @@ class Epochs:
                 f"party {self._party.key.short}: no code for model {name} {version} is here; install it, or declare "
                 "the epoch with such items kept raw"
             )
-        models = tuple(key for key in self._party.models.codecs if key[:2] in used)
-        cut = dict.fromkeys(engine.authority.data_feeds(), 0)
-        cut |= {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
-        return self._planned(number, cut, common_control(self._member.machine), created_ms, models)
+        return tuple(key for key in self._party.models.codecs if key[:2] in used)
 
     def _planned(
         self,
@@ -195,7 +206,7 @@ class Epochs:
         self._over = self._over or for_good
         self._called_off.set()
 
-    def _compute(self, plan: EpochPlan) -> EpochSnapshot:
+    def _compute(self, plan: EpochPlan, captured: Captured | None = None) -> EpochSnapshot:
         """The snapshot of a plan; one that was computed for it before need not be again."""
         if self._made is not None and self._made[0] == plan:
             return self._made[1]
@@ -223,7 +234,7 @@ class Epochs:
             raise Cancelled(f"party {self._party.key.short}: the work on epoch {plan.number} was called off")
 
     @contextmanager
-    def _captured(self) -> Iterator[tuple[Engine, list[LaneState], Items | None]]:
+    def _captured(self) -> Iterator[Captured]:
         """The states and the positions that they stand at, of one moment."""
         with self._party.locked() as engine:
             engine.save()
@@ -231,7 +242,7 @@ class Epochs:
             view = engine.items.view()
             items = view.__enter__()
         try:
-            yield engine, lanes, items
+            yield Captured(engine, lanes, items)
         finally:
             view.__exit__(None, None, None)
 
@@ -363,7 +374,8 @@ class Epochs:
             with self._party.locked() as engine:
                 refusal = scrutinise(self._member.machine, proposal.act, self._party.clock.now_ms())
                 self.waits_for = "" if refusal else why_wait(engine, genesis)
-                refusal = refusal or ("" if self.waits_for else why_refuse(engine, genesis))
+            if not (refusal or self.waits_for):  # all of the cut is gone through, so without the lock
+                refusal = why_refuse(engine, genesis)
         except MissingBlocks as error:
             self.waits_for = str(error)
         if self.waits_for:
