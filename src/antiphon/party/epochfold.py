@@ -82,6 +82,8 @@ class EpochFold:
         blobs: Blobs,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
+        if items is not None and items.follows is not None:
+            raise InvalidInput(f"epoch {plan.number}: one view alone is followed here, so no snapshot can be computed")
         self._party = party
         self._plan = plan
         self._base = base
