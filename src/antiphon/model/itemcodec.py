@@ -156,7 +156,7 @@ def _encode_plain(item: ItemState) -> bytes:
     model = item.model
     if model is None or item.parents or item.forks or item.meta is not None or item.link or keeps_tail(model):
         return b""
-    if item.view is not None or item.access is not None:
+    if item.view is not None or item.access is not None or not item.genesis.lamport:  # the system item has none
         return b""
     if item.deleted is not None or item.is_deleted or item.trimmed or len(item.frame) != 1 or model.codec != 1:
         return b""
