@@ -201,3 +201,12 @@ def test_whoever_looks_on_may_stop_it(peers: Peers) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         verify_epoch(alice.party, alice.member.machine, 1, tick=stop)
+
+
+def test_the_system_item_has_the_bytes_that_a_fold_gives_it(peers: Peers) -> None:
+    alice = peers.add("alice")
+    for number in range(3):
+        alice.party.root.edit("set", "round", number)
+        alice.epochs.declare()
+        assert verify(alice, number + 1).right
+        assert verify(alice, number + 1, anew=True).right

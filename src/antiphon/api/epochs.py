@@ -25,6 +25,7 @@ from antiphon.halo.claims import Policy
 from antiphon.party.base import EpochBase
 from antiphon.party.epochlist import EpochRecord, list_epochs
 from antiphon.party.epochs import Disagreement, Epochs
+from antiphon.party.epochverify import Verification, verify_epoch
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.limits import BATCH_COUNT_MAX
 
@@ -91,6 +92,13 @@ class PartyEpochs:
     def disagreement(self) -> Disagreement | None:
         """Where this device came to another snapshot than the party. It stays as it is until you `adopt`."""
         return self._epochs.disagreement
+
+    def verify(self, number: int | None = None, *, anew: bool = False) -> Verification:
+        """Recompute an epoch, the last if none is named, from the messages, and say what differs; nothing is written.
+
+        It builds on the epoch before it, or with `anew` on nothing, as far as messages are held.
+        """
+        return verify_epoch(self._party.processor, self._party.member.machine, number, anew=anew)
 
     # -- taking part
 

@@ -16,6 +16,7 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from antiphon.api.asked import asked, narrowed
@@ -43,6 +44,7 @@ from antiphon.model.file import FileModel
 from antiphon.model.messenger import MessengerModel
 from antiphon.model.object import ObjectModel
 from antiphon.model.text import TextModel
+from antiphon.party.bundle import Bundled, export_party
 from antiphon.party.history import PartyPast
 from antiphon.party.items import Item
 from antiphon.party.ports import Refused
@@ -402,6 +404,13 @@ class Party:
     def refused(self) -> builtins.list[Refused]:
         """Messages that do not count, each with the reason."""
         return self.processor.refused()
+
+    def export(self, path: str | Path, *, whole: bool = False, files: bool = True) -> Bundled:
+        """Write it into a CAR file: control feeds, the last snapshot, the messages since; with `whole`, all messages.
+
+        `files` takes the contents of files along, as far as they are here.
+        """
+        return export_party(self.processor, self.member.machine, path, whole=whole, files=files)
 
     def release(self) -> None:
         """Let go of subscriptions, before it is closed."""

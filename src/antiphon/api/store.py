@@ -56,9 +56,12 @@ from antiphon.halo.keyfile import KeyKind, Protection
 from antiphon.halo.keystore import KeyStore
 from antiphon.model.factory import ModelFactory
 from antiphon.model.value import Reference
+from antiphon.party.garbage import Collected, collect_garbage
 from antiphon.party.manager import KnownParty, PartyManager
 from antiphon.party.meta import MetaStore, SubscriptionState
+from antiphon.party.unbundle import Bundle
 from antiphon.query.index import ItemIndex
+from antiphon.snapshot.carfile import CarFile
 
 _LOG = logging.getLogger("antiphon")
 
@@ -275,6 +278,30 @@ class Store:
         """A party that is open. Nothing is locked, and nothing opened, to find that out."""
         party = self._parties.get(key)
         return party if party is not None and party.processor.running else None
+
+    def import_party(self, path: str | Path, label: str = "") -> Party:
+        """Take a party from a file that `Party.export` has written. Everything in it is verified before any is taken.
+
+        It begins at the epoch in the file, if as many devices have attested that as policy wants.
+        """
+        with self._open_one(), CarFile.open(path) as file:
+            bundle = Bundle(file)
+            with self.manager.blobs.putting():  # so that nobody collects them before the party is known
+                taken = bundle.take(self.manager.feeds, self.manager.blobs)
+                self.manager.follow(taken.party, taken.genesis, label, again=True)
+        party = self._party(bytes(taken.party))
+        party.refresh()
+        return party
+
+    def collect_garbage(self, *, earlier: int | None = 0) -> Collected:
+        """Let go of blobs that no party refers to; keep `earlier` snapshots more than policy asks for, or all (None).
+
+        While a file or an epoch is being written it does nothing, and says so.
+        """
+        with self._open_one():
+            if any(party.processor.open_batch() is not None for party in list(self._parties.values())):
+                raise InvalidInput(f"the store {str(self.path)!r}: a batch is open; leave it first")
+            return collect_garbage(self.manager, earlier=earlier)
 
     # -- items of any party
 

@@ -6,13 +6,17 @@ It can be done at any time, for any epoch whose messages are still held, also fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedBlob, InvalidInput, MissingBlob
+from antiphon.core.keys import PublicKey
 from antiphon.feed.reader import FeedReader
 from antiphon.halo.epoch import FinalEpoch
 from antiphon.halo.machine import PartyMachine
+from antiphon.model.factory import ModelFactory
+from antiphon.party.authority import PartyAuthority
 from antiphon.party.base import EpochBase
 from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
 from antiphon.party.epochplan import plan_of
@@ -35,37 +39,64 @@ def no_tick(_: str) -> None:
     """Nobody looks on."""
 
 
-def verify_epoch(
-    party: PartyProcessor, machine: PartyMachine, number: int, *, anew: bool = False, tick: Tick = no_tick
-) -> Verification:
-    """Verify a final epoch: its blobs, one by one, and that the messages make it.
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """What it takes to verify: stores that are only read, and code. The party need not be open."""
 
-    It is computed on the last snapshot before it that is here whole; with `anew`, from the first messages on.
-    """
-    with party.locked():
-        chain = machine.epochs().final
-    if not 0 < number <= len(chain):
-        raise InvalidInput(f"party {party.key.short} has no final epoch {number}; {len(chain)} are final")
-    held = _Held.of(Cid(chain[number - 1].snapshot), party.blobs, tick)
-    with Overlay(party.blobs) as overlay:
-        work = _Work(party, machine, chain[:number], overlay, tick)
-        work.run(anew)
-        if work.made is not None and work.made.cid != chain[number - 1].snapshot:
-            work.compare(Cid(chain[number - 1].snapshot))
-    return Verification(
-        party.key,
-        number,
-        Cid(chain[number - 1].snapshot),
-        None if work.made is None else work.made.cid,
-        work.since,
-        tuple(work.differences),
-        work.more,
-        tuple(work.unchecked),
-        held.count,
-        tuple(held.missing),
-        tuple(held.damaged),
-        tuple(held.faults),
-    )
+    machine: PartyMachine
+    store: FeedReader
+    blobs: Blobs
+    models: ModelFactory
+    locked: Callable[[], AbstractContextManager[object]] = nullcontext  # while the machine is asked
+
+    @property
+    def party(self) -> PublicKey:
+        return PublicKey(self.machine.party)
+
+    def verify(self, number: int | None = None, *, anew: bool = False, tick: Tick = no_tick) -> Verification:
+        """Verify a final epoch, the last if none is named: its blobs, one by one, and that the messages make it.
+
+        It is computed on the last snapshot before it that is here whole; with `anew`, from the first messages on.
+        """
+        with self.locked():
+            chain = self.machine.epochs().final
+        number = len(chain) if number is None else number
+        if not 0 < number <= len(chain):
+            raise InvalidInput(f"party {self.party.short} has no final epoch {number}; {len(chain)} are final")
+        declared = Cid(chain[number - 1].snapshot)
+        held = _Held.of(declared, self.blobs, tick)
+        with Overlay(self.blobs) as overlay:
+            work = _Work(self, chain[:number], overlay, tick)
+            work.run(anew)
+            if work.made is not None and work.made.cid != declared:
+                work.compare(declared)
+        return Verification(
+            self.party,
+            number,
+            declared,
+            None if work.made is None else work.made.cid,
+            work.since,
+            tuple(work.differences),
+            work.more,
+            tuple(work.unchecked),
+            held.count,
+            tuple(held.missing),
+            tuple(held.damaged),
+            tuple(held.faults),
+        )
+
+
+def verify_epoch(
+    party: PartyProcessor,
+    machine: PartyMachine,
+    number: int | None = None,
+    *,
+    anew: bool = False,
+    tick: Tick = no_tick,
+) -> Verification:
+    """Verify an epoch of a party that is open: see `Verifier`. Writers go on meanwhile."""
+    verifier = Verifier(machine, party.store, party.blobs, party.models, party.locked)
+    return verifier.verify(number, anew=anew, tick=tick)
 
 
 @dataclass(slots=True)
@@ -106,11 +137,8 @@ class _Held:
 class _Work:
     """One recomputation, and what it found."""
 
-    def __init__(
-        self, party: PartyProcessor, machine: PartyMachine, chain: Sequence[FinalEpoch], overlay: Overlay, tick: Tick
-    ) -> None:
-        self._party = party
-        self._machine = machine
+    def __init__(self, given: Verifier, chain: Sequence[FinalEpoch], overlay: Overlay, tick: Tick) -> None:
+        self._given = given
         self._chain = chain
         self._overlay = overlay
         self._tick = tick
@@ -146,29 +174,28 @@ class _Work:
     def _base(self) -> EpochBase | None:
         """The last snapshot before the epoch that is here whole."""
         for epoch in reversed(self._chain[:-1]):
-            if next(tree.missing(Cid(epoch.snapshot), self._party.blobs), None) is None:
-                return EpochBase.load(Cid(epoch.snapshot), self._overlay, party=self._party.key, number=epoch.number)
+            if next(tree.missing(Cid(epoch.snapshot), self._given.blobs), None) is None:
+                return EpochBase.load(Cid(epoch.snapshot), self._overlay, party=self._given.party, number=epoch.number)
         return None
 
     def _fold(self, epoch: FinalEpoch, base: EpochBase | None) -> EpochSnapshot | None:
-        with self._party.locked() as engine:
-            plan = plan_of(self._machine, epoch)
-            judge = engine.authority.epoch_judge(plan.control)
-            is_control = engine.authority.is_control
-        store = self._party.store
+        store, authority = self._given.store, PartyAuthority(self._given.store, self._given.machine)
+        with self._given.locked():
+            plan = plan_of(self._given.machine, epoch)
+            judge = authority.epoch_judge(plan.control)
         lacking = [*self._code(plan), *_blocks(store, plan, base)]
         lacking = lacking or list(_bodies(store, plan, base, judge))
         if lacking:
             self.unchecked += lacking[:REASONS_MAX]
             return None
         return EpochFold(
-            self._party.key,
+            self._given.party,
             plan,
             base,
-            lanes_at(store, is_control, base, plan.cut),
+            lanes_at(store, authority.is_control, base, plan.cut),
             None,
             store,
-            self._party.models,
+            self._given.models,
             judge,
             self._overlay,
             self._go_on,
@@ -180,7 +207,7 @@ class _Work:
 
     def _code(self, plan: EpochPlan) -> Iterator[str]:
         for name, version, codec in plan.models:
-            model = self._party.models.find(name, version)
+            model = self._given.models.find(name, version)
             if model is None or model.codec != codec:
                 yield f"no code for model {name} {version} with snapshots of format {codec} is here"
 
@@ -189,7 +216,7 @@ class _Work:
     def compare(self, declared: Cid) -> None:
         assert self.made is not None
         try:
-            theirs = SnapshotRoot.decode(self._party.blobs.get(declared))
+            theirs = SnapshotRoot.decode(self._given.blobs.get(declared))
             self._compare_roots(theirs, self.made.root)
             for name in TREES:
                 self._compare_trees(name, getattr(theirs, name), getattr(self.made.root, name))
@@ -259,4 +286,4 @@ def _bodies(store: FeedReader, plan: EpochPlan, base: EpochBase | None, judge: E
             )
 
 
-__all__ = ["Difference", "Verification", "verify_epoch"]
+__all__ = ["Difference", "Verification", "Verifier", "verify_epoch"]

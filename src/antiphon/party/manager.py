@@ -14,7 +14,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -136,10 +137,25 @@ class PartyManager:
                 )
             if known.genesis_feed is None:
                 self.meta.set_genesis_feed(key, genesis)
-            member = Membership.open(
-                self.feeds, self.keys, self.device, key, genesis, clock=self._clock, randomness=self._randomness
-            )
-            return self._run(member)
+            return self._run(self._member(key, genesis))
+
+    def _member(self, party: PublicKey, genesis: bytes) -> Membership:
+        return Membership.open(
+            self.feeds, self.keys, self.device, party, genesis, clock=self._clock, randomness=self._randomness
+        )
+
+    @contextmanager
+    def looking(self, party: bytes) -> Iterator[tuple[PartyProcessor, Membership]]:
+        """A party to look at. One that is paused runs meanwhile, on its own, and is paused again."""
+        key = PublicKey(party)
+        known = self.meta.find(key)
+        genesis = None if known is None else known.genesis_feed or find_genesis(self.feeds, key)
+        if known is None or known.state is not SubscriptionState.PAUSED or genesis is None:
+            yield self.open(key), self.member(key)
+            return
+        member = self._member(key, genesis)
+        with self._processor(member) as processor:
+            yield processor, member
 
     def member(self, party: bytes) -> Membership:
         """This device's hand in an open party: to join, admit, revoke."""
@@ -158,8 +174,8 @@ class PartyManager:
         worker = self._workers.get(bytes(party))
         return "" if worker is None else worker.status
 
-    def _run(self, member: Membership) -> PartyProcessor:
-        party = PartyProcessor(
+    def _processor(self, member: Membership) -> PartyProcessor:
+        return PartyProcessor(
             member.party,
             self.feeds,
             self._authority(self.feeds, member),
@@ -171,7 +187,9 @@ class PartyManager:
             index=self._index,
             blobs=self.blobs,
         )
-        key = bytes(member.party)
+
+    def _run(self, member: Membership) -> PartyProcessor:
+        party, key = self._processor(member), bytes(member.party)
         self._stop_work(key, wait=False)  # of a party that was paused without us
         self._members[key], self._open[key], self._epochs[key] = member, party, Epochs(party, member)
         if self._follow:

@@ -1,0 +1,73 @@
+"""When blobs may be let go: never those that somebody counts on and has not named yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from antiphon.core.errors import InvalidInput
+from antiphon.snapshot import collecting
+from antiphon.snapshot.blobs import MemoryBlobs
+from antiphon.snapshot.blobstore import BlobStore
+from antiphon.snapshot.collecting import BUSY, BlobCollection
+
+
+@pytest.fixture(params=["memory", "disk"])
+def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryBlobs | BlobStore]:
+    if request.param == "memory":
+        yield MemoryBlobs()
+    else:
+        with BlobStore.open(tmp_path) as store:
+            yield store
+
+
+def let_go(blobs: MemoryBlobs | BlobStore, collection: BlobCollection) -> int:
+    return sum(collection.let_go(page, lambda _: False, blobs.delete)[0] for page in blobs.pages())
+
+
+def test_what_is_not_kept_goes(blobs: MemoryBlobs | BlobStore) -> None:
+    one, two = blobs.put(b"one"), blobs.put(b"two")
+    with blobs.collecting() as collection:
+        gone = [collection.let_go(page, {one}.__contains__, blobs.delete) for page in blobs.pages()]
+    assert (gone, list(blobs), blobs.has(two)) == ([(1, 3)], [one], False)
+
+
+def test_what_is_put_since_it_began_stays_also_if_it_was_here(blobs: MemoryBlobs | BlobStore) -> None:
+    old = blobs.put(b"old")
+    blobs.put(b"older")
+    with blobs.collecting() as collection:
+        new = blobs.put(b"new")
+        assert blobs.put(b"old") == old
+        assert let_go(blobs, collection) == 1
+    assert set(blobs) == {old, new}
+
+
+def test_it_ends_where_a_file_or_an_epoch_begins(blobs: MemoryBlobs | BlobStore) -> None:
+    blobs.put(b"old")
+    with blobs.collecting() as collection:
+        with blobs.putting():
+            pass
+        assert collection.stopped == BUSY
+        assert let_go(blobs, collection) == 0
+    with blobs.putting(), blobs.collecting() as collection:
+        assert (collection.stopped, let_go(blobs, collection)) == (BUSY, 0)
+    with blobs.collecting() as collection:
+        assert (collection.stopped, let_go(blobs, collection)) == ("", 1)
+
+
+def test_there_is_one_at_a_time(blobs: MemoryBlobs | BlobStore) -> None:
+    with blobs.collecting(), pytest.raises(InvalidInput, match="being collected already"), blobs.collecting():
+        pass
+
+
+def test_where_too_many_come_it_ends(blobs: MemoryBlobs | BlobStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "FRESH_MAX", 2)
+    old = blobs.put(b"old")
+    with blobs.collecting() as collection:
+        for number in range(3):
+            blobs.put(b"%d" % number)
+        assert "blobs came meanwhile" in collection.stopped
+        assert let_go(blobs, collection) == 0
+    assert blobs.has(old)
