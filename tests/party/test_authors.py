@@ -9,7 +9,7 @@ from tests.party.test_access import all_of, equal, guarding, sent
 
 from antiphon.core.keys import KeyPair
 from antiphon.feed.header import Kind
-from antiphon.halo import authority
+from antiphon.halo import authorship
 from antiphon.model.access import AccessLog, Author
 from antiphon.party.authority import OpenAuthority
 from antiphon.party.authors import Authors, author_at, touched
@@ -85,7 +85,7 @@ def test_nobody_is_pushed_out_of_groups_by_being_taken_into_many(
     peers: Peers, alice: Peer, bob: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mallory takes Bob into more groups than count; those that owners named come first, nested ones too."""
-    monkeypatch.setattr(authority, "GROUPS_MAX", 8)
+    monkeypatch.setattr(authorship, "GROUPS_MAX", 8)
     mallory = peers.add("mallory")
     assert alice.member is not None
     assert mallory.member is not None

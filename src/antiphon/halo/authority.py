@@ -13,12 +13,14 @@ The rule in short (docs/design/parties.md has it in full, with the proof that it
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from antiphon.core.stamp import Stamp
 from antiphon.halo.act import Act, Place
+from antiphon.halo.authorship import author_at, erased_in
 from antiphon.halo.claims import (
+    Cuts,
     Equivocated,
     Erasure,
     FeedAdmission,
@@ -36,10 +38,10 @@ from antiphon.halo.claims import (
 )
 from antiphon.halo.ending import ending_cuts
 from antiphon.halo.floors import Floors
-from antiphon.halo.grant import NO_END, Owner, cut_of, expired, given, self_signers, subject_of
+from antiphon.halo.grant import NO_END, Owner, expired, given, self_signers, subject_of
+from antiphon.halo.inherit import cut_at, device_cuts, echoed_cuts
 from antiphon.halo.policies import policy_at
 
-GROUPS_MAX = 256  # that count for the author of a message
 _NOBODY: Roles = frozenset()
 _OWNER: Roles = frozenset({Role.OWNER})
 _ANY: Roles = frozenset(Role)
@@ -50,9 +52,11 @@ _BY_EDITORS: Roles = frozenset({Role.EDITOR, Role.READER})
 class Authority:
     """Answers questions of right over a set of acts. Build it anew, or `add`, when there are more acts."""
 
-    def __init__(self, party: bytes, genesis_feed: bytes) -> None:
+    def __init__(self, party: bytes, genesis_feed: bytes, parent: Authority | None = None) -> None:
         self._party = party
         self.genesis_feed = genesis_feed
+        self.genesis: Act | None = None
+        self.parent = parent  # of a child: its grants and narrowings count here, too
         self._controls: dict[bytes, Owner] = {}
         self._admitted: dict[bytes, list[Owner]] = defaultdict(list)  # data feeds: every admission, oldest first
         self.grants: dict[bytes, list[Act]] = defaultdict(list)  # by subject, oldest first
@@ -62,10 +66,11 @@ class Authority:
         self.fork_ends: dict[bytes, int] = {}  # where forked feeds end; not before what a final epoch holds
         self.floors = Floors()
         self._ends: list[Act] = []
-        self._erasures: list[Act] = []
+        self.erasures: list[Act] = []
         self._by_position: dict[Position, Act] = {}
         self._valid: dict[Position, bool] = {}
         self._binds: dict[tuple[Position, Position], bool] = {}
+        self._echoes: dict[tuple[Position, Position], Cuts] = {}
         self._ending_known: dict[tuple[bytes, Position, tuple[tuple[bytes, int], ...]], int] = {}
         self._good: dict[bytes, list[Act]] = {}  # the valid grants by subject, oldest first
         self._settled = True
@@ -81,7 +86,9 @@ class Authority:
             forget = forget or (bool(self.narrowings) and isinstance(claim, MemberAdmission | GroupAdmission))
             if isinstance(claim, PartyGenesis):
                 if act.position == (self.genesis_feed, 0) and self._party in act.signers:
-                    self._grant(claim.identity, act)
+                    self.genesis = act
+                    if not claim.parent:  # a child's founder has the roles that the parent gives, and no others
+                        self._grant(claim.identity, act)
             elif isinstance(claim, MemberAdmission | GroupAdmission):
                 self._grant(claim.subject, act)
             elif isinstance(claim, FeedAdmission) and claim.kind is FeedKind.DATA:
@@ -101,15 +108,15 @@ class Authority:
                 self.fork(claim.feed, claim.length, act.position)
                 forget = True
             elif isinstance(claim, Erasure):
-                self._erasures.append(act)
+                self.erasures.append(act)
         if forget:
-            self._forget()
+            self.forget()
 
     def fork(self, feed: bytes, length: int, position: Position | None = None) -> None:
         """A feed's writer signed two histories: for everyone it ends at the last common block."""
         self.forks[feed][position] = min(length, self.forks[feed].get(position, NO_END))
         self._end_fork(feed)
-        self._forget()
+        self.forget()
 
     def _end_fork(self, feed: bytes) -> None:
         told = self.forks[feed].items()
@@ -125,11 +132,13 @@ class Authority:
             self.floors = floors
             for feed in self.forks:
                 self._end_fork(feed)
-            self._forget()
+            self.forget()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Forget all answers: something that they rest on has changed."""
         self._valid.clear()
         self._binds.clear()
+        self._echoes.clear()
         self._ending_known.clear()
         self._settled = False
 
@@ -171,11 +180,16 @@ class Authority:
         if self._settled:
             return
         self._good = defaultdict(list)
-        for grant in sorted((grant for grants in self.grants.values() for grant in grants), key=lambda act: act.stamp):
-            if self.valid_grant(grant):
+        grants = [grant for known in self.grants.values() for grant in known]
+        if self.parent is not None:
+            self.parent.settle()
+            grants += [grant for known in self.parent.grants.values() for grant in known]
+        for grant in sorted(grants, key=lambda act: act.stamp):
+            if self.valid_grant(grant) and not self.inherited(grant):
                 self._good[subject_of(grant)].append(grant)
-            for narrowing in self.narrowings.get(grant.position, ()):
-                self.binds(narrowing, grant)
+            for narrowing in self.narrowings_of(grant):
+                if self.binds(narrowing, grant) and self.inherited(narrowing):
+                    self.echoes(narrowing, grant)
         self._settled = True
 
     def without_memory(self, position: Position, ask: Callable[[], str]) -> str:
@@ -187,10 +201,38 @@ class Authority:
             for key in [key for key in self._binds if key[0] == position]:
                 del self._binds[key]
 
+    # -- the parent
+
+    def inherited(self, act: Act) -> bool:
+        """Whether an act is the parent's."""
+        return self.parent is not None and self.parent.act(act.position) is act
+
+    def narrowings_of(self, grant: Act) -> Sequence[Act]:
+        """What names a grant, to take from it, here or in the parent."""
+        own = self.narrowings.get(grant.position, ())
+        return own if self.parent is None else (*self.parent.narrowings.get(grant.position, ()), *own)
+
+    def granted(self, subject: bytes) -> Sequence[Act]:
+        """All grants to a subject, here and in the parent, valid or not."""
+        own = self.grants.get(subject, ())
+        return own if self.parent is None else (*self.parent.granted(subject), *own)
+
+    def device_ends(self) -> Sequence[Act]:
+        return self._ends if self.parent is None else (*self.parent.device_ends(), *self._ends)
+
+    def echoes(self, narrowing: Act, grant: Act) -> Cuts:
+        """Where this party's feeds end by a narrowing of the parent."""
+        key = (narrowing.position, grant.position)
+        if key not in self._echoes:
+            self._echoes[key] = echoed_cuts(self, narrowing, grant)
+        return self._echoes[key]
+
     # -- questions
 
     def permits(self, place: Place, wanted: Roles, limit: Stamp | None = None) -> bool:
         """Whether the writer of the feed at this place has one of the roles, resting on grants older than `limit`."""
+        if self.parent is not None and self.parent.owner(place.feed) is not None:
+            return self.parent.permits(place, wanted, limit)
         owner = self.owner(place.feed)
         if owner is None or not self.alive(place, limit):
             return False
@@ -212,11 +254,8 @@ class Authority:
         """Where a feed ends by its writer's own doing: a fork, or the word of its identity or device."""
         owner = self.owner(feed)
         end = self.fork_ends.get(feed, NO_END)
-        for act in self._ends:
-            claim = act.claim
-            assert isinstance(claim, FeedEnd)
-            if owner is not None and owner.device == claim.device and self.ends_device(act, claim, owner):
-                end = min(end, max(claim.cuts.get(feed, 0), self.floors.of(act.position, feed)))
+        if owner is not None and self.device_ends():
+            end = min(end, *device_cuts(self, feed, owner), NO_END)
         # Without its genesis there would be no party to speak of.
         return max(end, 1) if feed == self.genesis_feed else end
 
@@ -225,6 +264,8 @@ class Authority:
 
     def ends_device(self, act: Act, claim: FeedEnd, owner: Owner) -> bool:
         """Whether this is the word of the owner's identity, or of its device for itself, in a feed of theirs."""
+        if self.parent is not None and self.inherited(act):
+            return self.parent.ends_device(act, claim, owner)
         carrier = self._controls.get(act.stamp.feed)
         if carrier is None or carrier.identity != owner.identity or claim.identity != owner.identity:
             return False
@@ -253,8 +294,10 @@ class Authority:
         """The valid grants of a subject that are older than `limit`, as far as they are settled."""
         for grant in self._good.get(subject, ()):
             if limit is not None and grant.stamp >= limit:
-                return
+                break
             yield grant
+        if self.parent is not None:
+            yield from self.parent.older(subject, limit)
 
     def above(self, subject: bytes, place: Place | None, limit: Stamp | None) -> set[bytes]:
         """The subject and the groups that it is part of, transitively, by valid grants older than `limit`.
@@ -296,33 +339,19 @@ class Authority:
 
     def author(self, place: Place) -> tuple[bytes, tuple[bytes, ...], bool]:
         """Whose a message is at its place: the identity, the groups that it is in there, whether it is an owner."""
-        owner = self.owner(place.feed)
-        if owner is None:
-            return place.feed, (), False
-        groups: dict[bytes, bool] = {}
-        for last in (False, True):  # anybody may take anybody into groups of their own: those come last, and not all
-            fresh = deque([owner.identity, *groups])
-            while fresh:
-                for grant in self.older(fresh.popleft(), None):
-                    group = grant.claim.group if isinstance(grant.claim, GroupAdmission) else b""
-                    wanted = group and group not in groups and (last or group not in grant.signers)
-                    if wanted and len(groups) < GROUPS_MAX and place.sees(grant.position) and self.left(grant, place):
-                        groups[group] = True
-                        fresh.append(group)
-        return owner.identity, tuple(sorted(groups)), self.permits(place, _OWNER)
+        return author_at(self, place)
 
     def left(self, grant: Act, place: Place) -> Roles:
         """What of a grant is left at a place."""
         if not self.valid_grant(grant) or self.floors.expired(grant, place):
             return _NOBODY
         roles = given(grant)
-        for narrowing in self.narrowings.get(grant.position, ()):
+        for narrowing in self.narrowings_of(grant):
             claim = narrowing.claim
             assert isinstance(claim, Narrowing)
-            if self.floors.below(narrowing, place):
+            if self.floors.below(narrowing, place) or not self.binds(narrowing, grant):
                 continue
-            past = place.seq >= cut_of(claim.cuts, place.feed, self.genesis_feed)
-            if (past or place.sees(narrowing.position)) and self.binds(narrowing, grant):
+            if place.sees(narrowing.position) or place.seq >= cut_at(self, narrowing, grant, place.feed):
                 roles &= with_implied(claim.roles)
             if not roles:
                 break
@@ -336,6 +365,8 @@ class Authority:
         return known
 
     def _judge_grant(self, grant: Act) -> bool:
+        if self.parent is not None and self.inherited(grant):
+            return self.parent.valid_grant(grant)
         claim = grant.claim
         if isinstance(claim, PartyGenesis):
             return True
@@ -371,6 +402,8 @@ class Authority:
         return known
 
     def _judge_binding(self, narrowing: Act, grant: Act) -> bool:
+        if self.parent is not None and self.inherited(narrowing):
+            return self.parent.binds(narrowing, grant)
         claim = narrowing.claim
         assert isinstance(claim, Narrowing)
         if self._past_fork(narrowing) or expired(narrowing):
@@ -402,27 +435,11 @@ class Authority:
         owner = self._controls.get(act.stamp.feed)
         return owner is not None and owner.device in act.signers
 
-    def erasable(self, act: Act, position: Position) -> bool:
-        """Whether an erasure takes a message: it is an owner's, or that of the identity whose feed it is."""
-        if not self.signed_by_writer(act) or expired(act) or not self.alive(act.place):
-            return False
-        erased, writer = self.owner(position.feed), self.owner(act.stamp.feed)
-        if erased is None or writer is None or erased.kind is not FeedKind.DATA:
-            return False
-        return erased.identity == writer.identity or self.permits(act.place, _OWNER)
-
     def erased(self, feed: bytes) -> frozenset[int]:
-        """The messages of a data feed that are void by an erasure. What an epoch held before it stays in its base."""
+        """The messages of a data feed that are void by an erasure."""
         self.settle()
-        return frozenset(
-            position.seq
-            for act in self._erasures
-            if isinstance(act.claim, Erasure)
-            for position in act.claim.positions
-            if position.feed == feed
-            and position.seq >= self.floors.of(act.position, feed)
-            and self.erasable(act, position)
-        )
+        return erased_in(self, feed)
 
     def act(self, position: Position) -> Act | None:
-        return self._by_position.get(position)
+        own = self._by_position.get(position)
+        return self.parent.act(position) if own is None and self.parent is not None else own

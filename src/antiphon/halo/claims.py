@@ -76,11 +76,13 @@ class FeedAdmission:
 
 @dataclass(frozen=True, slots=True)
 class PartyGenesis:
-    """The party begins: its founder, and the feed that this stands in."""
+    """The party begins: its founder, and its first feed. A child names its parent, and that one's first feed."""
 
     identity: bytes
     admission: FeedAdmission
     admission_credential: bytes = field(repr=False)
+    parent: bytes = b""
+    parent_feed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,7 @@ def _write(payload: pb.Credential, claim: Claim) -> None:
     if isinstance(claim, PartyGenesis):
         payload.party_genesis.identity = claim.identity
         payload.party_genesis.admission.ParseFromString(claim.admission_credential)
+        payload.party_genesis.parent, payload.party_genesis.parent_feed = claim.parent, claim.parent_feed
     elif isinstance(claim, DeviceAdmission):
         payload.device.identity, payload.device.device = claim.identity, claim.device
     elif isinstance(claim, FeedAdmission):
@@ -190,7 +191,12 @@ def _genesis(party: bytes, genesis: pb.PartyGenesis) -> PartyGenesis:
     inner = _read(party, genesis.admission, only="feed").claim
     if not isinstance(inner, FeedAdmission) or inner.identity != genesis.identity:
         raise BadEncoding("credential: a party genesis must hold the admission of the founder's feed")
-    return PartyGenesis(inner.identity, inner, genesis.admission.SerializeToString(deterministic=True))
+    signed = genesis.admission.SerializeToString(deterministic=True)
+    if not genesis.parent and not genesis.parent_feed:
+        return PartyGenesis(inner.identity, inner, signed)
+    if genesis.parent == party:
+        raise BadEncoding("credential: a party cannot be its own parent")
+    return PartyGenesis(inner.identity, inner, signed, fields.key(genesis.parent), fields.key(genesis.parent_feed))
 
 
 def _feed(party: bytes, admission: pb.FeedAdmission) -> FeedAdmission:

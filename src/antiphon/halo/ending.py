@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from antiphon.core.stamp import Stamp
 from antiphon.halo.act import Act, Place
 from antiphon.halo.claims import GroupAdmission, MemberAdmission, Narrowing, PartyGenesis, Position, Role, Roles
-from antiphon.halo.grant import Owner, cut_of
+from antiphon.halo.grant import Owner
+from antiphon.halo.inherit import cut_at
 
 if TYPE_CHECKING:
     from antiphon.halo.authority import Authority
@@ -22,12 +23,12 @@ def ending_cuts(authority: Authority, feed: bytes, owner: Owner, limit: Stamp | 
     opening = owner.opened.place
     for subject in authority.above(owner.identity, None, limit):
         for grant in authority.older(subject, limit):
-            for narrowing in authority.narrowings.get(grant.position, ()):
+            for narrowing in authority.narrowings_of(grant):
                 claim = narrowing.claim
                 assert isinstance(claim, Narrowing)
                 if claim.roles or opening.sees(narrowing.position) or not authority.binds(narrowing, grant):
                     continue
-                cut = cut_of(claim.cuts, feed, authority.genesis_feed)
+                cut = cut_at(authority, narrowing, grant, feed)
                 cut = max(cut, authority.floors.of(narrowing.position, feed))
                 after = After(feed, cut, narrowing.place.seen, authority, narrowing)
                 # Only what the issuer had seen can have been meant: a group that the writer joined unseen is not.
@@ -50,4 +51,7 @@ class After(Place):
         act = authority.act(position)
         if act is None or not isinstance(act.claim, PartyGenesis | MemberAdmission | GroupAdmission):
             return False
-        return not act.place.sees(narrowing.position) and not authority.permits(narrowing.place, _OWNER, act.stamp)
+        if act.place.sees(narrowing.position):
+            return False
+        apart = authority.inherited(narrowing) and not authority.inherited(act)  # nobody sees a child from its parent
+        return apart or not authority.permits(narrowing.place, _OWNER, act.stamp)

@@ -23,17 +23,15 @@ from antiphon.halo.authority import Authority
 from antiphon.halo.claims import (
     EpochAct,
     EpochGenesis,
-    GroupAdmission,
-    MemberAdmission,
     PartyGenesis,
     Policy,
-    without_implied,
 )
 from antiphon.halo.epoch import FinalEpoch
 from antiphon.halo.epochs import EpochChain, fold_epochs
 from antiphon.halo.floors import Floors
-from antiphon.halo.grant import NO_END, subject_of
-from antiphon.halo.state import FeedState, GroupMember, Member, PartyState
+from antiphon.halo.fold import fold_state
+from antiphon.halo.grant import NO_END
+from antiphon.halo.state import PartyState
 from antiphon.halo.verdict import judge, judge_data
 
 AUTHORITIES_MAX = 16  # restricted ones that are kept
@@ -69,11 +67,18 @@ class Waiting:
 
 
 class PartyMachine:
-    """The control side of one party. It needs the party key and the key of its first feed, which an invitation has."""
+    """The control side of one party. It needs the party key and the key of its first feed, which an invitation has.
 
-    def __init__(self, party: bytes, genesis_feed: bytes) -> None:
+    A child's holds a machine of its parent, which it makes when its genesis names one, and which is to be given the
+    parent's control blocks (`hear_parent` afterwards). A parent has no parent itself: `inherits` is False there.
+    """
+
+    def __init__(self, party: bytes, genesis_feed: bytes, *, inherits: bool = True) -> None:
         self.party = party
         self.genesis_feed = genesis_feed
+        self.parent: PartyMachine | None = None
+        self._inherits = inherits
+        self._heard: object = None  # how far the parent was when it was last looked at
         self._lanes: dict[bytes, _Lane] = {}
         self._asleep: dict[bytes, set[bytes]] = defaultdict(set)  # feed waited for → feeds that wait
         self._authority = Authority(party, genesis_feed)
@@ -122,7 +127,41 @@ class PartyMachine:
             lane.blocks.append(block)
             if lane.fault:
                 self._changed()
+            if (block.feed, block.seq) == (self.genesis_feed, 0):
+                self._begin(block)
             woken.add(block.feed)
+
+    def _begin(self, genesis: Block) -> None:
+        """Look into the genesis for a parent: it waits for what it has seen of that one's control feeds."""
+        act = read_act(self.party, genesis, {})
+        if isinstance(act.claim, PartyGenesis) and act.claim.parent and self.party in act.signers:
+            self.inherit(act.claim.parent, act.claim.parent_feed)
+
+    def inherit(self, party: bytes, genesis_feed: bytes) -> None:
+        """This party is a child of that one."""
+        if self._inherits and self.parent is None:
+            self.parent = PartyMachine(party, genesis_feed, inherits=False)
+            self.hear_parent()
+
+    def hear_parent(self) -> None:
+        """The parent's control feeds may have moved: what waits for them, or rests on them, is looked at again."""
+        parent = self.parent
+        if parent is None:
+            return
+        heard = (parent.act_count, dict(parent.authority.fork_ends))
+        if heard == self._heard:
+            return
+        self._heard = heard
+        self._authority.parent = parent.authority
+        self._authority.forget()
+        self._state = self._chain = None
+        waited = [feed for feed in self._asleep if feed not in self._lanes]
+        woken = set[bytes]().union(*(self._asleep.pop(feed) for feed in waited))
+        for feed, lane in self._lanes.items():
+            if lane.lie is not None and lane.lie.seq >= parent.common(lane.lie.feed):
+                lane.fault, lane.lie = "", None
+                woken.add(feed)
+        self._deliver(woken)
 
     def add_fork(self, evidence: bytes) -> None:
         """Take evidence that a feed's writer signed two histories, as the store kept it."""
@@ -218,8 +257,7 @@ class PartyMachine:
 
     def covered(self, entry: Entry) -> Covered:
         """How an entry stands to what is delivered. One beyond a fork is covered: no two peers hold the same there."""
-        other = self._lanes.get(entry.feed)
-        end = self._authority.common(entry.feed)
+        other, end = self._lane(entry.feed), self.common(entry.feed)
         if entry.seq >= end:
             return Covered.NOT_YET if end and (other is None or other.delivered < end) else Covered.YES
         if other is None or other.delivered <= entry.seq or other.blocks[entry.seq].hash != entry.hash:
@@ -228,8 +266,22 @@ class PartyMachine:
 
     def _holds(self, entry: Entry) -> bool:
         """Whether the very block that an entry names is delivered."""
-        lane = self._lanes.get(entry.feed)
+        lane = self._lane(entry.feed)
         return lane is not None and lane.delivered > entry.seq and lane.blocks[entry.seq].hash == entry.hash
+
+    def _lane(self, feed: bytes) -> _Lane | None:
+        """A control feed of this party, or of its parent."""
+        lane = self._lanes.get(feed)
+        return self.parent._lane(feed) if lane is None and self.parent is not None else lane
+
+    def common(self, feed: bytes) -> int:
+        """How many blocks of a forked feed, here or in the parent, are common to all its branches."""
+        above = NO_END if self.parent is None else self.parent.common(feed)
+        return min(self._authority.common(feed), above)
+
+    def is_control(self, feed: bytes) -> bool:
+        """Whether a feed is a control feed of this party, or of its parent."""
+        return self._lane(feed) is not None
 
     # -- epochs
 
@@ -245,7 +297,7 @@ class PartyMachine:
         for feed, seq in self.timeframe().missing(control).items():
             return f"block {seq} of control feed {feed.hex()[:8]} is not here"
         for entry in act.beyond:
-            if control.get(entry.feed, -1) >= self._authority.common(entry.feed) and not self._holds(entry):
+            if control.get(entry.feed, -1) >= self.common(entry.feed) and not self._holds(entry):
                 return f"another branch of control feed {entry.feed.hex()[:8]} is held here than the epoch knows"
         return self._within(control, Floors(before)).policy(Place(b"", 0, dict(control)))
 
@@ -259,7 +311,8 @@ class PartyMachine:
     def _within(self, control: Timeframe, floors: Floors) -> Authority:
         key = (control, floors)
         if key not in self._at:
-            found = Authority(self.party, self.genesis_feed)
+            parent = None if self.parent is None else self.parent._told_by(control)
+            found = Authority(self.party, self.genesis_feed, parent)
             found.add(act for act in self._acts if control.includes(act.stamp.feed, act.stamp.seq))
             self._round(found)
             found.stand_on(floors)
@@ -270,15 +323,21 @@ class PartyMachine:
         self._at.move_to_end(key)
         return self._at[key]
 
+    def _told_by(self, control: Timeframe) -> Authority:
+        """For a child: who may do what as far as these blocks tell, the epochs that are final by them included."""
+        own = Timeframe({feed: seq for feed, seq in control.items() if feed in self._lanes})
+        acts = [act for act in self._electoral if own.includes(*act.position)]
+        return self._within(own, Floors(fold_epochs(self.party, self.genesis_feed, acts, self._policy_of).final))
+
     def open_control(self, control: Timeframe) -> str:
         """Why a control timeframe is not closed: some block in it has seen what is not; "" if it is closed."""
         for act in self._acts:
             if control.get(act.stamp.feed, -1) == act.stamp.seq:
                 for feed, seq in act.place.seen.items():
-                    known = feed in self._lanes and seq < self._authority.common(feed)
+                    known = self.is_control(feed) and seq < self.common(feed)
                     if known and control.get(feed, -1) < seq:
                         return f"block {act.stamp.seq} of feed {act.stamp.feed.hex()[:8]} has seen more than is in it"
-        return ""
+        return "" if self.parent is None else self.parent.open_control(control)
 
     # -- out
 
@@ -296,17 +355,19 @@ class PartyMachine:
                 block = lane.blocks[lane.delivered]
                 entry = self._blocking(lane, block)
                 if entry is not None:
-                    other = self._lanes.get(entry.feed)
+                    other = self._lane(entry.feed)
                     found.append(Waiting(block.stamp, entry, other is not None and other.delivered > entry.seq))
         return tuple(found)
 
     def timeframe(self) -> Timeframe:
-        """What is delivered of each control feed."""
-        return Timeframe({feed: lane.delivered - 1 for feed, lane in self._lanes.items() if lane.delivered})
+        """What is delivered of each control feed, the parent's included."""
+        lanes = [*self._lanes.items(), *(self.parent._lanes.items() if self.parent is not None else ())]
+        return Timeframe({feed: lane.delivered - 1 for feed, lane in lanes if lane.delivered})
 
     def entries(self) -> tuple[Entry, ...]:
         """The last delivered block of each control feed, for the advance of one's own next block."""
-        return tuple(lane.blocks[lane.delivered - 1].entry for lane in self._lanes.values() if lane.delivered)
+        own = tuple(lane.blocks[lane.delivered - 1].entry for lane in self._lanes.values() if lane.delivered)
+        return own if self.parent is None else own + self.parent.entries()
 
     def judge_data(self, feed: bytes, seq: int, seen: Mapping[bytes, int], kind: Kind = Kind.MUTATION) -> str:
         """Why a data message is void for want of rights, by the control state in its own timeframe; "" if it is not."""
@@ -337,7 +398,14 @@ class PartyMachine:
 
     @property
     def act_count(self) -> int:
-        return len(self._acts)
+        """How many acts are known, the parent's included."""
+        return len(self._acts) + (0 if self.parent is None else self.parent.act_count)
+
+    @property
+    def fork_ends(self) -> dict[bytes, int]:
+        """Where forked feeds end, the parent's included."""
+        above = {} if self.parent is None else self.parent.fork_ends
+        return {**above, **self.authority.fork_ends}
 
     @property
     def authority(self) -> Authority:
@@ -349,47 +417,11 @@ class PartyMachine:
         return self._authority
 
     def _fold(self) -> PartyState:
-        authority, now, chain = self.authority, self.everything(), self.epochs()
-        authority.settle()
-        acts = sorted(self._acts, key=lambda act: act.stamp)
-        verdicts = [(act, judge(authority, act) or chain.reason(act)) for act in acts]
-        voids = [Void(act.stamp, reason) for act, reason in verdicts if reason]
-        for _, lane in sorted(self._lanes.items()):
-            if lane.fault:
-                voids += [Void(block.stamp, lane.fault) for block in lane.blocks[lane.delivered :]]
-        force = [act for act, reason in verdicts if not reason]
-        return PartyState(
-            party=self.party,
-            members=self._members(force, now),
-            groups=self._groups(force, now),
-            feeds=self._feeds(),
-            policy=authority.policy(now),
-            epochs=chain.final,
-            voids=tuple(sorted(voids)),
-        )
-
-    def _members(self, force: list[Act], now: Place) -> tuple[Member, ...]:
-        since: dict[bytes, Stamp] = {}
-        for act in force:
-            grants = isinstance(act.claim, PartyGenesis | MemberAdmission | GroupAdmission)
-            if grants and self._authority.left(act, now):
-                since.setdefault(subject_of(act), act.stamp)
-        roles = {subject: without_implied(self._authority.roles(subject, now)) for subject in since}
-        return tuple(Member(subject, roles[subject], since[subject]) for subject in sorted(since) if roles[subject])
-
-    def _groups(self, force: list[Act], now: Place) -> tuple[GroupMember, ...]:
-        pairs = {
-            (act.claim.group, act.claim.subject)
-            for act in force
-            if isinstance(act.claim, GroupAdmission) and self._authority.left(act, now)
-        }
-        return tuple(GroupMember(group, subject) for group, subject in sorted(pairs))
-
-    def _feeds(self) -> tuple[FeedState, ...]:
-        """The feeds of which something counts; where an admission is void, peers need not know of the feed."""
-        feeds = []
-        for feed, owner in sorted(self._authority.owners().items()):
-            end = self._authority.end(feed)
-            if self._authority.alive(owner.opened.place) and end > 0:
-                feeds.append(FeedState(feed, owner.kind, owner.identity, owner.device, None if end == NO_END else end))
-        return tuple(feeds)
+        faults = [
+            Void(block.stamp, lane.fault)
+            for lane in self._lanes.values()
+            if lane.fault
+            for block in lane.blocks[lane.delivered :]
+        ]
+        parent = None if self.parent is None else self.parent.state()
+        return fold_state(self.party, self.authority, self.epochs(), self._acts, self.everything(), faults, parent)

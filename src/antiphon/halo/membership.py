@@ -32,13 +32,12 @@ from antiphon.feed.fork import Fork
 from antiphon.feed.header import Kind
 from antiphon.feed.store import FeedStore
 from antiphon.feed.writer import FeedWriter
-from antiphon.halo import credential, votes
+from antiphon.halo import child, credential, votes
 from antiphon.halo.act import Act, Place, Seen, advanced
 from antiphon.halo.claims import (
     Claim,
     DeviceAdmission,
     EpochGenesis,
-    Equivocated,
     Erasure,
     FeedAdmission,
     FeedEnd,
@@ -52,6 +51,7 @@ from antiphon.halo.claims import (
     Role,
     Roles,
 )
+from antiphon.halo.evidence import publish_forks
 from antiphon.halo.grant import NO_END
 from antiphon.halo.identity import Device, Identity
 from antiphon.halo.keyfile import KeyKind
@@ -100,15 +100,19 @@ class Membership:
         identity: Identity,
         device: Device,
         *,
+        parent: Membership | None = None,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
     ) -> Membership:
-        """A new party. Its genesis key signs this once, and is not kept."""
+        """A new party, or with a parent a child of that. Its genesis key signs this once, and is not kept."""
         genesis = KeyPair.generate(randomness or SystemRandomness())
         feed = keys.generate(KeyKind.FEED, f"control of {genesis.key.short}", owner=device.key)
         self = cls(store, keys, device, genesis.key, feed.key, clock=clock, randomness=randomness)
         admission, signed = self._admission(FeedKind.CONTROL, feed, self.vouch(identity))
         claim = PartyGenesis(identity.key, admission, signed)
+        if parent is not None:
+            claim = replace(claim, parent=bytes(parent.party), parent_feed=bytes(parent.genesis_feed))
+            child.inherit(self, parent, identity)
         self.control = FeedWriter.open(store, feed, self.party)
         self._append(credential.sign(self.party, claim, [genesis]))
         return self
@@ -193,7 +197,7 @@ class Membership:
         self.sync()
         authority, now = self.machine.authority, self.machine.everything()
         authority.settle()
-        for grant in authority.grants.get(subject, ()):
+        for grant in authority.older(subject, None):
             lasting = isinstance(grant.claim, MemberAdmission) and not grant.expires_ms and not expires_ms
             if lasting and wanted <= authority.left(grant, now):
                 return grant.stamp
@@ -215,10 +219,10 @@ class Membership:
         self.sync()
         grants = [
             act
-            for act in self.machine.authority.grants.get(subject, ())
+            for act in self.machine.authority.granted(subject)
             if isinstance(act.claim, GroupAdmission) and act.claim.group == group
         ]
-        claim = Narrowing(_named(grants), frozenset(), self._cuts(subject))
+        claim = Narrowing(_named(grants), frozenset(), self.cuts(subject))
         return self.write_claim(claim, [group_pair] if group_pair else [])
 
     def end_device(self, device: bytes, identity: Identity | None = None) -> Stamp:
@@ -297,22 +301,14 @@ class Membership:
             )
         return self.write_claim(Erasure(tuple(sorted(positions))))
 
+    def echo(self, identity: Identity | None = None) -> list[Stamp]:
+        """In a child: say where feeds here end by what the parent took away, as far as this device may."""
+        return child.echo(self, identity)
+
     def publish_forks(self) -> list[Stamp]:
         """Tell the party of forks that are known here and that no control feed tells for everybody yet."""
         self.sync()
-        ends = self.machine.authority.fork_ends
-        told: dict[bytes, int] = {}
-        found = {fork.feed: fork for fork in map(Fork.decode, self._store.forks()) if fork.party == self.party}
-        for act in self.machine.acts():
-            if not isinstance(act.claim, Equivocated):
-                continue
-            feed, length = act.claim.feed, act.claim.length
-            if act.stamp.seq < ends.get(act.stamp.feed, NO_END):
-                told[feed] = min(length, told.get(feed, NO_END))
-            elif feed not in found or length < found[feed].seq:  # told only on a branch that others need not hold
-                found[feed] = Fork.decode(act.claim.evidence)
-        new = [fork for feed, fork in sorted(found.items()) if fork.seq < told.get(feed, NO_END)]
-        return [self.write_claim(Equivocated(fork.feed, fork.seq, fork.encode())) for fork in new]
+        return publish_forks(self, map(Fork.decode, self._store.forks()))
 
     # -- reading
 
@@ -341,13 +337,13 @@ class Membership:
         self.sync()
         authority, now = self.machine.authority, self.machine.everything()
         authority.settle()
-        grants = [grant for grant in authority.grants.get(subject, ()) if authority.left(grant, now)]
+        grants = [grant for grant in authority.granted(subject) if authority.left(grant, now)]
         if not grants:
             raise InvalidInput(f"{subject.hex()[:8]} is not admitted to party {self.party.short}, or no more")
-        claim = Narrowing(_named(grants), roles, self._cuts(subject), expired)
+        claim = Narrowing(_named(grants), roles, self.cuts(subject), expired)
         return self.write_claim(claim, [identity.pair] if identity else [])
 
-    def _cuts(self, subject: bytes) -> dict[bytes, int]:
+    def cuts(self, subject: bytes) -> dict[bytes, int]:
         """What is held of every feed whose writer's rights rest on the subject."""
         authority, lengths = self.machine.authority, self._lengths()
         resting = {

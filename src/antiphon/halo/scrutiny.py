@@ -47,7 +47,7 @@ def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
     if forced(machine, act, claim):  # it may be final: what came in between takes effect after this epoch
         return ""
     for feed, length in [*claim.cut.items(), *((feed, seq + 1) for feed, seq in claim.control.items())]:
-        if length > machine.authority.fork_ends.get(feed, length):
+        if length > machine.fork_ends.get(feed, length):
             return f"it goes beyond the fork of feed {feed.hex()[:8]}"
     unknown = next(_unknown(machine, claim), None)
     if unknown is not None:
@@ -73,6 +73,8 @@ def _unknown(machine: PartyMachine, claim: EpochGenesis) -> Iterator[Act]:
         takes = takes or (isinstance(act.claim, Policy) and bool(act.claim.tightens))
         if takes and not claim.control.includes(*act.position) and not judge(authority, act):
             yield act
+    if machine.parent is not None:
+        yield from _unknown(machine.parent, claim)
 
 
 def _name(act: Act) -> str:

@@ -10,12 +10,20 @@ from antiphon.halo.machine import PartyMachine
 
 
 def sync_machine(machine: PartyMachine, store: FeedReader, data: set[bytes] | None = None) -> int:
-    """Take what a store has of a party's control feeds; returns how many acts became known.
+    """Take what a store has of a party's control feeds, and of its parent's; returns how many acts became known.
 
     Feeds that turn out to be data feeds are put into `data`, and not looked at again.
     """
-    fresh = 0
     data = set() if data is None else data
+    before = machine.act_count
+    _take(machine, store, data)
+    if machine.parent is not None:
+        _take(machine.parent, store, data)
+        machine.hear_parent()
+    return machine.act_count - before
+
+
+def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
     for record in store.feeds(machine.party):
         feed, at = record.feed, machine.length(record.feed)
         if record.why is End.FORK:
@@ -32,5 +40,4 @@ def sync_machine(machine: PartyMachine, store: FeedReader, data: set[bytes] | No
         if at == 0 and store.first_kind(feed) is not Kind.CREDENTIAL:
             data.add(feed)
             continue
-        fresh += machine.add(store.read(feed, at, record.valid_length))
-    return fresh
+        machine.add(store.read(feed, at, record.valid_length))

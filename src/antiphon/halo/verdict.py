@@ -5,6 +5,7 @@ from __future__ import annotations
 from antiphon.feed.header import Kind
 from antiphon.halo.act import Act, Place
 from antiphon.halo.authority import Authority
+from antiphon.halo.authorship import erasable
 from antiphon.halo.claims import (
     Claim,
     EpochAct,
@@ -23,6 +24,7 @@ from antiphon.halo.claims import (
 
 _OWNER = frozenset({Role.OWNER})
 _EDITOR = frozenset({Role.EDITOR})
+_WRITERS = frozenset({Role.OWNER, Role.EDITOR})
 _ANY = frozenset(Role)
 
 
@@ -57,7 +59,10 @@ def _why_dead(authority: Authority, place: Place) -> str:
 def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
     signed = authority.signed_by_writer(act)
     if isinstance(claim, PartyGenesis):
-        return "" if act in authority.grants[claim.identity] else "it is not the genesis of this party"
+        if act is not authority.genesis:
+            return "it is not the genesis of this party"
+        may = not claim.parent or authority.permits(act.place, _WRITERS)
+        return "" if may else "its founder may not write in the parent party"
     if isinstance(claim, FeedAdmission):
         return _judge_feed(authority, act, claim)
     if isinstance(claim, MemberAdmission | GroupAdmission):
@@ -75,7 +80,7 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
     if isinstance(claim, Policy):
         return "" if authority.permits(act.place, _OWNER, act.stamp) else "only owners set the policy"
     if isinstance(claim, Erasure):
-        taken = any(authority.erasable(act, position) for position in claim.positions)
+        taken = any(erasable(authority, act, position) for position in claim.positions)
         return "" if taken else "only an owner, or the identity whose feed it is, may erase a message"
     return "it admits a device by itself; a device is admitted with a feed"
 

@@ -102,7 +102,7 @@ class PartyAuthority:
         if now != self._transaction:
             sync_machine(self._machine, self._store, self._data)
             self._transaction = now
-        acts, forks = self._machine.act_count, dict(self._machine.authority.fork_ends)
+        acts, forks = self._machine.act_count, self._machine.fork_ends
         changed = (acts, forks) != (self._acts, self._forks)
         self._acts, self._forks = acts, forks
         return changed
@@ -112,7 +112,7 @@ class PartyAuthority:
         return self._machine.authority.admitted()
 
     def is_control(self, feed: bytes) -> bool:
-        return self._machine.length(feed) > 0
+        return self._machine.is_control(feed)
 
     def standing(self, entry: Entry) -> Standing:
         return _STANDING[self._machine.covered(entry)]

@@ -100,12 +100,16 @@ class Cut(_message.Message):
     def __init__(self, feed: _Optional[bytes] = ..., length: _Optional[int] = ...) -> None: ...
 
 class PartyGenesis(_message.Message):
-    __slots__ = ("identity", "admission")
+    __slots__ = ("identity", "admission", "parent", "parent_feed")
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
     ADMISSION_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FEED_FIELD_NUMBER: _ClassVar[int]
     identity: bytes
     admission: SignedCredential
-    def __init__(self, identity: _Optional[bytes] = ..., admission: _Optional[_Union[SignedCredential, _Mapping]] = ...) -> None: ...
+    parent: bytes
+    parent_feed: bytes
+    def __init__(self, identity: _Optional[bytes] = ..., admission: _Optional[_Union[SignedCredential, _Mapping]] = ..., parent: _Optional[bytes] = ..., parent_feed: _Optional[bytes] = ...) -> None: ...
 
 class DeviceAdmission(_message.Message):
     __slots__ = ("identity", "device")
