@@ -96,6 +96,7 @@ class CountedBlobs:
 
     def __init__(self, held: Blobs) -> None:
         self._held = held
+        self.putting = held.putting
         self.read = 0
 
     def get(self, cid: Cid) -> bytes:

@@ -67,13 +67,12 @@ class Run:
     def beside(self, alone: float) -> dict[str, Any]:
         """The same with a writer on the device that does it."""
         writers = [Writer(device.party, self._objects(), self.chance) for device in (self.one, self.other)]
-        self.other.party.process()
-        found = {
-            "nothing": writers[0].alone(alone),
-            "declared": writers[0].beside(self.one.epochs.declare),
-            "attested and stood on": writers[1].beside(self.other.epochs.step),
-            "stood on": writers[0].beside(self.one.epochs.step),
-        }
+        found = {"nothing": writers[0].alone(alone)}
+        found["declared"] = writers[0].beside(self.one.epochs.declare)
+        self.other.party.process()  # receiving is not what is looked at
+        found["attested and stood on"] = writers[1].beside(self.other.epochs.step)
+        self.one.party.process()
+        found["stood on"] = writers[0].beside(self.one.epochs.step)
         self._check()
         return {name: one._asdict() for name, one in found.items()}
 

@@ -7,7 +7,6 @@ positions that it stands at, so that a crash at any point leaves a store that is
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +25,7 @@ from antiphon.party.authors import Authors
 from antiphon.party.base import EpochBase
 from antiphon.party.bulk import ROWS_AT_ONCE, row_of, settle_many
 from antiphon.party.cache import CACHE_ITEMS_MAX, Entry, ItemCache
+from antiphon.party.collector import uncollected
 from antiphon.party.delivery import Delivery
 from antiphon.party.demux import ItemDemuxer
 from antiphon.party.judge import Judge
@@ -88,7 +88,7 @@ class Engine:
     def process(self) -> int:
         """Take everything that is new and can be delivered; returns how many messages that was."""
         self._refresh()
-        with _uncollected():
+        with uncollected():
             return self._deliver()
 
     def _deliver(self) -> int:
@@ -333,12 +333,6 @@ class Engine:
         except MissingBlob:
             return False
 
-    def models_used(self) -> set[tuple[str, int]]:
-        """The models that items here have."""
-        listed = () if self.base is None else self.base.root.models
-        hydrate(self)  # items of models that no epoch has listed are found by their rows alone
-        return {*self.items.models(), *((name, version) for name, version, _ in listed)}
-
     def count(self) -> int:
         """How many items there are, with or without rows."""
         rows = self.items.count()
@@ -396,7 +390,7 @@ class Engine:
             return index
         hydrate(self)
         ids = list(self.items.ids())
-        with self.saving(), _uncollected():
+        with self.saving(), uncollected():
             for start in range(0, len(ids), ROWS_AT_ONCE):
                 states = map(self._decode, self.items.load(ids[start : start + ROWS_AT_ONCE]).values())
                 index.put([(state.id, index.describe(state)) for state in states if state is not None])
@@ -426,15 +420,3 @@ class Engine:
 def _mark(lane: LaneState) -> tuple[Any, ...]:
     """What tells whether a lane has changed."""
     return lane.position, lane.hash, lane.fault, lane.base, len(lane.segments), tuple(lane.voids)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the cycle collector: it would walk a hundred thousand states again and again, and find nothing."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()

@@ -25,6 +25,7 @@ from antiphon.model.item import keeps_tail
 from antiphon.party.archive import read_run
 from antiphon.party.authors import Authors
 from antiphon.party.base import EpochBase
+from antiphon.party.collector import uncollected
 from antiphon.party.demux import PREFIXES, Gathered, prefix
 from antiphon.party.judge import Judge, changed, reason_at
 from antiphon.party.lane import Lane, Run
@@ -105,6 +106,10 @@ class EpochFold:
         self._found: dict[bytes, list[Void]] = {}
 
     def run(self) -> EpochSnapshot:
+        with uncollected():
+            return self._run()
+
+    def _run(self) -> EpochSnapshot:
         touched, slow = self._touched()
         previous = self._base.root if self._base is not None else None
         deaths = dict(self._base.deaths()) if self._base is not None else {}

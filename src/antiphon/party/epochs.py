@@ -8,9 +8,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, MissingBlob, MissingBlocks, NotAuthorised, UnknownModel
@@ -26,16 +25,15 @@ from antiphon.halo.scrutiny import scrutinise
 from antiphon.model.interface import Discard
 from antiphon.model.item import META
 from antiphon.party.base import EpochBase
+from antiphon.party.capture import Captured, capture
 from antiphon.party.epochcheck import why_refuse, why_wait
 from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
 from antiphon.party.epochplan import common_control, plan_of, policy_at
-from antiphon.party.ports import Items, LaneState
 from antiphon.party.rebase import hydrate, rebase
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import missing_blob
 
 if TYPE_CHECKING:
-    from antiphon.party.engine import Engine
     from antiphon.party.processor import PartyProcessor
 
 Declared = EpochGenesis | FinalEpoch
@@ -49,14 +47,6 @@ class Disagreement:
     number: int
     theirs: Cid
     ours: Cid
-
-
-class Captured(NamedTuple):
-    """States, and the positions that they stand at."""
-
-    engine: Engine
-    lanes: list[LaneState]
-    items: Items
 
 
 class Epochs:
@@ -151,6 +141,10 @@ class Epochs:
         number, last = chain.open.number, chain.last
         with ExitStack() as stack:
             with self._party.locked() as engine:
+                if engine.scope.follows is not None:
+                    raise InvalidInput(
+                        f"party {self._party.key.short}: one view alone is followed here, so no epoch is made"
+                    )
                 at = 0 if engine.base is None else engine.base.number
                 if at != number - 1:
                     raise InvalidInput(
@@ -159,7 +153,7 @@ class Epochs:
                     )
                 created = max(self._party.clock.now_ms(), last.created_ms if last is not None else 0)
                 hydrate(engine)  # items of models that no epoch has listed are found by their rows alone
-                captured = stack.enter_context(self._captured())
+                captured = stack.enter_context(capture(self._party))
                 cut = dict.fromkeys(engine.authority.data_feeds(), 0)
                 cut |= {lane.feed: lane.position for lane in captured.lanes}
                 control = common_control(self._member.machine)
@@ -170,10 +164,8 @@ class Epochs:
         return EpochGenesis(term, number, previous, plan.cut, plan.control, made.cid, plan.created_ms, models)
 
     def _models(self, captured: Captured, raw: bool) -> tuple[tuple[str, int, int], ...]:
-        """The models to be listed: those that items have. All rows are looked at, so without the lock."""
-        base = captured.engine.base
-        listed = () if base is None else base.root.models
-        used = {META.key, *captured.items.models(), *((name, version) for name, version, _ in listed)}
+        """The models to be listed: those that items have."""
+        used = {META.key, *captured.models()}
         lacking = sorted(key for key in used if key not in self._party.models)
         if lacking and not raw:
             name, version = lacking[0]
@@ -212,7 +204,8 @@ class Epochs:
             return self._made[1]
         self._called_off.clear()
         self._check(plan)
-        with self._blobs.putting(), self._captured() as (engine, lanes, items):
+        held = capture(self._party) if captured is None else nullcontext(captured)
+        with self._blobs.putting(), held as (engine, lanes, items):
             made = EpochFold(
                 self._party.key,
                 plan,
@@ -232,19 +225,6 @@ class Epochs:
     def _check(self, plan: EpochPlan) -> None:
         if self._over:
             raise Cancelled(f"party {self._party.key.short}: the work on epoch {plan.number} was called off")
-
-    @contextmanager
-    def _captured(self) -> Iterator[Captured]:
-        """The states and the positions that they stand at, of one moment."""
-        with self._party.locked() as engine:
-            engine.save()
-            lanes = [deepcopy(lane.state) for lane in engine.delivery.lanes.values()]
-            view = engine.items.view()
-            items = view.__enter__()
-        try:
-            yield Captured(engine, lanes, items)
-        finally:
-            view.__exit__(None, None, None)
 
     @contextmanager
     def _working(self) -> Iterator[None]:
