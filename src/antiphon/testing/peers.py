@@ -34,9 +34,12 @@ from antiphon.halo.membership import Membership
 from antiphon.model.factory import ModelFactory
 from antiphon.party.authority import OpenAuthority, PartyAuthority
 from antiphon.party.epochs import Epochs
+from antiphon.party.oneview import OneView, open_items
 from antiphon.party.ports import Authority
 from antiphon.party.processor import PartyProcessor
+from antiphon.party.viewfollower import ViewFollower
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
+from antiphon.testing.views import fetch_view
 
 
 class Ticks:
@@ -75,6 +78,7 @@ class Peer:
         self._open_party = open_party
         self._path = folder / "items.db"
         self.blobs: Blobs = MemoryBlobs()
+        self.follower: ViewFollower | None = None
         self.member: Membership | None = None
         if open_party is None:
             self._enrol(founder)
@@ -112,7 +116,25 @@ class Peer:
             clock=self.clock,
             randomness=self.dice,
             blobs=self.blobs,
+            open_items=open_items(self.follower, self._path, key) if self.follower is not None else None,
         )
+
+    def follow(self, view: bytes) -> OneView:
+        """Follow one view alone from now on. What was derived of others goes; see `testing.views.fetch_view`."""
+        self.party.delete()
+        self.follower = ViewFollower(view)
+        self.party = self._run()
+        return self.one_view
+
+    @property
+    def one_view(self) -> OneView:
+        """The view that this device follows alone."""
+        assert self.follower is not None
+        if self._one_view is None or self._one_view[0] is not self.party:
+            self._one_view = self.party, OneView(self.party, self.epochs, self.follower)
+        return self._one_view[1]
+
+    _one_view: tuple[PartyProcessor, OneView] | None = None
 
     @property
     def epochs(self) -> Epochs:
@@ -220,12 +242,19 @@ class Peers:
         return peer
 
     def pass_on(self, giver: Peer, taker: Peer) -> int:
-        """One peer gives another all that it has and the other lacks."""
-        return taker.take(giver.ranges(taker.lengths()))
+        """One peer gives another all that it has and the other lacks; who follows one view, what that has."""
+        spans: Iterable[Span] = giver.ranges(taker.lengths())
+        if taker.follower is not None:
+            spans = [span.keeping(taker.follower.keeps) for span in spans]
+        elif giver.follower is not None:
+            spans = [span for span in spans if not span.states]  # the others come from those who have them whole
+        return taker.take(spans)
 
     def pass_blobs(self, giver: Peer, taker: Peer, *, whole: bool = False) -> int:
         """One peer gives another the blobs that it wants to stand on an epoch; with `whole`, all of the snapshot."""
         moved = 0
+        if taker.follower is not None:
+            return fetch_view(giver, taker).count if giver.follower is None else 0
         while wanted := [cid for cid in taker.epochs.wanted(whole=whole) if giver.blobs.has(cid)]:
             taker.blobs.put_all((cid, giver.blobs.get(cid)) for cid in wanted)
             moved += len(wanted)
