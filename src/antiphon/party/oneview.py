@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
@@ -61,13 +62,20 @@ class OneView:
         self._party = party
         self._epochs = epochs
         self.follower = follower
-        self._base: EpochBase | None = None
+        self._engine = party.engine
+        self._base = self._engine.base
+        self._folded = set(follower.taken_up)  # on this base, so that they have rows
         self._next: tuple[Cid, frozenset[bytes]] | None = None  # the list for an epoch that is not stood on yet
         self._scanned: dict[bytes, int] = {}  # of each feed, up to where its geneses and changes were read
         self._changed: set[bytes] = set(follower.taken_up)
         self._left: dict[bytes, set[int]] = {}  # bodies that are wanted and were left out; of void ones none is
         self._known: frozenset[bytes] = frozenset()
-        party.listen(self._changed.update)
+        self._hearing = threading.Lock()
+        party.listen(self._hear)
+
+    def _hear(self, items: Iterable[bytes]) -> None:
+        with self._hearing:
+            self._changed.update(items)
 
     # -- what came
 
@@ -89,8 +97,8 @@ class OneView:
         """Take in what came: stand on a new epoch, see what belongs to the view now, take up what is all here."""
         self._epochs.step()
         with self._party.locked() as engine:
-            if engine.base is not self._base:
-                self._begin(engine.base)
+            if engine is not self._engine:
+                self._begin(engine)
             while True:
                 self._scan(engine)
                 self._describe(engine)
@@ -100,17 +108,18 @@ class OneView:
                 if not joined and not self._take_up(engine):
                     return
 
-    def _begin(self, base: EpochBase | None) -> None:
+    def _begin(self, engine: Engine) -> None:
         """On another snapshot: the list for it is here, unless the epoch was stood on without being asked for."""
-        listed: frozenset[bytes] | None = None
+        base, listed = engine.base, None
         if base is not None and self._next is not None and self._next[0] == base.cid:
             listed = self._next[1]
         self.follower.begin(() if listed is None else (self.follower.view,), listed or ())
-        self._base, self._next = base, None
+        self._engine, self._base, self._next = engine, base, None
+        self._folded.clear()
         self._scanned.clear()
         self._left.clear()
         self._known = frozenset()
-        self._changed |= self.follower.taken_up
+        self._hear(self.follower.taken_up)
 
     def _start(self, feed: bytes) -> int:
         base = 0 if self._base is None else self._base.length(feed)
@@ -134,7 +143,8 @@ class OneView:
             except MissingBlob:
                 continue
             self.follower.describe(item, None if data is None else ties_in(data), based=True)
-        changed, self._changed = self._changed, set()
+        with self._hearing:
+            changed, self._changed = self._changed, set()
         for item in changed & self.follower.taken_up:
             state = engine.find(item)
             if state is not None:
@@ -152,12 +162,11 @@ class OneView:
         dropped = self.follower.taken_up - items
         self.follower.taken_up -= dropped
         engine.refold_all(dropped)
-        ready = {
-            item for item in items - self.follower.taken_up - self.follower.undescribed() if self._is_here(engine, item)
-        }
+        ready = {item for item in items - self._folded - self.follower.undescribed() if self._is_here(engine, item)}
         self.follower.taken_up |= ready
+        self._folded |= ready
         engine.refold_all(ready)
-        self._changed |= ready
+        self._hear(ready)
         return bool(ready)
 
     def _is_here(self, engine: Engine, item: bytes) -> bool:
@@ -214,4 +223,4 @@ class OneView:
     @property
     def complete(self) -> bool:
         """Whether all that is followed, as far as it is known what that is, is here and shown."""
-        return self.follower.items <= self.follower.taken_up and self.ask() is None
+        return self.follower.items <= self._folded and self.ask() is None
