@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
 from tests.party.town import NAMES, SILENT_MS, Town, numbers, snapshots, terms, town, write
 
 from antiphon.halo.claims import Policy
@@ -238,3 +241,38 @@ def test_winner_after_winner_is_lost(peers: Peers) -> None:
     assert terms(fourth) == [3]
     chain = fourth.epochs.chain()
     assert chain.feeds[chain.final[0].declared.feed] == one.device(fourth), "who has had no turn yet comes first"
+
+
+# -- anything at all
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whoever_comes_and_goes_epochs_go_on(peers: Peers, seed: int) -> None:
+    """Devices sleep, wake and restart at random; when most are awake for a while, the party is on one epoch again."""
+    chance = random.Random(seed)
+    one = town(peers, chance.choice([3, 4, 5]), epoch_messages=chance.choice([1, 5]), liars=chance.random() < 0.3)
+    for _ in range(40):
+        peer = chance.choice(peers.all)
+        what = chance.random()
+        if what < 0.3:
+            write(peer)
+        elif what < 0.6:
+            one.awake = chance.sample(peers.all, chance.randint(1, len(peers.all)))
+        elif what < 0.7:
+            peer.restart(crash=chance.random() < 0.5)
+            one.begin(peer)
+        else:
+            one.run(chance.choice([1, SILENT_MS // 2, SILENT_MS, SILENT_MS * 3]))
+    one.awake = list(peers.all)
+    one.run(SILENT_MS * 20)
+    before = max(numbers(peers.all))
+    write(chance.choice(peers.all), 3)
+    one.run(SILENT_MS * 20)
+
+    assert len(set(numbers(peers.all))) == 1
+    assert numbers(peers.all)[0] > before
+    chains = [peer.epochs.chain().final for peer in peers.all]
+    assert all(chain == chains[0] for chain in chains)
+    assert len({tuple(sorted(peer.snapshots().items())) for peer in peers.all}) == 1
+    assert max(terms(peers.all[0])) < 20
+    assert [peer.epochs.disagreement for peer in peers.all] == [None] * len(peers.all)
