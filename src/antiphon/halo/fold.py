@@ -21,17 +21,18 @@ def fold_state(
     acts: Iterable[Act],
     now: Place,
     faults: Sequence[Void],
-    parent: PartyState | None,
 ) -> PartyState:
     """The state at a place that has seen everything. A child's members are its parent's, and its own."""
     authority.settle()
     verdicts = [(act, judge(authority, act) or chain.reason(act)) for act in sorted(acts, key=lambda act: act.stamp)]
     voids = [Void(act.stamp, reason) for act, reason in verdicts if reason]
     force = [act for act, reason in verdicts if not reason]
+    above = () if authority.parent is None else authority.parent.grants.values()
+    grants = sorted([*force, *(grant for known in above for grant in known)], key=lambda act: act.stamp)
     return PartyState(
         party=party,
-        members=_members(authority, force, now, () if parent is None else parent.members),
-        groups=_groups(authority, force, now, () if parent is None else parent.groups),
+        members=_members(authority, grants, now),
+        groups=_groups(authority, grants, now),
         feeds=_feeds(authority),
         policy=authority.policy(now),
         epochs=chain.final,
@@ -39,24 +40,22 @@ def fold_state(
     )
 
 
-def _members(authority: Authority, force: list[Act], now: Place, inherited: Sequence[Member]) -> tuple[Member, ...]:
-    since: dict[bytes, Stamp] = {member.subject: member.since for member in inherited}
-    for act in force:
+def _members(authority: Authority, grants: Sequence[Act], now: Place) -> tuple[Member, ...]:
+    since: dict[bytes, Stamp] = {}
+    for act in grants:
         claim = act.claim
-        grants = isinstance(claim, MemberAdmission | GroupAdmission)
-        grants = grants or (isinstance(claim, PartyGenesis) and not claim.parent)
-        if grants and authority.left(act, now):
+        admits = isinstance(claim, MemberAdmission | GroupAdmission)
+        admits = admits or (isinstance(claim, PartyGenesis) and not claim.parent)
+        if admits and authority.left(act, now):
             since.setdefault(subject_of(act), act.stamp)
     roles = {subject: without_implied(authority.roles(subject, now)) for subject in since}
     return tuple(Member(subject, roles[subject], since[subject]) for subject in sorted(since) if roles[subject])
 
 
-def _groups(
-    authority: Authority, force: list[Act], now: Place, inherited: Sequence[GroupMember]
-) -> tuple[GroupMember, ...]:
-    pairs = {(known.group, known.subject) for known in inherited} | {
+def _groups(authority: Authority, grants: Sequence[Act], now: Place) -> tuple[GroupMember, ...]:
+    pairs = {
         (act.claim.group, act.claim.subject)
-        for act in force
+        for act in grants
         if isinstance(act.claim, GroupAdmission) and authority.left(act, now)
     }
     return tuple(GroupMember(group, subject) for group, subject in sorted(pairs))

@@ -20,7 +20,7 @@ _OWNER: Roles = frozenset({Role.OWNER})
 
 
 def echoed_cuts(authority: Authority, narrowing: Act, grant: Act) -> Cuts:
-    """What echoes of a parent's narrowing say of this party's feeds; of several the greatest holds.
+    """What echoes of a parent's narrowing say of this party's feeds. (Each is a narrowing itself, so the least holds.)
 
     Only an owner's counts, by grants older than the one that is narrowed: its subject must not say how much it keeps.
     """

@@ -423,5 +423,4 @@ class PartyMachine:
             if lane.fault
             for block in lane.blocks[lane.delivered :]
         ]
-        parent = None if self.parent is None else self.parent.state()
-        return fold_state(self.party, self.authority, self.epochs(), self._acts, self.everything(), faults, parent)
+        return fold_state(self.party, self.authority, self.epochs(), self._acts, self.everything(), faults)

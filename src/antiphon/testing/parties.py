@@ -15,6 +15,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 
 from antiphon.core.ids import SYSTEM_ITEM
@@ -49,40 +50,62 @@ def pair_of(name: str) -> KeyPair:
 
 
 class Rehearsal:
-    """A party whose feeds are in memory. Everything in it depends on the names used, so a run can be repeated."""
+    """A party whose feeds are in memory. Everything in it depends on the names used, so a run can be repeated.
 
-    def __init__(self, name: str = "party") -> None:
+    With a parent it is a child of that: its actors `attend` to what actors of the parent know.
+    """
+
+    def __init__(self, name: str = "party", parent: Rehearsal | None = None) -> None:
+        self.name = name
+        self.parent = parent
         self.party = pair_of(name)
         self.genesis_feed = b""
         self.now_ms = 1_000_000
         self.actors: list[Actor] = []
 
-    def founder(self, name: str) -> Actor:
+    def founder(self, name: str, attends: Actor | None = None) -> Actor:
+        """Who begins it; the founder of a child has seen what an actor of the parent knows."""
         actor = self.actor(name)
         self.genesis_feed = actor.control.key
         actor.reset()
         admission, signed = actor.admission(FeedKind.CONTROL, actor.control)
-        actor.write_signed(
-            credential.sign(self.party.key, PartyGenesis(actor.identity.key, admission, signed), [self.party])
-        )
+        claim = PartyGenesis(actor.identity.key, admission, signed)
+        if self.parent is not None:
+            claim = replace(claim, parent=bytes(self.parent.party.key), parent_feed=self.parent.genesis_feed)
+            actor.machine.inherit(claim.parent, claim.parent_feed)
+        if attends is not None:
+            actor.attend(attends)
+        actor.write_signed(credential.sign(self.party.key, claim, [self.party]))
         return actor
 
     def actor(self, name: str, device: str = "laptop", identity: KeyPair | None = None) -> Actor:
         """Somebody with an identity and a device; a second device of one identity is another actor."""
-        actor = Actor(self, identity or pair_of(name), pair_of(f"{name} {device}"), pair_of(f"{name} {device} control"))
+        control = f"{name} {device} control" if self.parent is None else f"{name} {device} control of {self.name}"
+        actor = Actor(self, identity or pair_of(name), pair_of(f"{name} {device}"), pair_of(control))
         self.actors.append(actor)
         return actor
 
     def blocks(self) -> dict[bytes, tuple[Block, ...]]:
-        """Everything that was written, by feed."""
-        return {actor.control.key: tuple(actor.written) for actor in self.actors if actor.written}
+        """Everything that was written, by feed; in the parent, too."""
+        above = {} if self.parent is None else self.parent.blocks()
+        return {**above, **{actor.control.key: tuple(actor.written) for actor in self.actors if actor.written}}
 
     def machine(self, order: Iterable[bytes]) -> PartyMachine:
         """A fresh machine that is handed one block of the feed named, time after time."""
         machine = PartyMachine(self.party.key, self.genesis_feed)
         feeds = {feed: iter(blocks) for feed, blocks in self.blocks().items()}
+        above = set() if self.parent is None else set(self.parent.blocks())
+        kept: list[Block] = []  # of the parent, as long as nobody knows that it is one
         for feed in order:
-            machine.add([next(feeds[feed])])
+            block = next(feeds[feed])
+            if feed not in above:
+                machine.add([block])
+            else:
+                kept.append(block)
+            if machine.parent is not None:
+                machine.parent.add(kept)
+                machine.hear_parent()
+                kept = []
         return machine
 
     def orders(self) -> Iterator[tuple[bytes, ...]]:
@@ -134,6 +157,17 @@ class Actor:
                 at = self.machine.length(actor.control.key)
                 self.machine.add(actor.written[at:upto])
 
+    def attend(self, *others: Actor) -> None:
+        """In a child: take everything that actors of the parent know."""
+        parent = self.machine.parent
+        assert self._rehearsal.parent is not None
+        assert parent is not None, "it has not heard of the genesis yet, which names the parent"
+        for other in others:
+            for actor in self._rehearsal.parent.actors:
+                upto = other.machine.length(actor.control.key)
+                parent.add(actor.written[parent.length(actor.control.key) : upto])
+        self.machine.hear_parent()
+
     # -- writing
 
     def admission(self, kind: FeedKind, feed: KeyPair) -> tuple[FeedAdmission, bytes]:
@@ -165,7 +199,7 @@ class Actor:
     ) -> Stamp:
         """Revoke (no roles) or demote, naming every admission of the subject known to this actor."""
         key = subject.identity.key if isinstance(subject, Actor) else subject
-        grants = self.machine.authority.grants.get(key, [])
+        grants = self.machine.authority.granted(key)
         named: tuple[Position, ...] = tuple(sorted(act.position for act in grants))
         if cuts is None:
             cuts = {
