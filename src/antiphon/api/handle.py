@@ -18,6 +18,7 @@ from antiphon.core.keys import PublicKey
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.model.value import Reference, Value
+from antiphon.party.earlier import Earlier, Fetch, earlier
 from antiphon.party.history import Event, Past
 from antiphon.party.items import Item
 from antiphon.query.filters import Fact
@@ -255,6 +256,13 @@ class Handle:
     def at(self, timeframe: Timeframe) -> Past:
         """The item as it was."""
         return self.item.at(need_timeframe(timeframe))
+
+    async def earlier(self, number: int | None = None, *, fetch: Fetch | None = None) -> Earlier:
+        """The item as the snapshot of an earlier epoch has it, by default of the one before the last.
+
+        Blobs that are not held are got with `fetch`; without, `MissingBlob` names the first.
+        """
+        return await earlier(self.party.processor, bytes(self.id), number, fetch)
 
     def observe(self: Self, callback: Callable[[Self], None]) -> Callable[[], None]:
         """Call back after each change of it; returns how to stop. It ends with this handle at the latest."""

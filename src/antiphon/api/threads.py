@@ -11,11 +11,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from antiphon.api.handle import Handle, plain
 from antiphon.core.stamp import Stamp
+from antiphon.party.earlier import Fetch, older_posts
 
 
 class Thread(Handle):
@@ -40,6 +41,13 @@ class Thread(Handle):
         """The posts that begin threads, each with its `replies`."""
         found: list[dict[str, Any]] = self.item.read(lambda model, state: model.threads(state))
         return found
+
+    def older(self, *, fetch: Fetch | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Posts that retention has let go, newest first, from the snapshots of earlier epochs.
+
+        Blobs that are not held are got with `fetch`; without, `MissingBlob` names the first.
+        """
+        return older_posts(self.party.processor, bytes(self.id), fetch)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """The posts of this moment, by the order of their making."""

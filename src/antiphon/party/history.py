@@ -59,21 +59,11 @@ def _inside(note: Note) -> bytes:
         return note.message
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
-    """An item as it was. Judged by what is known now: a message that was void later is void here too."""
+class Shown:
+    """What can be seen of an item in the past."""
 
-    id: ItemId
-    timeframe: Timeframe
+    __slots__ = ()
     state: ItemState
-
-    @classmethod
-    def of(cls, party: PartyProcessor, item: bytes, timeframe: Timeframe) -> Past:
-        with party.locked() as engine:
-            state = state_at(engine, item, timeframe)
-        if state is None:
-            raise UnknownItem(f"party {party.key.short}: at that timeframe there was no item {item.hex()}")
-        return cls(ItemId(item), timeframe, state)
 
     @property
     def value(self) -> Any:
@@ -104,6 +94,23 @@ class Past:
 
     def snapshot(self) -> bytes:
         return itemcodec.snapshot(self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class Past(Shown):
+    """An item as it was. Judged by what is known now: a message that was void later is void here too."""
+
+    id: ItemId
+    timeframe: Timeframe
+    state: ItemState
+
+    @classmethod
+    def of(cls, party: PartyProcessor, item: bytes, timeframe: Timeframe) -> Past:
+        with party.locked() as engine:
+            state = state_at(engine, item, timeframe)
+        if state is None:
+            raise UnknownItem(f"party {party.key.short}: at that timeframe there was no item {item.hex()}")
+        return cls(ItemId(item), timeframe, state)
 
 
 def before(party: PartyProcessor, item: bytes, notes: Iterable[Note], *, whole: bool = False) -> ItemState | None:
