@@ -140,7 +140,6 @@ def test_rule_9_what_a_final_epoch_holds_a_late_revocation_takes_nothing_of(
     mine = note(bob, "inside")
     peers.exchange()
     dora = peers.add("dora", Role.OWNER)
-    cuts_before = dict.fromkeys((data_feed(bob),), 0)
     epoch(peers)
     late = note(bob, "outside")
     peers.exchange()

@@ -121,6 +121,7 @@ def fold(
                 return Folded(item, verdicts, late=True)
             item.frame[feed] = stamp
             if message is None:
+                void = ""  # it is looked for where it is void, too: models remember where it stood
                 raise InvalidMutation(NO_BODY)
             if item.access is not None and not void:
                 void = item.access.refusal(stamp, authors(feed, seq))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from antiphon.feed.header import Flag
 from antiphon.halo.claims import EpochGenesis
-from antiphon.model.item import NO_BODY
 from antiphon.party.lane import Lane
 from antiphon.party.retrace import advances
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 def why_wait(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
     """What is missing here to recompute a snapshot: blocks, bodies, code. That is no reason to refuse it."""
-    if engine.scope.follows is not None:
-        return f"one view alone is followed here, so epoch {genesis.number} cannot be recomputed"
     if engine.scope.follows is not None:
         return f"one view alone is followed here, so epoch {genesis.number} cannot be recomputed"
     at = b"" if engine.base is None else bytes(engine.base.cid)
@@ -33,10 +31,19 @@ def why_wait(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
         model = engine.models.find(name, version)
         if model is None or model.codec != codec:
             return f"no code for model {name} {version} with snapshots of format {codec} is here"
-    engine.save()
-    for row in engine.items.refused_for(NO_BODY, 1000):
-        if row.seq < genesis.cut.get(row.feed, 0):
-            return f"the body of block {row.seq} of feed {row.feed.hex()[:8]} is not here"
+    return lacks_body(engine, genesis.cut)
+
+
+def lacks_body(engine: Engine, cut: Mapping[bytes, int]) -> str:
+    """Which message in a cut has no body here, void or not: who lacks one neither declares nor attests (rule 13)."""
+    for feed, length in sorted(cut.items()):
+        lane = engine.delivery.lanes.get(feed)
+        if lane is None or length <= lane.state.base:
+            continue
+        for span, low, high in engine.store.runs(feed, lane.state.base, length):
+            if span.states and any(span.states[low:high]):
+                seq = span.first + next(at for at in range(low, high) if span.states[at])
+                return f"the body of block {seq} of feed {feed.hex()[:8]} is not here"
     return ""
 
 

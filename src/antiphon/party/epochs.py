@@ -26,7 +26,7 @@ from antiphon.model.interface import Discard
 from antiphon.model.item import META
 from antiphon.party.base import EpochBase
 from antiphon.party.capture import Captured, capture
-from antiphon.party.epochcheck import why_refuse, why_wait
+from antiphon.party.epochcheck import lacks_body, why_refuse, why_wait
 from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
 from antiphon.party.epochplan import common_control, plan_of, policy_at
 from antiphon.party.rebase import hydrate, rebase
@@ -109,11 +109,20 @@ class Epochs:
         """
         with self._working(), self._blobs.putting():  # nothing refers to them before the genesis is written
             self.step()
-            chain = self.chain()
-            term, again = self._turn(chain)
-            genesis = self._again(chain, term, again) if again else self._afresh(chain, term, raw)
-            with self._party.locked():
-                self._member.declare(genesis)
+            tries = 3
+            while True:
+                known = self._member.machine.act_count
+                chain = self.chain()
+                term, again = self._turn(chain)
+                genesis = self._again(chain, term, again) if again else self._afresh(chain, term, raw)
+                try:
+                    with self._party.locked():
+                        self._member.declare(genesis)
+                    break
+                except NotAuthorised:
+                    tries -= 1
+                    if not tries or self._member.machine.act_count == known:
+                        raise  # else a policy, say, came while this was computed: it must be in it
             self.step()
             return genesis
 
@@ -156,6 +165,8 @@ class Epochs:
                 captured = stack.enter_context(capture(self._party))
                 cut = dict.fromkeys(engine.authority.data_feeds(), 0)
                 cut |= {lane.feed: lane.position for lane in captured.lanes}
+                if missing := lacks_body(engine, cut):
+                    raise MissingBlocks(f"party {self._party.key.short}: {missing}; fetch it, then declare the epoch")
                 control = common_control(self._member.machine)
             plan = self._planned(number, cut, control, created, self._models(captured, raw))
             made = self._compute(plan, captured)
