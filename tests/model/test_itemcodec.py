@@ -80,6 +80,20 @@ def test_the_record_of_an_item_with_mutations_alone_keeps_what_no_other_has(spoi
     assert [getattr(back, name) for name in spoil] == [*spoil.values()]
 
 
+@given(lines=st.lists(st.tuples(st.sampled_from((A, B, PARTY)), st.integers(0, 1 << 40)), max_size=5))
+def test_the_record_of_an_item_with_mutations_alone_is_that_of_the_library(lines: list[tuple[bytes, int]]) -> None:
+    """Whoever wrote to it."""
+    genesis = write_genesis(Genesis(NONCE, "antiphon/object", 1))
+    notes = [Note(Kind.GENESIS, 1, A, 0, 5, genesis)]
+    for feed, seq in lines:
+        mutation = META.set(META.initial(), "title", "Milk", feed=feed)
+        notes.append(Note(Kind.MUTATION, 2 + seq, feed, seq + 1, 6, wrap(Kind.MUTATION, mutation)))
+    item = fold(PARTY, ITEM, None, notes, models()).item
+    assert item is not None
+
+    assert itemcodec.encode(item) == itemcodec._encode(item)
+
+
 @pytest.mark.parametrize("name", NAMES[:4])
 def test_a_snapshot_restores_to_itself(name: str) -> None:
     data = itemcodec.snapshot(made(name))

@@ -158,7 +158,7 @@ def _encode_plain(item: ItemState) -> bytes:
         return b""
     if item.view is not None or item.access is not None or not item.genesis.lamport:  # the system item has none
         return b""
-    if item.deleted is not None or item.is_deleted or item.trimmed or len(item.frame) != 1 or model.codec != 1:
+    if item.deleted is not None or item.is_deleted or item.trimmed or model.codec != 1:
         return b""
     feed, lamport, seq = item.genesis.feed, varint(item.genesis.lamport), item.genesis.seq
     named = b"\x08\x01\x10%b\x18%b" % (lamport, varint(seq)) if seq else b"\x08\x01\x10%b" % lamport
@@ -176,12 +176,19 @@ def _encode_plain(item: ItemState) -> bytes:
         inside += b"\x30" + varint(item.created_ms)
     if state:
         inside += b"\x6a%b%b" % (varint(len(state)), state)
-    ((feed, last),) = item.frame.items()
-    named = b"\x08\x01\x10%b" % varint(last.lamport)
-    if last.seq:
-        named += b"\x18" + varint(last.seq)
-    row = b"\x0a%b%b\x12\x20%b\x1a%b%b" % (varint(len(inside)), inside, feed, varint(len(named)), named)
+    row = b"\x0a%b%b%b" % (varint(len(inside)), inside, _frame_of(item))
     return row + b"\x38\x01" if item.based else row
+
+
+def _frame_of(item: ItemState) -> bytes:
+    """The feeds of a record, and the last message of each."""
+    names = []
+    for number, last in enumerate(item.frame.values(), start=1):
+        named = b"\x08%b\x10%b" % (varint(number), varint(last.lamport))
+        if last.seq:
+            named += b"\x18" + varint(last.seq)
+        names.append(b"\x1a%b%b" % (varint(len(named)), named))
+    return b"".join([*(b"\x12\x20" + feed for feed in item.frame), *names])
 
 
 def _encode(item: ItemState) -> bytes:
