@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from antiphon.api.children import ChildParty
     from antiphon.api.exchange import exchange
     from antiphon.api.files import File
     from antiphon.api.handle import Handle
@@ -100,6 +101,7 @@ _WHERE = {
     "AntiphonError": "core.errors",
     "ArrayModel": "model.array",
     "Block": "feed.block",
+    "ChildParty": "api.children",
     "Cid": "core.cid",
     "Deleted": "query.query",
     "Device": "halo.identity",
@@ -193,6 +195,7 @@ __all__ = [
     "AntiphonError",
     "ArrayModel",
     "Block",
+    "ChildParty",
     "Cid",
     "Deleted",
     "Device",

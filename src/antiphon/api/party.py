@@ -19,7 +19,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from antiphon.api import children
 from antiphon.api.asked import asked, narrowed
+from antiphon.api.children import ChildParty
 from antiphon.api.epochs import PartyEpochs
 from antiphon.api.files import File, FileOptions, Source, new_file
 from antiphon.api.handle import Handle, plain
@@ -81,6 +83,7 @@ class Party:
         self.schemas = Schemas(self)
         self.epochs = PartyEpochs(self)
         self._if_undone: list[Callable[[], None]] = []
+        self.echoed = -1  # how much of the parent was known when this device last said where feeds end by it
 
     def __repr__(self) -> str:
         return f"<Party {self.key.short} {self.name!r}>" if self.processor.running else f"<Party {self.key.short}>"
@@ -124,23 +127,45 @@ class Party:
         with self.processor.locked():
             self.member.revoke(key)
         self.refresh()
+        children.heard(self)
 
     def join(self) -> None:
         """Open this device's feed, once its identity is admitted; the store and `refresh` see to that."""
         member = self.member
         if member.control is not None or not self.store.may_vouch:
+            children.echo(self)
             return
         with self.processor.locked():
             member.sync()
             member.machine.authority.settle()
             admitted = member.machine.authority.roles(self.store.me, member.machine.everything())
-            if admitted and member.control is None:  # no other thread was quicker
+            if admitted and children.founded(self) and member.control is None:  # no other thread was quicker
                 member.join(member.vouch(self.store.identity))
 
     def refresh(self) -> int:
         """Take what came into the feeds; returns how many messages that was."""
         self.join()
         return self.processor.process()
+
+    # -- child parties
+
+    def create_child(self, name: str = "") -> Party:
+        """A light-weight party: whoever is a member here is one there. Its epochs and its undo are its own."""
+        return self.store.create_party(name, parent=self)
+
+    @property
+    def parent(self) -> Party | None:
+        """The party whose members are this one's, if this is a child."""
+        above = self.member.machine.parent
+        return None if above is None else self.store.party(above.party)
+
+    def child_parties(self) -> builtins.list[ChildParty]:
+        """The children that members have told of here; `open_child` opens one."""
+        return [*children.referred(self)]
+
+    def open_child(self, child: ChildParty | bytes) -> Party:
+        """Follow a child and open it, once its blocks are here: see `exchange`."""
+        return children.open_child(self, child.key if isinstance(child, ChildParty) else need_key(child, "a child"))
 
     # -- making items
 

@@ -29,6 +29,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from antiphon.api.children import refer
 from antiphon.api.handle import Handle
 from antiphon.api.inputs import need_text
 from antiphon.api.invitation import Invitation
@@ -180,14 +181,17 @@ class Store:
 
     # -- parties
 
-    def create_party(self, name: str = "") -> Party:
-        """Found a party, as its first owner."""
+    def create_party(self, name: str = "", *, parent: Party | None = None) -> Party:
+        """Found a party, as its first owner; with a parent, a child of that (`Party.create_child`)."""
         need_text(name, "the name of a party")
         with self._open_one():
-            key = self.manager.create(self.identity, name).key
+            above = None if parent is None else bytes(parent.key)
+            key = self.manager.create(self.identity, name, parent=above).key
         party = self._party(key)
         if name:
             party.name = name
+        if parent is not None:
+            refer(parent, party, name)
         return party
 
     def join(self, invitation: Invitation | str) -> None:
@@ -302,6 +306,10 @@ class Store:
             if any(party.processor.open_batch() is not None for party in list(self._parties.values())):
                 raise InvalidInput(f"the store {str(self.path)!r}: a batch is open; leave it first")
             return collect_garbage(self.manager, earlier=earlier)
+
+    def open_parties(self) -> list[Party]:
+        """The parties that are open. Nothing is locked to find that out."""
+        return [party for party in list(self._parties.values()) if party.processor.running]
 
     # -- items of any party
 

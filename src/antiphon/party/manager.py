@@ -100,10 +100,16 @@ class PartyManager:
 
     # -- parties
 
-    def create(self, identity: Identity, label: str = "") -> PartyProcessor:
-        """Found a party."""
+    def create(self, identity: Identity, label: str = "", *, parent: bytes | None = None) -> PartyProcessor:
+        """Found a party; with the key of a parent that is here, a child of that."""
         member = Membership.found(
-            self.feeds, self.keys, identity, self.device, clock=self._clock, randomness=self._randomness
+            self.feeds,
+            self.keys,
+            identity,
+            self.device,
+            parent=None if parent is None else self.member(parent),
+            clock=self._clock,
+            randomness=self._randomness,
         )
         with self._lock:
             self.meta.subscribe(member.party, label=label, genesis_feed=member.genesis_feed)
