@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from antiphon.core.errors import UnknownFeed
 from antiphon.feed.reader import FeedReader
 from antiphon.model.envelope import Note
 from antiphon.party.delivery import Delivery
@@ -38,13 +39,20 @@ class Archive:
     def held(self, postings: Iterable[Posting]) -> list[Posting]:
         """Those whose messages are still here, as `trim` has them."""
         starts = {
-            lane.state.number: self._store.bounds(lane.feed).start
+            lane.state.number: self._start(lane.feed, lane.state.base)
             for lane in self._delivery.lanes.values()
             if lane.state.base  # nothing else is pruned
         }
         return self.trim(
             posting._replace(start=max(posting.start, starts.get(posting.number, 0))) for posting in postings
         )
+
+    def _start(self, feed: bytes, base: int) -> int:
+        """The first block that is here; of a feed that was never here, the first behind the base."""
+        try:
+            return self._store.bounds(feed).start
+        except UnknownFeed:
+            return base
 
     def outside(self, postings: Iterable[Posting]) -> list[Posting]:
         """Those that are not in the base, as `trim` has them."""

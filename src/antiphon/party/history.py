@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from antiphon.core.errors import UnknownItem
+from antiphon.core.errors import MissingBlob, UnknownItem
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
@@ -123,39 +123,92 @@ def before(party: PartyProcessor, item: bytes, notes: Iterable[Note], *, whole: 
 
 
 def state_at(engine: Engine, item: bytes, timeframe: Timeframe) -> ItemState | None:
-    """An item at a timeframe: on the newest epoch that lies inside it, with the messages since."""
-    base, following = engine.base, None
+    """An item at a timeframe: on the newest epoch that lies inside it, with the messages since, epoch by epoch.
+
+    A timeframe may have messages that a later epoch left out; they come after those that it holds, as everywhere.
+    """
+    base, later = epochs_around(engine, timeframe)
+    if not later:
+        state = engine.based(item)
+    else:
+        data = None if base is None else _kept(base, item)
+        for epoch in later:
+            data = _fold_upto(engine, item, base, epoch, timeframe, data)
+            base = epoch
+        state = None if data is None else itemcodec.restore(data, engine.models)
+    notes = (note for note in engine.history(item) if timeframe.includes(note.feed, note.seq))
+    outside = [note for note in notes if not engine.is_based(note)]
+    return fold(engine.party, item, state, outside, engine.models, engine.author, whole=True).item
+
+
+def epochs_around(engine: Engine, timeframe: Timeframe) -> tuple[EpochBase | None, list[EpochBase]]:
+    """The newest epoch that lies inside a timeframe, and those after it, in order."""
+    base, later = engine.base, list[EpochBase]()
     while base is not None and not _inside_of(base, timeframe):
-        previous = base.root.previous
-        base, following = (None if previous is None else EpochBase.load(previous, base.blobs, party=engine.party)), base
-    if following is None:
-        notes = (note for note in engine.history(item) if timeframe.includes(note.feed, note.seq))
-        outside = [note for note in notes if not engine.is_based(note)]
-        return fold(engine.party, item, engine.based(item), outside, engine.models, engine.author, whole=True).item
-    return fold_between(engine, item, base, following, timeframe)
+        later.insert(0, base)
+        base = _before(engine, base)
+    return base, later
 
 
-def fold_between(
-    engine: Engine, item: bytes, base: EpochBase | None, following: EpochBase, timeframe: Timeframe
-) -> ItemState | None:
-    """An item at a timeframe between two epochs, judged as the later one did."""
-    root = following.root
-    cut = {feed: min(known.length, timeframe.get(feed, -1) + 1) for feed, known in following.feeds.items()}
+def _before(engine: Engine, base: EpochBase) -> EpochBase | None:
+    previous = base.root.previous
+    if previous is None:
+        return None
+    try:
+        found = EpochBase.load(previous, base.blobs, party=engine.party)
+        _ = found.feeds
+    except MissingBlob as error:
+        raise _lacking(base.number - 1, error) from None
+    return found
+
+
+def _kept(base: EpochBase, item: bytes) -> bytes | None:
+    try:
+        return base.item(item)
+    except MissingBlob as error:
+        raise _lacking(base.number, error) from None
+
+
+def _lacking(number: int, error: MissingBlob) -> MissingBlob:
+    return MissingBlob(
+        f"the snapshot of epoch {number}, on which that moment stands, is not here: {error}", cid=error.cid
+    )
+
+
+class _Standing(EpochBase):
+    """A snapshot in which one item is as it was at some moment after it."""
+
+    def __init__(self, base: EpochBase, data: bytes | None) -> None:
+        super().__init__(base.cid, base.root, base.blobs)
+        self._data = data
+
+    def item(self, item: bytes) -> bytes | None:
+        return self._data
+
+    def items(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+        return {} if self._data is None else dict.fromkeys(ids, self._data)
+
+
+def _fold_upto(
+    engine: Engine, item: bytes, base: EpochBase | None, epoch: EpochBase, timeframe: Timeframe, data: bytes | None
+) -> bytes | None:
+    """Go on with what an epoch has of an item inside a timeframe, judged as that epoch did. Nothing is let go."""
+    root = epoch.root
+    cut = {feed: min(known.length, timeframe.get(feed, -1) + 1) for feed, known in epoch.feeds.items()}
     if base is not None:
         cut = {feed: max(length, base.length(feed)) for feed, length in cut.items()}
     plan = EpochPlan(root.number, cut, root.control, root.created_ms, root.models, Discard(0))
-    data = EpochFold(
+    return EpochFold(
         engine.party,
         plan,
-        base,
+        None if base is None else _Standing(base, data),
         lanes_at(engine.store, engine.authority.is_control, base, cut),
         None,
         engine.store,
         engine.models,
         engine.authority.epoch_judge(root.control),
-        following.blobs,
+        epoch.blobs,
     ).one(item)
-    return None if data is None else itemcodec.restore(data, engine.models)
 
 
 def _inside_of(base: EpochBase, timeframe: Timeframe) -> bool:
@@ -173,11 +226,15 @@ class PartyPast:
         return Past.of(self._party, item, self.timeframe)
 
     def items(self) -> list[bytes]:
-        """The ids of the items that existed, by their geneses."""
-        found = []
+        """The ids of the items that existed, by their geneses; those too that have gone since."""
         with self._party.locked() as engine:
-            for item in self._party.items():
-                state = engine.entry(item).item
-                if state is not None and self.timeframe.includes(state.genesis.feed, state.genesis.seq):
-                    found.append(item)
-        return found
+            found = {item for item in self._party.items() if self._begun(engine.entry(item).item)}
+            base, later = epochs_around(engine, self.timeframe)
+            for epoch in (base, *later[:1]) if later else ():
+                for item, data in () if epoch is None else epoch.all():
+                    if item not in found and self._begun(itemcodec.restore(data, engine.models)):
+                        found.add(item)
+        return sorted(found)
+
+    def _begun(self, state: ItemState | None) -> bool:
+        return state is not None and self.timeframe.includes(state.genesis.feed, state.genesis.seq)
