@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from antiphon.api.exchange import copy
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import MissingBlob
 from antiphon.model import itemcodec
-from antiphon.party.epochfold import EpochPlan, EpochSnapshot
+from antiphon.party.epochfold import EpochSnapshot
 from antiphon.snapshot.blobs import MemoryBlobs
 
 
@@ -235,8 +236,8 @@ def test_a_device_that_differs_says_so_and_adopts(
     epochs = bob.manager.epochs(party.key)
     compute = epochs._compute
 
-    def wrong(plan: EpochPlan) -> EpochSnapshot:
-        return replace(compute(plan), cid=Cid.of(b"something else"))
+    def wrong(*plan: Any) -> EpochSnapshot:
+        return replace(compute(*plan), cid=Cid.of(b"something else"))
 
     monkeypatch.setattr(epochs, "_compute", wrong)
     party.object({"title": "Milk"})

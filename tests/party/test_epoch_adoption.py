@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput
-from antiphon.halo.claims import EpochRefusal
+from antiphon.halo.claims import EpochRefusal, Policy
 from antiphon.party.epochfold import Cancelled, EpochPlan, EpochSnapshot
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.testing.peers import Peer, Peers
@@ -23,8 +24,8 @@ def bob(peers: Peers, alice: Peer, monkeypatch: pytest.MonkeyPatch) -> Peer:
     alice.epochs.declare()
     compute = peer.epochs._compute
 
-    def wrong(plan: EpochPlan) -> EpochSnapshot:
-        return replace(compute(plan), cid=Cid.of(b"something else"))
+    def wrong(*plan: Any) -> EpochSnapshot:
+        return replace(compute(*plan), cid=Cid.of(b"something else"))
 
     monkeypatch.setattr(peer.epochs, "_compute", wrong)
     peers.exchange()
@@ -83,3 +84,24 @@ def test_what_is_called_off_for_good_does_not_begin(alice: Peer) -> None:
     with pytest.raises(Cancelled, match="epoch 1 was called off"):
         alice.epochs.declare()
     assert alice.epochs.chain().open.proposals == ()
+
+
+def test_a_policy_that_comes_while_an_epoch_is_computed_is_taken_in(
+    alice: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert alice.member is not None
+    alice.member.set_policy(Policy())
+    alice.party.create("antiphon/object")
+    compute, plans = alice.epochs._compute, list[EpochPlan]()
+
+    def computing(*plan: Any) -> EpochSnapshot:
+        plans.append(plan[0])
+        if len(plans) == 1:
+            assert alice.member is not None
+            alice.member.set_policy(Policy(keep_epochs=1))  # it replaces the first, and cuts
+        return compute(*plan)
+
+    monkeypatch.setattr(alice.epochs, "_compute", computing)
+    genesis = alice.epochs.declare()
+    assert alice.epochs.number == 1
+    assert genesis.control == plans[1].control != plans[0].control

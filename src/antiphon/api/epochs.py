@@ -183,13 +183,14 @@ class PartyEpochs:
         """Take from another store what is missing of the last epoch's snapshot; returns how many blobs."""
         blobs, moved = self._party.processor.blobs, 0
         damaged: set[Cid] = set()
-        while wanted := [cid for cid in self._wanted() if cid not in damaged and source.has(cid)]:
-            for start in range(0, len(wanted), BATCH_COUNT_MAX):
-                pairs = list(_read(source, wanted[start : start + BATCH_COUNT_MAX], damaged))
-                blobs.put_all(pairs)
-                moved += len(pairs)
-        if moved:
-            self.step()
+        with blobs.putting():  # nobody collects them before the party stands on them
+            while wanted := [cid for cid in self._wanted() if cid not in damaged and source.has(cid)]:
+                for start in range(0, len(wanted), BATCH_COUNT_MAX):
+                    pairs = list(_read(source, wanted[start : start + BATCH_COUNT_MAX], damaged))
+                    blobs.put_all(pairs)
+                    moved += len(pairs)
+            if moved:
+                self.step()
         return moved
 
     def _wanted(self) -> builtins.list[Cid]:
