@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from antiphon.core.stamp import Stamp
-from antiphon.feed.header import Entry
+from antiphon.feed.append import Draft
+from antiphon.feed.header import Entry, Kind
 from antiphon.feed.record import Record
 from antiphon.halo import credential
 from antiphon.halo.claims import Claim, EpochGenesis, EpochRefusal, Policy, Role
 from antiphon.halo.membership import Membership
+from antiphon.model.envelope import wrap
 from antiphon.party.items import Item
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.testing.peers import Peer, Peers
@@ -36,6 +38,12 @@ def note(peer: Peer, title: str = "note") -> Item:
     item = peer.party.create("antiphon/object")
     item.edit("set", "title", title)
     return item
+
+
+def change(peer: Peer, item: bytes, key: str, value: object) -> Draft:
+    """A message that sets something in an object."""
+    model = peer.models.get("antiphon/object")
+    return Draft(Kind.MUTATION, item, wrap(Kind.MUTATION, model.set(model.initial(), key, value)))  # type: ignore[attr-defined]
 
 
 def agree_on(peers: Peers, *attesters: Peer, **more: Any) -> None:

@@ -5,7 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.party.epochacts import agree_on, device, honest, member, note, same, say, settle, takes_over
+from tests.party.epochacts import (
+    agree_on,
+    change,
+    device,
+    epoch,
+    honest,
+    join,
+    member,
+    note,
+    pen,
+    same,
+    say,
+    settle,
+    takes_over,
+)
 
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.v1 import credential_pb2, message_pb2
@@ -165,3 +179,58 @@ def test_an_attester_that_lies_where_policy_trusts_it_is_told_of(peers: Peers, a
     assert alice.epochs.base is not None
     assert carol.epochs.base is not None
     assert alice.epochs.base.cid == carol.epochs.base.cid
+
+
+# -- data feeds
+
+
+class Forked:
+    """Mallory signs two histories of her data feed: Alice, who attests, holds one, and Carol the other."""
+
+    def __init__(self, peers: Peers, *, longer: int = 0) -> None:
+        self.peers = peers
+        self.alice, self.mallory, self.carol = (peers.add(name) for name in ("alice", "mallory", "carol"))
+        self.item = note(self.mallory, "common")
+        peers.exchange()
+        self.feed = bytes(member(self.mallory).open_data_feed().feed)
+        paper = pen(self.mallory)
+        self.item.edit("set", "title", "for Alice")
+        peers.pass_on(self.mallory, self.alice)
+        drafts = [change(self.mallory, self.item.id, "title", "for Carol") for _ in range(1 + longer)]
+        self.carol.take(paper.extend(drafts))
+        peers.all.remove(self.mallory)
+
+    def titles(self) -> list[str]:
+        return [peer.party.item(self.item.id).value["title"] for peer in (self.alice, self.carol)]
+
+    def known(self) -> bool:
+        return all(member(peer).machine.authority.fork_ends.get(self.feed) for peer in (self.alice, self.carol))
+
+
+@pytest.mark.parametrize("longer", [0, 2])
+def test_a_fork_that_is_known_before_the_epoch_ends_the_feed_for_all(peers: Peers, longer: int) -> None:
+    case = Forked(peers, longer=longer)
+    confront(peers)
+    assert case.known()
+    epoch(peers, case.alice)
+    same(case.alice, case.carol)
+    assert case.titles() == ["common", "common"]
+
+
+@pytest.mark.parametrize("longer", [0, 2])
+def test_the_root_of_an_epoch_picks_the_branch_of_a_fork(peers: Peers, longer: int) -> None:
+    """Alice makes an epoch on her branch. Carol holds the other one: she ends up on Alice's."""
+    case = Forked(peers, longer=longer)
+    case.alice.epochs.declare()
+    settle(peers)
+    confront(peers)
+    settle(peers)
+    assert case.known()
+    assert case.alice.epochs.number == 1
+    same(case.alice, case.carol)
+    assert case.titles() == ["for Alice", "for Alice"]
+    dora = join(peers, "dora", of=case.alice)
+    same(case.alice, case.carol, dora)
+    note(case.carol, "she goes on")
+    epoch(peers, case.alice)
+    same(case.alice, case.carol, dora)

@@ -7,20 +7,26 @@ Rule 11 is in `test_epoch_refusals.py` and `test_epoch_models.py`, rule 12 in `t
 from __future__ import annotations
 
 import pytest
-from tests.party.epochacts import agree_on, device, epoch, first, join, member, note, pen, refusals, same, settle, told
+from tests.party.epochacts import (
+    agree_on,
+    change,
+    device,
+    epoch,
+    first,
+    join,
+    member,
+    note,
+    pen,
+    refusals,
+    same,
+    settle,
+    told,
+)
 
 from antiphon.core.errors import NotAuthorised
-from antiphon.feed.append import Draft
-from antiphon.feed.header import Entry, Kind
+from antiphon.feed.header import Entry
 from antiphon.halo.claims import Narrowing, Role
-from antiphon.model.envelope import wrap
 from antiphon.testing.peers import Peer, Peers, Ticks
-
-
-def change(peer: Peer, item: bytes, key: str, value: object) -> Draft:
-    """A message that sets something in an object."""
-    model = peer.models.get("antiphon/object")
-    return Draft(Kind.MUTATION, item, wrap(Kind.MUTATION, model.set(model.initial(), key, value)))  # type: ignore[attr-defined]
 
 
 def faults(peer: Peer) -> list[tuple[bytes, int, str]]:

@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 
-from antiphon.core.errors import Equivocation, MissingBlocks
+from antiphon.core.errors import BrokenChain, Equivocation, MissingBlocks
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness
 from antiphon.feed.append import Draft, Written
@@ -202,7 +202,7 @@ class Peer:
         for span in ranges:
             try:
                 taken += self.store.ingest_bytes(span.encode(), begins.get(span.feed)).added
-            except (MissingBlocks, Equivocation):
+            except (MissingBlocks, BrokenChain, Equivocation):
                 continue
         self.party.process()
         return taken
