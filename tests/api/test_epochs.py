@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -306,3 +307,23 @@ def test_a_reader_boots_from_an_epoch_too(tmp_path: Path, ada: Store, party: Par
         exchange(ada, eve)
         assert eve.party(party.key).epochs.number == 1
         assert len(eve.party(party.key).query()) == 1
+
+
+def test_a_device_that_may_have_forgotten_its_votes_says_so_and_exchanges_on(
+    tmp_path: Path, ada: Store, party: Party
+) -> None:
+    """Its folder is an old copy: what it said about the epoch may stand in a feed that it does not have whole."""
+    with antiphon.open(tmp_path / "bob", name="Bob") as bob:
+        bob.join(party.invite(bob.me))
+        exchange(ada, bob)
+        party.epochs.set_policy(attesters=[ada.me, bob.me], generator=ada.me)
+        exchange(ada, bob)
+    shutil.copytree(tmp_path / "bob", tmp_path / "twin")
+    party.object({"title": "Milk"})
+    party.epochs.declare()
+    with antiphon.open(tmp_path / "twin") as twin:
+        exchange(ada, twin)
+        there = twin.party(party.key)
+        assert len(there.query()) == 1
+        assert "may have forgotten" in there.epochs.waits_for
+        assert there.epochs.number == 0

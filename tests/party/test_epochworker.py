@@ -131,6 +131,29 @@ def test_an_error_that_nobody_foresaw_is_told(alone: Peer, monkeypatch: pytest.M
     assert worker.status == "ZeroDivisionError: how odd"
 
 
+class Interrupted(MemoryBlobs):
+    """Somebody presses Ctrl-C when the first blob comes."""
+
+    def put(self, data: bytes, codec: int = RAW) -> Cid:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_leaves_nothing_half_done(alone: Peer) -> None:
+    write(alone.party, 2)
+    blobs, alone.epochs._blobs = alone.epochs._blobs, Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        alone.epochs.declare()
+    assert alone.epochs.chain().open.proposals == ()
+    writer = threading.Thread(target=write, args=(alone.party,))
+    writer.start()
+    writer.join(PATIENCE_S)
+    assert len(alone.party.items()) == 3, "no lock is left behind"
+
+    alone.epochs._blobs = blobs
+    alone.epochs.declare()
+    assert alone.epochs.number == 1
+
+
 # -- the manager
 
 

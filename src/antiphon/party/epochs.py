@@ -272,7 +272,11 @@ class Epochs:
             self.waits_for = why_wait(engine, following)
         if self.waits_for:
             return self._begin_at(chain.final[-1], chain.votes[-1])
-        made = self._compute(self._plan_of(following))
+        try:
+            made = self._compute(self._plan_of(following))
+        except MissingBlob as error:  # of the epoch that is stood on
+            self.waits_for = str(error)
+            return self._begin_at(chain.final[-1], chain.votes[-1])
         if made.cid != following.snapshot:
             self.disagreement = Disagreement(following.number, Cid(following.snapshot), made.cid)
             self._refuse_final(following, made.cid)
@@ -371,15 +375,17 @@ class Epochs:
             self.waits_for = str(error)
         if self.waits_for:
             return False
-        computed = b""
-        if not refusal:
-            computed = bytes(self._compute(self._plan_of(genesis)).cid)
-            refusal = "" if computed == genesis.snapshot else WRONG
-        with self._party.locked():
-            if refusal:
-                self._member.refuse(proposal.act, refusal, computed)
-            else:
-                self._member.attest(proposal.act)
+        try:
+            computed = b"" if refusal else bytes(self._compute(self._plan_of(genesis)).cid)
+            refusal = refusal or ("" if computed == genesis.snapshot else WRONG)
+            with self._party.locked():
+                if refusal:
+                    self._member.refuse(proposal.act, refusal, computed)
+                else:
+                    self._member.attest(proposal.act)
+        except (NotAuthorised, MissingBlocks, MissingBlob) as error:  # also what came while it was computed
+            self.waits_for = str(error)
+            return False
         return True
 
     def _has_refused(self, chain: EpochChain, genesis: EpochGenesis) -> bool:
