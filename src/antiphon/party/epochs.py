@@ -308,7 +308,7 @@ class Epochs:
             base = self._load(epoch)
             _ = base.feeds
             with self._party.locked() as engine:
-                indexed = engine.items.index is not None
+                indexed = engine.items.index is not None and engine.scope.follows is None
             for cid in base.missing() if indexed else ():  # queries ask for every item
                 raise missing_blob(cid)
         except MissingBlob as error:
