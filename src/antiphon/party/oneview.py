@@ -127,7 +127,8 @@ class OneView:
 
     def _scan(self, engine: Engine) -> None:
         """Read the geneses and changes that are new, again from where the body of one has not come yet."""
-        for feed in engine.delivery.lanes:
+        held = {record.feed for record in self._party.store.feeds(self._party.key)}
+        for feed in held.intersection(engine.delivery.lanes):
             start = max(self._start(feed), self._scanned.get(feed, 0))
             unread = None
             for span, _, _ in self._party.store.runs(feed, start):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from antiphon.core.cid import Cid
-from antiphon.core.errors import InvalidInput, MissingBlocks, UnknownItem
+from antiphon.core.errors import InvalidInput, MissingBlocks, UnknownFeed, UnknownItem
 from antiphon.feed.reader import FeedReader
 from antiphon.party.base import EpochBase
 from antiphon.party.outline import BaseOutline
@@ -78,7 +78,7 @@ class ViewSource:
         for seq in sorted(seqs):
             try:
                 body = self._store.block(feed, seq).body
-            except MissingBlocks:
+            except (MissingBlocks, UnknownFeed):
                 continue
             if body is not None:
                 size += len(body)
