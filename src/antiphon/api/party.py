@@ -46,7 +46,7 @@ from antiphon.model.file import FileModel
 from antiphon.model.messenger import MessengerModel
 from antiphon.model.object import ObjectModel
 from antiphon.model.text import TextModel
-from antiphon.party.bundle import Bundled, export_party
+from antiphon.party.bundle import Bundled, Tick, export_party, no_tick
 from antiphon.party.history import PartyPast
 from antiphon.party.items import Item
 from antiphon.party.ports import Refused
@@ -430,12 +430,12 @@ class Party:
         """Messages that do not count, each with the reason."""
         return self.processor.refused()
 
-    def export(self, path: str | Path, *, whole: bool = False, files: bool = True) -> Bundled:
+    def export(self, path: str | Path, *, whole: bool = False, files: bool = True, tick: Tick = no_tick) -> Bundled:
         """Write it into a CAR file: control feeds, the last snapshot, the messages since; with `whole`, all messages.
 
         `files` takes the contents of files along, as far as they are here.
         """
-        return export_party(self.processor, self.member.machine, path, whole=whole, files=files)
+        return export_party(self.processor, self.member.machine, path, whole=whole, files=files, tick=tick)
 
     def release(self) -> None:
         """Let go of subscriptions, before it is closed."""

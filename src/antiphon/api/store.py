@@ -27,6 +27,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from antiphon.api.children import refer
@@ -57,6 +58,7 @@ from antiphon.halo.keyfile import KeyKind, Protection
 from antiphon.halo.keystore import KeyStore
 from antiphon.model.factory import ModelFactory
 from antiphon.model.value import Reference
+from antiphon.party.bundle import Tick, no_tick
 from antiphon.party.garbage import Collected, collect_garbage
 from antiphon.party.manager import KnownParty, PartyManager
 from antiphon.party.meta import MetaStore, SubscriptionState
@@ -283,13 +285,13 @@ class Store:
         party = self._parties.get(key)
         return party if party is not None and party.processor.running else None
 
-    def import_party(self, path: str | Path, label: str = "") -> Party:
+    def import_party(self, path: str | Path, label: str = "", *, tick: Tick = no_tick) -> Party:
         """Take a party from a file that `Party.export` has written. Everything in it is verified before any is taken.
 
         It begins at the epoch in the file, if as many devices have attested that as policy wants.
         """
-        with self._open_one(), CarFile.open(path) as file:
-            bundle = Bundle(file)
+        with self._open_one(), CarFile.open(path, partial(tick, "read")) as file:
+            bundle = Bundle(file, tick)
             with self.manager.blobs.putting():  # so that nobody collects them before the party is known
                 taken = bundle.take(self.manager.feeds, self.manager.blobs)
                 self.manager.follow(taken.party, taken.genesis, label, again=True)

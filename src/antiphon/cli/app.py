@@ -1,5 +1,5 @@
-"""The commands. They read; a running peer goes on writing meanwhile. Those that write (`compact`, some of `epoch`) want
-to be alone.
+"""The commands. They read; a running peer goes on writing meanwhile. Those that write (`compact`, some of `epoch` and
+`party`) want to be alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from antiphon import __version__
-from antiphon.cli import epochs
+from antiphon.cli import bundle, epochs
 from antiphon.cli.common import HERE, Home, Json, err, feeds_folder, machine_of, out, parties_of, reading, show, table
 from antiphon.core.errors import AntiphonError
 from antiphon.core.keys import PublicKey
@@ -22,6 +22,7 @@ from antiphon.feed.store import FeedStore
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Antiphon: an ECHO database.")
 app.add_typer(epochs.app, name="epoch")
+app.add_typer(bundle.app, name="party")
 
 
 @app.command()
@@ -99,7 +100,7 @@ def quarantine(home: Home = HERE, as_json: Json = False) -> None:
     show(as_json, {"refusals": rows, "dropped": listed.dropped}, people)
 
 
-@app.command()
+@bundle.app.command("show")
 def party(
     key: Annotated[str, typer.Argument(help="The party's key in hex, or the beginning of it.")] = "",
     home: Home = HERE,

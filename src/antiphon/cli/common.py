@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -21,11 +21,17 @@ from antiphon.halo.machine import PartyMachine
 from antiphon.halo.membership import sync_machine
 from antiphon.party.meta import MetaStore, Subscription
 
+if TYPE_CHECKING:
+    from antiphon.api.party import Party
+
 out, err = Console(), Console(stderr=True)
 
 Home = Annotated[Path, typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of this peer.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON value on standard output.")]
 PartyKey = Annotated[str, typer.Argument(help="The party's key in hex, or the beginning of it.")]
+Passphrase = Annotated[
+    str | None, typer.Option("--passphrase", envvar="ANTIPHON_PASSPHRASE", help="Of the keys, if they have one.")
+]
 HERE = Path()
 
 
@@ -68,6 +74,18 @@ def machine_of(home: Path, key: str) -> PartyMachine:
     with reading(home) as store:
         sync_machine(machine, store)
     return machine
+
+
+@contextmanager
+def writing(home: Path, key: str, passphrase: str | None) -> Iterator[Party]:
+    """A party of a home that no other process may write meanwhile."""
+    party = one_party(home, key)
+    if not (home / "keys").exists():
+        raise InvalidInput(f"there are no keys in {home}, so nothing can be said for this device")
+    from antiphon.api.store import Store  # with all of the API: not for those that only read
+
+    with Store.open(home, passphrase=passphrase) as store:
+        yield store.party(bytes(party))
 
 
 def table(names: list[str], rows: list[dict[str, Any]]) -> Table:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from antiphon.cli.common import HERE, Home, Json, PartyKey, machine_of, one_party, out, reading, show, table
+from antiphon.cli.common import HERE, Home, Json, PartyKey, Passphrase, machine_of, out, reading, show, table, writing
 from antiphon.core.errors import InvalidInput
 from antiphon.halo.act import Place
 from antiphon.halo.claims import Policy
@@ -19,14 +16,10 @@ from antiphon.halo.machine import PartyMachine
 from antiphon.party.epochlist import EpochRecord, Voter, list_epochs
 
 if TYPE_CHECKING:
-    from antiphon.api.party import Party
+    pass
 
 _SWITCHES = ("liars", "editors_admit")
 app = typer.Typer(no_args_is_help=True, help="The epochs of a party: snapshots that its members agree on.")
-
-Passphrase = Annotated[
-    str | None, typer.Option("--passphrase", envvar="ANTIPHON_PASSPHRASE", help="Of the keys, if they have one.")
-]
 
 
 @app.command("list")
@@ -94,7 +87,7 @@ def declare(
     as_json: Json = False,
 ) -> None:
     """Begin an epoch here and now, if it is this device's turn."""
-    with _writing(home, party, passphrase) as opened:
+    with writing(home, party, passphrase) as opened:
         record = opened.epochs.declare(raw=raw)
 
     def people() -> None:
@@ -108,7 +101,7 @@ def declare(
 @app.command()
 def prune(party: PartyKey, home: Home = HERE, passphrase: Passphrase = None, as_json: Json = False) -> None:
     """Let go of messages that a final epoch holds, as policy allows. `compact` then makes the file smaller."""
-    with _writing(home, party, passphrase) as opened:
+    with writing(home, party, passphrase) as opened:
         opened.epochs.step()
         number, count = opened.epochs.number, opened.epochs.prune()
     answer = {"epoch": number, "messages": count}
@@ -138,7 +131,7 @@ def policy(
             changes["attesters"] = attester
         if generator:
             changes["generator"] = b"" if generator == "none" else generator
-        with _writing(home, party, passphrase) as opened:
+        with writing(home, party, passphrase) as opened:
             found = opened.epochs.set_policy(**changes)
     else:
         found = _policy(machine_of(home, party))
@@ -152,17 +145,6 @@ def policy(
 
 
 # -- inside
-
-
-@contextmanager
-def _writing(home: Path, key: str, passphrase: str | None) -> Iterator[Party]:
-    from antiphon.api.store import Store  # half a second, which those that only read need not spend
-
-    party = one_party(home, key)
-    if not (home / "keys").exists():
-        raise InvalidInput(f"there are no keys in {home}, so nothing can be said for this device")
-    with Store.open(home, passphrase=passphrase) as store:
-        yield store.party(bytes(party))
 
 
 def _limits(values: list[str]) -> dict[str, Any]:

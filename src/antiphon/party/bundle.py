@@ -30,7 +30,12 @@ from antiphon.snapshot.chunks import FILE_CHUNKS, cut
 
 SPAN_BLOB_SIZE_MAX = 1 << 20  # a larger span is content
 ATTEMPTS_MAX = 5
+Tick = Callable[[str, int], None]  # told again and again what is done, and how many bytes of that so far
 _NOTHING = Cid.of(b"", DAG_CBOR)  # in the header, until the root is known
+
+
+def no_tick(what: str, done: int) -> None:
+    """Nobody looks on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +59,12 @@ def export_party(
     *,
     whole: bool = False,
     files: bool = True,
-    tick: Callable[[int], None] = lambda _: None,
+    tick: Tick = no_tick,
 ) -> Bundled:
     """Write a party into a file: control feeds, the last epoch's snapshot, and the messages since.
 
     With `whole`, also the messages before it, of feeds that are held from their beginning. `files` takes the contents
-    of files along, as far as they are here whole. `tick` is told how many bytes are written.
+    of files along, as far as they are here whole.
     """
     target = Path(path)
     partial = target.with_name(target.name + ".partial")
@@ -79,9 +84,7 @@ def export_party(
 
 
 class _Export:
-    def __init__(
-        self, party: PartyProcessor, machine: PartyMachine, stream: BinaryIO, tick: Callable[[int], None]
-    ) -> None:
+    def __init__(self, party: PartyProcessor, machine: PartyMachine, stream: BinaryIO, tick: Tick) -> None:
         self._party = party
         self._machine = machine
         self._stream = stream
@@ -198,7 +201,7 @@ class _Export:
     def _section(self, cid: Cid, data: bytes) -> None:
         self._written.add(cid)
         self._write(encode_section(cid, data))
-        self._tick(self._size)
+        self._tick("written", self._size)
 
     def _write(self, data: bytes) -> None:
         self._stream.write(data)

@@ -6,7 +6,8 @@ if as many devices have attested it as policy wants; what is outside its cut com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from antiphon.core.cid import RAW, Cid
@@ -23,7 +24,7 @@ from antiphon.halo.act import read_act
 from antiphon.halo.claims import PartyGenesis
 from antiphon.halo.machine import PartyMachine
 from antiphon.party.base import EpochBase
-from antiphon.party.bundle import SPAN_BLOB_SIZE_MAX
+from antiphon.party.bundle import SPAN_BLOB_SIZE_MAX, Tick, no_tick
 from antiphon.party.bundlenode import BundleFeed, BundleRoot, decode_list
 from antiphon.party.epochplan import policy_at
 from antiphon.snapshot import content, tree
@@ -47,9 +48,10 @@ class Unbundled:
 class Bundle:
     """A file that was verified: blocks, signatures, credentials, the final epoch and all blobs of its snapshot."""
 
-    def __init__(self, file: CarFile, tick: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, file: CarFile, tick: Tick = no_tick) -> None:
         self.file = file
-        self._tick = tick
+        self._tell = tick
+        self._done: Counter[str] = Counter()
         try:
             self.root = self._root()
             self.machine = PartyMachine(self.root.party, self.root.genesis)
@@ -63,6 +65,10 @@ class Bundle:
             ) from None
         except AntiphonError as error:
             raise type_of(error)(f"{file.path}: {error}") from None
+
+    def _tick(self, what: str, size: int) -> None:
+        self._done[what] += size
+        self._tell(what, self._done[what])
 
     def _root(self) -> BundleRoot:
         if len(self.file.roots) != 1:
@@ -141,7 +147,7 @@ class Bundle:
                 if feed.feed not in admitted:
                     raise BadEncoding(f"feed {feed.feed.hex()[:8]} was never admitted to the party")
                 for span in self.spans(feed):
-                    self._tick(span.size)
+                    self._tick("verified", span.size)
 
     # -- blobs
 
@@ -189,7 +195,7 @@ class Bundle:
             base = self.begin(feed)
             for span in self.spans(feed):
                 added += feeds.ingest(span, base).added
-                self._tick(span.size)
+                self._tick("taken", span.size)
         number = 0 if self.base is None else self.base.number
         return Unbundled(PublicKey(self.root.party), PublicKey(self.root.genesis), number, added, count)
 
@@ -203,7 +209,7 @@ class Bundle:
                 size += len(pairs[-1][1])
                 if len(pairs) >= BATCH_COUNT_MAX or size >= BATCH_SIZE_MAX:
                     blobs.put_all(pairs)
-                    self._tick(size)
+                    self._tick("taken", size)
                     pairs, size = [], 0
         blobs.put_all(pairs)
         return len(seen)

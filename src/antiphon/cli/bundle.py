@@ -1,0 +1,144 @@
+"""`antiphon party`: who is in it; out into a file and in from one; whether its epochs are what the messages make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from typer.core import TyperGroup
+
+from antiphon.cli.common import HERE, Home, Json, PartyKey, Passphrase, err, machine_of, out, reading, show, writing
+from antiphon.core.errors import InvalidInput
+from antiphon.model.factory import ModelFactory
+from antiphon.party.bundle import Tick
+from antiphon.party.epochverify import Verifier
+from antiphon.snapshot.blobstore import BlobStore
+
+
+class PartyGroup(TyperGroup):
+    """Without the name of a command it is `show`: `antiphon party`, and `antiphon party 1f3a`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] != "--help"):
+            args.insert(0, "show")
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=PartyGroup, help="The parties of this home: who is in them; export, import, verify.")
+
+Target = Annotated[Path, typer.Argument(help="The file to write.", dir_okay=False)]
+Origin = Annotated[Path, typer.Argument(help="A file that `export` has written.")]
+
+
+@app.command("export")
+def export_(
+    party: PartyKey,
+    file: Target,
+    home: Home = HERE,
+    whole: Annotated[bool, typer.Option("--whole", help="All messages, also those before the last epoch.")] = False,
+    files: Annotated[bool, typer.Option(help="The contents of files, too.")] = True,
+    passphrase: Passphrase = None,
+    as_json: Json = False,
+) -> None:
+    """Write a party into a CAR file, which any IPLD tool can read. No other process may use the home meanwhile."""
+    with writing(home, party, passphrase) as opened, _bytes(as_json) as tick:
+        done = opened.export(file, whole=whole, files=files, tick=tick)
+    answer = {**asdict(done), "root": str(done.root), "file": str(file)}
+
+    def people() -> None:
+        epoch = f"epoch {done.number} and what came since" if done.number else "all messages"
+        out.print(f"{file}: {epoch}, {done.blocks} blocks of {done.feeds} feeds, {done.files} files, {done.size} bytes")
+        if done.left_out:
+            out.print(f"{done.left_out} files are left out: their contents are not here")
+
+    show(as_json, answer, people)
+
+
+@app.command("import")
+def import_(
+    file: Origin,
+    home: Home = HERE,
+    label: Annotated[str, typer.Option("--label", help="What to call it here.")] = "",
+    passphrase: Passphrase = None,
+    as_json: Json = False,
+) -> None:
+    """Take a party from a file, once everything in it is verified. A home that is not there is made."""
+    from antiphon.api.store import Store  # with all of the API: not for those that only read
+
+    with Store.open(home, passphrase=passphrase) as store, _bytes(as_json, file) as tick:
+        party = store.import_party(file, label, tick=tick)
+        answer = {
+            "party": party.key.hex(),
+            "number": party.epochs.number,
+            "blocks": sum(record.length - record.start for record in store.manager.feeds.feeds(party.key)),
+            "items": party.status().items,
+        }
+    show(as_json, answer, lambda: out.print(f"party {party.key.hex()[:16]}: {answer['items']} items", markup=False))
+
+
+@app.command()
+def verify(
+    party: PartyKey,
+    number: Annotated[int | None, typer.Argument(help="An epoch; the last one if none is named.")] = None,
+    home: Home = HERE,
+    anew: Annotated[bool, typer.Option("--anew", help="Compute it from the first messages on.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Recompute an epoch from the messages, and say what differs. Ends with 1 if anything is wrong."""
+    machine = machine_of(home, party)
+    folder = home / "blobs"
+    if not (folder / "data.mdb").exists():
+        raise InvalidInput(f"there are no blobs in {home}, so no epoch can be verified")
+    with reading(home) as feeds, BlobStore.open(folder, readonly=True) as blobs, _steps(as_json) as tick:
+        found = Verifier(machine, feeds, blobs, ModelFactory.standard()).verify(number, anew=anew, tick=tick)
+
+    def people() -> None:
+        for line in found.lines():
+            out.print(line, markup=False, highlight=False)
+
+    show(as_json, found.as_json(), people)
+    if found.wrong:
+        raise typer.Exit(1)
+
+
+# -- inside
+
+
+@contextmanager
+def _bar(as_json: bool, unit: str) -> Iterator[Progress]:
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn(f"{{task.completed:,.0f}} {unit}"))
+    with Progress(*columns, TimeElapsedColumn(), console=err, transient=True, disable=as_json) as progress:
+        yield progress
+
+
+@contextmanager
+def _bytes(as_json: bool, file: Path | None = None) -> Iterator[Tick]:
+    """A bar for each thing that is done, by bytes."""
+    tasks: dict[str, Any] = {}
+    total = file.stat().st_size if file is not None and file.exists() else None
+    with _bar(as_json, "bytes") as progress:
+
+        def tick(what: str, done: int) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=total if what == "read" else None)
+            progress.update(tasks[what], completed=done)
+
+        yield tick
+
+
+@contextmanager
+def _steps(as_json: bool) -> Iterator[Any]:
+    tasks: dict[str, Any] = {}
+    with _bar(as_json, "steps") as progress:
+
+        def tick(what: str) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=None)
+            progress.advance(tasks[what])
+
+        yield tick
