@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +14,8 @@ import pytest
 
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import AntiphonError, BadEncoding, MissingBlob, NotAuthorised, StoreError
+from antiphon.feed import span as spans
+from antiphon.feed.chain import verify_span
 from antiphon.halo.claims import Policy, Role
 from antiphon.model.file import UNKNOWN_TYPE
 from antiphon.party.bundle import Bundled, export_party
@@ -180,6 +185,41 @@ def test_a_folder_that_is_not_there_is_told(peers: Peers, tmp_path: Path) -> Non
         export(peers.add("alice"), tmp_path / "no" / "party.car")
     with pytest.raises(StoreError, match="cannot be read: No such file"):
         CarFile.open(tmp_path / "none.car")
+
+
+def test_an_independent_reader_walks_it_from_its_root(peers: Peers, tmp_path: Path, root: Path) -> None:
+    modules, node = root / "bench" / "anchors" / "node_modules", shutil.which("node")
+    if node is None or not (modules / "@ipld" / "car").is_dir():
+        pytest.skip("npm's @ipld/car is not here: install Node, then `make bench/anchors/node_modules/.built`")
+    alice, bob = peers.add("alice"), peers.add("bob")
+    write(alice), write(bob)
+    data = random.Random(6).randbytes(400_000)
+    cid = write_file(alice, data)
+    peers.settle()
+    alice.epochs.declare()
+    write(alice, 3)
+    with alice.party.batch():
+        for number in range(4):
+            alice.party.create("antiphon/object").edit("set", "body", random.Random(number).randbytes(400_000))
+    done = export(alice, tmp_path / "party.car")
+
+    script = root / "tests" / "snapshot" / "car.mjs"
+    command = [node, str(script), str(modules), str(tmp_path / "party.car")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+
+    assert (found["roots"], len(found["cids"])) == ([str(done.root)], done.blobs)
+    bundled = found["bundled"]
+    assert (bundled["party"], bundled["files"]) == (alice.party.key.hex(), [[str(cid), data.hex()]])
+    base = alice.epochs.snapshot(1)
+    assert {bytes.fromhex(key): bytes.fromhex(value) for key, value in found["trees"]["items"]} == dict(base.all())
+    for feed in bundled["feeds"]:
+        record = alice.store.record(bytes.fromhex(feed["feed"]))
+        ranges = [spans.decode(bytes.fromhex(data)) for data in feed["spans"]]
+        assert feed["length"] == record.length
+        assert sum(span.count for span in ranges) == record.length - feed["first"]
+        assert all(verify_span(span).feed == record.feed for span in ranges)
 
 
 # -- what is wrong is refused, and nothing of it is taken

@@ -1,6 +1,7 @@
 // An independent reader of CAR files: npm's @ipld/car and @ipld/dag-cbor walk what `export` wrote.
 //
-//   node car.mjs <folder of node_modules> <CAR file>   → JSON: roots, cids in the order of the file, trees, errors
+//   node car.mjs <folder of node_modules> <CAR file>   → JSON: roots, cids in the order of the file, trees, and what a
+//   bundle holds besides
 
 import { createReadStream, readFileSync } from 'node:fs'
 import { createHash } from 'node:crypto'
@@ -49,8 +50,23 @@ function * entries (cid) {
   }
 }
 
-const root = node(roots[0])
+function bundle (root) {
+  const list = (cid) => {
+    const [name, links] = node(cid)
+    if (name !== 'list') throw new Error(`${cid} is no list`)
+    return links
+  }
+  const feeds = root.feeds.map(([key, kind, first, length, lists]) => ({
+    feed: hex(key), kind, first, length, spans: lists.flatMap(list).map((span) => hex(content(span)))
+  }))
+  const files = root.files.flatMap(list).map((cid) => [String(cid), hex(content(cid))])
+  return { party: hex(root.party), genesis: hex(root.genesis), feeds, files }
+}
+
+let root = node(roots[0])
+const bundled = root.format === 'antiphon.bundle.v1' ? bundle(root) : null
+if (bundled !== null) root = node(root.snapshot)
 const trees = {}
 for (const name of ['items', 'feeds', 'deaths']) trees[name] = root[name] === null ? [] : [...entries(root[name])]
 const fields = { format: root.format, party: hex(root.party), number: Number(root.number), models: root.models }
-process.stdout.write(JSON.stringify({ roots, cids: [...blocks.keys()], trees, fields }))
+process.stdout.write(JSON.stringify({ roots, cids: [...blocks.keys()], trees, fields, bundled }))
