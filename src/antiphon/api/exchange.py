@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from antiphon.core.errors import MissingBlocks, RefusedBlocks
+from antiphon.feed.header import Kind
 from antiphon.feed.ingest import Base
 from antiphon.feed.store import FeedStore
+from antiphon.party.manager import parent_of
 from antiphon.party.meta import SubscriptionState
 
 if TYPE_CHECKING:
@@ -46,16 +48,24 @@ def _followed(store: Store) -> set[bytes]:
 
 
 def _give(giver: Store, taker: Store, key: bytes) -> _Gift:
+    store = taker.manager.feeds
+    written = store.transaction
     before = _opened(taker, key)
+    said = store.transaction != written  # it has joined, or said in a child where feeds end
     begins = taker.manager.epochs(key).begins() if before is not None else {}
-    blocks = copy(giver.manager.feeds, taker.manager.feeds, key, begins)
+    blocks = copy(giver.manager.feeds, store, key, begins)
+    parent = parent_of(store, key)
+    if parent is not None:  # a child is judged by its parent's control feeds, also where nobody follows the parent
+        blocks += copy(giver.manager.feeds, store, parent, control=True)
+    written = store.transaction
     party = _opened(taker, key)
     if party is None:
         return _Gift(blocks)
     party.refresh()
+    said = said or store.transaction != written
     if party.processor.is_held():  # inside a batch
-        return _Gift(blocks)
-    moved = party.epochs.step()
+        return _Gift(blocks, moved=said)
+    moved = party.epochs.step() or said
     return _Gift(blocks, party.epochs.fetch(giver.manager.blobs), moved)
 
 
@@ -66,15 +76,25 @@ def _opened(store: Store, key: bytes) -> Party | None:
         return None
 
 
-def copy(source: FeedStore, target: FeedStore, party: bytes, begins: Mapping[bytes, Base] | None = None) -> int:
+def copy(
+    source: FeedStore,
+    target: FeedStore,
+    party: bytes,
+    begins: Mapping[bytes, Base] | None = None,
+    *,
+    control: bool = False,
+) -> int:
     """Everything that one feed store has of a party, into another; every hash, body and signature is checked.
 
-    `begins` says where a feed may begin whose first blocks are in an epoch that the target stands on.
+    `begins` says where a feed may begin whose first blocks are in an epoch that the target stands on. With `control`,
+    only control feeds are copied.
     """
     have = {record.feed: record.length for record in target.feeds(party)}
     moved = 0
     for record in source.feeds(party):
         if have.get(record.feed, 0) >= record.length:
+            continue
+        if control and (record.start or source.first_kind(record.feed) is not Kind.CREDENTIAL):
             continue
         base = begins.get(record.feed) if begins else None
         for span in source.spans(record.feed, max(record.start, have.get(record.feed, 0))):

@@ -175,6 +175,11 @@ class Authority:
         """Every data feed that some act admits, in force or not."""
         return tuple(self._admitted)
 
+    def admissions(self) -> Iterator[tuple[bytes, Owner]]:
+        """Every feed with everybody who has admitted it, in force or not."""
+        yield from self._controls.items()
+        yield from ((feed, owner) for feed, owners in self._admitted.items() for owner in owners)
+
     def settle(self) -> None:
         """Judge the grants from the oldest on. Each rests on older ones only, so no question ever goes deep."""
         if self._settled:

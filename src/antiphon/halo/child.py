@@ -59,11 +59,12 @@ def _narrowing(member: Membership, act: Act, claim: Narrowing) -> list[Stamp]:
         grant = authority.act(position)
         if grant is None or not authority.binds(act, grant):
             continue
-        said, owners = authority.echoes(act, grant), authority.owners()
-        open_ends = {
-            feed: length
-            for feed, length in member.cuts(subject_of(grant)).items()
-            if feed not in claim.cuts and feed not in said and not owners[feed].opened.place.sees(act.position)
+        known, lengths = {**authority.echoes(act, grant), **claim.cuts}, member.lengths()
+        open_ends = {  # also of feeds whose own admission lies past the end of another, as it is now
+            feed: lengths[feed]
+            for feed, owner in authority.admissions()
+            if feed not in known and not owner.opened.place.sees(act.position)
+            if authority.rests_on(owner.identity, subject_of(grant))
         }
         again = Narrowing((position,), claim.roles, open_ends)
         draft = member.draft(again, frozenset({bytes(member.device.key)}))
@@ -73,7 +74,7 @@ def _narrowing(member: Membership, act: Act, claim: Narrowing) -> list[Stamp]:
 
 
 def _device(member: Membership, act: Act, claim: FeedEnd, identity: Identity) -> list[Stamp]:
-    ended = [feed for feed, owner in member.machine.authority.owners().items() if owner.device == claim.device]
+    ended = [feed for feed, owner in member.machine.authority.admissions() if owner.device == claim.device]
     known = [end for end in member.machine.authority.device_ends() if end.place.sees(act.position)]
     said = {feed for end in known if isinstance(end.claim, FeedEnd) for feed in end.claim.cuts}
     return [member.end_device(claim.device, identity)] if not said >= set(ended) else []

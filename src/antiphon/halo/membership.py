@@ -222,14 +222,14 @@ class Membership:
             for act in self.machine.authority.granted(subject)
             if isinstance(act.claim, GroupAdmission) and act.claim.group == group
         ]
-        claim = Narrowing(_named(grants), frozenset(), self.cuts(subject))
+        claim = Narrowing(_named(grants), frozenset(), self._cuts(subject))
         return self.write_claim(claim, [group_pair] if group_pair else [])
 
     def end_device(self, device: bytes, identity: Identity | None = None) -> Stamp:
         """End a device's feeds at what is held here: a lost one by its identity's word, or this one by its own."""
         self.sync()
-        feeds = [feed for feed, owner in self.machine.authority.owners().items() if owner.device == device]
-        lengths = self._lengths()
+        feeds = [feed for feed, owner in self.machine.authority.admissions() if owner.device == device]
+        lengths = self.lengths()
         cuts = {feed: lengths[feed] for feed in feeds}
         if self.control is not None and self.control.feed in cuts:
             cuts[self.control.feed] += 1  # the block that says so still counts
@@ -266,7 +266,7 @@ class Membership:
         """The same policy, made to hold also for blocks that have not seen it but stand past what is held here."""
         self.sync()
         known = [act.position for act in self.machine.authority.policies][-POLICIES_NAMED_MAX:]
-        lengths = self._lengths()
+        lengths = self.lengths()
         cuts = {feed: lengths[feed] for feed in self.machine.authority.owners()}
         return replace(policy, tightens=tuple(sorted(known)), cuts=cuts)
 
@@ -340,12 +340,12 @@ class Membership:
         grants = [grant for grant in authority.granted(subject) if authority.left(grant, now)]
         if not grants:
             raise InvalidInput(f"{subject.hex()[:8]} is not admitted to party {self.party.short}, or no more")
-        claim = Narrowing(_named(grants), roles, self.cuts(subject), expired)
+        claim = Narrowing(_named(grants), roles, self._cuts(subject), expired)
         return self.write_claim(claim, [identity.pair] if identity else [])
 
-    def cuts(self, subject: bytes) -> dict[bytes, int]:
+    def _cuts(self, subject: bytes) -> dict[bytes, int]:
         """What is held of every feed whose writer's rights rest on the subject."""
-        authority, lengths = self.machine.authority, self._lengths()
+        authority, lengths = self.machine.authority, self.lengths()
         resting = {
             feed: lengths[feed]
             for feed, owner in authority.owners().items()
@@ -355,7 +355,7 @@ class Membership:
             resting[self.control.feed] += 1  # one's own last word still counts
         return resting
 
-    def _lengths(self) -> Mapping[bytes, int]:
+    def lengths(self) -> Mapping[bytes, int]:
         """How much is held of each feed; none of one that is not here."""
         return defaultdict(int, ((record.feed, record.valid_length) for record in self._store.feeds(self.party)))
 

@@ -284,3 +284,12 @@ def find_genesis(store: FeedReader, party: bytes) -> PublicKey | None:
         if isinstance(act.claim, PartyGenesis) and act.claim.admission.feed == record.feed and party in act.signers:
             return PublicKey(record.feed)
     return None
+
+
+def parent_of(store: FeedReader, party: bytes) -> PublicKey | None:
+    """The party that a child's genesis names as its parent; None if it is no child, or its genesis is not here."""
+    genesis = find_genesis(store, party)
+    if genesis is None:
+        return None
+    claim = read_act(party, store.block(genesis, 0), {}).claim
+    return PublicKey(claim.parent) if isinstance(claim, PartyGenesis) and claim.parent else None
