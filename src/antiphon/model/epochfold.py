@@ -63,7 +63,8 @@ def fold_epoch(
     if model is None:
         key = f"{folded.item.name} {folded.item.version}"
         raise UnknownModel(f"item {item_id.hex()}: the epoch reifies {key}, and no code for it is here; install it")
-    if discard is not None and model.has_snapshot:  # without, there are messages, and those are forgotten whole or not
+    # Without a snapshot there are messages, and those are forgotten whole or not.
+    if discard is not None and discard.limits and model.has_snapshot:
         model.discard(folded.item.state, discard)
     return itemcodec.snapshot(folded.item), folded.verdicts
 
@@ -77,4 +78,4 @@ def _stays(base: bytes, models: ModelFactory, listed: Collection[Key], discard: 
     model = models.find(*key)
     if model is None or about.raw or about.codec != model.codec:
         return False
-    return discard is None or not model.has_snapshot or type(model).discard is Model.discard
+    return discard is None or not discard.limits or not model.has_snapshot or type(model).discard is Model.discard

@@ -53,6 +53,11 @@ class Discard:
     age_ms_max: int = 0
     count_max: int = 0
 
+    @property
+    def limits(self) -> bool:
+        """Whether there is any limit; else nothing goes."""
+        return bool(self.age_ms_max or self.count_max)
+
 
 class Model(Generic[State]):
     """One kind of item. Instances hold nothing: state is made by `initial` or `restore` and handed to every call.
@@ -121,7 +126,7 @@ class Model(Generic[State]):
         return ()
 
     def discard(self, state: State, policy: Discard) -> None:
-        """Forget at an epoch what the policy lets go. Never called on a model without a snapshot of its own.
+        """Forget at an epoch what the policy lets go. Never called without a limit, nor on a model without a snapshot.
 
         What a late message says of something forgotten must come to the same in every order. Doing it twice is doing
         it once.

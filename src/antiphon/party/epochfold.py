@@ -203,11 +203,13 @@ class EpochFold:
         model = self._models.find(name, version)
         if not name:
             return True
-        return model is not None and (name, version) in self._listed and not keeps_tail(model) and not forgets(model)
+        if model is None or (name, version) not in self._listed:
+            return False
+        return not (keeps_tail(model) or self._discards(model))
 
     def _discarding(self, touched: set[bytes]) -> set[bytes]:
         """Items that nobody touched, of models that forget with time."""
-        if self._base is None or not (self._plan.discard.age_ms_max or self._plan.discard.count_max):
+        if self._base is None or not self._plan.discard.limits:
             return set()
         found: set[bytes] = set()
         for name, version in self._listed:
@@ -259,7 +261,7 @@ class EpochFold:
 
     def _discards(self, model: Model[object]) -> bool:
         """Whether this epoch may let something of a model's states go."""
-        return forgets(model) and bool(self._plan.discard.age_ms_max or self._plan.discard.count_max)
+        return self._plan.discard.limits and forgets(model)
 
     def _looked_up(self, ids: list[bytes]) -> dict[bytes, list[Note]]:
         """The messages to some items in the cut, in the total order, from where the item store says that they are."""
