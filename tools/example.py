@@ -15,6 +15,7 @@ ALICE, LAPTOP = pair_of("alice"), pair_of("alice laptop")
 CONTROL, DATA = pair_of("alice laptop control"), pair_of("alice laptop data")
 BOB, BOB_DATA = pair_of("bob"), pair_of("bob laptop data")
 TEAM = pair_of("team")
+CLUB, CLUB_CONTROL = pair_of("club"), pair_of("club control")
 NOW_MS = 1_700_000_000_000
 ITEM = ItemId.derive(2, party=PARTY.key, feed=DATA.key, nonce=bytes(range(16)))
 PASSPHRASE = "correct horse battery staple"  # the one that everybody knows

@@ -23,6 +23,8 @@ from tools.example import (
     BOB,
     BOB_DATA,
     BOX_KEY,
+    CLUB,
+    CLUB_CONTROL,
     CONTROL,
     DATA,
     ITEM,
@@ -260,6 +262,7 @@ def claims() -> dict[str, tuple[Claim, list[KeyPair], int]]:
     models = (ModelKey("antiphon/object", 1, 1), ModelKey("antiphon/text", 1, 1))
     return {
         "party-genesis": (PartyGenesis(ALICE.key, control, opened), [PARTY], 0),
+        "child-genesis": (PartyGenesis(ALICE.key, control, opened, CLUB.key, CLUB_CONTROL.key), [PARTY], 0),
         "device-admission": (DeviceAdmission(ALICE.key, LAPTOP.key), [ALICE, LAPTOP], 0),
         "feed-admission": (data, [LAPTOP, DATA], 0),
         "member-admission": (MemberAdmission(BOB.key, frozenset({Role.EDITOR})), [LAPTOP], NOW_MS + 86_400_000),
