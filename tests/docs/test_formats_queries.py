@@ -58,7 +58,7 @@ def test_the_schema_of_the_index_is_that_of_the_file(store: ItemStore, tmp_path:
     assert f"`{tables.FORMAT}`" in section("Index of queries")
     assert f"`{ITEMS_FORMAT}`" in section("Item store")
     names = re.findall(r"CREATE TABLE (\w+)", SHOWN["index-schema"])
-    assert len(names) == 6
+    assert len(names) == 7
     assert all(f"| `{name}` |" in section("Index of queries") for name in names)
 
 
