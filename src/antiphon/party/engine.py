@@ -231,6 +231,7 @@ class Engine:
         """With the verdicts and positions that they follow from: all of them or none."""
         for item in sorted(items):
             if self.scope.leaves_out(item):
+                self._verdicts.pop(item, None)
                 self.scope.set_aside(item)
             elif not self.scope.lacks(item):  # else it has no state here, and none of its messages has a verdict
                 self.refold(self.cache.get(item) or Entry(item, None))

@@ -23,7 +23,6 @@ from antiphon.party.base import EpochBase
 from antiphon.party.engine import Engine
 from antiphon.party.epochs import Epochs
 from antiphon.party.itemstore import ItemStore
-from antiphon.party.judge import reason_at
 from antiphon.party.processor import PartyProcessor
 from antiphon.party.viewfollower import ViewFollower
 from antiphon.snapshot import tree
@@ -68,7 +67,8 @@ class OneView:
         self._next: tuple[Cid, frozenset[bytes]] | None = None  # the list for an epoch that is not stood on yet
         self._scanned: dict[bytes, int] = {}  # of each feed, up to where its geneses and changes were read
         self._changed: set[bytes] = set(follower.taken_up)
-        self._left: dict[bytes, set[int]] = {}  # bodies that are wanted and were left out; of void ones none is
+        self._left: dict[bytes, set[int]] = {}  # bodies that are wanted and were left out
+        self._came: set[bytes] = set()  # items of bodies that came since
         self._known: frozenset[bytes] = frozenset()
         self._hearing = threading.Lock()
         party.listen(self._hear)
@@ -91,6 +91,7 @@ class OneView:
         """Bodies that were asked for; returns how many were new. One that is not what its header says is refused."""
         count = self._party.store.fill(feed, bodies)
         self._left.get(feed, set()).difference_update(bodies)
+        self._came.update(self._party.store.block(feed, seq).item for seq in bodies)
         return count
 
     def step(self) -> None:
@@ -162,7 +163,8 @@ class OneView:
         items = self.follower.items
         dropped = self.follower.taken_up - items
         self.follower.taken_up -= dropped
-        engine.refold_all(dropped)
+        came, self._came = self._came, set()
+        engine.refold_all(dropped | (came & self._folded))
         ready = {item for item in items - self._folded - self.follower.undescribed() if self._is_here(engine, item)}
         self.follower.taken_up |= ready
         self._folded |= ready
@@ -172,7 +174,7 @@ class OneView:
 
     def _is_here(self, engine: Engine, item: bytes) -> bool:
         missing = self._base is not None and missing_on_paths(self._base.root.items, [item], self._base.blobs, 1)
-        return not missing and not engine.scope.bodiless(item)
+        return not missing and not engine.scope.bodiless(item, counting=True)  # those of void ones may be erased
 
     # -- what to fetch
 
@@ -211,14 +213,11 @@ class OneView:
     def bodies(self, limit: int = BODIES_COUNT_MAX) -> dict[bytes, list[int]]:
         """The bodies to fetch, by feed and seq; the answer goes to `take_bodies`."""
         found: dict[bytes, list[int]] = {}
-        with self._party.locked() as engine:
-            for feed, seqs in self._left.items():
-                lane = engine.delivery.lanes.get(feed)
-                voids = lane.state.voids if lane is not None else []
-                some = [seq for seq in sorted(seqs) if not reason_at(voids, seq)][:limit]
-                limit -= len(some)
-                if some:
-                    found[feed] = some
+        for feed, seqs in self._left.items():
+            some = sorted(seqs)[:limit]
+            limit -= len(some)
+            if some:
+                found[feed] = some
         return found
 
     @property

@@ -46,15 +46,15 @@ class Scope:
         engine.cache.put(entry)
         engine.cache.dirty[item] = entry
 
-    def bodiless(self, item: bytes) -> list[tuple[bytes, int]]:
-        """The messages to an item outside the base, by feed and seq, that count and whose bodies are not here."""
+    def bodiless(self, item: bytes, *, counting: bool = False) -> list[tuple[bytes, int]]:
+        """The messages to an item outside the base, by feed and seq, whose bodies are not here."""
         entry = self._engine.cache.get(item)
         notes = self._engine.notes_outside(item, entry.postings if entry is not None else [])
-        return [(note.feed, note.seq) for note in notes if note.message is None and not note.void]
+        return [(note.feed, note.seq) for note in notes if note.message is None and not (counting and note.void)]
 
     def check(self, item: bytes) -> None:
         """Say what to fetch before an item that is left out can be opened."""
-        missing = self.bodiless(item) if self.leaves_out(item) else []
+        missing = self.bodiless(item, counting=True) if self.leaves_out(item) else []
         if missing:
             feed, seq = missing[0]
             raise MissingBlocks(
