@@ -218,11 +218,16 @@ def test_a_fork_that_is_known_before_the_epoch_ends_the_feed_for_all(peers: Peer
 
 
 @pytest.mark.parametrize("longer", [0, 2])
-def test_the_root_of_an_epoch_picks_the_branch_of_a_fork(peers: Peers, longer: int) -> None:
+@pytest.mark.parametrize("found", ["before she hears of the epoch", "after she differs from it"])
+def test_the_root_of_an_epoch_picks_the_branch_of_a_fork(peers: Peers, longer: int, found: str) -> None:
     """Alice makes an epoch on her branch. Carol holds the other one: she ends up on Alice's."""
     case = Forked(peers, longer=longer)
     case.alice.epochs.declare()
-    settle(peers)
+    if found == "after she differs from it":
+        peers.exchange()
+        case.carol.epochs.step()
+        assert case.carol.epochs.disagreement is not None
+        assert case.titles() == ["for Alice", "for Carol"]
     confront(peers)
     settle(peers)
     assert case.known()

@@ -293,7 +293,10 @@ class Epochs:
         except MissingBlob:
             return False
         store = self._party.store
-        return any(cut.length and store.block(feed, cut.length - 1).hash != cut.hash for feed, cut in cuts.items())
+        return any(
+            cut.length and (store.bounds(feed).end < cut.length or store.block(feed, cut.length - 1).hash != cut.hash)
+            for feed, cut in cuts.items()
+        )
 
     def _begin_at(self, epoch: FinalEpoch, attesters: tuple[bytes, ...]) -> bool:
         """Stand on a snapshot that cannot be recomputed here, if policy is content with who has attested it."""
