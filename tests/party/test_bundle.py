@@ -237,7 +237,7 @@ def good(peers: Peers, tmp_path: Path) -> Path:
     return tmp_path / "good.car"
 
 
-def refuse(path: Path, taker: Peer, error: type[AntiphonError], match: str) -> None:
+def check_refused(path: Path, taker: Peer, error: type[AntiphonError], match: str) -> None:
     transaction, blobs = taker.store.transaction, list(taker.blobs)  # type: ignore[call-overload]
     with pytest.raises(error, match=match), CarFile.open(path) as file:
         Bundle(file).take(taker.store, taker.blobs)
@@ -248,7 +248,7 @@ def test_a_file_that_is_cut_off_is_refused(good: Path, peers: Peers, tmp_path: P
     zoe, data = newcomer(peers), good.read_bytes()
     for size in [0, 1, 30, 60, 100, *random.Random(3).sample(range(100, len(data)), 25), len(data) - 1]:
         (tmp_path / "cut.car").write_bytes(data[:size])
-        refuse(tmp_path / "cut.car", zoe, BadEncoding, r"cut\.car")
+        check_refused(tmp_path / "cut.car", zoe, BadEncoding, r"cut\.car")
 
 
 def test_a_file_with_a_changed_byte_is_refused(good: Path, peers: Peers, tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_file_with_a_changed_byte_is_refused(good: Path, peers: Peers, tmp_pat
         changed = bytearray(data)
         changed[at] ^= 1 << random.Random(at).randrange(8)
         (tmp_path / "changed.car").write_bytes(changed)
-        refuse(tmp_path / "changed.car", zoe, AntiphonError, r"changed\.car")
+        check_refused(tmp_path / "changed.car", zoe, AntiphonError, r"changed\.car")
 
 
 def rewrite(good: Path, path: Path, change: Callable[[BundleRoot, MemoryBlobs], BundleRoot]) -> None:
@@ -282,7 +282,7 @@ def test_every_blob_must_be_in_it(good: Path, peers: Peers, tmp_path: Path) -> N
             return root
 
         rewrite(good, tmp_path / "lacks.car", without)
-        refuse(tmp_path / "lacks.car", zoe, BadEncoding, f"is not whole: blob {gone}")
+        check_refused(tmp_path / "lacks.car", zoe, BadEncoding, f"is not whole: blob {gone}")
 
 
 def test_another_party_feed_or_snapshot_is_refused(good: Path, peers: Peers, tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_another_party_feed_or_snapshot_is_refused(good: Path, peers: Peers, tmp
     ]
     for match, change in changes:
         rewrite(good, path, change)
-        refuse(path, zoe, AntiphonError, match)
+        check_refused(path, zoe, AntiphonError, match)
 
 
 def test_a_span_that_is_not_signed_is_refused(good: Path, peers: Peers, tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_a_span_that_is_not_signed_is_refused(good: Path, peers: Peers, tmp_path
         return replace(root, feeds=tuple(changed))
 
     rewrite(good, tmp_path / "forged.car", forge)
-    refuse(tmp_path / "forged.car", zoe, AntiphonError, "the body of block|not signed")
+    check_refused(tmp_path / "forged.car", zoe, AntiphonError, "the body of block|not signed")
 
 
 def test_as_many_attestations_as_policy_wants(peers: Peers, tmp_path: Path) -> None:
@@ -359,4 +359,4 @@ def test_too_few_attestations_are_refused(peers: Peers, tmp_path: Path) -> None:
     alice.epochs.declare()
     assert alice.epochs.number == 1
     export(alice, tmp_path / "party.car")
-    refuse(tmp_path / "party.car", newcomer(peers), NotAuthorised, "has 1 attestations, and policy wants 2")
+    check_refused(tmp_path / "party.car", newcomer(peers), NotAuthorised, "has 1 attestations, and policy wants 2")
