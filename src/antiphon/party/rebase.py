@@ -12,6 +12,7 @@ from antiphon.model.item import keeps_tail
 from antiphon.party.base import EpochBase
 from antiphon.party.bulk import ROWS_AT_ONCE, row_of
 from antiphon.party.cache import Entry
+from antiphon.party.collector import uncollected
 from antiphon.party.epochfold import EpochSnapshot, otherwise
 from antiphon.party.ports import Authority, ItemRow, Items, LaneState, Mark, Save
 from antiphon.snapshot.blobs import Blobs
@@ -88,10 +89,11 @@ def hydrate(engine: Engine) -> None:
         return
     waiting = set(engine.items.orphans())  # messages to them may have come before it was known what the base has
     items = base.all()
-    while some := list(islice(items, ROWS_AT_ONCE)):  # a blob may be missing: then that much is done, and no harm
-        rows = list(_rows(engine, some, waiting))
-        with engine.saving() as put:
-            put(Save(rows=rows))
+    with uncollected():
+        while some := list(islice(items, ROWS_AT_ONCE)):  # a blob may be missing: then that much is done, and no harm
+            rows = list(_rows(engine, some, waiting))
+            with engine.saving() as put:
+                put(Save(rows=rows))
     with engine.saving() as put:
         put(Save(base=Mark(base.number, base.cid, True)))
     engine.whole = True
