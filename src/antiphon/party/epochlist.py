@@ -52,6 +52,16 @@ def list_epochs(machine: PartyMachine) -> list[EpochRecord]:
     return _Listing(machine).all()
 
 
+def has_said(machine: PartyMachine, device: bytes, epoch: FinalEpoch, computed: bytes) -> bool:
+    """Whether a device has refused a final epoch for that before, as it finds out again after each restart."""
+    return any(
+        isinstance(act.claim, EpochRefusal)
+        and device in act.signers
+        and (act.claim.snapshot, act.claim.computed) == (epoch.snapshot, computed)
+        for act in machine.acts()
+    )
+
+
 class _Listing:
     def __init__(self, machine: PartyMachine) -> None:
         self._machine = machine

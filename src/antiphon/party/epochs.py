@@ -17,7 +17,7 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.feed.ingest import Base
 from antiphon.halo import voting
 from antiphon.halo.act import Act
-from antiphon.halo.claims import EpochGenesis, EpochRefusal, ModelKey, Policy
+from antiphon.halo.claims import EpochGenesis, ModelKey, Policy
 from antiphon.halo.epoch import FinalEpoch, Proposal
 from antiphon.halo.epochs import EpochChain
 from antiphon.halo.membership import Membership
@@ -28,6 +28,7 @@ from antiphon.party.base import EpochBase
 from antiphon.party.capture import Captured, capture
 from antiphon.party.epochcheck import lacks_body, why_refuse, why_wait
 from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
+from antiphon.party.epochlist import has_said
 from antiphon.party.epochplan import common_control, plan_of, policy_at
 from antiphon.party.rebase import hydrate, rebase
 from antiphon.snapshot import tree
@@ -402,17 +403,12 @@ class Epochs:
         """Say aloud that a final epoch is not what the messages make here."""
         with self._party.locked():
             act = self._find(epoch)
-            if act is not None and self._member.control is not None and not self._has_said(epoch, computed):
+            if (
+                act is not None
+                and self._member.control is not None
+                and not has_said(self._member.machine, self._device, epoch, computed)
+            ):
                 self._member.refuse(act, WRONG, computed)
-
-    def _has_said(self, epoch: FinalEpoch, computed: Cid) -> bool:
-        """Whether this device has refused a final epoch for that before, as it finds out again after a restart."""
-        return any(
-            isinstance(act.claim, EpochRefusal)
-            and self._device in act.signers
-            and (act.claim.snapshot, act.claim.computed) == (epoch.snapshot, computed)
-            for act in self._member.machine.acts()
-        )
 
     def _find(self, epoch: FinalEpoch) -> Act | None:
         return next((act for act in self._member.machine.acts() if act.stamp == epoch.declared), None)
