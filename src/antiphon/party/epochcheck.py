@@ -11,8 +11,10 @@ from antiphon.party.lane import Lane
 from antiphon.party.retrace import advances
 
 if TYPE_CHECKING:
+    from antiphon.feed.reader import FeedReader
     from antiphon.halo.epoch import FinalEpoch
     from antiphon.party.engine import Engine
+    from antiphon.snapshot.root import FeedCut
 
 
 def why_wait(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
@@ -45,6 +47,15 @@ def lacks_body(engine: Engine, cut: Mapping[bytes, int]) -> str:
                 seq = span.first + next(at for at in range(low, high) if span.states[at])
                 return f"the body of block {seq} of feed {feed.hex()[:8]} is not here"
     return ""
+
+
+def is_other_branch(store: FeedReader, cuts: Mapping[bytes, FeedCut]) -> bool:
+    """Whether a feed here is not the one that a root holds: another block, or it ends before at a fork."""
+    return any(
+        cut.length
+        and (store.record(feed).valid_length < cut.length or store.block(feed, cut.length - 1).hash != cut.hash)
+        for feed, cut in cuts.items()
+    )
 
 
 def why_refuse(engine: Engine, genesis: EpochGenesis) -> str:

@@ -26,7 +26,7 @@ from antiphon.model.interface import Discard
 from antiphon.model.item import META
 from antiphon.party.base import EpochBase
 from antiphon.party.capture import Captured, capture
-from antiphon.party.epochcheck import lacks_body, why_refuse, why_wait
+from antiphon.party.epochcheck import is_other_branch, lacks_body, why_refuse, why_wait
 from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
 from antiphon.party.epochlist import has_said
 from antiphon.party.epochplan import common_control, plan_of, policy_at
@@ -293,11 +293,7 @@ class Epochs:
             cuts = self._load(epoch).feeds
         except MissingBlob:
             return False
-        store = self._party.store
-        return any(
-            cut.length and (store.bounds(feed).end < cut.length or store.block(feed, cut.length - 1).hash != cut.hash)
-            for feed, cut in cuts.items()
-        )
+        return is_other_branch(self._party.store, cuts)
 
     def _begin_at(self, epoch: FinalEpoch, attesters: tuple[bytes, ...]) -> bool:
         """Stand on a snapshot that cannot be recomputed here, if policy is content with who has attested it."""
