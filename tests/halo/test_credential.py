@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -181,6 +183,15 @@ def signed_payload(payload: pb.Credential) -> bytes:
 def test_claims_that_are_not_well_formed_are_refused(payload: pb.Credential) -> None:
     with pytest.raises(AntiphonError):
         credential.read(PARTY.key, signed_payload(payload))
+
+
+def test_a_child_names_its_parent_and_that_ones_first_feed_and_not_itself() -> None:
+    child = replace(PartyGenesis(ISSUER.key, ADMISSION, ADMITTED), parent=FEED.key, parent_feed=ISSUER.key)
+    assert credential.read(PARTY.key, credential.sign(PARTY.key, child, [PARTY])).claim == child
+    for parent, feed in ((FEED.key, b""), (b"", FEED.key), (b"short", FEED.key), (PARTY.key, FEED.key)):
+        wrong = replace(child, parent=parent, parent_feed=feed)
+        with pytest.raises(AntiphonError):
+            credential.read(PARTY.key, credential.sign(PARTY.key, wrong, [PARTY]))
 
 
 @given(st.binary(max_size=400))
