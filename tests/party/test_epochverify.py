@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.core.cid import DAG_CBOR, Cid
+from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import InvalidInput
 from antiphon.halo.claims import EpochGenesis, Policy
 from antiphon.party.epochverify import verify_epoch
@@ -210,3 +210,24 @@ def test_the_system_item_has_the_bytes_that_a_fold_gives_it(peers: Peers) -> Non
         alice.epochs.declare()
         assert verify(alice, number + 1).right
         assert verify(alice, number + 1, anew=True).right
+
+
+def test_who_lacks_a_part_of_a_large_item_waits_and_does_not_disagree(peers: Peers) -> None:
+    """The leaf is here, and what it links to is not: the item must not be taken for one that is not in the epoch."""
+    alice = peers.add("alice")
+    note = alice.party.create("antiphon/object")
+    note.edit("set", "body", random.Random(1).randbytes(3000).hex())
+    alice.epochs.declare()
+    alice.epochs.prune()
+    zoe = peers.add("zoe")
+    peers.settle()
+    peers.pass_blobs(alice, zoe, whole=True)
+    zoe.restart()
+    held(zoe).delete([cid for cid in held(zoe) if cid.codec == RAW])
+    note.edit("set", "more", 1)
+    alice.epochs.declare()
+    peers.exchange()
+    zoe.epochs.step()
+    assert (zoe.epochs.disagreement, zoe.epochs.number) == (None, 1)
+    peers.settle()
+    assert zoe.epochs.number == 2

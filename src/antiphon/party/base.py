@@ -63,9 +63,13 @@ class EpochBase:
     def items(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         """Of several items those that are in it, and whose blobs are here."""
         try:
-            return tree.get_many(self.root.items, ids, self.blobs)
+            return self.sure(ids)
         except MissingBlob:
             return {item: data for item in ids if (data := self._here(item)) is not None}
+
+    def sure(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Of several items those that are in it; `MissingBlob` where that cannot be told."""
+        return tree.get_many(self.root.items, ids, self.blobs)
 
     def _here(self, item: bytes) -> bytes | None:
         try:

@@ -201,8 +201,8 @@ class EpochFold:
     def _plain(self, name: str, version: int) -> bool:
         """Whether an item's row has the very bytes that the epoch wants."""
         model = self._models.find(name, version)
-        if not name:
-            return True
+        if not name:  # it has no genesis; or it is in the base, and has not been fetched
+            return self._base is None
         if model is None or (name, version) not in self._listed:
             return False
         return not (keeps_tail(model) or self._discards(model))
@@ -227,7 +227,7 @@ class EpochFold:
         made: dict[bytes, bytes | None] = {}
         if not ids:
             return made
-        bases = {} if self._base is None else self._base.items(ids)
+        bases = {} if self._base is None else self._base.sure(ids)
         groups = self._scanned(set(ids)) if self._scan or self._items is None else self._looked_up(ids)
         for item in ids:
             data, _ = fold_epoch(

@@ -351,7 +351,7 @@ class Epochs:
         """Whether there is a final epoch that cannot be recomputed here, or comes out as another."""
         with self._party.locked() as engine:
             at = 0 if engine.base is None else engine.base.number
-            return len(final) > at and bool(self.disagreement or why_wait(engine, final[at]))
+            return len(final) > at and bool(self.disagreement or self.waits_for or why_wait(engine, final[at]))
 
     def _vote(self) -> bool:
         """Attest or refuse what is proposed for the next number, where this device is asked and has not spoken yet."""

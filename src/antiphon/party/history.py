@@ -185,7 +185,7 @@ class _Standing(EpochBase):
     def item(self, item: bytes) -> bytes | None:
         return self._data
 
-    def items(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+    def sure(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         return {} if self._data is None else dict.fromkeys(ids, self._data)
 
 
