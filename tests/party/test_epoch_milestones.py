@@ -196,6 +196,32 @@ def test_v0_multi_peer_parties_with_epoch_generation_are_simulated(peers: Peers)
     assert len(peers.all[0].party.items()) == 20
 
 
+# -- the analogies: branches of git, blocks of a blockchain
+
+
+def test_a_partition_is_a_branch_and_an_epoch_the_commit_on_which_both_sides_stand(
+    peers: Peers, alice: Peer, bob: Peer
+) -> None:
+    board = note(alice, "ours")
+    peers.exchange()
+    fork_point = alice.party.timeframe
+    board.edit("set", "by Alice", True)
+    bob.party.item(board.id).edit("set", "by Bob", True)
+    one, other = alice.party.timeframe, bob.party.timeframe
+    assert one.covers(fork_point)
+    assert other.covers(fork_point)
+    assert not one.covers(other)
+    assert not other.covers(one)
+    peers.exchange()  # a merge, which nobody has to make: the total order does
+    assert alice.party.timeframe == bob.party.timeframe
+    assert alice.party.timeframe.covers(one)
+    commit = epoch(peers)
+    same(alice, bob)
+    assert board.at(fork_point).value == {"title": "ours"}
+    assert board.value == {"title": "ours", "by Alice": True, "by Bob": True}
+    assert epoch(peers).previous == commit.snapshot, "and each names the one before it, as blocks do"
+
+
 # -- the open issues
 
 
