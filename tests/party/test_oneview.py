@@ -14,6 +14,7 @@ from antiphon.core.keys import KeyPair
 from antiphon.feed.block import BodyState
 from antiphon.party.epochcheck import why_wait
 from antiphon.party.items import Item
+from antiphon.party.outline import Reach
 from antiphon.party.viewsource import ViewSource
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.car import read_car
@@ -207,7 +208,8 @@ def test_a_list_that_says_too_much_is_seen_through(peers: Peers, alice: Peer, bo
     while part.epochs.number < 1 or view.blobs():
         ask = view.ask()
         if ask is not None:
-            view.take_list(ask, {*source.belonging(ask.snapshot, ask.roots), *(item.id for item in board.others[:5])})
+            more = Reach(members=frozenset(bytes(item.id) for item in board.others[:5]))
+            view.take_list(ask, source.belonging(ask.snapshot, ask.roots).joined(more))
         held(part).put_all((cid, alice.blobs.get(cid)) for cid in view.blobs())
         view.step()
     assert list(view.follower.strays()) == sorted(bytes(item.id) for item in board.others[:5])

@@ -23,6 +23,7 @@ from antiphon.party.base import EpochBase
 from antiphon.party.engine import Engine
 from antiphon.party.epochs import Epochs
 from antiphon.party.itemstore import ItemStore
+from antiphon.party.outline import Reach
 from antiphon.party.processor import PartyProcessor
 from antiphon.party.viewfollower import ViewFollower
 from antiphon.snapshot import tree
@@ -64,7 +65,7 @@ class OneView:
         self._engine = party.engine
         self._base = self._engine.base
         self._folded = set(follower.taken_up)  # on this base, so that they have rows
-        self._next: tuple[Cid, frozenset[bytes]] | None = None  # the list for an epoch that is not stood on yet
+        self._next: tuple[Cid, Reach] | None = None  # the list for an epoch that is not stood on yet
         self._scanned: dict[bytes, int] = {}  # of each feed, up to where its geneses and changes were read
         self._changed: set[bytes] = set(follower.taken_up)
         self._left: dict[bytes, set[int]] = {}  # bodies that are wanted and were left out
@@ -79,13 +80,13 @@ class OneView:
 
     # -- what came
 
-    def take_list(self, ask: Ask, listed: Iterable[bytes]) -> None:
+    def take_list(self, ask: Ask, listed: Reach) -> None:
         """The answer to a question; several peers may answer the same one."""
         if self._base is not None and ask.snapshot == self._base.cid:
             self.follower.take_list(ask.roots, listed)
         else:
-            known = self._next[1] if self._next is not None and self._next[0] == ask.snapshot else frozenset()
-            self._next = ask.snapshot, known | frozenset(listed)
+            known = self._next[1] if self._next is not None and self._next[0] == ask.snapshot else Reach()
+            self._next = ask.snapshot, known.joined(listed)
 
     def take_bodies(self, feed: bytes, bodies: Mapping[int, bytes]) -> int:
         """Bodies that were asked for; returns how many were new. One that is not what its header says is refused."""
@@ -114,7 +115,7 @@ class OneView:
         base, listed = engine.base, None
         if base is not None and self._next is not None and self._next[0] == base.cid:
             listed = self._next[1]
-        self.follower.begin(() if listed is None else (self.follower.view,), listed or ())
+        self.follower.begin(() if listed is None else (self.follower.view,), listed)
         self._engine, self._base, self._next = engine, base, None
         self._folded.clear()
         self._scanned.clear()
@@ -148,7 +149,7 @@ class OneView:
         with self._hearing:
             changed, self._changed = self._changed, set()
         for item in changed & self.follower.taken_up:
-            state = engine.find(item)
+            state = None if engine.scope.lacks(item) else engine.find(item)  # else it is when it is folded
             if state is not None:
                 self.follower.describe(item, ties_of(state))
 
@@ -197,7 +198,7 @@ class OneView:
         if self._next is None or self._next[0] != root:
             return []  # the list first
         base = EpochBase.load(root, self._party.blobs, party=self._party.key)
-        wanted = self._on_paths(base, self._next[1], limit)
+        wanted = self._on_paths(base, self._next[1].items, limit)
         if wanted or base.root.feeds is None:
             return wanted
         return list(islice(tree.missing(base.root.feeds, base.blobs), limit))

@@ -2,8 +2,8 @@
 
 >>> view, card, note = b"v" * 16, b"c" * 16, b"n" * 16
 >>> outline = Outline()
->>> outline.put(card, Ties(parents=frozenset({view})))
->>> outline.put(note, Ties(parents=frozenset({b"x" * 16})))
+>>> _ = outline.put(card, Ties(parents=frozenset({view})))
+>>> _ = outline.put(note, Ties(parents=frozenset({b"x" * 16})))
 >>> sorted(outline.reach([view]).items) == [card, view]
 True
 """
@@ -11,7 +11,7 @@ True
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from antiphon.core.cid import Cid
@@ -29,13 +29,22 @@ _NOTHING = Ties()
 class Reach:
     """What belongs to a view: its members with the links between them, and what these rest on."""
 
-    members: frozenset[bytes]
-    links: frozenset[bytes]
-    support: frozenset[bytes]
+    members: frozenset[bytes] = frozenset()
+    links: frozenset[bytes] = frozenset()
+    support: frozenset[bytes] = frozenset()
 
     @property
     def items(self) -> frozenset[bytes]:
         return self.members | self.links | self.support
+
+    def joined(self, other: Reach) -> Reach:
+        """Both lists: several peers were asked, and one may have left something out."""
+        return Reach(self.members | other.members, self.links | other.links, self.support | other.support)
+
+    def among(self, items: Container[bytes]) -> Reach:
+        """Without what is named, and not there."""
+        parts = (frozenset(item for item in part if item in items) for part in (self.members, self.links, self.support))
+        return Reach(*parts)
 
 
 class Outline:

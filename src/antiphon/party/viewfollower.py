@@ -36,26 +36,26 @@ class ViewFollower:
         self.taken_up: set[bytes] = {bytes(SYSTEM_ITEM)}
         self.begin()
 
-    def begin(self, roots: Iterable[bytes] = (), listed: Iterable[bytes] = ()) -> None:
+    def begin(self, roots: Iterable[bytes] = (), listed: Reach | None = None) -> None:
         """On a snapshot, with a list that a whole peer has made of what belongs to `roots` there."""
         self._outline = Outline()
         self._described: set[bytes] = set()
         self._begun: set[bytes] = set()  # items whose geneses are in the tail, so that the snapshot has none of them
         self._based: set[bytes] = set()  # items that the snapshot has
         self._answered: set[bytes] = set()
-        self._listed: set[bytes] = set()
+        self._listed = Reach()
         self._reach: Reach | None = None
         self._items: frozenset[bytes] | None = None
-        self.take_list(roots, listed)
+        self.take_list(roots, listed or Reach())
 
     # -- what comes in
 
-    def take_list(self, roots: Iterable[bytes], listed: Iterable[bytes]) -> None:
+    def take_list(self, roots: Iterable[bytes], listed: Reach) -> None:
         """What somebody says that belongs to these in the snapshot: looked at, and dropped where it does not belong."""
         self._answered.update(roots)
-        self._listed.update(listed)
+        self._listed = self._listed.joined(listed)
         self._items = None
-        if len(self._listed) > REACH_MAX:
+        if len(self._listed.items) > REACH_MAX:
             raise TooLarge(f"view {self.view.hex()}: a list of more than {REACH_MAX} items; ask another peer")
 
     def describe(self, item: bytes, ties: Ties | None, *, based: bool = False) -> bool:
@@ -100,7 +100,7 @@ class ViewFollower:
     def items(self) -> frozenset[bytes]:
         """What is followed: all that belongs to the view, and what is on a list and was not looked at yet."""
         if self._items is None:
-            self._items = self.reach.items | (self._listed - self._described) | {bytes(SYSTEM_ITEM)}
+            self._items = self.reach.items | (self._listed.items - self._described) | {bytes(SYSTEM_ITEM)}
         return self._items
 
     @property
@@ -132,10 +132,10 @@ class ViewFollower:
         """What a whole peer is to be asked about: the view, and members that were somewhere else in the snapshot."""
         if self.view in self._begun:
             return frozenset()
-        joined = (self.reach.members & self._based) - self._listed
+        joined = (self.reach.members & self._based) - self._listed.members
         wanted = {self.view, *joined} - self._answered
         return frozenset(self._answered | wanted) if wanted else frozenset()
 
     def strays(self) -> Iterator[bytes]:
         """What was on a list, and does not belong."""
-        return iter(sorted((self._listed & self._described) - self.items))
+        return iter(sorted((self._listed.items & self._described) - self.items))

@@ -10,7 +10,7 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, MissingBlocks, UnknownFeed, UnknownItem
 from antiphon.feed.reader import FeedReader
 from antiphon.party.base import EpochBase
-from antiphon.party.outline import BaseOutline
+from antiphon.party.outline import BaseOutline, Reach
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.car import write_car
@@ -55,18 +55,18 @@ class ViewSource:
         self._blobs = blobs
         self._outline = BaseOutline()
 
-    def belonging(self, snapshot: Cid, roots: Iterable[bytes]) -> frozenset[bytes]:
+    def belonging(self, snapshot: Cid, roots: Iterable[bytes]) -> Reach:
         """The items that belong to these in a snapshot; `MissingBlob` where that is not here whole."""
         wanted = frozenset(roots)
         if len(wanted) > ROOTS_MAX:
             raise InvalidInput(f"{len(wanted)} items are asked about at once, at most {ROOTS_MAX} may be")
         outline = self._outline.of(EpochBase.load(snapshot, self._blobs, party=self._party))
-        return frozenset(item for item in outline.reach(wanted).items if item in outline)
+        return outline.reach(wanted).among(outline)
 
     def snapshot_of(self, snapshot: Cid, view: bytes) -> ViewSnapshot:
         """The snapshot of one view, out of an epoch's."""
         base = EpochBase.load(snapshot, self._blobs, party=self._party)
-        items = self.belonging(snapshot, [view])
+        items = self.belonging(snapshot, [view]).items
         if view not in items:
             raise UnknownItem(f"epoch {base.number} has no item {view.hex()}; it may be newer")
         return ViewSnapshot(base, bytes(view), tuple(sorted(items)))

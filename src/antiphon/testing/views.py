@@ -49,8 +49,8 @@ def _answer(source: ViewSource, taker: Peer, fetched: Fetched) -> int:
     except MissingBlob:
         return 0
     taker.one_view.take_list(ask, listed)
-    fetched.listed += len(listed)
-    fetched.size += ITEM_ID_SIZE * (len(listed) + len(ask.roots)) + CID_SIZE
+    fetched.listed += len(listed.items)
+    fetched.size += ITEM_ID_SIZE * (len(listed.items) + len(ask.roots)) + CID_SIZE
     return 1
 
 
