@@ -8,7 +8,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from antiphon.core.cid import BLOB_SIZE_MAX, DAG_CBOR, Cid
@@ -116,7 +116,7 @@ class BundleRoot:
         reader = CborReader(data, "root of a bundle")
         reader.fields(_FIELDS)
         found: dict[str, object] = {}
-        read = {
+        read: dict[str, Callable[[], object]] = {
             "format": reader.text,
             "party": reader.raw,
             "genesis": reader.raw,
