@@ -298,6 +298,19 @@ def test_a_guest_of_a_child_sees_the_child_alone(ada: Store, party: Party, game:
         assert secret.id not in {item.id for item in theirs.query()}
 
 
+def test_a_child_goes_through_a_file_after_its_parent(party: Party, game: Party, bob: Store, tmp_path: Path) -> None:
+    note = game.object({"n": 1})
+    game.epochs.declare()
+    party.export(tmp_path / "club.car")
+    game.export(tmp_path / "game.car")
+    with pytest.raises(MissingBlocks, match="is a child of party"):
+        bob.import_party(tmp_path / "game.car")
+    bob.import_party(tmp_path / "club.car")
+    imported = bob.import_party(tmp_path / "game.car")
+    assert imported.item(note.id, Object)["n"] == 1
+    assert imported.members == game.members
+
+
 # -- hostile ones
 
 

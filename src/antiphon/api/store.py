@@ -291,7 +291,7 @@ class Store:
         It begins at the epoch in the file, if as many devices have attested that as policy wants.
         """
         with self._open_one(), CarFile.open(path, partial(tick, "read")) as file:
-            bundle = Bundle(file, tick)
+            bundle = Bundle(file, tick, store=self.manager.feeds)
             with self.manager.blobs.putting():  # so that nobody collects them before the party is known
                 taken = bundle.take(self.manager.feeds, self.manager.blobs)
                 self.manager.follow(taken.party, taken.genesis, label, again=True)

@@ -17,10 +17,15 @@ def sync_machine(machine: PartyMachine, store: FeedReader, data: set[bytes] | No
     data = set() if data is None else data
     before = machine.act_count
     _take(machine, store, data)
-    if machine.parent is not None:
-        _take(machine.parent, store, data)
-        machine.hear_parent()
+    sync_parent(machine, store, data)
     return machine.act_count - before
+
+
+def sync_parent(machine: PartyMachine, store: FeedReader, data: set[bytes] | None = None) -> None:
+    """Let a child have what a store has of its parent's control feeds."""
+    if machine.parent is not None:
+        _take(machine.parent, store, set() if data is None else data)
+        machine.hear_parent()
 
 
 def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:

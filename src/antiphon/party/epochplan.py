@@ -19,7 +19,7 @@ def policy_at(machine: PartyMachine, control: Timeframe) -> Policy:
 def common_control(machine: PartyMachine) -> Timeframe:
     """What is here of the control feeds, without what lies beyond forks: others hold other blocks there."""
     machine.authority.settle()
-    ends = machine.authority.fork_ends
+    ends = machine.fork_ends
     common = {feed: min(seq, ends.get(feed, seq + 1) - 1) for feed, seq in machine.timeframe().items()}
     return Timeframe({feed: seq for feed, seq in common.items() if seq >= 0})
 

@@ -11,18 +11,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from antiphon.core.cid import RAW, Cid
-from antiphon.core.errors import AntiphonError, BadEncoding, MissingBlob, NotAuthorised, RefusedBlocks
+from antiphon.core.errors import AntiphonError, BadEncoding, MissingBlob, MissingBlocks, NotAuthorised, RefusedBlocks
 from antiphon.core.keys import PublicKey
 from antiphon.feed import span as spans
 from antiphon.feed.chain import verify_span
 from antiphon.feed.header import HASH_SIZE, NO_HASH
 from antiphon.feed.ingest import Base, check_complete
 from antiphon.feed.limits import SPAN_SIZE_MAX
+from antiphon.feed.reader import FeedReader
 from antiphon.feed.span import Span
 from antiphon.feed.store import FeedStore
 from antiphon.halo.act import read_act
 from antiphon.halo.claims import PartyGenesis
 from antiphon.halo.machine import PartyMachine
+from antiphon.halo.sync import sync_parent
 from antiphon.party.base import EpochBase
 from antiphon.party.bundle import SPAN_BLOB_SIZE_MAX, Tick, no_tick
 from antiphon.party.bundlenode import BundleFeed, BundleRoot, decode_list
@@ -48,8 +50,11 @@ class Unbundled:
 class Bundle:
     """A file that was verified: blocks, signatures, credentials, the final epoch and all blobs of its snapshot."""
 
-    def __init__(self, file: CarFile, tick: Tick = no_tick) -> None:
+    def __init__(self, file: CarFile, tick: Tick = no_tick, *, store: FeedReader | None = None) -> None:
+        """A child is judged by its parent's control feeds, which are not in the file: `store` has them."""
         self.file = file
+        self._store = store
+        self._lacks_parent = False
         self._tell = tick
         self._done: Counter[str] = Counter()
         try:
@@ -64,7 +69,8 @@ class Bundle:
                 f"{file.path} is not whole: blob {Cid(error.cid)} is not in it. Get another copy"
             ) from None
         except AntiphonError as error:
-            raise type_of(error)(f"{file.path}: {error}") from None
+            kind = MissingBlocks if self._lacks_parent else type_of(error)
+            raise kind(f"{file.path}: {error}") from None
 
     def _tick(self, what: str, size: int) -> None:
         self._done[what] += size
@@ -129,6 +135,17 @@ class Bundle:
                 self.machine.add(span.blocks(0, span.count))
             if not self.machine.length(feed.feed) and feed.length:
                 raise BadEncoding(f"feed {feed.feed.hex()[:8]} is no control feed of the party")
+        parent = self.machine.parent
+        if parent is not None:
+            if self._store is not None:
+                sync_parent(self.machine, self._store)
+            waiting = [found.entry for found in self.machine.waiting()]
+            self._lacks_parent = any(not self.machine.length(entry.feed) for entry in waiting)
+            if self._lacks_parent:
+                raise MissingBlocks(
+                    f"party {self.root.party.hex()[:8]} is a child of party {parent.party.hex()[:8]}, whose control "
+                    "feeds are not all here; import or fetch that one first"
+                )
 
     def _check_genesis(self, span: Span) -> None:
         act = read_act(self.root.party, span.block(0), {})
