@@ -69,12 +69,17 @@ class Run:
         writers = [Writer(device.party, self._objects(), self.chance) for device in (self.one, self.other)]
         found = {"nothing": writers[0].alone(alone)}
         found["declared"] = writers[0].beside(self.one.epochs.declare)
-        self.other.party.process()  # receiving is not what is looked at
+        self._receive(self.other)
         found["attested and stood on"] = writers[1].beside(self.other.epochs.step)
-        self.one.party.process()
+        self._receive(self.one)
         found["stood on"] = writers[0].beside(self.one.epochs.step)
         self._check()
         return {name: one._asdict() for name, one in found.items()}
+
+    def _receive(self, device: Running) -> None:
+        """What the other has written is not what is looked at: it is received, and saved, before."""
+        device.party.process()
+        device.party.save()
 
     def _objects(self) -> list[bytes]:
         found = self.one.party.items(OBJECT.name)
