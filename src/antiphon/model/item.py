@@ -121,7 +121,6 @@ def fold(
                 return Folded(item, verdicts, late=True)
             item.frame[feed] = stamp
             if message is None:
-                void = ""  # it is looked for where it is void, too: models remember where it stood
                 raise InvalidMutation(NO_BODY)
             if item.access is not None and not void:
                 void = item.access.refusal(stamp, authors(feed, seq))
@@ -136,7 +135,7 @@ def fold(
             if void:
                 verdicts[stamp] = void
         except InvalidInput as error:
-            verdicts[stamp] = void or str(error)
+            verdicts[stamp] = (message is not None and void) or str(error)  # a body is looked for if void, too
     late = item is not None and bool(kept) and not merge(item, kept, verdicts)
     return Folded(item, verdicts, late)
 
