@@ -81,7 +81,7 @@ def founded(party: Party) -> bool:
 def echo(party: Party) -> None:
     """In a child, say where feeds end by what its parent took away; once for whatever is new of the parent."""
     member = party.member
-    if member.machine.parent is None or member.control is None:
+    if member.machine.parent is None or member.control is None or party.processor.open_batch() is not None:
         return
     with party.processor.locked():
         member.sync()
@@ -91,7 +91,9 @@ def echo(party: Party) -> None:
 
 
 def heard(parent: Party) -> None:
-    """The parent took something away: its children that are open here say where."""
+    """The parent took something away: its children that are open here say where. Under its lock, they do so later."""
+    if parent.processor.is_held():
+        return
     for party in parent.store.open_parties():
         above = party.member.machine.parent
         if above is not None and above.party == parent.key:
