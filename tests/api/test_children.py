@@ -13,6 +13,7 @@ from examples.chess_model import ChessModel
 
 import antiphon
 from antiphon import InvalidInput, NotAuthorised, Object, Party, Role, Store, UnknownParty, exchange
+from antiphon.api.exchange import copy
 from antiphon.core.errors import MissingBlocks
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.feed.store import FeedStore
@@ -234,7 +235,7 @@ def test_a_revoked_member_who_does_not_look_writes_for_nobody(
     bob.manager.pause(party.key)
     for number in range(3):
         his.object({"by": "Bob", "number": number})
-    antiphon.api.exchange.copy(bob.manager.feeds, ada.manager.feeds, game.key)
+    copy(bob.manager.feeds, ada.manager.feeds, game.key)
     game.refresh()
     assert [item.id for item in game.query()] == [kept.id]
     assert game.epochs.declare().final
@@ -255,7 +256,7 @@ def test_without_an_owner_at_hand_what_a_revoked_member_wrote_is_void_until_one_
         assert hers.has(note.id)
         ada.manager.close_party(game.key)
         party.revoke(bob.me)
-        antiphon.api.exchange.copy(ada.manager.feeds, eve.manager.feeds, party.key)
+        copy(ada.manager.feeds, eve.manager.feeds, party.key)
         hers.refresh()
         assert not hers.has(note.id)
         exchange(ada, eve)
@@ -278,6 +279,23 @@ def test_what_an_epoch_of_the_child_holds_no_revocation_in_the_parent_takes(
     assert game.epochs.declare().number == 2
     exchange(ada, bob)
     assert his.epochs.number == 2
+
+
+def test_an_attester_refuses_an_epoch_of_the_child_that_lacks_a_revocation_in_the_parent(
+    ada: Store, bob: Store, party: Party, game: Party, his: Party
+) -> None:
+    """Bob, who generates the game's epochs, is revoked in the club, and declares one as if he had not heard."""
+    game.epochs.set_policy(generator=bob.device, attesters=[ada.device, bob.device])
+    exchange(ada, bob)
+    his.object({"by": "Bob"})
+    party.revoke(bob.me)
+    assert not his.epochs.declare().final
+    copy(bob.manager.feeds, ada.manager.feeds, game.key)
+    game.refresh()
+    game.epochs.step()
+    (epoch,) = game.epochs.list()
+    assert not epoch.final
+    assert "lacks the narrowing" in epoch.refused[0].reason
 
 
 def test_a_guest_of_a_child_sees_the_child_alone(ada: Store, party: Party, game: Party, tmp_path: Path) -> None:
@@ -328,7 +346,7 @@ def test_a_strangers_party_that_names_this_one_is_no_child(ada: Store, party: Pa
         ):
             key = mallory.manager.create(mallory.identity, "Trap", parent=party.key).key
         ada.manager.follow(key)
-        antiphon.api.exchange.copy(mallory.manager.feeds, ada.manager.feeds, key)
+        copy(mallory.manager.feeds, ada.manager.feeds, key)
         with pytest.raises(NotAuthorised, match="is no child of party"):
             party.open_child(key)
         assert ada.party(key).member.control is None  # nobody joins it unasked
