@@ -151,3 +151,12 @@ def check_agreement(peers: Peers) -> None:
 def test_epochs_are_the_same_for_everybody(seed: int, attesters: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         check_history(folder, seed, steps=40, attesters=attesters)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seed", "attesters"), [(500_019, 3)], ids=["an access list, judged by more than the epoch knew"]
+)
+def test_histories_that_once_went_wrong(seed: int, attesters: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        check_history(folder, seed, steps=50, attesters=attesters)

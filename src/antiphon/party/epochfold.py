@@ -61,6 +61,7 @@ class EpochSnapshot:
     stale: set[bytes] = field(default_factory=set)  # items to be folded again on the new base
     gone: list[bytes] = field(default_factory=list)
     voids: dict[bytes, list[Void]] = field(default_factory=dict)  # in the cut, by feed
+    positions: dict[bytes, int] = field(default_factory=dict)  # so far each feed was delivered then
 
 
 class Cancelled(InvalidInput):
@@ -131,7 +132,8 @@ class EpochFold:
             deaths=tree.build(((item, encode_death(number)) for item, number in sorted(deaths.items())), self._blobs),
         )
         cid = self._blobs.put(root.encode(), DAG_CBOR)
-        return EpochSnapshot(cid, root, self._stale - set(gone), gone, self._found)
+        positions = {lane.feed: lane.state.position for lane in self._lanes}
+        return EpochSnapshot(cid, root, self._stale - set(gone), gone, self._found, positions)
 
     def one(self, item: bytes) -> bytes | None:
         """What the snapshot would have of one item. Nothing is written."""
@@ -188,7 +190,8 @@ class EpochFold:
         made: dict[bytes, bytes | None] = {}
         for item in ids:
             row = rows.get(item)
-            if item in again or row is None or not self._plain(row.model, row.version):
+            # Whether an access list lets somebody write depends on roles, of which more may be known here by now.
+            if item in again or row is None or row.guarded or not self._plain(row.model, row.version):
                 again.add(item)
             elif row.record is not None:
                 made[item] = itemcodec.snapshot_in(row.record)
