@@ -31,6 +31,10 @@ def rebase(engine: Engine, base: EpochBase, made: EpochSnapshot) -> None:
             for start, stop in otherwise(lane.state.voids, made.voids.get(feed, ()), cut.length):
                 stale |= engine.items_in(feed, max(start, lane.state.base), stop)
         engine.delivery.rebase(feed, cut)
+    for feed, lane in engine.delivery.lanes.items():
+        since = made.positions.get(feed, 0)
+        if since < lane.state.position:  # geneses and changes of access decide otherwise about what is in a base
+            stale |= engine.items_in(feed, since, lane.state.position, mutations=False)
     engine.base = base
     with engine.saving() as put:
         gone = [item for item in made.gone if not _outside(engine, item)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from antiphon.feed.header import Flag
+from antiphon.feed.header import Flag, Kind
 from antiphon.model.item import NO_BODY
 from antiphon.party.authors import Part, touched
 from antiphon.party.judge import Judge, changed
@@ -99,12 +99,14 @@ class Revision:
                 waiting.add(entry.id)
         self._engine.refold_all(waiting)
 
-    def items_in(self, feed: bytes, start: int, stop: int) -> set[bytes]:
+    def items_in(self, feed: bytes, start: int, stop: int, *, mutations: bool = True) -> set[bytes]:
+        """The items with messages in a part of a feed; or only those with others than mutations."""
         found: set[bytes] = set()
         for span in self._engine.store.spans(feed, max(start, self._engine.store.bounds(feed).start)):
             if span.first >= stop:
                 break
-            found.update(span.columns["item"][: stop - span.first].tolist())
+            columns = span.columns[: stop - span.first]
+            found.update((columns if mutations else columns[columns["kind"] != Kind.MUTATION])["item"].tolist())
         return found
 
     def _has_body(self, feed: bytes, seq: int) -> bool:
