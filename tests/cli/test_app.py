@@ -49,7 +49,7 @@ def test_feeds_are_listed(run: Run) -> None:
 def test_everything_verifies(run: Run) -> None:
     found = answer(run("verify", "--json"))
     assert found["wrong"] == []
-    assert found["blocks"] > 120
+    assert found["blocks"] > 10  # an epoch holds the others
     assert "all right" in run("verify").stdout
 
 
@@ -58,7 +58,7 @@ def test_parties_and_their_members(run: Run) -> None:
     assert row["state"] == "active"
     one, other = (answer(run("party", row["party"][:6], "--json", home=home)) for home in ("alice", "bob"))
     assert one["digest"] == other["digest"]
-    assert sorted(member["roles"] for member in one["members"]) == [["owner"], ["owner"]]
+    assert sorted(member["roles"] for member in one["members"]) == [["owner"], ["owner"], ["reader"]]
     assert one["digest"][:16] in run("party", row["party"]).stdout
 
 
@@ -73,7 +73,7 @@ def test_compaction_says_what_is_left(run: Run) -> None:
 
 def test_a_flipped_byte_ends_verify_with_an_error(run: Run, homes: Path) -> None:
     file = homes / "bob" / "feeds" / "data.mdb"
-    file.write_bytes(file.read_bytes().replace(b"note 7", b"nope 7"))  # also in pages that are free by now
+    file.write_bytes(file.read_bytes().replace(b"After the epoch.", b"After the epoch!"))
     done = run("verify", home="bob")
     assert done.returncode == 1
     assert "block" in done.stderr
