@@ -56,7 +56,7 @@ class Outline:
         self._forked: dict[bytes, set[bytes]] = defaultdict(set)  # what was forked into it
         self._links: dict[bytes, set[bytes]] = defaultdict(set)  # by their sources
 
-    def __contains__(self, item: bytes) -> bool:
+    def __contains__(self, item: object) -> bool:
         return item in self._ties
 
     def put(self, item: bytes, ties: Ties) -> bool:
