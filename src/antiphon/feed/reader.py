@@ -82,6 +82,11 @@ class FeedReader:
                 self._flush_for_others()
             yield span if bodies else span.without_bodies()
 
+    def held(self, feed: bytes, start: int, stop: int) -> Iterator[Span]:
+        """Blocks [start, stop), also beyond the end of a feed that was forked: for who judges votes by what is here."""
+        for span in self._stored(feed, start, stop, valid=False):
+            yield span if span.end <= stop else _cut(span, 0, stop - span.first)
+
     def fork(self, feed: bytes) -> bytes | None:
         """The evidence that a feed's writer signed two histories, if there is any."""
         with self._env.read() as tables:

@@ -35,7 +35,9 @@ def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
             machine.end_fork(feed, record.end)
         elif record.why is End.FAULT and (evidence := store.fork(feed)):
             machine.add_fork(evidence)
-        if feed in data or record.valid_length <= at:
+        # Beyond a fork nothing is in force, but votes about epochs count where they are held, also after a restart.
+        length = record.length if record.why is End.FORK else record.valid_length
+        if feed in data or length <= at:
             continue
         if record.start > at and (at or feed == machine.genesis_feed):
             raise MissingBlocks(
@@ -45,4 +47,5 @@ def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
         if at == 0 and store.first_kind(feed) is not Kind.CREDENTIAL:
             data.add(feed)
             continue
-        machine.add(store.read(feed, at, record.valid_length))
+        for span in store.held(feed, at, length):
+            machine.add(span.blocks(0, span.count))
