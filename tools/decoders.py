@@ -263,6 +263,7 @@ def feed_targets(made: dict[str, Example]) -> dict[str, Target]:
 def halo_targets(made: dict[str, Example]) -> dict[str, Target]:
     credentials = tuple(made[name].data for name in claims())
     payloads = tuple(pb.SignedCredential.FromString(data).payload for data in credentials)
+    device = pb.SignedCredential.FromString(made["device-admission"].data).payload
     files = tuple(made[f"keys-{name}"].data for name in ("unprotected", "passphrase", "keyring"))
     plain = keyfile.encode_contents(contents())
     return {
@@ -275,7 +276,7 @@ def halo_targets(made: dict[str, Example]) -> dict[str, Target]:
             payloads,
             canonical=False,
         ),
-        "credential-nested": Target(_nested, None, payloads[1:2]),
+        "credential-nested": Target(_nested, None, (device,)),
         "act": Target(_act, None, (made["message-credential"].data, made["message-genesis"].data)),
         "key-file": Target(keyfile.decode_file, keyfile.encode_file, files),
         "key-file-summed": Target(
