@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
+import os
 import random
 import re
 import resource
@@ -20,7 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -59,43 +61,68 @@ def _peak_mb() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 
-def fuzz(name: str, seeds: tuple[bytes, ...], folder: Path, *, limits: list[str], table: Path = TABLE) -> Outcome:
-    """Run one target in a process of its own, beginning with what its corpus holds; `limits` are libFuzzer's."""
-    corpus = folder / name
-    corpus.mkdir(parents=True, exist_ok=True)
-    for seed in seeds:
-        (corpus / sha256(seed).hexdigest()[:16]).write_bytes(seed)
-    prefix = f"{folder / name}-"
-    options = [
+def fuzz(targets: dict[str, Any], folder: Path, *, limits: list[str], table: Path = TABLE) -> Iterator[Outcome]:
+    """Run targets, each beginning with what its corpus holds; `limits` are libFuzzer's.
+
+    One process imports and instruments our code, which takes longer than a short run, and forks for each target.
+    """
+    plan = {name: _options(name, target.seeds, folder, limits) for name, target in targets.items()}
+    for name, target in targets.items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for seed in target.seeds:
+            (folder / name / sha256(seed).hexdigest()[:16]).write_bytes(seed)
+    with tempfile.TemporaryDirectory() as logs:
+        command = [sys.executable, __file__, "--table", str(table), "--children", json.dumps(plan), "--logs", logs]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as children:
+            assert children.stdout is not None
+            for line in children.stdout:
+                name, code = line.decode().rsplit(maxsplit=1)
+                yield _outcome(name, int(code), (Path(logs) / name).read_text(errors="replace"))
+        if children.returncode:
+            raise SystemExit(f"the targets of {table} cannot be loaded, or the fuzzer cannot")
+
+
+def _options(name: str, seeds: tuple[bytes, ...], folder: Path, limits: list[str]) -> list[str]:
+    return [
         f"-max_len={max(INPUT_SIZE_MAX, *map(len, seeds))}",
-        f"-rss_limit_mb={MEMORY_MB_MAX + _peak_mb()}",
         f"-timeout={INPUT_SECONDS_MAX}",
-        f"-artifact_prefix={prefix}",
+        f"-artifact_prefix={folder / name}-",
         "-print_final_stats=1",
         *limits,
+        str(folder / name),
     ]
-    command = [sys.executable, __file__, "--table", str(table), "--child", name, *options, str(corpus)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    log = done.stdout.decode(errors="replace")
+
+
+def _outcome(name: str, code: int, log: str) -> Outcome:
     counts = [int(count) for count in re.findall(r"^(?:stat::number_of_executed_units: |#)(\d+)", log, re.MULTILINE)]
     covered = [int(count) for count in re.findall(r"\bcov: (\d+)", log)]
     kept = re.findall(r"Test unit written to (.+)$", log, re.MULTILINE)
     return Outcome(
-        name,
-        max(counts, default=0),
-        max(covered, default=0),
-        Path(kept[-1]) if kept else None,
-        done.returncode != 0,
-        log,
+        name, max(counts, default=0), max(covered, default=0), Path(kept[-1]) if kept else None, code != 0, log
     )
 
 
-def child(name: str, table: Path, options: list[str]) -> None:
-    """Inside the process: instrument our code as it is imported, and hand over to libFuzzer, which does not return."""
+def children(plan: dict[str, list[str]], table: Path, logs: Path) -> None:
+    """Inside the process: instrument our code as it is imported; then a fork for each target, and its exit code."""
     import atheris
 
     with atheris.instrument_imports(include=["antiphon"]):
-        target = load(table).targets()[name]
+        known = load(table).targets()
+    for name, options in plan.items():
+        child = os.fork()
+        if not child:
+            with (logs / name).open("wb") as log:
+                os.dup2(log.fileno(), 1)
+                os.dup2(log.fileno(), 2)
+            begin(known[name], [f"-rss_limit_mb={MEMORY_MB_MAX + _peak_mb()}", *options])
+        _, status = os.waitpid(child, 0)
+        print(name, os.waitstatus_to_exitcode(status), flush=True)
+
+
+def begin(target: Any, options: list[str]) -> None:
+    """Hand over to libFuzzer, which does not return."""
+    import atheris
+
     # Memory that is asked for and not touched does not count as resident: refuse it, so that it ends in an error.
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + (MEMORY_MB_MAX << 20),) * 2)
@@ -143,8 +170,7 @@ def run(names: list[str], table: Path, corpus: Path | None, limits: list[str]) -
     folder = corpus or Path(tempfile.mkdtemp(prefix="antiphon-fuzz-"))
     print(f"{'target':20} {'executions':>12} {'covered':>9}")
     findings = 0
-    for name in names or list(known):
-        outcome = fuzz(name, known[name].seeds, folder, limits=limits, table=table)
+    for outcome in fuzz({name: known[name] for name in names or known}, folder, limits=limits, table=table):
         print(report(outcome, table), flush=True)
         findings += outcome.failed
     if corpus is None and not findings:
@@ -161,12 +187,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--list", action="store_true", help="list the targets")
     parser.add_argument("--replay", type=Path, help="run the target on this file once, and show what it raises")
     parser.add_argument("--table", type=Path, default=TABLE, help="a module with other targets")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    options, rest = parser.parse_known_args(arguments)
-    if options.child:
-        child(options.child, options.table, rest)
-    if rest:
-        parser.error(f"unknown: {' '.join(rest)}")
+    parser.add_argument("--children", type=json.loads, help=argparse.SUPPRESS)
+    parser.add_argument("--logs", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.children:
+        children(options.children, options.table, options.logs)
+        return 0
     known = load(options.table).targets()
     if options.list:
         print("\n".join(known))
