@@ -20,6 +20,8 @@ from antiphon.feed.store import FeedStore
 from antiphon.halo.claims import Narrowing
 from antiphon.model.value import Reference
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def ada(tmp_path: Path) -> Iterator[Store]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.halo.family import Family, echo, family, roles
@@ -9,6 +10,8 @@ from tests.halo.family import Family, echo, family, roles
 from antiphon.feed.header import Entry
 from antiphon.halo.claims import MemberAdmission, Narrowing, Position, Role
 from antiphon.testing.parties import Rehearsal, pair_of
+
+pytestmark = pytest.mark.slow
 
 # -- hostile beginnings
 

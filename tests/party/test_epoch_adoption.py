@@ -14,6 +14,8 @@ from antiphon.party.epochfold import Cancelled, EpochPlan, EpochSnapshot
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def bob(peers: Peers, alice: Peer, monkeypatch: pytest.MonkeyPatch) -> Peer:

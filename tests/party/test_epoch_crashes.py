@@ -21,6 +21,8 @@ from antiphon.party.processor import PartyProcessor
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 
 class Crash(BaseException):
     """The power goes off."""

@@ -10,6 +10,8 @@ from tests.party.town import NAMES, SILENT_MS, Town, numbers, snapshots, terms, 
 from antiphon.halo.claims import Policy
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 # -- elections
 
 

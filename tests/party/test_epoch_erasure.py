@@ -11,6 +11,8 @@ from antiphon.halo.claims import Position, Role
 from antiphon.party.judge import ERASED
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 SECRET = "her bank account is 12345"
 
 

@@ -31,6 +31,8 @@ from antiphon.halo.claims import EpochGenesis, Role
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import SpanWriter
 
+pytestmark = pytest.mark.slow
+
 
 def twin(peer: Peer, genesis: EpochGenesis) -> Span:
     """Another next block of this device's control feed, with an epoch in it; no store has it."""

@@ -21,6 +21,8 @@ from antiphon.party.retrace import lanes_at
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 400 if os.environ.get("ANTIPHON_SOAK") == "1" else 25
 _PRUNERS = ("alice", "bob")  # the others keep everything
 

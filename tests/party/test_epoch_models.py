@@ -14,6 +14,8 @@ from antiphon.party.items import Item
 from antiphon.snapshot import tree
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 
 class LoudStory(Story):
     """The same name and version, and other code: what a peer has who changed a model without a new version."""

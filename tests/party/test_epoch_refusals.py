@@ -37,6 +37,8 @@ from antiphon.snapshot import tree
 from antiphon.snapshot.root import SnapshotRoot
 from antiphon.testing.peers import Peer, Peers, Ticks
 
+pytestmark = pytest.mark.slow
+
 OTHER = bytes(Cid.of(b"something else", DAG_CBOR))
 
 

@@ -28,6 +28,8 @@ from antiphon.feed.header import Entry
 from antiphon.halo.claims import Narrowing, Role
 from antiphon.testing.peers import Peer, Peers, Ticks
 
+pytestmark = pytest.mark.slow
+
 
 def faults(peer: Peer) -> list[tuple[bytes, int, str]]:
     return [(found.feed, found.seq, found.reason) for found in peer.party.status().blocked]

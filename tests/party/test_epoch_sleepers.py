@@ -11,6 +11,8 @@ from antiphon.feed.append import Draft
 from antiphon.party.items import Item
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 
 def away(peers: Peers, sleeper: Peer) -> None:
     peers.exchange()

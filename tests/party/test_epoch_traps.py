@@ -20,6 +20,8 @@ from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 
 def in_snapshot(peer: Peer, item: bytes) -> object:
     """The value of an item in the snapshot that this peer stands on."""

@@ -9,6 +9,8 @@ from antiphon.core.errors import PartyPaused, UnknownModel
 from antiphon.halo.claims import Policy
 from antiphon.testing.peers import Peers
 
+pytestmark = pytest.mark.slow
+
 # -- thresholds
 
 

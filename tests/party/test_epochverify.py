@@ -19,6 +19,8 @@ from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.root import FeedCut, SnapshotRoot, encode_death
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def peers(tmp_path: Path) -> Iterator[Peers]:

@@ -19,6 +19,8 @@ from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.blobstore import BlobStore
 from antiphon.testing.peers import Peer
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_S = 30
 
 

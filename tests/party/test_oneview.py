@@ -21,6 +21,8 @@ from antiphon.snapshot.car import read_car
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.views import fetch_view
 
+pytestmark = pytest.mark.slow
+
 
 def closure(peer: Peer, view: bytes) -> list[bytes]:
     """As the API has it."""

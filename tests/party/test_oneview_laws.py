@@ -21,6 +21,8 @@ from antiphon.model.envelope import Change
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.views import fetch_view
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 400 if os.environ.get("ANTIPHON_SOAK") == "1" else 25
 
 

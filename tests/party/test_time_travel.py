@@ -19,6 +19,8 @@ from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 200 if os.environ.get("ANTIPHON_SOAK") == "1" else 15
 Moment = tuple[Timeframe, dict[bytes, Any]]
 
