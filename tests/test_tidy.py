@@ -183,6 +183,7 @@ def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
             yield node
 
 
+@pytest.mark.slow
 def test_functions_are_short() -> None:
     check_none(
         f"{path}:{node.lineno}: {node.name} has {count} lines"
@@ -196,6 +197,7 @@ def test_every_module_says_what_it_is_for() -> None:
     check_none(f"{path}: no docstring" for path in python("src") if not ast.get_docstring(tree_of(path)))
 
 
+@pytest.mark.slow
 def test_the_library_does_not_print() -> None:
     quiet = [path for path in python("src") if path.parts[2] not in ("cli", "cli.py")]
     check_none(
@@ -240,6 +242,7 @@ def asserts(node: ast.AST) -> bool:
     return name in ("raises", "fail", "warns") or any(part in name for part in ("check", "verify", "assert", "run_"))
 
 
+@pytest.mark.slow
 def test_every_test_asserts_something() -> None:
     check_none(
         f"{path}:{node.lineno}: {node.name}"

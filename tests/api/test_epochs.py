@@ -19,6 +19,8 @@ from antiphon.model import itemcodec
 from antiphon.party.epochfold import EpochSnapshot
 from antiphon.snapshot.blobs import MemoryBlobs
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_epoch_of_a_party_of_one_is_final_at_once(party: Party, ada: Store) -> None:
     milk = party.object({"title": "Milk"})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from antiphon.halo.claims import EpochAttestation, EpochEndorsement, EpochGenesi
 from antiphon.halo.machine import PartyMachine
 from antiphon.halo.voting import attestation, endorsement, may_attest, may_declare, may_endorse, proposal
 from antiphon.testing.parties import Actor, Rehearsal
+
+pytestmark = pytest.mark.slow
 
 SOAK = bool(os.environ.get("ANTIPHON_SOAK"))
 CIDS = [bytes(Cid.of(bytes([at]), DAG_CBOR)) for at in range(3)]

@@ -21,6 +21,8 @@ from antiphon.model.object import ObjectModel
 from antiphon.party.items import Item
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 OBJECT = ObjectModel()
 
 

@@ -20,6 +20,8 @@ from antiphon.model.envelope import Change, Genesis, content, wrap, write_change
 from antiphon.party.items import Item
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 
 def text_of(peers: Peers) -> Item:
     """A text that both have, with something in it."""

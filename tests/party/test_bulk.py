@@ -13,6 +13,8 @@ import pytest
 
 from antiphon.party.second import Second
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import sys, tempfile
 from pathlib import Path
@@ -21,6 +23,7 @@ from antiphon.feed.header import Kind
 from antiphon.party import bulk, engine
 from antiphon.party.second import Second
 from antiphon.testing.peers import Peers
+
 
 if not Second.possible():
     sys.exit(77)

@@ -27,6 +27,8 @@ from antiphon.snapshot.car import write_car
 from antiphon.snapshot.carfile import CarFile
 from antiphon.testing.peers import Peer, Peers
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def peers(tmp_path: Path) -> Iterator[Peers]:
