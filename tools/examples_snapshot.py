@@ -76,7 +76,7 @@ def stored() -> tuple[bytes, bytes]:
     """What lies in the table `meta` of a blob store with one blob of 5 bytes."""
     with tempfile.TemporaryDirectory() as folder, BlobStore.open(folder) as store:
         store.put(b"hello")
-        with store._read() as txn:
+        with store._file.read() as txn:
             return txn.get(b"format", db=store._meta), txn.get(b"size", db=store._meta)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from antiphon.core.errors import StoreError, StoreLocked
 from antiphon.core.keys import KeyPair, PublicKey
-from antiphon.feed import env as env_module
+from antiphon.feed import mapfile
 from antiphon.feed.gate import Gate
 from antiphon.feed.store import FeedStore
 from antiphon.testing.spans import drafts
@@ -162,7 +162,7 @@ def test_a_reader_follows_a_map_that_another_process_grows(
 def test_a_map_does_not_grow_for_ever(
     open_store: OpenStore, alice: KeyPair, party: PublicKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(env_module, "MAP_SIZE_MAX", 2 * SMALL_MAP)
+    monkeypatch.setattr(mapfile, "MAP_SIZE_MAX", 2 * SMALL_MAP)
     store = open_store(map_size=SMALL_MAP)
     store.create(alice.key, party)
 

@@ -1,25 +1,20 @@
-"""The LMDB environment under a `FeedStore`: one writing process, many readers, a map that grows by itself."""
+"""The LMDB environment under a `FeedStore`: its tables, room written ahead, and compaction."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import lmdb
 
-from antiphon.core.errors import StoreClosed, StoreError
-from antiphon.feed.gate import Gate
-from antiphon.feed.lock import lock, lock_shared, sync_folder, without_readers
+from antiphon.feed.lock import sync_folder, without_readers
+from antiphon.feed.mapfile import MAP_SIZE_START, MapFile
 from antiphon.feed.tables import TABLES, Memory, Tables, checked
 
-MAP_SIZE_START = 64 << 20
-MAP_SIZE_MAX = 16 << 40
-READERS_MAX = 1024
 _ROOM_MIN, _ROOM_MAX = 256 << 10, 4 << 20  # bytes written ahead of need
 _ZEROS = bytes(64 << 10)
 _GET_GENERATION = 0x80087601  # FS_IOC_GETVERSION
@@ -27,101 +22,42 @@ _GET_GENERATION = 0x80087601  # FS_IOC_GETVERSION
 Result = TypeVar("Result")
 
 
-class Env:
-    """Read and write transactions over the tables of a store.
+class Env(MapFile[Tables]):
+    """The tables of a feed store."""
 
-    No transaction is held while a caller's code runs, so that the map can grow (LMDB asks for none at that moment).
-    """
+    what = "store"
+    if_damaged = "Restore it from peers"
+    if_large = "prune or split it"
+    buffers = True
+    readahead = True
 
     def __init__(
         self, path: Path, *, readonly: bool = False, sync: bool = True, map_size: int = MAP_SIZE_START
     ) -> None:
-        self.path = path
-        self.readonly = readonly
-        self.sync_on_commit = sync
-        self._gate = Gate()
         self._memory = Memory()
-        self._closed = False
-        new = [folder for folder in (path, *path.parents) if not folder.exists()]
-        self._lock: int | None = lock_shared(path) if readonly else lock(path)
-        try:
-            self._open(map_size)
-            if not readonly:
-                for folder in (path, *(made.parent for made in new)):
-                    sync_folder(folder)
-        except BaseException:
-            self._unlock()
-            raise
+        super().__init__(path, TABLES, readonly=readonly, sync=sync, map_size=map_size)
 
     def _open(self, map_size: int) -> None:
-        try:
-            self._env = lmdb.open(
-                str(self.path),
-                map_size=map_size,
-                readonly=self.readonly,
-                create=not self.readonly,
-                sync=self.sync_on_commit,
-                max_dbs=len(TABLES),
-                max_readers=READERS_MAX,
-                mode=0o600,
-                metasync=True,
-                readahead=True,
-            )
-            self._tables = {name: self._env.open_db(name.encode(), create=not self.readonly) for name in TABLES}
-            if not self.readonly:
-                self._env.reader_check()  # slots of processes that died
-                self._page_size = self._env.stat()["psize"]
-                self._file = os.open(self.path / "data.mdb", os.O_RDWR | os.O_CLOEXEC)
-                self._room = os.fstat(self._file).st_size  # so far the file is written
-        except lmdb.Error as error:
-            raise StoreError(
-                f"the store at {self.path} cannot be opened: {error}. If it is new, let its writer open it first; "
-                "a process opens one store once and shares it"
-            ) from error
+        super()._open(map_size)
+        if not self.readonly:
+            self._page_size = self._env.stat()["psize"]
+            self._file = os.open(self.path / "data.mdb", os.O_RDWR | os.O_CLOEXEC)
+            self._room = os.fstat(self._file).st_size  # so far the file is written
 
-    @contextmanager
-    def read(self) -> Iterator[Tables]:
-        """A consistent view; short-lived, and never held across a yield to a caller."""
-        while True:
-            with self._gate.shared():
-                self._check_open()
-                try:
-                    txn = self._env.begin(buffers=True)
-                except lmdb.MapResizedError:
-                    txn = None
-                if txn is not None:
-                    try:
-                        yield Tables(txn, self._tables, self._memory)
-                    except lmdb.Error as error:
-                        raise StoreError(
-                            f"the store at {self.path} cannot be read: {error}. Restore it from peers; check the disk"
-                        ) from error
-                    finally:
-                        txn.abort()
-                    return
-            with self._gate.exclusive():
-                self._env.set_mapsize(0)  # another process grew the map: take its size
+    def _view(self, txn: Any) -> Tables:
+        return Tables(txn, self.tables, self._memory)
 
     def write(self, act: Callable[[Tables, Callable[[Callable[[Tables], Any]], Any]], Result]) -> Result:
         """Run `act` in one transaction, durable on return; run again from the start where the map had to grow.
 
         `act` gets the tables, and a function that runs a part of it all-or-nothing inside the same transaction.
         """
-        self._check_open()
-        if self.readonly:
-            raise StoreError(f"the store at {self.path} was opened read-only here")
-        while True:
-            try:
-                with self._gate.shared(), self._env.begin(write=True, buffers=True) as txn:
-                    self._make_room()
-                    return act(Tables(txn, self._tables, self._memory), lambda part: self._nested(txn, part))
-            except lmdb.MapFullError:
-                self._grow()
-            except lmdb.Error as error:
-                raise StoreError(
-                    f"the store at {self.path} could not be written: {error}. Nothing of this was acknowledged; "
-                    "check the disk's space and health"
-                ) from error
+
+        def run(txn: Any) -> Result:
+            self._make_room()
+            return act(self._view(txn), lambda part: self._nested(txn, part))
+
+        return self.transact(run)
 
     def _make_room(self) -> None:
         """Keep written zeros behind the last page, inside a transaction, so that no other one is writing.
@@ -142,15 +78,7 @@ class Env:
 
     def _nested(self, parent: Any, part: Callable[[Tables], Any]) -> Any:
         with self._env.begin(write=True, buffers=True, parent=parent) as txn:
-            return part(Tables(txn, self._tables, self._memory))
-
-    def _grow(self) -> None:
-        with self._gate.exclusive():
-            self._env.reader_check()  # a reader that died holds pages that could be used again
-            size = self._env.info()["map_size"] * 2
-            if size > MAP_SIZE_MAX:
-                raise StoreError(f"the store at {self.path} would grow above {MAP_SIZE_MAX} bytes; prune or split it")
-            self._env.set_mapsize(size)
+            return part(self._view(txn))
 
     def flush(self) -> None:
         """Put everything that was committed on the disk, whoever committed it."""
@@ -210,28 +138,10 @@ class Env:
             size: int = self._env.info()["map_size"]
             return size
 
-    def close(self) -> None:
-        with self._gate.exclusive():
-            if not self._closed:
-                self._closed = True
-                if not self.readonly:
-                    self._env.sync(True)
-                self._close()
-                self._unlock()
-
     def _close(self) -> None:
-        self._env.close()
+        super()._close()
         if not self.readonly:
             os.close(self._file)
-
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreClosed(f"the store at {self.path} is closed; open it again")
 
 
 def identity_of(file: Path) -> bytes:

@@ -36,10 +36,11 @@ from antiphon.feed import span as spans
 from antiphon.feed.append import Append, Draft, Written
 from antiphon.feed.chain import verify_span
 from antiphon.feed.commit import Change, Committer
-from antiphon.feed.env import MAP_SIZE_START, Env
+from antiphon.feed.env import Env
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.ingest import Base, Ingested, Outcome
 from antiphon.feed.limits import SALT_SIZE
+from antiphon.feed.mapfile import MAP_SIZE_START
 from antiphon.feed.quarantine import Refusal
 from antiphon.feed.reader import FeedReader, check_held
 from antiphon.feed.record import Bounds, Record

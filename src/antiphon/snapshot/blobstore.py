@@ -9,29 +9,28 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
-
-import lmdb
+from typing import Any
 
 from antiphon.core.cid import RAW, Cid
-from antiphon.core.errors import DamagedBlob, StoreClosed, StoreError
-from antiphon.feed.gate import Gate
-from antiphon.feed.lock import lock, lock_shared, sync_folder
+from antiphon.core.errors import DamagedBlob, StoreError
+from antiphon.feed.mapfile import MAP_SIZE_START, MapFile
 from antiphon.snapshot.blobs import check_blob, missing_blob
 from antiphon.snapshot.collecting import Collecting
 
-MAP_SIZE_START = 64 << 20
-MAP_SIZE_MAX = 16 << 40
-READERS_MAX = 1024
 FORMAT = b"antiphon.blobs.v1"
 _PAGE = 4096  # CIDs in one transaction of an iteration or a sweep
 _SIZE = b"size"
 
-Result = TypeVar("Result")
+
+class _BlobFile(MapFile[Any]):
+    what = "blob store"
+    if_damaged = "Fetch its blobs into a new one"
+    if_large = "sweep it"
+
+    def _view(self, txn: Any) -> Any:
+        return txn
 
 
 class BlobStore:
@@ -40,52 +39,22 @@ class BlobStore:
     def __init__(self, path: Path, *, readonly: bool = False, map_size: int = MAP_SIZE_START) -> None:
         self.path = path
         self.readonly = readonly
-        self._gate = Gate()
-        self._closed = False
-        self._env: Any = None
         self._damaged: set[Cid] = set()
         self._collecting = Collecting()
         self.putting = self._collecting.putting
         self.collecting = self._collecting.begin
-        new = [folder for folder in (path, *path.parents) if not folder.exists()]
-        self._lock = lock_shared(path) if readonly else lock(path)
+        self._file = _BlobFile(path, ("blobs", "meta"), readonly=readonly, map_size=map_size)
+        self._blobs, self._meta = self._file.tables["blobs"], self._file.tables["meta"]
         try:
-            self._open(map_size)
             if not readonly:
-                self._write(self._claim)
-                for folder in (path, *(made.parent for made in new)):
-                    sync_folder(folder)
+                self._file.transact(self._claim)
         except BaseException:
-            if self._env is not None:
-                self._env.close()
-            os.close(self._lock)
+            self._file.close()
             raise
 
     @classmethod
     def open(cls, path: str | Path, *, readonly: bool = False, map_size: int = MAP_SIZE_START) -> BlobStore:
         return cls(Path(path), readonly=readonly, map_size=map_size)
-
-    def _open(self, map_size: int) -> None:
-        try:
-            self._env = lmdb.open(
-                str(self.path),
-                map_size=map_size,
-                readonly=self.readonly,
-                create=not self.readonly,
-                max_dbs=2,
-                max_readers=READERS_MAX,
-                mode=0o600,
-                readahead=False,
-            )
-            self._blobs = self._env.open_db(b"blobs", create=not self.readonly)
-            self._meta = self._env.open_db(b"meta", create=not self.readonly)
-            if not self.readonly:
-                self._env.reader_check()  # slots of processes that died
-        except lmdb.Error as error:
-            raise StoreError(
-                f"the blob store at {self.path} cannot be opened: {error}. If it is new, let its writer open it first; "
-                "a process opens one store once and shares it"
-            ) from error
 
     def _claim(self, txn: Any) -> None:
         found = txn.get(b"format", db=self._meta)
@@ -97,7 +66,7 @@ class BlobStore:
     # -- reading
 
     def get(self, cid: Cid) -> bytes:
-        with self._read() as txn:
+        with self._file.read() as txn:
             found = txn.get(cid, db=self._blobs)
         if found is None:
             raise missing_blob(cid)
@@ -115,7 +84,7 @@ class BlobStore:
     def missing(self, cids: Iterable[Cid]) -> list[Cid]:
         """Those that are not here, in their order. One that was found damaged is not here."""
         asked = list(cids)
-        with self._read() as txn, txn.cursor(self._blobs) as cursor:
+        with self._file.read() as txn, txn.cursor(self._blobs) as cursor:
             return [cid for cid in asked if cid in self._damaged or not cursor.set_key(cid)]
 
     def __iter__(self) -> Iterator[Cid]:
@@ -132,7 +101,7 @@ class BlobStore:
 
     def _page(self, last: bytes) -> list[bytes]:
         """The next CIDs behind `last`. No transaction is open while the caller's code runs."""
-        with self._read() as txn, txn.cursor(self._blobs) as cursor:
+        with self._file.read() as txn, txn.cursor(self._blobs) as cursor:
             if not cursor.set_range(last + b"\0"):
                 return []
             return [key for key, _ in zip(cursor.iternext(values=False), range(_PAGE), strict=False)]
@@ -140,14 +109,14 @@ class BlobStore:
     @property
     def count(self) -> int:
         """How many blobs are here."""
-        with self._read() as txn:
+        with self._file.read() as txn:
             entries: int = txn.stat(self._blobs)["entries"]
             return entries
 
     @property
     def size(self) -> int:
         """The bytes of all blobs together."""
-        with self._read() as txn:
+        with self._file.read() as txn:
             return self._size(txn)
 
     def _size(self, txn: Any) -> int:
@@ -166,7 +135,7 @@ class BlobStore:
         for cid, data in blobs.items():
             check_blob(cid, data)
         self._collecting.note(blobs)
-        self._write(lambda txn: self._put(txn, blobs))
+        self._file.transact(lambda txn: self._put(txn, blobs))
         self._damaged.difference_update(blobs)
 
     def _put(self, txn: Any, blobs: dict[Cid, bytes]) -> None:
@@ -185,7 +154,7 @@ class BlobStore:
     def delete(self, cids: Iterable[Cid]) -> tuple[int, int]:
         """Let blobs go; returns how many there were, and their bytes."""
         doomed = sorted(set(cids))
-        gone = self._write(lambda txn: self._delete(txn, doomed))
+        gone = self._file.transact(lambda txn: self._delete(txn, doomed))
         self._damaged.difference_update(doomed)
         return gone
 
@@ -207,69 +176,8 @@ class BlobStore:
                 count, size = count + gone[0], size + gone[1]
         return count, size
 
-    # -- transactions
-
-    @contextmanager
-    def _read(self) -> Iterator[Any]:
-        while True:
-            with self._gate.shared():
-                self._check_open()
-                try:
-                    txn = self._env.begin()
-                except lmdb.MapResizedError:
-                    txn = None
-                if txn is not None:
-                    try:
-                        yield txn
-                    except lmdb.Error as error:
-                        raise StoreError(
-                            f"the blob store at {self.path} cannot be read: {error}. Fetch its blobs into a new one; "
-                            "check the disk"
-                        ) from error
-                    finally:
-                        txn.abort()
-                    return
-            with self._gate.exclusive():
-                self._check_open()
-                self._env.set_mapsize(0)  # another process grew the map: take its size
-
-    def _write(self, act: Callable[[Any], Result]) -> Result:
-        """Run `act` in one transaction, durable on return; run again from the start where the map had to grow."""
-        if self.readonly:
-            raise StoreError(f"the blob store at {self.path} was opened read-only here")
-        while True:
-            try:
-                with self._gate.shared():
-                    self._check_open()
-                    with self._env.begin(write=True) as txn:
-                        return act(txn)
-            except lmdb.MapFullError:
-                self._grow()
-            except lmdb.Error as error:
-                raise StoreError(
-                    f"the blob store at {self.path} could not be written: {error}. Nothing of this was acknowledged; "
-                    "check the disk's space and health"
-                ) from error
-
-    def _grow(self) -> None:
-        with self._gate.exclusive():
-            self._check_open()
-            self._env.reader_check()  # a reader that died holds pages that could be used again
-            size = self._env.info()["map_size"] * 2
-            if size > MAP_SIZE_MAX:
-                raise StoreError(f"the blob store at {self.path} would grow above {MAP_SIZE_MAX} bytes; sweep it")
-            self._env.set_mapsize(size)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreClosed(f"the blob store at {self.path} is closed; open it again")
-
     def close(self) -> None:
-        with self._gate.exclusive():
-            if not self._closed:
-                self._closed = True
-                self._env.close()
-                os.close(self._lock)
+        self._file.close()
 
     def __enter__(self) -> BlobStore:
         return self

@@ -1,0 +1,157 @@
+"""A file of LMDB in a folder of its own: one writing process, many readers, a map that grows by itself."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import lmdb
+
+from antiphon.core.errors import StoreClosed, StoreError
+from antiphon.feed.gate import Gate
+from antiphon.feed.lock import lock, lock_shared, sync_folder
+
+MAP_SIZE_START = 64 << 20
+MAP_SIZE_MAX = 16 << 40
+READERS_MAX = 1024
+
+Result = TypeVar("Result")
+View = TypeVar("View")
+
+
+class MapFile(ABC, Generic[View]):
+    """Read and write transactions. Readers get a `View` of one.
+
+    No transaction is held while a caller's code runs, so that the map can grow (LMDB asks for none at that moment).
+    """
+
+    #: How errors name it, and what they advise where it is damaged, or would grow too large.
+    what: ClassVar[str]
+    if_damaged: ClassVar[str]
+    if_large: ClassVar[str]
+    buffers: ClassVar[bool] = False  # whether transactions give memory views instead of bytes
+    readahead: ClassVar[bool] = False
+
+    def __init__(
+        self, path: Path, tables: Sequence[str], *, readonly: bool = False, sync: bool = True, map_size: int
+    ) -> None:
+        self.path = path
+        self.readonly = readonly
+        self.sync_on_commit = sync
+        self._names = tables
+        self._gate = Gate()
+        self._closed = False
+        self._env: Any = None
+        new = [folder for folder in (path, *path.parents) if not folder.exists()]
+        self._lock = lock_shared(path) if readonly else lock(path)
+        try:
+            self._open(map_size)
+            if not readonly:
+                for folder in (path, *(made.parent for made in new)):
+                    sync_folder(folder)
+        except BaseException:
+            if self._env is not None:
+                self._env.close()
+            os.close(self._lock)
+            raise
+
+    def _open(self, map_size: int) -> None:
+        try:
+            self._env = lmdb.open(
+                str(self.path),
+                map_size=map_size,
+                readonly=self.readonly,
+                create=not self.readonly,
+                sync=self.sync_on_commit,
+                max_dbs=len(self._names),
+                max_readers=READERS_MAX,
+                mode=0o600,
+                metasync=True,
+                readahead=self.readahead,
+            )
+            self.tables = {name: self._env.open_db(name.encode(), create=not self.readonly) for name in self._names}
+            if not self.readonly:
+                self._env.reader_check()  # slots of processes that died
+        except lmdb.Error as error:
+            raise StoreError(
+                f"the {self.what} at {self.path} cannot be opened: {error}. If it is new, let its writer open it "
+                "first; a process opens one store once and shares it"
+            ) from error
+
+    @abstractmethod
+    def _view(self, txn: Any) -> View:
+        """What a reader gets."""
+
+    @contextmanager
+    def read(self) -> Iterator[View]:
+        """A consistent view; short-lived, and never held across a yield to a caller."""
+        while True:
+            with self._gate.shared():
+                self._check_open()
+                try:
+                    txn = self._env.begin(buffers=self.buffers)
+                except lmdb.MapResizedError:
+                    txn = None
+                if txn is not None:
+                    try:
+                        yield self._view(txn)
+                    except lmdb.Error as error:
+                        raise StoreError(
+                            f"the {self.what} at {self.path} cannot be read: {error}. {self.if_damaged}; check the disk"
+                        ) from error
+                    finally:
+                        txn.abort()
+                    return
+            with self._gate.exclusive():
+                self._check_open()
+                self._env.set_mapsize(0)  # another process grew the map: take its size
+
+    def transact(self, act: Callable[[Any], Result]) -> Result:
+        """Run `act` in one transaction, durable on return; run again from the start where the map had to grow."""
+        self._check_open()
+        if self.readonly:
+            raise StoreError(f"the {self.what} at {self.path} was opened read-only here")
+        while True:
+            try:
+                with self._gate.shared():
+                    self._check_open()
+                    with self._env.begin(write=True, buffers=self.buffers) as txn:
+                        return act(txn)
+            except lmdb.MapFullError:
+                self._grow()
+            except lmdb.Error as error:
+                raise StoreError(
+                    f"the {self.what} at {self.path} could not be written: {error}. Nothing of this was acknowledged; "
+                    "check the disk's space and health"
+                ) from error
+
+    def _grow(self) -> None:
+        with self._gate.exclusive():
+            self._check_open()
+            self._env.reader_check()  # a reader that died holds pages that could be used again
+            size = self._env.info()["map_size"] * 2
+            if size > MAP_SIZE_MAX:
+                raise StoreError(
+                    f"the {self.what} at {self.path} would grow above {MAP_SIZE_MAX} bytes; {self.if_large}"
+                )
+            self._env.set_mapsize(size)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed(f"the {self.what} at {self.path} is closed; open it again")
+
+    def close(self) -> None:
+        with self._gate.exclusive():
+            if not self._closed:
+                self._closed = True
+                if not self.readonly:
+                    self._env.sync(True)
+                self._close()
+                os.close(self._lock)
+
+    def _close(self) -> None:
+        self._env.close()
