@@ -117,6 +117,30 @@ def test_a_root_that_cannot_be_is_refused(field: str, value: object, match: str)
         replace(ROOT, **{field: value})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (b"fnumber\x02", b"fnumber\x1b" + b"\xff" * 8),
+        (b"\x01\x01\x83mantiphon/text\x02\x01", b"\x01\x01\x83mantiphon/text\x01\x01"),  # twice the same model
+        (b"\x58\x2c\x01\0\0\0", b"\x58\x2c\xff\xff\xff\xff"),  # a timeframe of four billion feeds
+        (b"jitem_count\x03", b"jitem_count\x00"),
+    ],
+)
+def test_bytes_of_a_root_that_cannot_be_are_no_encoding_of_one(right: bytes, wrong: bytes) -> None:
+    """Whoever reads what others have made expects `BadEncoding`, and would fail on anything else."""
+    data = ROOT.encode()
+    assert data.count(right) == 1
+    with pytest.raises(BadEncoding):
+        SnapshotRoot.decode(data.replace(right, wrong))
+
+
+def test_bytes_of_a_cut_that_cannot_be_are_no_encoding_of_one() -> None:
+    data = FeedCut(3, b"h" * 32, 7, 9, Timeframe({b"c" * 32: 5})).encode()
+    for wrong in (b"\xff" * 8 + data[8:], bytes(8) + data[8:], data[:56] + b"\xff" * 4 + data[60:]):
+        with pytest.raises(BadEncoding):
+            FeedCut.decode(wrong)
+
+
 def test_another_format_is_refused() -> None:
     with pytest.raises(BadEncoding, match="newer Antiphon"):
         SnapshotRoot.decode(ROOT.encode().replace(b"snapshot.v1", b"snapshot.v2"))

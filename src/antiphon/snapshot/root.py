@@ -7,6 +7,8 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from antiphon.core.cid import DAG_CBOR, Cid
@@ -28,6 +30,15 @@ _FIELDS = tuple(
         ("format", "party", "number", "previous", "created_ms", "control", "models", "item_count", "feed_count", *TREES)
     )
 )
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """What bytes cannot say is no encoding, whichever bound it breaks: that is what those who read them expect."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise BadEncoding(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,7 @@ class FeedCut:
         return u64(self.length) + self.hash + u64(self.lamport) + u64(self.created_ms) + self.control.encode()
 
     @classmethod
+    @_reading()
     def decode(cls, data: bytes) -> FeedCut:
         reader = Reader(data, "feed cut")
         length, last, lamport, created_ms = reader.u64(), reader.take(HASH_SIZE), reader.u64(), reader.u64()
@@ -152,6 +164,7 @@ class SnapshotRoot:
         )
 
     @classmethod
+    @_reading()
     def decode(cls, data: bytes) -> SnapshotRoot:
         """The root, refused unless these are its canonical bytes."""
         reader = CborReader(data, "snapshot root")

@@ -7,6 +7,7 @@ of 4 a node of content; a raw blob is a chunk.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from antiphon.core.cid import RAW, Cid
@@ -64,7 +65,11 @@ def missing(cid: Cid, blobs: Blobs, *, known: Collection[Cid] = ()) -> Iterator[
 
 
 class _Walk:
-    """Yields each CID with whether it could be read; chunks are not read."""
+    """Yields each CID with whether it could be read; chunks are not read.
+
+    A node is seen once all below it is, not before: one that hangs in a wrong place is refused there, and must be gone
+    through all the same where it belongs.
+    """
 
     def __init__(self, blobs: Blobs, seen: set[Cid], *, known: Collection[Cid] = (), strict: bool) -> None:
         self._blobs = blobs
@@ -72,18 +77,17 @@ class _Walk:
         self._known = known
         self._strict = strict
 
-    def _new(self, cid: Cid) -> bool:
-        new = cid not in self._seen and cid not in self._known
-        self._seen.add(cid)
-        return new
+    def _is_new(self, cid: Cid) -> bool:
+        return cid not in self._seen and cid not in self._known
 
     def _lacks(self, error: MissingBlob | DamagedBlob, cid: Cid) -> Iterator[tuple[Cid, bool]]:
         if self._strict:
             raise error
         yield cid, False
+        self._seen.add(cid)
 
     def any(self, cid: Cid) -> Iterator[tuple[Cid, bool]]:
-        if cid in self._seen or cid in self._known:
+        if not self._is_new(cid):
             return
         if cid.codec == RAW:
             yield from self._chunk(cid)
@@ -103,9 +107,8 @@ class _Walk:
             raise BadEncoding(f"{cid} is no part of a snapshot")
 
     def _snapshot(self, cid: Cid) -> Iterator[tuple[Cid, bool]]:
-        self._new(cid)
-        yield cid, True
         root = SnapshotRoot.decode(self._blobs.get(cid))
+        yield cid, True
         for tree, key_size, count in (
             (root.items, ITEM_ID_SIZE, root.item_count),
             (root.feeds, KEY_SIZE, root.feed_count),
@@ -113,20 +116,22 @@ class _Walk:
         ):
             if tree is None:
                 continue
-            if self._blobs.has(tree):  # else it is named as missing below
+            with suppress(MissingBlob, DamagedBlob):  # then it is named below
                 top = load_root(tree, self._blobs)
                 if len(top.keys[0]) != key_size or count not in (None, top.total):
                     raise BadEncoding(
                         f"snapshot {cid}: tree {tree} has {top.total} entries with keys of {len(top.keys[0])} bytes"
                     )
             yield from self._tree(tree, None, 0)
+        self._seen.add(cid)
 
     def _chunk(self, cid: Cid) -> Iterator[tuple[Cid, bool]]:
-        if self._new(cid):
+        if self._is_new(cid):
             yield cid, True
+            self._seen.add(cid)
 
     def _tree(self, cid: Cid, parent: Place | None, index: int) -> Iterator[tuple[Cid, bool]]:
-        if not self._new(cid):
+        if not self._is_new(cid):
             return
         try:
             place = Place.root(cid, self._blobs) if parent is None else parent.child(index, self._blobs)
@@ -139,9 +144,10 @@ class _Walk:
                 yield from self._tree(place.node.child(number).link, place, number)
             elif isinstance(held, Cid):
                 yield from self._chunk(held) if held.codec == RAW else self._content(held, None, 0, True)
+        self._seen.add(cid)
 
     def _content(self, cid: Cid, parent: ContentNode | None, index: int, rightmost: bool) -> Iterator[tuple[Cid, bool]]:
-        if not self._new(cid):
+        if not self._is_new(cid):
             return
         try:
             node = (
@@ -159,6 +165,7 @@ class _Walk:
                 yield from self._content(link, node, number, last)
             else:
                 yield from self._chunk(link)
+        self._seen.add(cid)
 
 
 @dataclass
