@@ -18,18 +18,22 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from antiphon.api.keytext import from_any_text
+from antiphon.api.taking import take_blobs
 from antiphon.core.cid import Cid
-from antiphon.core.errors import DamagedBlob, InvalidInput, MissingBlob
+from antiphon.core.errors import InvalidInput
 from antiphon.core.keys import KEY_SIZE
+from antiphon.core.timeframe import Timeframe
 from antiphon.halo.claims import Policy
 from antiphon.party.base import EpochBase
 from antiphon.party.epochlist import EpochRecord, list_epochs
 from antiphon.party.epochs import Disagreement, Epochs
 from antiphon.party.epochverify import Verification, verify_epoch
+from antiphon.party.history import PartyPast
+from antiphon.party.viewsource import ViewSnapshot, ViewSource
 from antiphon.snapshot.blobs import Blobs
-from antiphon.snapshot.limits import BATCH_COUNT_MAX
 
 if TYPE_CHECKING:
+    from antiphon.api.handle import Handle
     from antiphon.api.party import Party
 
 _LIMIT_MAX = (1 << 63) - 1
@@ -59,6 +63,7 @@ class PartyEpochs:
     def __init__(self, party: Party) -> None:
         self._party = party
         self._whole: Cid | None = None  # the last snapshot that is known to be here whole
+        self._views: ViewSource | None = None
 
     def __repr__(self) -> str:
         return f"<epochs of party {self._party.key.short}>"
@@ -82,6 +87,29 @@ class PartyEpochs:
     def snapshot(self, number: int) -> EpochBase:
         """The party at an epoch: `item(id)` and `all()` give the bytes of items, as far as blobs are here."""
         return self._epochs.snapshot(number)
+
+    def at(self, number: int) -> PartyPast:
+        """The party as it was at an epoch's cut, as far as snapshots are held: items with their values."""
+        cuts = self.snapshot(number).feeds.items()
+        return self._party.at(Timeframe({feed: cut.length - 1 for feed, cut in cuts if cut.length}))
+
+    def snapshot_of(self, view: Handle | bytes, number: int | None = None) -> ViewSnapshot:
+        """What a view, or any item, and all that belongs to it are at an epoch, the last if none is named.
+
+        It is a part of the epoch's own tree, so its CID is the epoch's; `write` puts it into a CAR file.
+        """
+        item = bytes(view if isinstance(view, bytes) else view.id)
+        at = self.number if number is None else number
+        if not at:
+            raise InvalidInput(f"party {self._party.key.short} stands on no epoch yet; declare one first")
+        return self.views.snapshot_of(self.snapshot(at).cid, item)
+
+    @property
+    def views(self) -> ViewSource:
+        """Answers whoever follows one view of the party alone."""
+        if self._views is None:
+            self._views = ViewSource(self._party.key, self._party.processor.store, self._party.processor.blobs)
+        return self._views
 
     @property
     def waits_for(self) -> str:
@@ -182,13 +210,9 @@ class PartyEpochs:
     def fetch(self, source: Blobs) -> int:
         """Take from another store what is missing of the last epoch's snapshot; returns how many blobs."""
         blobs, moved = self._party.processor.blobs, 0
-        damaged: set[Cid] = set()
         with blobs.putting():  # nobody collects them before the party stands on them
-            while wanted := [cid for cid in self._wanted() if cid not in damaged and source.has(cid)]:
-                for start in range(0, len(wanted), BATCH_COUNT_MAX):
-                    pairs = list(_read(source, wanted[start : start + BATCH_COUNT_MAX], damaged))
-                    blobs.put_all(pairs)
-                    moved += len(pairs)
+            while taken := take_blobs(source, blobs, self._wanted()):
+                moved += taken
             if moved:
                 self.step()
         return moved
@@ -227,11 +251,3 @@ def _checked(limits: Limits) -> dict[str, Any]:
         if type(value) is not wanted or not 0 <= value <= _LIMIT_MAX:
             raise InvalidInput(f"{name} of a policy is {'true or false' if wanted is bool else 'a number from 0 on'}")
     return dict(limits)
-
-
-def _read(source: Blobs, cids: Iterable[Cid], damaged: set[Cid]) -> Iterator[tuple[Cid, bytes]]:
-    for cid in cids:
-        try:
-            yield cid, source.get(cid)
-        except (MissingBlob, DamagedBlob):
-            damaged.add(cid)

@@ -5,10 +5,13 @@ The network's own way, which asks and answers in pieces, is the mesh; what passe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from antiphon.api.followed import learn
+from antiphon.api.viewfetch import fetch_view
 from antiphon.core.errors import MissingBlocks, RefusedBlocks
+from antiphon.feed.block import BodyState
 from antiphon.feed.header import Kind
 from antiphon.feed.ingest import Base
 from antiphon.feed.store import FeedStore
@@ -48,12 +51,14 @@ def _followed(store: Store) -> set[bytes]:
 
 
 def _give(giver: Store, taker: Store, key: bytes) -> _Gift:
-    store = taker.manager.feeds
+    store, there = taker.manager.feeds, _opened(giver, key)
+    if there is not None:
+        learn(taker, there)
     written = store.transaction
     before = _opened(taker, key)
     said = store.transaction != written  # it has joined, or said in a child where feeds end
     begins = taker.manager.epochs(key).begins() if before is not None else {}
-    blocks = copy(giver.manager.feeds, store, key, begins)
+    blocks = copy(giver.manager.feeds, store, key, begins, keeps=taker.followed.keeps(key))
     parent = parent_of(store, key)
     if parent is not None:  # a child is judged by its parent's control feeds, also where nobody follows the parent
         blocks += copy(giver.manager.feeds, store, parent, control=True)
@@ -66,6 +71,9 @@ def _give(giver: Store, taker: Store, key: bytes) -> _Gift:
     if party.processor.is_held():  # inside a batch
         return _Gift(blocks, moved=said)
     moved = party.epochs.step() or said
+    view = taker.followed.of(party)
+    if view is not None:
+        return _Gift(blocks, 0 if there is None else fetch_view(there, party, view), moved)
     return _Gift(blocks, party.epochs.fetch(giver.manager.blobs), moved)
 
 
@@ -83,11 +91,12 @@ def copy(
     begins: Mapping[bytes, Base] | None = None,
     *,
     control: bool = False,
+    keeps: Callable[[int, bytes], bool] | None = None,
 ) -> int:
     """Everything that one feed store has of a party, into another; every hash, body and signature is checked.
 
     `begins` says where a feed may begin whose first blocks are in an epoch that the target stands on. With `control`,
-    only control feeds are copied.
+    only control feeds are copied. `keeps` says by kind and item which bodies are wanted, where not all are.
     """
     have = {record.feed: record.length for record in target.feeds(party)}
     moved = 0
@@ -98,6 +107,10 @@ def copy(
             continue
         base = begins.get(record.feed) if begins else None
         for span in source.spans(record.feed, max(record.start, have.get(record.feed, 0))):
+            if keeps is not None:
+                span = span.keeping(keeps)
+            elif BodyState.LEFT_OUT in span.states:  # from one who follows a view: others have them whole
+                break
             try:
                 moved += target.ingest_bytes(span.encode(), base).added
             except (RefusedBlocks, MissingBlocks):  # the quarantine has the reason; the feed goes no further

@@ -145,7 +145,9 @@ class Party:
     def refresh(self) -> int:
         """Take what came into the feeds; returns how many messages that was."""
         self.join()
-        return self.processor.process()
+        taken = self.processor.process()
+        self.store.followed.step(self)
+        return taken
 
     # -- child parties
 

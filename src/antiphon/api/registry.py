@@ -12,9 +12,6 @@ an unknown model say, or load, what it lacks.
 
 from __future__ import annotations
 
-import json
-import os
-import tempfile
 import threading
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -22,14 +19,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
+from antiphon.api.jsonfile import JsonFile
 from antiphon.api.keytext import is_unicode
-from antiphon.core.errors import BadEncoding, InvalidInput, StoreError, UnknownModel
+from antiphon.core.errors import BadEncoding, InvalidInput, UnknownModel
 from antiphon.model.interface import Model
 
 NAME_SIZE_MAX = 256
 TEXT_SIZE_MAX = 4096
 RECORDS_MAX = 10_000
-FILE_SIZE_MAX = 16 << 20
 
 Kind = Literal["model", "view class"]
 
@@ -75,7 +72,7 @@ class LocalRegistry:
     """A registry in one JSON file, which is replaced whole: a crash leaves the old one or the new one."""
 
     def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
+        self._file = JsonFile(Path(path), "the registry")
         self._lock = threading.Lock()
 
     def find(self, name: str, version: int | None = None) -> Record | None:
@@ -93,47 +90,23 @@ class LocalRegistry:
             key = (record.name, record.version)
             kept = [known for known in self._read() if (known.name, known.version) != key]
             if len(kept) >= RECORDS_MAX:
-                raise InvalidInput(f"the registry {self._path} holds {RECORDS_MAX} names already")
-            self._write([*kept, record])
+                raise InvalidInput(f"{self._file} holds {RECORDS_MAX} names already")
+            self._file.write([asdict(one) for one in (*kept, record)])
 
     def _read(self) -> list[Record]:
-        try:
-            if self._path.stat().st_size > FILE_SIZE_MAX:
-                raise BadEncoding(f"the registry {self._path} is larger than {FILE_SIZE_MAX} bytes")
-            rows = json.loads(self._path.read_bytes())
-        except FileNotFoundError:
+        rows = self._file.read()
+        if rows is None:
             return []
-        except OSError as error:
-            raise StoreError(f"the registry {self._path} cannot be read: {error.strerror}") from error
-        except (ValueError, RecursionError) as error:
-            raise BadEncoding(f"the registry {self._path} is no JSON: {error}; repair or remove it") from None
         if not isinstance(rows, list) or len(rows) > RECORDS_MAX:
-            raise BadEncoding(f"the registry {self._path} is a list of at most {RECORDS_MAX} names; this is not")
-        return [_record(row, self._path) for row in rows]
-
-    def _write(self, records: list[Record]) -> None:
-        data = json.dumps([asdict(record) for record in records], indent=1, ensure_ascii=False).encode()
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=".names")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(name, self._path)
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
-        except OSError as error:
-            raise StoreError(f"the registry {self._path} cannot be written: {error.strerror}") from error
+            raise BadEncoding(f"{self._file} is a list of at most {RECORDS_MAX} names; this is not")
+        return [_record(row, self._file) for row in rows]
 
 
-def _record(row: Any, path: Path) -> Record:
+def _record(row: Any, file: JsonFile) -> Record:
     try:
         return Record(**row)
     except (TypeError, InvalidInput) as error:
-        raise BadEncoding(f"the registry {path}: {error}") from None
+        raise BadEncoding(f"{file}: {error}") from None
 
 
 def load_model(record: Record) -> type[Model[Any]]:

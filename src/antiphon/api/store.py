@@ -31,6 +31,7 @@ from functools import partial
 from pathlib import Path
 
 from antiphon.api.children import refer
+from antiphon.api.followed import FollowedViews, follow_view
 from antiphon.api.handle import Handle
 from antiphon.api.inputs import need_text
 from antiphon.api.invitation import Invitation
@@ -80,6 +81,7 @@ class Store:
         identity: Identity | None,
         phrase: str,
         registry: Registry,
+        followed: FollowedViews,
     ) -> None:
         self.path = path
         self.keys = keys
@@ -87,6 +89,7 @@ class Store:
         self._identity = identity
         self.phrase = phrase  # of an identity that was made just now: to be written down, and shown once
         self.registry = registry  # of the names of models and view classes
+        self.followed = followed  # the parties of which one view alone is held
         self._parties: dict[bytes, Party] = {}
         self._lock = threading.Lock()
         self._opened = threading.Condition(self._lock)
@@ -115,6 +118,7 @@ class Store:
         home = Path(path).expanduser()
         keys, phrase = _keys(home / "keys", name, passphrase, randomness)
         device = devices(keys)[0]
+        followed = FollowedViews(home / "views.json", home / "items")
         with contextlib.ExitStack() as opened:
             feeds = opened.enter_context(FeedStore.open(home / "feeds", clock=clock, randomness=randomness))
             meta = opened.enter_context(MetaStore.open(home / "meta.db", clock=clock))
@@ -129,12 +133,14 @@ class Store:
                 randomness=randomness,
                 follow=follow,
                 epochs=epochs,
+                items=followed.open_items,
                 index=ItemIndex,
             )
             opened.pop_all()  # all is well: they stay open
         held = device.identity in {record.key for record in keys.keys(KeyKind.IDENTITY)}
         names = registry or LocalRegistry(home / "names.json")
-        return cls(home, keys, manager, load_identity(keys, device.identity) if held else None, phrase, names)
+        identity = load_identity(keys, device.identity) if held else None
+        return cls(home, keys, manager, identity, phrase, names, followed)
 
     # -- who
 
@@ -202,6 +208,14 @@ class Store:
         if not isinstance(invited, Invitation):
             raise InvalidInput(f"one joins with what `party.invite` gives, or its text, not with {invited!r:.80}")
         self.manager.follow(invited.party, invited.genesis, invited.label)
+
+    def follow_view(self, view: Locator | str, invitation: Invitation | str | None = None) -> None:
+        """Hold one view of a party, what belongs to it, and of all else headers only. `exchange` fetches it.
+
+        The party is joined with the invitation, if it was not. Such a device writes like others, and declares and
+        attests no epochs. What was held of the party before is not shown any more.
+        """
+        follow_view(self, view, invitation)
 
     def party(self, which: bytes | str) -> Party:
         """A party, by its key, the text of its key, or its name; opened if it was not.

@@ -1,0 +1,58 @@
+"""`JsonFile`: a small file of a store's folder, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from antiphon.core.errors import BadEncoding, StoreError
+
+FILE_SIZE_MAX = 16 << 20
+
+
+class JsonFile:
+    """`what` says in errors what the file is."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        self._path = path
+        self._what = what
+
+    def __str__(self) -> str:
+        return f"{self._what} {self._path}"
+
+    def read(self) -> Any:
+        """What it holds; None if there is none."""
+        try:
+            size, data = self._path.stat().st_size, b""
+            if size <= FILE_SIZE_MAX:
+                data = self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"{self} cannot be read: {error.strerror}") from error
+        if size > FILE_SIZE_MAX:
+            raise BadEncoding(f"{self} is larger than {FILE_SIZE_MAX} bytes")
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise BadEncoding(f"{self} is no JSON: {error}; repair or remove it") from None
+
+    def write(self, value: Any) -> None:
+        data = json.dumps(value, indent=1, ensure_ascii=False).encode()
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.stem}")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(name, self._path)
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise StoreError(f"{self} cannot be written: {error.strerror}") from error

@@ -1,0 +1,213 @@
+"""One view alone: a phone that follows a board, and holds nothing else of a large party but headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import antiphon
+from antiphon import Handle, Object, Party, Store, exchange
+from antiphon.api.locator import Locator
+from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, MissingBlocks, UnknownItem
+
+
+@pytest.fixture
+def phone(tmp_path: Path) -> Iterator[Store]:
+    with antiphon.open(tmp_path / "phone", name="Ada's phone") as store:
+        yield store
+
+
+@pytest.fixture
+def board(party: Party) -> Object:
+    """A view with a card on it, in a party with much beside it."""
+    made = party.create_view("org.example:board", name="Board")
+    party.object({"title": "Milk"}, parent=made, name="card")
+    for number in range(20):
+        party.object({"number": number, "text": "beside the view " * 30})
+    return made
+
+
+def follow(ada: Store, phone: Store, board: Handle) -> Party:
+    phone.follow_view(str(board.locator), str(board.party.invite(phone.me)))
+    exchange(ada, phone)
+    return phone.party(board.party.key)
+
+
+def titles(board: Handle) -> list[str]:
+    return sorted(card.value["title"] for card in board.children)
+
+
+def beside(party: Party) -> Handle:
+    return next(item for item in party.query() if "number" in item.value)
+
+
+@pytest.mark.parametrize("epoch", [False, True])
+def test_a_view_is_followed_alone(ada: Store, phone: Store, party: Party, board: Object, epoch: bool) -> None:
+    if epoch:
+        party.epochs.declare()
+        party.epochs.prune()
+    other = beside(party)
+    there = follow(ada, phone, board)
+    mine = phone.follow(board.locator)
+    assert (mine.name, titles(mine)) == ("Board", ["Milk"])
+    assert mine.snapshot() == board.snapshot()
+    assert there.epochs.number == int(epoch)
+    assert [item.id for item in there.query()] == [item.id for item in board.closure()]
+    assert other.id not in there.processor.items()
+    beside(party).edit("set", "number", 7)
+    exchange(ada, phone)
+    with pytest.raises(MissingBlocks, match="is not part of the view that is followed here"):
+        _ = there.item(other.id).value
+
+
+def test_it_takes_less_than_the_whole_party(ada: Store, bob: Store, phone: Store, board: Object) -> None:
+    party = board.party
+    with party.batch():
+        for number in range(100):
+            party.object({"number": number})
+    party.epochs.declare()
+    party.epochs.prune()
+    for number in range(200):
+        beside(party).edit("set", "text", f"{number} " * 200)
+    bob.join(party.invite(bob.me))
+    exchange(ada, bob)
+    follow(ada, phone, board)
+    sizes = [
+        sum(
+            len(span.bodies)
+            for record in store.manager.feeds.feeds(party.key)
+            for span in store.manager.feeds.spans(record.feed, record.start)
+        )
+        for store in (bob, phone)
+    ]
+    assert sizes[1] < sizes[0] / 10
+    assert phone.manager.blobs.count < bob.manager.blobs.count  # type: ignore[attr-defined]
+
+
+def test_what_joins_the_view_comes_and_what_is_written_there_goes_to_all(
+    ada: Store, bob: Store, phone: Store, party: Party, theirs: Party, board: Object
+) -> None:
+    party.epochs.declare()
+    there = follow(ada, phone, board)
+    exchange(ada, bob)
+    late = theirs.object({"title": "Salt"}, parent=theirs.view(board.locator.key))
+    beside(party).move_under(board)
+    exchange(bob, ada)
+    exchange(ada, phone)
+    mine = phone.follow(board.locator)
+    assert len(mine.children) == 3
+    assert there.item(late.id).value == {"title": "Salt"}
+    note = there.object({"title": "Bread"}, parent=mine)
+    assert note in list(mine.children)
+    note["title"] = "Rye bread"
+    exchange(phone, ada)
+    exchange(ada, bob)
+    assert theirs.item(note.id).value == {"title": "Rye bread"}
+    theirs.item(note.id, Object)["title"] = "Wheat"
+    exchange(bob, ada)
+    exchange(ada, phone)
+    assert there.item(note.id).value == {"title": "Wheat"}
+    assert mine.snapshot() == theirs.view(board.locator.key).snapshot()
+
+
+def test_the_next_epochs_are_stood_on(ada: Store, phone: Store, party: Party, board: Object) -> None:
+    there = follow(ada, phone, board)
+    for number in (1, 2):
+        party.object({"title": f"card {number}"}, parent=board)
+        party.epochs.declare()
+        party.epochs.prune()
+        exchange(ada, phone)
+        assert there.epochs.number == number
+        assert titles(phone.follow(board.locator)) == titles(board)
+    assert there.epochs.prune() > 0
+    assert titles(phone.follow(board.locator)) == titles(board)
+
+
+def test_it_is_followed_on_after_a_restart(tmp_path: Path, ada: Store, party: Party, board: Object) -> None:
+    party.epochs.declare()
+    with antiphon.open(tmp_path / "phone") as phone:
+        follow(ada, phone, board)
+    with antiphon.open(tmp_path / "phone") as phone:
+        assert phone.followed.locator(party.key) == board.locator
+        assert titles(phone.follow(board.locator)) == ["Milk"]
+        assert len(phone.party(party.key).processor.items()) < 5
+        party.object({"title": "Salt"}, parent=board)
+        exchange(ada, phone)
+        assert titles(phone.follow(board.locator)) == ["Milk", "Salt"]
+
+
+def test_a_view_that_nobody_has_yet_is_waited_for(ada: Store, phone: Store, party: Party) -> None:
+    board = party.create_view("org.example:board", name="Board")
+    nobodys = Locator(party.key, antiphon.KeyPair.generate(party.processor.randomness).key)
+    phone.follow_view(nobodys, party.invite(phone.me))
+    exchange(ada, phone)
+    with pytest.raises(UnknownItem, match="or not yet"):
+        phone.follow(nobodys)
+    phone.follow_view(board.locator)
+    exchange(ada, phone)
+    assert phone.follow(board.locator).name == "Board"
+
+
+def test_who_held_the_whole_party_holds_the_view_from_then_on(
+    ada: Store, bob: Store, theirs: Party, board: Object
+) -> None:
+    exchange(ada, bob)
+    other = beside(theirs).id
+    bob.follow_view(board.locator)
+    exchange(ada, bob)
+    there = bob.party(board.party.key)
+    assert titles(bob.follow(board.locator)) == ["Milk"]
+    assert other not in there.processor.items()
+
+
+def test_what_follows_a_view_passes_on_only_what_it_has_whole(
+    ada: Store, bob: Store, phone: Store, party: Party, theirs: Party, board: Object
+) -> None:
+    there = follow(ada, phone, board)
+    there.object({"title": "Salt"}, parent=phone.follow(board.locator))
+    exchange(phone, bob)  # the phone lacks bodies of Ada's feed, and Bob gets that from Ada
+    assert theirs.status().items < 20
+    exchange(ada, bob)
+    exchange(phone, bob)
+    exchange(ada, phone)
+    assert titles(theirs.view(board.locator.key)) == ["Milk", "Salt"]
+
+
+def test_what_is_no_view_of_the_party_is_refused(phone: Store, ada: Store, party: Party, board: Object) -> None:
+    with pytest.raises(InvalidInput, match="the invitation is to party"):
+        phone.follow_view(board.locator, ada.create_party("Other").invite(phone.me))
+    with pytest.raises(InvalidInput, match="is no locator"):
+        phone.follow_view("echo://nowhere")
+    with pytest.raises(InvalidInput, match="followed by its locator"):
+        phone.follow_view(7)  # type: ignore[arg-type]
+    with party.batch(), pytest.raises(InvalidInput, match="leave it first"):
+        ada.follow_view(board.locator)
+
+
+def test_a_spoilt_list_of_views_is_told(tmp_path: Path) -> None:
+    with antiphon.open(tmp_path / "home"):
+        pass
+    (tmp_path / "home" / "views.json").write_text('[{"view": 7}]')
+    with pytest.raises(BadEncoding, match=r"views\.json is none"):
+        antiphon.open(tmp_path / "home")
+
+
+def test_what_needs_the_whole_party_says_so_and_garbage_spares_the_view(
+    tmp_path: Path, ada: Store, phone: Store, party: Party, board: Object
+) -> None:
+    with party.batch():
+        for number in range(100):
+            party.object({"number": number})
+    party.epochs.declare()
+    party.epochs.prune()
+    beside(party).edit("set", "number", 7)
+    there = follow(ada, phone, board)
+    assert phone.collect_garbage().stopped == ""
+    assert titles(phone.follow(board.locator)) == ["Milk"]
+    found = there.epochs.verify()
+    assert not found.whole
+    assert found.unchecked
+    with pytest.raises(MissingBlob, match="fetch them first"):
+        there.export(tmp_path / "part.car")
