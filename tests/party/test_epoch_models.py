@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.party.epochacts import agree_on, device, epoch, join, note, refusals, same, settle, takes_over
+from tests.party.epochacts import agree_on, device, epoch, first, join, member, note, refusals, same, settle, takes_over
 from tests.party.test_opaque import Story, factory
 
 from antiphon.core.errors import UnknownModel
 from antiphon.core.stamp import Stamp
+from antiphon.halo.claims import Policy
+from antiphon.model import itemcodec
 from antiphon.model.factory import ModelFactory
+from antiphon.model.interface import Feeding
 from antiphon.party.epochs import WRONG
 from antiphon.party.items import Item
 from antiphon.snapshot import tree
@@ -34,6 +37,38 @@ class LaterStory(Story):
 
     def restore(self, data: bytes) -> list[bytes]:
         return data.replace(b" ", b"|").split(b"|") if data else []  # those of format 1, too
+
+
+class Bag(Story):
+    """COMMUTATIVE: words in no order."""
+
+    name = "test/bag"
+    feeding = Feeding.COMMUTATIVE
+
+    def apply(self, state: list[bytes], mutation: bytes, stamp: Stamp, *, void: bool = False) -> None:
+        super().apply(state, mutation, stamp, void=void)
+        state.sort()
+
+
+class LaterBag(Bag):
+    """The same bags, written in another way."""
+
+    codec = 2
+
+    def snapshot(self, state: list[bytes]) -> bytes:
+        return b"|".join(state)
+
+    def restore(self, data: bytes) -> list[bytes]:
+        return data.replace(b" ", b"|").split(b"|") if data else []
+
+
+def about(peer: Peer, item: Item) -> itemcodec.About:
+    """What the snapshot that a peer stands on says of an item."""
+    base = peer.epochs.base
+    assert base is not None
+    data = base.item(item.id)
+    assert data is not None
+    return itemcodec.about(data)
 
 
 def party(peers: Peers, **code: ModelFactory) -> list[Peer]:
@@ -134,6 +169,49 @@ def test_what_is_raw_survives_pruning(peers: Peers) -> None:
     same(alice, bob, carol)
 
 
+def test_what_was_raw_is_reified_by_the_first_epoch_that_lists_its_model(peers: Peers) -> None:
+    """Nobody has touched it since. Who joined, and has opened nothing, comes to the same snapshot."""
+    alice, bob = party(peers, alice=factory(), bob=factory())
+    carol = peers.add("carol", models=factory(Story))
+    story = tell(carol, "once", "upon")
+    peers.exchange()
+    alice.epochs.declare(raw=True)
+    settle(peers)
+    assert about(alice, story).raw
+    dora = join(peers, "dora")
+    for peer in (alice, bob, dora):
+        peer.models.register(Story)
+        peer.restart()
+    note(alice)
+    genesis = epoch(peers)
+    assert ("test/story", 1, 1) in genesis.models
+    assert not about(alice, story).raw
+    same(alice, bob, carol, dora)
+    assert alice.party.item(story.id).value == [b"once", b"upon"]
+
+
+def test_who_has_opened_nothing_forgets_what_the_others_do(peers: Peers) -> None:
+    """Zoe begins at a snapshot and attests the next, in which policy lets go of posts that nobody has touched."""
+    alice, bob = party(peers, alice=factory(), bob=factory())
+    talk = alice.party.create("antiphon/messenger")
+    for number in range(4):
+        talk.edit("post", f"post {number}")
+    epoch(peers)
+    zoe = join(peers, "zoe")
+    with zoe.party.locked() as engine:
+        assert not engine.whole, "it has no rows, so nothing is found by them"
+    member(alice).set_policy(Policy(attesters=tuple(sorted(map(device, (alice, bob)))), message_count=2))
+    note(alice)
+    peers.exchange()
+    genesis = first(peers).epochs.declare()
+    peers.exchange()
+    zoe.epochs.step()
+    assert zoe.epochs._compute(zoe.epochs._plan_of(genesis)).cid == genesis.snapshot
+    settle(peers)
+    assert [post["body"] for post in zoe.party.item(talk.id).value] == ["post 2", "post 3"]
+    same(alice, bob, zoe)
+
+
 def test_the_same_version_with_other_code_shows_as_a_refused_epoch(peers: Peers) -> None:
     alice, bob, carol = party(peers, alice=factory(LoudStory), bob=factory(Story), carol=factory(Story))
     story = tell(bob, "once")
@@ -170,6 +248,34 @@ def test_states_of_an_older_format_are_written_anew_by_an_epoch_that_lists_the_n
     genesis = epoch(peers)
     assert ("test/story", 1, 2) in genesis.models
     same(alice, bob)
+
+
+def test_states_of_an_older_format_are_written_anew_though_nobody_touched_them(peers: Peers) -> None:
+    alice, bob = party(peers, alice=factory(Story), bob=factory(Story))
+    story = tell(alice, "once", "upon")
+    epoch(peers)
+    for peer in (alice, bob):
+        peer.models = factory(LaterStory)
+        peer.restart()
+    note(alice)
+    epoch(peers)
+    assert about(alice, story).codec == 2
+    same(alice, bob)
+
+
+def test_rows_that_older_code_has_written_are_written_anew_for_an_epoch(peers: Peers) -> None:
+    """Alice's item store has states from before her code changed; Bob's has none of those. They agree."""
+    alice, bob = party(peers, alice=factory(Bag), bob=factory(LaterBag))
+    bag = alice.party.create("test/bag")
+    bag.edit("tell", "b")
+    bag.edit("tell", "a")
+    peers.exchange()
+    alice.models = factory(LaterBag)
+    alice.restart()
+    epoch(peers)
+    assert about(alice, bag).codec == 2
+    same(alice, bob)
+    assert alice.party.item(bag.id).value == [b"a", b"b"]
 
 
 def test_who_has_another_codec_of_a_model_waits(peers: Peers) -> None:

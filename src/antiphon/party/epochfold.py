@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import InvalidInput
+from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import HASH_SIZE, Kind
 from antiphon.feed.reader import FeedReader
@@ -175,7 +176,7 @@ class EpochFold:
 
     def _changes(self, touched: set[bytes], slow: set[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
         """Each item whose bytes may be others than before, by ascending id."""
-        ids = sorted(touched | self._discarding(touched))
+        ids = sorted(touched | self._renewed(touched))
         self._scan = len(slow) > _LOOKED_UP_MAX  # so many are quicker found by going through the feeds
         count = sum(self._plan.cut.get(lane.feed, 0) - lane.state.base for lane in self._lanes)
         at_once = max(_ROWS_AT_ONCE, len(ids) // (1 + count // _NOTES_AT_ONCE)) if self._scan else _ROWS_AT_ONCE
@@ -190,8 +191,7 @@ class EpochFold:
         made: dict[bytes, bytes | None] = {}
         for item in ids:
             row = rows.get(item)
-            # Whether an access list lets somebody write depends on roles, of which more may be known here by now.
-            if item in again or row is None or row.guarded or not self._plain(row.model, row.version):
+            if item in again or row is None or not self._plain(row):
                 again.add(item)
             elif row.record is not None:
                 made[item] = itemcodec.snapshot_in(row.record)
@@ -201,30 +201,40 @@ class EpochFold:
         made |= self._fold_again(sorted(again), rows)
         yield from sorted(made.items())
 
-    def _plain(self, name: str, version: int) -> bool:
+    def _plain(self, row: ItemRow) -> bool:
         """Whether an item's row has the very bytes that the epoch wants."""
-        model = self._models.find(name, version)
-        if not name:  # it has no genesis; or it is in the base, and has not been fetched
+        if not row.model:  # it has no genesis; or it is in the base, and has not been fetched
             return self._base is None
-        if model is None or (name, version) not in self._listed:
+        model = self._models.find(row.model, row.version)
+        if model is None or row.opaque or (row.model, row.version) not in self._listed:
             return False
-        return not (keeps_tail(model) or self._discards(model))
+        # Whether an access list lets somebody write depends on roles, of which more may be known here by now.
+        if row.guarded or keeps_tail(model) or self._discards(model):
+            return False
+        # Code of another format may have written it.
+        return row.record is None or itemcodec.about(itemcodec.snapshot_in(row.record)).codec == model.codec
 
-    def _discarding(self, touched: set[bytes]) -> set[bytes]:
-        """Items that nobody touched, of models that forget with time."""
-        if self._base is None or not self._plan.discard.limits:
+    def _renewed(self, touched: set[bytes]) -> set[bytes]:
+        """Items that nobody touched, and that have other bytes all the same.
+
+        Their model forgets with time; or it was not listed by the epoch before, or with another format.
+        """
+        if self._base is None:
             return set()
-        found: set[bytes] = set()
+        names = {name for name, _, _ in set(self._plan.models).difference(self._base.root.models)}
         for name, version in self._listed:
             model = self._models.find(name, version)
-            if model is not None and forgets(model):
-                known = self._items.ids(name) if self._items is not None else self._based_of(name)
-                found.update(known)
-        return found - touched
+            if model is not None and self._discards(model):
+                names.add(name)
+        return self._based_of(names) - touched if names else set()
 
-    def _based_of(self, name: str) -> Iterator[bytes]:
+    def _based_of(self, names: set[str]) -> set[bytes]:
+        """The items of these models in the base: by their rows, if all of them have one."""
         assert self._base is not None
-        return (item for item, data in self._base.all() if itemcodec.about(data).name == name)
+        mark = None if self._items is None else self._items.base()
+        if self._items is not None and mark is not None and mark.whole:
+            return {bytes(SYSTEM_ITEM)}.union(*map(self._items.ids, names))
+        return {item for item, data in self._base.all() if itemcodec.about(data).name in names}
 
     def _fold_again(self, ids: list[bytes], rows: Mapping[bytes, ItemRow]) -> dict[bytes, bytes | None]:
         made: dict[bytes, bytes | None] = {}
