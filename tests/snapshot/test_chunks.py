@@ -110,3 +110,14 @@ def test_an_insertion_changes_few_chunks(rule: ChunkRule, place: float) -> None:
 def test_a_stream_of_text_is_refused() -> None:
     with pytest.raises(InvalidInput, match="binary stream"):
         list(chunks(io.StringIO("text"), ITEM_CHUNKS))  # type: ignore[arg-type]
+
+
+def test_a_stream_that_has_nothing_yet_is_refused() -> None:
+    """One that does not block says None for "later". Taken for the end, that would cut a file short."""
+
+    class Later(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            return super().read(10) if not self.tell() else None  # type: ignore[return-value]
+
+    with pytest.raises(InvalidInput, match="that blocks"):
+        list(chunks(Later(bytes(100)), FILE_CHUNKS))

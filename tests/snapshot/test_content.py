@@ -186,6 +186,19 @@ def test_a_small_blob_that_announces_very_much_costs_nothing() -> None:
     assert len(blobs.read) == 1
 
 
+def test_chunks_that_no_rule_cuts_are_refused_before_they_are_read_over_and_over() -> None:
+    """A few nodes that stand for 256 MB in chunks of one byte: each would have to be got."""
+    blobs = Counting()
+    node = ContentNode(0, (chunk(blobs, 1, size=1),) * 1024)
+    for count in (1024, 256):
+        node = ContentNode(node.level + 1, ((put(blobs, node), node.size),) * count)
+    cid = put(blobs, node)
+    blobs.read.clear()
+    with pytest.raises(BadEncoding, match="not cut where the rule says"):
+        content.read(cid, blobs, rule=ITEM_CHUNKS)
+    assert len(blobs.read) < 10
+
+
 def test_a_raw_blob_that_is_too_large_is_no_chunk() -> None:
     blobs = MemoryBlobs()
     check_refused(blobs.put(bytes(1 << 20), RAW), blobs, "a chunk has at most")

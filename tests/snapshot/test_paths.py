@@ -44,3 +44,11 @@ def test_the_paths_show_what_the_tree_has_of_these_keys(numbers: set[int], limit
 def test_the_empty_tree_has_no_paths() -> None:
     assert missing_on_paths(None, [key(1)], BLOBS) == []
     assert list(paths(None, [key(1)], BLOBS)) == []
+
+
+def test_a_blob_that_several_values_share_is_asked_for_once() -> None:
+    blobs, part = MemoryBlobs(), MemoryBlobs()
+    root = tree.build(sorted((key(number), bytes(3000)) for number in range(5)), blobs)
+    assert root is not None
+    part.put_all([(root, blobs.get(root))])
+    assert missing_on_paths(root, map(key, range(5)), part) == [Cid.of(bytes(3000))]

@@ -79,7 +79,7 @@ def chunks(stream: BinaryIO, rule: ChunkRule, *, read_size: int = READ_SIZE) -> 
     """The chunks of a stream, with about one read and one chunk in memory. How much a read gives does not matter."""
     data, start = b"", 0
     places: list[int] = []
-    while piece := stream.read(read_size):
+    while (piece := stream.read(read_size)) != b"":
         if not isinstance(piece, bytes):
             raise InvalidInput(f"a binary stream that blocks is wanted, not one that gives {type(piece).__name__}")
         # What is behind `start`, and 31 bytes more for the hash.

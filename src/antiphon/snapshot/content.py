@@ -90,19 +90,25 @@ def size_of(cid: Cid, blobs: Blobs) -> int:
 
 def read(cid: Cid, blobs: Blobs, *, size_max: int = VALUE_SIZE_MAX, rule: ChunkRule | None = None) -> bytes:
     """All of the content; with `rule`, refused unless it is cut as that says."""
-    if cid.codec == RAW:
-        parts = [_chunk(cid, blobs)]
-        size = len(parts[0])
-    else:
-        root = root_of(cid, blobs)
-        size = root.size
-        parts = [] if size > size_max else list(_pieces(root, cid, blobs, 0, size, True))
+    root = None if cid.codec == RAW else root_of(cid, blobs)
+    alone = _chunk(cid, blobs) if root is None else b""
+    size = len(alone) if root is None else root.size
     if size > size_max:
         raise TooLarge(f"content {cid} has {size} bytes, at most {size_max} are wanted; read it in pieces")
+    parts: list[bytes] = []
+    for part in [alone] if root is None else _pieces(root, cid, blobs, 0, size, True):
+        # Only the last may be shorter. Small ones would be very many, for a few nodes can be repeated without end.
+        if rule is not None and parts and len(parts[-1]) < rule.size_min:
+            raise _wrongly_cut(cid)
+        parts.append(part)
     data = b"".join(parts)
     if rule is not None and list(map(len, cut(data, rule))) != [len(part) for part in parts if part]:
-        raise BadEncoding(f"content {cid} is not cut where the rule says; do not trust who made it")
+        raise _wrongly_cut(cid)
     return data
+
+
+def _wrongly_cut(cid: Cid) -> BadEncoding:
+    return BadEncoding(f"content {cid} is not cut where the rule says; do not trust who made it")
 
 
 def pieces(cid: Cid, blobs: Blobs, *, start: int = 0, end: int | None = None) -> Iterator[bytes]:

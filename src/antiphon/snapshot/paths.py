@@ -78,5 +78,6 @@ class _Paths:
             for cid in walk.walk(held, self._blobs, seen=self._seen):
                 yield cid, True
         else:
-            for cid in walk.missing(held, self._blobs):
+            for cid in walk.missing(held, self._blobs, known=self._seen):
+                self._seen.add(cid)  # values may share chunks
                 yield cid, False
