@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob, MissingBlob, StoreClosed, StoreError, StoreLocked
+from antiphon.snapshot import blobstore
 from antiphon.snapshot.blobstore import BlobStore
 
 SMALL_MAP = 1 << 20
@@ -165,6 +166,63 @@ def test_deleting_what_is_not_there_is_harmless(tmp_path: Path) -> None:
         assert store.delete([cid, Cid.of(b"absent"), cid]) == (1, 5)
         with pytest.raises(MissingBlob, match=str(cid)):
             store.get(cid)
+
+
+def test_what_was_let_go_is_gone_from_the_file_after_compaction(tmp_path: Path) -> None:
+    secret = random.Random(1).randbytes(50_000)
+    with BlobStore.open(tmp_path) as store:
+        cids = [store.put(bytes([number]) * 30_000) for number in range(40)]
+        store.put(secret)
+        store.sweep(cids[:2])
+        before = (tmp_path / "data.mdb").stat().st_size
+        assert secret[:1000] in (tmp_path / "data.mdb").read_bytes()
+
+        assert store.compact() == (tmp_path / "data.mdb").stat().st_size < before / 4
+        assert secret[:1000] not in (tmp_path / "data.mdb").read_bytes()
+        assert {path.name for path in tmp_path.iterdir()} == {"data.mdb", "lock.mdb", "readers.lock", "writer.lock"}
+        assert (tmp_path / "data.mdb").stat().st_mode & 0o777 == 0o600
+        assert (list(store), store.size) == (sorted(cids[:2]), 60_000)
+        new = store.put(b"new")
+        assert (store.get(new), store.get(cids[1])) == (b"new", b"\1" * 30_000)
+    with BlobStore.open(tmp_path) as store:
+        assert store.count == 3
+
+
+def test_compaction_that_fails_leaves_the_store_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with BlobStore.open(tmp_path) as store:
+        cid = store.put(b"hello")
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", full)
+            with pytest.raises(StoreError, match="No space left"):
+                store.compact()
+        assert (store.get(cid), store.get(store.put(b"more"))) == (b"hello", b"more")
+        assert not (tmp_path / "compact").exists()
+    with BlobStore.open(tmp_path, readonly=True) as reader, pytest.raises(StoreError, match="read-only"):
+        reader.compact()
+
+
+def test_threads_read_and_write_while_the_file_is_compacted(tmp_path: Path) -> None:
+    with BlobStore.open(tmp_path) as store, ThreadPoolExecutor(4) as pool:
+        blobs = [b"%d" % number * 2000 for number in range(60)]
+        done = [pool.submit(lambda blob: store.get(store.put(blob)) == blob, blob) for blob in blobs]
+        for _ in range(3):
+            store.compact()
+        assert all(one.result() for one in done)
+        assert store.count == 60
+
+
+def test_a_store_of_another_format_is_refused_to_writers_and_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(blobstore, "FORMAT", b"antiphon.blobs.v9")
+        BlobStore.open(tmp_path).close()
+    for readonly in (False, True):
+        with pytest.raises(StoreError, match="newer Antiphon"):
+            BlobStore.open(tmp_path, readonly=readonly)
 
 
 def test_threads_share_a_store(tmp_path: Path) -> None:

@@ -16,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.cid import BLOB_SIZE_MAX, DAG_CBOR, Cid
-from antiphon.core.errors import AntiphonError, BadEncoding, InvalidInput, MissingBlob, TooLarge
+from antiphon.core.errors import AntiphonError, BadEncoding, DamagedBlob, InvalidInput, MissingBlob, TooLarge
 from antiphon.core.timeframe import Timeframe
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.car import encode_header, export, read_car, read_header, sections, write_car
+from antiphon.snapshot.carfile import CarFile
 from antiphon.snapshot.root import FeedCut, SnapshotRoot, encode_death
 from antiphon.snapshot.walk import missing, walk
 
@@ -217,3 +218,16 @@ def test_nothing_is_left_out_silently() -> None:
     blobs.delete([list(walk(cid, blobs))[-1]])
     with pytest.raises(MissingBlob):
         export([cid], blobs, io.BytesIO())
+
+
+def test_a_file_that_changes_under_its_reader_is_damaged(tmp_path: Path) -> None:
+    blobs, path = MemoryBlobs(), tmp_path / "blobs.car"
+    cids = [blobs.put(bytes([number]) * 100_000) for number in range(2)]
+    with path.open("wb") as stream:
+        write_car(stream, cids[:1], cids, blobs)
+    with CarFile.open(path) as file:
+        path.write_bytes(path.read_bytes()[:150_000])
+        assert file.get(cids[0]) == blobs.get(cids[0])
+        with pytest.raises(DamagedBlob) as caught:
+            file.get(cids[1])
+        assert caught.value.cid == cids[1]

@@ -1,17 +1,13 @@
-"""The LMDB environment under a `FeedStore`: its tables, room written ahead, and compaction."""
+"""The LMDB environment under a `FeedStore`: its tables, and room written ahead."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import lmdb
-
-from antiphon.feed.lock import sync_folder, without_readers
 from antiphon.feed.mapfile import MAP_SIZE_START, MapFile
 from antiphon.feed.tables import TABLES, Memory, Tables, checked
 
@@ -94,33 +90,11 @@ class Env(MapFile[Tables]):
         finally:
             os.close(handle)
 
-    def compact(self) -> int:
-        """Rewrite the file without what is free or was taken away; returns its new size.
-
-        The new file is marked as this store's own before it takes the old one's place, so that a crash leaves one or
-        the other, and neither looks like a restored backup.
-        """
-        aside = self.path / "compact"
-        with self._gate.exclusive(), without_readers(self.path):
-            self._check_open()
-            map_size = self._env.info()["map_size"]
-            shutil.rmtree(aside, ignore_errors=True)
-            aside.mkdir(mode=0o700)
-            self._env.copy(str(aside), compact=True)
-            made = aside / "data.mdb"
-            with lmdb.open(str(aside), map_size=map_size, max_dbs=len(TABLES), lock=False) as env:
-                meta = env.open_db(b"meta")
-                with env.begin(write=True) as txn:
-                    txn.put(b"file", checked(identity_of(made)), db=meta)
-                env.sync(True)
-            made.chmod(0o600)  # LMDB's copy has a mode of its own
-            self._close()
-            os.replace(made, self.path / "data.mdb")
-            (self.path / "lock.mdb").unlink(missing_ok=True)  # it counts transactions of the old file
-            shutil.rmtree(aside)
-            sync_folder(self.path)
-            self._open(map_size)
-            return (self.path / "data.mdb").stat().st_size
+    def _mark(self, env: Any, made: Path) -> None:
+        """It is this store's own: else it would look like a restored backup."""
+        meta = env.open_db(b"meta")
+        with env.begin(write=True) as txn:
+            txn.put(b"file", checked(identity_of(made)), db=meta)
 
     def transaction(self) -> int:
         """The number of the last committed transaction: it moves when anything changed, in any process."""

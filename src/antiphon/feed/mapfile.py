@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import lmdb
 
 from antiphon.core.errors import StoreClosed, StoreError
 from antiphon.feed.gate import Gate
-from antiphon.feed.lock import lock, lock_shared, sync_folder
+from antiphon.feed.lock import lock, lock_shared, sync_folder, without_readers
 
 MAP_SIZE_START = 64 << 20
 MAP_SIZE_MAX = 16 << 40
@@ -139,6 +140,51 @@ class MapFile(ABC, Generic[View]):
                     f"the {self.what} at {self.path} would grow above {MAP_SIZE_MAX} bytes; {self.if_large}"
                 )
             self._env.set_mapsize(size)
+
+    def compact(self) -> int:
+        """Rewrite the file without what is free or was taken away; returns its new size.
+
+        A crash leaves the old file or the new one. Nobody else may read it meanwhile.
+        """
+        self._check_open()
+        if self.readonly:
+            raise StoreError(f"the {self.what} at {self.path} was opened read-only here")
+        aside, file = self.path / "compact", self.path / "data.mdb"
+        with self._gate.exclusive(), without_readers(self.path):
+            self._check_open()
+            map_size = self._env.info()["map_size"]
+            try:
+                self._copy(aside, map_size)
+                self._close()
+                try:
+                    os.replace(aside / "data.mdb", file)
+                    (self.path / "lock.mdb").unlink(missing_ok=True)  # it counts transactions of the old file
+                    sync_folder(self.path)
+                finally:
+                    self._open(map_size)
+            except (lmdb.Error, OSError) as error:
+                raise StoreError(
+                    f"the {self.what} at {self.path} could not be rewritten: {error}. Nothing is lost; it takes as "
+                    "much space again while it lasts"
+                ) from error
+            finally:
+                shutil.rmtree(aside, ignore_errors=True)
+            return file.stat().st_size
+
+    def _copy(self, aside: Path, map_size: int) -> None:
+        """Make the new file in a folder, on the disk."""
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(mode=0o700)
+        self._env.copy(str(aside), compact=True)
+        made = aside / "data.mdb"
+        with lmdb.open(str(aside), map_size=map_size, max_dbs=len(self._names), lock=False) as env:
+            self._mark(env, made)
+            env.sync(True)
+        made.chmod(0o600)  # LMDB's copy has a mode of its own
+
+    def _mark(self, env: Any, made: Path) -> None:
+        """What a new file must say before it takes the place of the old one."""
+        return
 
     def _check_open(self) -> None:
         if self._closed:

@@ -14,22 +14,29 @@ from typing import Protocol
 
 from antiphon.core.cid import BLOB_SIZE_MAX, RAW, Cid
 from antiphon.core.errors import BadEncoding, MissingBlob, TooLarge
-from antiphon.snapshot.collecting import Collecting
+from antiphon.snapshot.collecting import BlobCollection, Collecting
 from antiphon.snapshot.limits import BATCH_COUNT_MAX, BATCH_SIZE_MAX
 
 
 class Blobs(Protocol):
-    """A store of blobs. What `put` and `put_all` have returned from is kept; putting twice is the same as once."""
+    """A store of blobs. What `put` and `put_all` have returned from is kept; putting twice is the same as once.
+
+    A class that inherits from it has `put` and `has` by what they mean.
+    """
 
     def get(self, cid: Cid) -> bytes:
         """The bytes that the CID names, never others; else `MissingBlob`, or `DamagedBlob`."""
 
-    def put(self, data: bytes, codec: int = RAW) -> Cid: ...
+    def put(self, data: bytes, codec: int = RAW) -> Cid:
+        cid = Cid.of(data, codec)
+        self.put_all([(cid, data)])
+        return cid
 
     def put_all(self, pairs: Iterable[tuple[Cid, bytes]]) -> None:
         """Put blobs with the CIDs that they have: all of them, or none if one is not what its CID says."""
 
-    def has(self, cid: Cid) -> bool: ...
+    def has(self, cid: Cid) -> bool:
+        return not self.missing([cid])
 
     def missing(self, cids: Iterable[Cid]) -> list[Cid]:
         """Those that are not here, in their order."""
@@ -46,18 +53,25 @@ def check_blob(cid: Cid, data: bytes) -> None:
         raise BadEncoding(f"{len(data)} bytes that came as blob {cid} are not what that CID names; ask somebody else")
 
 
+def checked(pairs: Iterable[tuple[Cid, bytes]]) -> dict[Cid, bytes]:
+    """Blobs by their CIDs, all of them what those say."""
+    blobs = {}
+    for cid, data in pairs:
+        check_blob(cid, data)
+        blobs[cid] = bytes(data)
+    return blobs
+
+
 def missing_blob(cid: Cid) -> MissingBlob:
     return MissingBlob(f"blob {cid} is not here; fetch it from a peer or a CAR file", cid=cid)
 
 
-class MemoryBlobs:
+class MemoryBlobs(Blobs):
     """Blobs in a dict: for tests, and for what is thrown away."""
 
     def __init__(self) -> None:
         self._held: dict[Cid, bytes] = {}
         self._collecting = Collecting()
-        self.putting = self._collecting.putting
-        self.collecting = self._collecting.begin
 
     def get(self, cid: Cid) -> bytes:
         try:
@@ -65,24 +79,22 @@ class MemoryBlobs:
         except KeyError:
             raise missing_blob(cid) from None
 
-    def put(self, data: bytes, codec: int = RAW) -> Cid:
-        cid = Cid.of(data, codec)
-        self.put_all([(cid, data)])
-        return cid
-
     def put_all(self, pairs: Iterable[tuple[Cid, bytes]]) -> None:
-        checked = {}
-        for cid, data in pairs:
-            check_blob(cid, data)
-            checked[cid] = bytes(data)
-        self._collecting.note(checked)
-        self._held.update(checked)
+        blobs = checked(pairs)
+        self._collecting.note(blobs)
+        self._held.update(blobs)
 
     def has(self, cid: Cid) -> bool:
         return cid in self._held
 
     def missing(self, cids: Iterable[Cid]) -> list[Cid]:
         return [cid for cid in cids if cid not in self._held]
+
+    def putting(self) -> AbstractContextManager[None]:
+        return self._collecting.putting()
+
+    def collecting(self) -> AbstractContextManager[BlobCollection]:
+        return self._collecting.begin()
 
     def delete(self, cids: Iterable[Cid]) -> tuple[int, int]:
         """Let blobs go; returns how many there were, and their bytes."""

@@ -10,14 +10,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from antiphon.core.cid import RAW, Cid
+from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob, StoreError
 from antiphon.feed.mapfile import MAP_SIZE_START, MapFile
-from antiphon.snapshot.blobs import check_blob, missing_blob
-from antiphon.snapshot.collecting import Collecting
+from antiphon.snapshot.blobs import Blobs, checked, missing_blob
+from antiphon.snapshot.collecting import BlobCollection, Collecting
 
 FORMAT = b"antiphon.blobs.v1"
 _PAGE = 4096  # CIDs in one transaction of an iteration or a sweep
@@ -33,7 +34,7 @@ class _BlobFile(MapFile[Any]):
         return txn
 
 
-class BlobStore:
+class BlobStore(Blobs):
     """A folder with an LMDB file. Everything is on the disk on return, and checked against its CID on every read."""
 
     def __init__(self, path: Path, *, readonly: bool = False, map_size: int = MAP_SIZE_START) -> None:
@@ -41,12 +42,12 @@ class BlobStore:
         self.readonly = readonly
         self._damaged: set[Cid] = set()
         self._collecting = Collecting()
-        self.putting = self._collecting.putting
-        self.collecting = self._collecting.begin
         self._file = _BlobFile(path, ("blobs", "meta"), readonly=readonly, map_size=map_size)
-        self._blobs, self._meta = self._file.tables["blobs"], self._file.tables["meta"]
         try:
-            if not readonly:
+            if readonly:
+                with self._file.read() as txn:
+                    self._check_format(txn)
+            else:
                 self._file.transact(self._claim)
         except BaseException:
             self._file.close()
@@ -56,12 +57,24 @@ class BlobStore:
     def open(cls, path: str | Path, *, readonly: bool = False, map_size: int = MAP_SIZE_START) -> BlobStore:
         return cls(Path(path), readonly=readonly, map_size=map_size)
 
+    @property
+    def _blobs(self) -> Any:
+        return self._file.tables["blobs"]  # another one after `compact`
+
+    @property
+    def _meta(self) -> Any:
+        return self._file.tables["meta"]
+
     def _claim(self, txn: Any) -> None:
-        found = txn.get(b"format", db=self._meta)
-        if found is None:
+        if not self._check_format(txn):
             txn.put(b"format", FORMAT, db=self._meta)
-        elif found != FORMAT:
+
+    def _check_format(self, txn: Any) -> bool:
+        """Whether the file says in which format it is; refused if that is another one."""
+        found = txn.get(b"format", db=self._meta)
+        if found not in (None, FORMAT):
             raise StoreError(f"the blob store at {self.path} has the format {found!r}; a newer Antiphon wrote it")
+        return found is not None
 
     # -- reading
 
@@ -77,9 +90,6 @@ class BlobStore:
                 f"blob {cid} in the store at {self.path} has changed on the disk; fetch it from a peer again", cid=cid
             )
         return data
-
-    def has(self, cid: Cid) -> bool:
-        return not self.missing([cid])
 
     def missing(self, cids: Iterable[Cid]) -> list[Cid]:
         """Those that are not here, in their order. One that was found damaged is not here."""
@@ -124,16 +134,9 @@ class BlobStore:
 
     # -- writing
 
-    def put(self, data: bytes, codec: int = RAW) -> Cid:
-        cid = Cid.of(data, codec)
-        self.put_all([(cid, data)])
-        return cid
-
     def put_all(self, pairs: Iterable[tuple[Cid, bytes]]) -> None:
         """Put blobs in one transaction: all of them, or none if one is not what its CID says."""
-        blobs = dict(pairs)
-        for cid, data in blobs.items():
-            check_blob(cid, data)
+        blobs = checked(pairs)
         self._collecting.note(blobs)
         self._file.transact(lambda txn: self._put(txn, blobs))
         self._damaged.difference_update(blobs)
@@ -175,6 +178,16 @@ class BlobStore:
                 gone = self.delete(doomed)
                 count, size = count + gone[0], size + gone[1]
         return count, size
+
+    def putting(self) -> AbstractContextManager[None]:
+        return self._collecting.putting()
+
+    def collecting(self) -> AbstractContextManager[BlobCollection]:
+        return self._collecting.begin()
+
+    def compact(self) -> int:
+        """Rewrite the file without what was let go; returns its new size. Nobody else may have it open."""
+        return self._file.compact()
 
     def close(self) -> None:
         self._file.close()

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from antiphon.core.cid import RAW, Cid
-from antiphon.core.errors import BadEncoding, InvalidInput, StoreError, TooLarge
-from antiphon.snapshot.blobs import check_blob, missing_blob
+from antiphon.core.errors import BadEncoding, DamagedBlob, InvalidInput, StoreError, TooLarge
+from antiphon.snapshot.blobs import missing_blob
 from antiphon.snapshot.car import read_header, sections
 
 
@@ -66,7 +66,8 @@ class CarFile:
         with self._lock:
             self._stream.seek(start)
             data = self._stream.read(size)
-        check_blob(cid, data)
+        if not cid.matches(data):
+            raise DamagedBlob(f"blob {cid} has changed in {self.path} since that was opened", cid=cid)
         return data
 
     def has(self, cid: Cid) -> bool:

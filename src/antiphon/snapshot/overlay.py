@@ -15,16 +15,16 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 
-from antiphon.core.cid import RAW, Cid
+from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob
-from antiphon.snapshot.blobs import Blobs, MemoryBlobs, check_blob
+from antiphon.snapshot.blobs import Blobs, MemoryBlobs, checked
 from antiphon.snapshot.blobstore import BlobStore
 from antiphon.snapshot.limits import BATCH_SIZE_MAX
 
 MEMORY_SIZE_MAX = 64 << 20
 
 
-class Overlay:
+class Overlay(Blobs):
     """A store of blobs for the time of one computation. What does not fit into memory goes into a temporary folder."""
 
     def __init__(self, below: Blobs, *, memory_size_max: int = MEMORY_SIZE_MAX) -> None:
@@ -41,15 +41,8 @@ class Overlay:
             return self._disk.get(cid)
         return self._below.get(cid)
 
-    def put(self, data: bytes, codec: int = RAW) -> Cid:
-        cid = Cid.of(data, codec)
-        self.put_all([(cid, data)])
-        return cid
-
     def put_all(self, pairs: Iterable[tuple[Cid, bytes]]) -> None:
-        blobs = dict(pairs)
-        for cid, data in blobs.items():
-            check_blob(cid, data)
+        blobs = checked(pairs)
         new = {cid: blobs[cid] for cid in self.missing(blobs)}
         size = sum(map(len, new.values()))
         if size <= self._room:
@@ -63,9 +56,6 @@ class Overlay:
             folder = self._opened.enter_context(tempfile.TemporaryDirectory(prefix="antiphon-"))
             self._disk = self._opened.enter_context(BlobStore.open(folder, map_size=8 * BATCH_SIZE_MAX))
         return self._disk
-
-    def has(self, cid: Cid) -> bool:
-        return not self.missing([cid])
 
     def missing(self, cids: Iterable[Cid]) -> list[Cid]:
         rest = self._memory.missing(cids)
