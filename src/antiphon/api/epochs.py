@@ -28,6 +28,7 @@ from antiphon.party.base import EpochBase
 from antiphon.party.epochlist import EpochRecord, list_epochs
 from antiphon.party.epochs import Disagreement, Epochs
 from antiphon.party.epochverify import Verification, verify_epoch
+from antiphon.party.erasing import erase_bodies
 from antiphon.party.history import PartyPast
 from antiphon.party.viewsource import ViewSnapshot, ViewSource
 from antiphon.snapshot.blobs import Blobs
@@ -144,8 +145,22 @@ class PartyEpochs:
         return self._alone.step()
 
     def prune(self) -> int:
-        """Let go of messages that a final epoch holds, as policy allows; returns how many."""
-        return self._alone.prune()
+        """Let go of messages that a final epoch holds, as policy allows; returns how many.
+
+        Of those that policy keeps, the bodies go that the party had erased before the epoch.
+        """
+        count = self._alone.prune()
+        erase_bodies(self._party.processor)
+        return count
+
+    def recover(self) -> bool:
+        """Say that this device has heard all that it ever said about the open epoch; was anything done then?
+
+        A device whose store was restored may have forgotten its votes, and does not vote until a final epoch holds its
+        new feed (`waits_for`). Exchange with all other attesters first: who says this too early may vote twice.
+        """
+        self._party.member.recovered = True
+        return self.step()
 
     def adopt(self) -> bool:
         """Give up this device's own state for the party's epoch, where they differ.

@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 from antiphon.api.handle import Handle
 from antiphon.api.options import Options
+from antiphon.api.taking import take_blobs
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, StoreError, TooLarge
 from antiphon.model.file import UNKNOWN_TYPE, FileModel
 from antiphon.snapshot import content, tree
+from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.contentstream import open_content
 
 if TYPE_CHECKING:
@@ -98,6 +100,13 @@ class File(Handle):
         """
         cid = self.content
         return [] if cid is None else list(tree.missing(cid, self.party.processor.blobs))
+
+    def fetch(self, source: Blobs) -> int:
+        """Take what is missing of its content from another store's blobs; returns how many blobs came."""
+        blobs, moved = self.party.processor.blobs, 0
+        while taken := take_blobs(source, blobs, self.missing()):
+            moved += taken
+        return moved
 
     def open(self) -> BinaryIO:
         """The content as a binary stream, which can be searched. `MissingBlob` says what is to be fetched first."""

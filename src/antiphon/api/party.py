@@ -23,6 +23,7 @@ from antiphon.api import children
 from antiphon.api.asked import asked, narrowed
 from antiphon.api.children import ChildParty
 from antiphon.api.epochs import PartyEpochs
+from antiphon.api.erasing import erase
 from antiphon.api.files import File, FileOptions, Source, new_file
 from antiphon.api.handle import Handle, plain
 from antiphon.api.inputs import need_handle, need_id, need_key, need_role, need_text, need_timeframe, need_values
@@ -37,6 +38,7 @@ from antiphon.api.threads import Thread
 from antiphon.api.typed import Schemas
 from antiphon.core.errors import InvalidInput, UnknownItem
 from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.halo.claims import Role
 from antiphon.halo.membership import Membership
@@ -431,6 +433,10 @@ class Party:
     def refused(self) -> builtins.list[Refused]:
         """Messages that do not count, each with the reason."""
         return self.processor.refused()
+
+    def erase(self, *stamps: Stamp) -> None:
+        """Make messages void everywhere; their bytes go with `epochs.prune`, once a final epoch covers them."""
+        erase(self, stamps)
 
     def export(self, path: str | Path, *, whole: bool = False, files: bool = True, tick: Tick = no_tick) -> Bundled:
         """Write it into a CAR file: control feeds, the last snapshot, the messages since; with `whole`, all messages.

@@ -106,6 +106,7 @@ class Store:
         models: ModelFactory | None = None,
         follow: bool = False,
         epochs: bool = False,
+        prune: bool = False,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
         registry: Registry | None = None,
@@ -113,8 +114,11 @@ class Store:
         """The store in a folder; a new one gets an identity called `name` and a device.
 
         With a passphrase the keys are encrypted; without, they lie in the folder as they are. `follow` keeps each open
-        party current in a thread of its own; `epochs` takes part in its epochs in another, as policy says.
+        party current in a thread of its own; `epochs` takes part in its epochs in another, as policy says, and `prune`
+        lets go there of messages that a new final epoch holds, as policy allows.
         """
+        if prune and not epochs:
+            raise InvalidInput("a store lets go of messages by itself where it takes part in epochs: epochs=True")
         home = Path(path).expanduser()
         keys, phrase = _keys(home / "keys", name, passphrase, randomness)
         device = devices(keys)[0]
@@ -133,6 +137,7 @@ class Store:
                 randomness=randomness,
                 follow=follow,
                 epochs=epochs,
+                prune=prune,
                 items=followed.open_items,
                 index=ItemIndex,
             )

@@ -88,6 +88,7 @@ class Membership:
         self._synced = -1  # the store's last transaction that was looked at
         self._data_feeds: set[bytes] = set()
         self.control: FeedWriter | None = None
+        self.recovered = False  # a new control feed's device has heard what it said in its old one: its operator's word
         self.data: FeedWriter | None = None
 
     # -- beginning

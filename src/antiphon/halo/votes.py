@@ -57,7 +57,7 @@ def _chain(member: Membership, recovered: bool) -> EpochChain:
         _check(member, "this device has no control feed; `join` first")
     else:
         device, feed = bytes(member.device.key), bytes(member.control.feed)
-        _check(member, voting.forgetful(chain, device, feed, recovered=recovered))
+        _check(member, voting.forgetful(chain, device, feed, recovered=recovered or member.recovered))
     return chain
 
 

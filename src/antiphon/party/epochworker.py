@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.core.errors import PartyPaused, StoreClosed
 from antiphon.party.epochdriver import EpochDriver
+from antiphon.party.erasing import erase_bodies
 
 if TYPE_CHECKING:
     from antiphon.halo.membership import Membership
@@ -24,10 +25,20 @@ _RETRY_MS = 60_000
 class EpochWorker:
     """Runs a driver after each change of the feeds, and when it wants to be woken, until stopped."""
 
-    def __init__(self, party: PartyProcessor, member: Membership, epochs: Epochs, *, pause_s: float = PAUSE_S) -> None:
+    def __init__(
+        self,
+        party: PartyProcessor,
+        member: Membership,
+        epochs: Epochs,
+        *,
+        prune: bool = False,
+        pause_s: float = PAUSE_S,
+    ) -> None:
         self._party = party
         self._epochs = epochs
         self._driver = EpochDriver(party, member, epochs)
+        self._prune = prune  # let go of messages, too, as policy allows
+        self._pruned = 0  # the epoch that was stood on then
         self._pause_s = pause_s
         self._watch = party.store.watch()
         self._stopping = threading.Event()
@@ -60,6 +71,11 @@ class EpochWorker:
         now_ms = self._party.clock.now_ms()
         try:
             wake_ms = self._driver.tick(now_ms)
+            number = self._epochs.number
+            if self._prune and number > self._pruned:
+                self._epochs.prune()
+                erase_bodies(self._party)
+                self._pruned = number
             self.error = ""
         except StoreClosed:
             raise

@@ -70,6 +70,7 @@ class PartyManager:
         randomness: Randomness | None = None,
         follow: bool = False,
         epochs: bool = False,
+        prune: bool = False,
         blobs: Blobs | None = None,
         authority: Callable[[FeedStore, Membership], Authority] = PartyAuthority.of,
         items: Callable[[PublicKey], Items] | None = None,
@@ -85,6 +86,7 @@ class PartyManager:
         self._randomness = randomness
         self._follow = follow  # run each open party in a thread of its own
         self._work = epochs  # and take part in its epochs in another
+        self._prune = prune  # and let go there of what they hold
         self._blob_store: BlobStore | None = None  # beside the item stores, if no other was handed in
         if blobs is None and self._folder is not None:
             blobs = self._blob_store = BlobStore.open(self._folder.with_name("blobs"))
@@ -201,7 +203,7 @@ class PartyManager:
         if self._follow:
             party.start()
         if self._work:
-            self._workers[key] = EpochWorker(party, member, self._epochs[key])
+            self._workers[key] = EpochWorker(party, member, self._epochs[key], prune=self._prune)
         return party
 
     def _stop_work(self, key: bytes, *, wait: bool = True) -> None:
