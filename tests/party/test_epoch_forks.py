@@ -159,7 +159,6 @@ def test_a_new_term_declares_again_what_may_be_final_of_two_histories(peers: Pee
     assert {peer.epochs.chain().conflict for peer in peers.all} == {""}
 
 
-@pytest.mark.xfail(strict=True, reason="a genesis that is told again is not counted as its writer's own vote")
 def test_an_attester_that_lies_where_policy_trusts_it_is_told_of(peers: Peers, alice: Peer, bob: Peer) -> None:
     """Bob is an attester, too, and so two epochs have a majority. All take the same one, and say that there are two."""
     carol = peers.add("carol")

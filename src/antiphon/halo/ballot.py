@@ -2,6 +2,9 @@
 
 The first word in a feed counts: one attestation for each term, one endorsement for each term, and nothing in a term
 below one that was endorsed. A feed only grows, so what counts never changes, and the order of arrival leaves no trace.
+
+Geneses and attestations also count as their signer's where somebody else tells them again: an honest device signs
+nothing that does not stand in its own feed, and who holds another branch of that feed cannot read it there.
 """
 
 from __future__ import annotations
@@ -67,8 +70,13 @@ class Ballot:
         self.void: dict[Position, str] = {}
         self.repeated: set[Position] = set()  # geneses that are not their writer's first in that term
         self._own: dict[bytes, Own] = defaultdict(Own)
+        self._words: dict[tuple[bytes, Choice], set[bytes]] = defaultdict(set)  # digests: said twice is not told twice
         for feed, acts in feeds.items():
             self._read(devices[feed], acts, feed)
+        for (device, choice), words in self._words.items():
+            if len(words) > 1:
+                self.confirmed[choice].add(device)
+                self._own[device].confirmed.add(choice)
 
     def own(self, device: bytes) -> Own:
         return self._own.get(device) or Own()
@@ -85,8 +93,7 @@ class Ballot:
         for act in acts:
             claim = act.claim
             if device not in act.signers:
-                if not isinstance(claim, EpochGenesis):  # which may be told again by somebody else
-                    self.void[act.position] = "it is not signed by the device that wrote it"
+                self._hear(act)
                 continue
             if isinstance(claim, EpochRefusal):
                 self.refusals.append(Refused(act.stamp, device, claim))
@@ -108,17 +115,34 @@ class Ballot:
             elif isinstance(claim, EpochGenesis | EpochAttestation):
                 self.void[act.position] = self._attest(device, act, claim, said, promised)
 
+    def _hear(self, act: Act) -> None:
+        """Somebody tells again what others have signed."""
+        claim = act.claim
+        if not isinstance(claim, EpochGenesis | EpochAttestation):
+            self.void[act.position] = "it is not signed by the device that wrote it"
+            return
+        if self.config.feed:  # whether that feed names attesters before this, only the feed itself can tell
+            return
+        choice = _choice(act, claim)
+        for device in act.signers.intersection(self.config.attesters):
+            self._count(device, choice, act)
+            if isinstance(claim, EpochGenesis):
+                self._own[device].declared.add(claim.term)
+
+    def _count(self, device: bytes, choice: Choice, act: Act) -> None:
+        self.attested[choice].add(device)
+        self._own[device].attested.setdefault(choice.term, set()).add(choice)
+        self._words[device, choice].add(act.digest)
+
     def _attest(
         self, device: bytes, act: Act, claim: EpochGenesis | EpochAttestation, said: dict[int, Choice], promised: int
     ) -> str:
-        digest = act.digest if isinstance(claim, EpochGenesis) else claim.genesis
-        choice = Choice(claim.term, claim.snapshot, digest)
+        choice = _choice(act, claim)
         if claim.term < promised:
             return f"its device has endorsed term {promised}, and so attests nothing in an earlier one"
         if claim.term not in said:
             said[claim.term] = choice
-            self.attested[choice].add(device)
-            self._own[device].attested.setdefault(claim.term, set()).add(choice)
+            self._count(device, choice, act)
             return ""
         if said[claim.term] != choice:
             return f"its device has attested something else for epoch {claim.number} in term {claim.term}"
@@ -190,6 +214,10 @@ class Ballot:
         if len(values) > 1:
             return Demand(b"", f"two snapshots may be final in term {greatest}: more attesters must endorse")
         return Demand(values.pop() if values else b"")
+
+
+def _choice(act: Act, claim: EpochGenesis | EpochAttestation) -> Choice:
+    return Choice(claim.term, claim.snapshot, act.digest if isinstance(claim, EpochGenesis) else claim.genesis)
 
 
 def by_feed(acts: Iterable[Act]) -> dict[bytes, list[Act]]:

@@ -55,6 +55,11 @@ class EpochConfig:
         count = len(self.attesters)
         return count * 2 // 3 + 1 if self.policy.liars else count // 2 + 1
 
+    @property
+    def liars_max(self) -> int:
+        """How many attesters may lie without harm."""
+        return len(self.attesters) - self.quorum if self.policy.liars else 0
+
 
 @dataclass(frozen=True, slots=True)
 class FinalEpoch:

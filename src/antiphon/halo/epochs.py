@@ -50,6 +50,10 @@ class EpochChain:
         """Why an act does not count; "" if it does."""
         return self.reasons.get(act.stamp, "")
 
+    def differs(self, number: int, snapshot: bytes) -> bool:
+        """Whether another snapshot than this one is final for a number: only if attesters have lied."""
+        return 0 < number <= len(self.final) and self.final[number - 1].snapshot != snapshot
+
     def own(self, device: bytes) -> Own:
         """What a device has said about the open number."""
         return self.ballot.own(device)

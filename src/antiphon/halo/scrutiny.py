@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from antiphon.halo.act import Act
+from antiphon.halo.act import Act, Place
+from antiphon.halo.authority import Authority
 from antiphon.halo.claims import (
     EpochGenesis,
     Equivocated,
@@ -20,6 +21,7 @@ from antiphon.halo.claims import (
 )
 from antiphon.halo.epoch import SKEW_MS
 from antiphon.halo.epochs import genesis_problem
+from antiphon.halo.grant import NO_END
 from antiphon.halo.machine import PartyMachine
 from antiphon.halo.verdict import judge
 
@@ -42,7 +44,7 @@ def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
     for feed, owner in sorted(within.owners().items()):
         if owner.kind is FeedKind.DATA and feed not in claim.cut:
             return f"its cut leaves out feed {feed.hex()[:8]}, which is admitted in its control timeframe"
-    if act.signers.isdisjoint(chain.open.config.attesters) and not within.permits(act.place, _GENERATORS):
+    if act.signers.isdisjoint(chain.open.config.attesters) and not _may_generate(within, act, claim):
         return "its writer is no attester, and has not the role to declare epochs"
     if forced(machine, act, claim):  # it may be final: what came in between takes effect after this epoch
         return ""
@@ -53,6 +55,18 @@ def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
     if unknown is not None:
         return f"its control timeframe lacks the {_name(unknown)} {unknown.stamp}, which is known here"
     return ""
+
+
+def _may_generate(within: Authority, act: Act, claim: EpochGenesis) -> bool:
+    """Whether a device that has signed a genesis has the role. Whoever tells it again neither lends nor takes it."""
+    place = Place(b"", 0, dict(claim.control))
+    return any(
+        owner.kind is FeedKind.CONTROL
+        and owner.device in act.signers
+        and within.end(feed) == NO_END
+        and not _GENERATORS.isdisjoint(within.roles(owner.identity, place))
+        for feed, owner in within.owners().items()
+    )
 
 
 def forced(machine: PartyMachine, act: Act, claim: EpochGenesis) -> bool:

@@ -50,12 +50,27 @@ def _may_vote(chain: EpochChain, device: bytes, choice: Choice) -> str:
 
 
 def _same_content(chain: EpochChain, claim: EpochGenesis) -> str:
-    """A snapshot that is declared again has the same cut, control timeframe, time and models."""
+    """A snapshot that is declared again has the same cut, control timeframe, time and models.
+
+    What counts is what an honest attester has computed: a false cut under a right snapshot must not stop anybody.
+    """
     for other in chain.open.proposals:
-        same = not other.reason and other.genesis.snapshot == claim.snapshot
+        same = not other.reason and other.genesis.snapshot == claim.snapshot and _is_computed(chain, other)
         if same and content(other.genesis) != content(claim):
             return "the same snapshot was declared with another cut, control timeframe, time or models"
     return ""
+
+
+def _is_computed(chain: EpochChain, proposal: Proposal) -> bool:
+    """Whether somebody who does not lie has attested it."""
+    return len(proposal.attested) > chain.open.config.liars_max
+
+
+def declared(chain: EpochChain, snapshot: bytes) -> EpochGenesis | None:
+    """The genesis of a snapshot that attesters have attested: what is declared again has its content."""
+    known = [found for found in chain.open.proposals if found.genesis.snapshot == snapshot and found.attested]
+    best = max(known, key=lambda found: (len(found.attested), not found.reason), default=None)
+    return None if best is None else best.genesis
 
 
 def content(
@@ -102,7 +117,10 @@ def proposal(chain: EpochChain, device: bytes, term: int) -> Demand:
     if device in config.attesters and term < own.promised:
         return Demand(b"", f"this device has endorsed term {own.promised}, and so declares nothing in an earlier one")
     if term:
-        return chain.ballot.demand(chain.ballot.endorsers(term, device))
+        demand = chain.ballot.demand(chain.ballot.endorsers(term, device))
+        if demand.snapshot and declared(chain, demand.snapshot) is None:
+            return Demand(b"", "the genesis that its endorsers have attested, and that must be told again, is not here")
+        return demand
     if device != config.generator:
         return Demand(b"", f"term 0 of epoch {config.number} is that of device {config.generator.hex()[:8]}")
     return Demand(b"")

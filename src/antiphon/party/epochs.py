@@ -142,7 +142,8 @@ class Epochs:
 
     def _again(self, chain: EpochChain, term: int, snapshot: bytes) -> EpochGenesis:
         """What endorsers have attested in an earlier term is declared as it was."""
-        known = next(found.genesis for found in chain.open.proposals if found.genesis.snapshot == snapshot)
+        known = voting.declared(chain, snapshot)
+        assert known is not None  # or it would not be this device's turn
         return EpochGenesis(
             term, known.number, known.previous, known.cut, known.control, snapshot, known.created_ms, known.models
         )
@@ -259,7 +260,11 @@ class Epochs:
     def _advance(self) -> bool:
         """Stand on the next final epoch; where that cannot be recomputed, on the last, if its snapshot is here."""
         self._party.process()
-        chain, at = self.chain(), self.number
+        chain, base = self.chain(), self.base
+        at = 0 if base is None else base.number
+        if base is not None and chain.differs(at, base.cid):
+            self.waits_for = f"epoch {at} is final with another snapshot than the one here: attesters have lied"
+            return self._begin_at(chain.final[-1], chain.votes[-1])
         if len(chain.final) <= at:
             return False
         following = chain.final[at]
@@ -351,6 +356,8 @@ class Epochs:
         """Whether there is a final epoch that cannot be recomputed here, or comes out as another."""
         with self._party.locked() as engine:
             at = 0 if engine.base is None else engine.base.number
+            if 0 < at <= len(final) and engine.base is not None and final[at - 1].snapshot != engine.base.cid:
+                return True
             return len(final) > at and bool(self.disagreement or self.waits_for or why_wait(engine, final[at]))
 
     def _vote(self) -> bool:
