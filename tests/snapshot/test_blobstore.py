@@ -1,4 +1,4 @@
-"""Blobs on disk: kept on return, verified on every read, swept, and shared with processes that only read."""
+"""Blobs on disk: kept on return, verified on every read, collected, and shared with processes that only read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -137,26 +138,35 @@ def test_a_reader_writes_nothing_and_a_closed_store_says_so(tmp_path: Path) -> N
         store.put(b"hello")
 
 
+def collect(store: BlobStore, keep: Collection[Cid]) -> tuple[int, int]:
+    """Let go of every blob that is not to be kept; how many there were, and their bytes."""
+    with store.collecting() as collection:
+        gone = [collection.let_go(page, keep.__contains__, store.delete) for page in store.pages()]
+    return sum(count for count, _ in gone), sum(size for _, size in gone)
+
+
 @given(st.dictionaries(st.binary(max_size=40), st.booleans(), max_size=40))
-def test_sweeping_keeps_what_is_to_be_kept(tmp_path_factory: pytest.TempPathFactory, blobs: dict[bytes, bool]) -> None:
+def test_a_collection_keeps_what_is_to_be_kept(
+    tmp_path_factory: pytest.TempPathFactory, blobs: dict[bytes, bool]
+) -> None:
     with BlobStore.open(tmp_path_factory.mktemp("blobs")) as store:
         store.put_all((Cid.of(data), data) for data in blobs)
         kept = {Cid.of(data) for data, keep in blobs.items() if keep}
         gone = [data for data, keep in blobs.items() if not keep]
 
-        assert store.sweep(kept) == (len(gone), sum(map(len, gone)))
+        assert collect(store, kept) == (len(gone), sum(map(len, gone)))
         assert set(store) == kept
         assert store.size == sum(len(data) for data, keep in blobs.items() if keep)
-        assert store.sweep(lambda cid: False)[0] == len(kept)
+        assert collect(store, ())[0] == len(kept)
         assert (store.count, store.size) == (0, 0)
 
 
-def test_sweeping_goes_through_more_than_one_page(tmp_path: Path) -> None:
+def test_a_collection_goes_through_more_than_one_page(tmp_path: Path) -> None:
     with BlobStore.open(tmp_path) as store:
         pairs = [(Cid.of(data), data) for data in (b"%d" % number for number in range(10_000))]
         store.put_all(pairs)
         kept = {cid for cid, _ in pairs[::3]}
-        assert store.sweep(kept)[0] == 10_000 - len(kept)
+        assert collect(store, kept)[0] == 10_000 - len(kept)
         assert list(store) == sorted(kept)
 
 
@@ -173,7 +183,7 @@ def test_what_was_let_go_is_gone_from_the_file_after_compaction(tmp_path: Path) 
     with BlobStore.open(tmp_path) as store:
         cids = [store.put(bytes([number]) * 30_000) for number in range(40)]
         store.put(secret)
-        store.sweep(cids[:2])
+        collect(store, cids[:2])
         before = (tmp_path / "data.mdb").stat().st_size
         assert secret[:1000] in (tmp_path / "data.mdb").read_bytes()
 

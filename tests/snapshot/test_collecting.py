@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from antiphon.core.errors import InvalidInput
+from antiphon.feed.mapfile import MapFile
 from antiphon.snapshot import collecting
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.blobstore import BlobStore
@@ -42,6 +45,26 @@ def test_what_is_put_since_it_began_stays_also_if_it_was_here(blobs: MemoryBlobs
         assert blobs.put(b"old") == old
         assert let_go(blobs, collection) == 1
     assert set(blobs) == {old, new}
+
+
+def test_what_is_on_its_way_into_the_store_when_it_begins_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A put waits for the disk; a collection that began meanwhile found the blob there, and nobody who wants it."""
+    with BlobStore.open(tmp_path) as store, ExitStack() as later:
+        old = store.put(b"old")
+        collections: list[BlobCollection] = []
+        transact = MapFile.transact
+
+        def begin_first(file: Any, act: Any) -> Any:
+            if not collections:
+                collections.append(later.enter_context(store.collecting()))
+            return transact(file, act)
+
+        monkeypatch.setattr(MapFile, "transact", begin_first)
+        store.put(b"old")
+        assert let_go(store, collections[0]) == 0
+        assert store.get(old) == b"old"
 
 
 def test_it_ends_where_a_file_or_an_epoch_begins(blobs: MemoryBlobs | BlobStore) -> None:

@@ -81,8 +81,8 @@ class MemoryBlobs(Blobs):
 
     def put_all(self, pairs: Iterable[tuple[Cid, bytes]]) -> None:
         blobs = checked(pairs)
-        self._collecting.note(blobs)
-        self._held.update(blobs)
+        with self._collecting.adding(blobs):
+            self._held.update(blobs)
 
     def has(self, cid: Cid) -> bool:
         return cid in self._held

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,14 @@ from antiphon.snapshot.blobs import Blobs, checked, missing_blob
 from antiphon.snapshot.collecting import BlobCollection, Collecting
 
 FORMAT = b"antiphon.blobs.v1"
-_PAGE = 4096  # CIDs in one transaction of an iteration or a sweep
+_PAGE = 4096  # CIDs in one transaction of an iteration
 _SIZE = b"size"
 
 
 class _BlobFile(MapFile[Any]):
     what = "blob store"
     if_damaged = "Fetch its blobs into a new one"
-    if_large = "sweep it"
+    if_large = "let go of what nothing refers to"
 
     def _view(self, txn: Any) -> Any:
         return txn
@@ -137,8 +137,8 @@ class BlobStore(Blobs):
     def put_all(self, pairs: Iterable[tuple[Cid, bytes]]) -> None:
         """Put blobs in one transaction: all of them, or none if one is not what its CID says."""
         blobs = checked(pairs)
-        self._collecting.note(blobs)
-        self._file.transact(lambda txn: self._put(txn, blobs))
+        with self._collecting.adding(blobs):
+            self._file.transact(lambda txn: self._put(txn, blobs))
         self._damaged.difference_update(blobs)
 
     def _put(self, txn: Any, blobs: dict[Cid, bytes]) -> None:
@@ -165,19 +165,6 @@ class BlobStore(Blobs):
         sizes = [len(held) for cid in cids if (held := txn.pop(cid, db=self._blobs)) is not None]
         self._resize(txn, -sum(sizes))
         return len(sizes), sum(sizes)
-
-    def sweep(self, keep: Collection[Cid] | Callable[[Cid], bool]) -> tuple[int, int]:
-        """Let go of every blob that is not to be kept; returns how many, and their bytes.
-
-        Whoever puts blobs meanwhile sees to it that `keep` knows them.
-        """
-        kept = keep if callable(keep) else keep.__contains__
-        count = size = 0
-        for page in self.pages():
-            if doomed := [cid for cid in page if not kept(cid)]:
-                gone = self.delete(doomed)
-                count, size = count + gone[0], size + gone[1]
-        return count, size
 
     def putting(self) -> AbstractContextManager[None]:
         return self._collecting.putting()

@@ -54,6 +54,7 @@ class Collecting:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._scopes = 0
+        self._adding: list[Collection[Cid]] = []
         self._running: BlobCollection | None = None
 
     @contextmanager
@@ -69,12 +70,18 @@ class Collecting:
             with self._lock:
                 self._scopes -= 1
 
-    def note(self, cids: Iterable[Cid]) -> None:
-        """These are about to be put, also if they are here already."""
-        if self._running is not None:
+    @contextmanager
+    def adding(self, cids: Collection[Cid]) -> Iterator[None]:
+        """While these are put, also if they are here already: a collection that begins meanwhile knows them too."""
+        with self._lock:
+            self._adding.append(cids)
+            if self._running is not None:
+                self._running.add(cids)
+        try:
+            yield
+        finally:
             with self._lock:
-                if self._running is not None:
-                    self._running.add(cids)
+                self._adding = [others for others in self._adding if others is not cids]
 
     @contextmanager
     def begin(self) -> Iterator[BlobCollection]:
@@ -83,6 +90,8 @@ class Collecting:
                 raise InvalidInput("this store's garbage is being collected already")
             self._running = BlobCollection(self._lock, BUSY if self._scopes else "")
             running = self._running
+            for cids in self._adding:
+                running.add(cids)
         try:
             yield running
         finally:
