@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.model.test_access_fold import MODELS, NAMES, PARTY, History, author_of, shown
+from tests.model.test_access_fold import MODELS, NAMES, PARTY, History, author_of, live, shown, whole
 from tests.model.test_item import ITEM, A, B, C, changed, genesis, said
 from tests.model.test_item import MODELS as ITEM_MODELS
 from tests.model.test_item import PARTY as PARTY_OF_ITEMS
@@ -17,42 +17,12 @@ from antiphon.model import itemcodec
 from antiphon.model.access import EVERYONE, KEYS_MAX, NOT_NAMED, Access, Author
 from antiphon.model.envelope import Change, Note
 from antiphon.model.epochfold import fold_epoch
-from antiphon.model.item import ItemState, fold
-
-Verdicts = dict[Stamp, str]
+from antiphon.model.item import fold
 
 
 def epoch(history: History, base: bytes | None, notes: list[Note]) -> bytes | None:
     ordered = sorted(notes, key=lambda note: note.stamp)
     return fold_epoch(PARTY, history.item, base, ordered, MODELS, MODELS.keys, author_of)[0]
-
-
-def restored(base: bytes | None) -> ItemState | None:
-    return None if base is None else itemcodec.restore(base, MODELS)
-
-
-def whole(history: History, base: bytes | None, notes: list[Note]) -> tuple[ItemState | None, Verdicts]:
-    ordered = sorted(notes, key=lambda note: note.stamp)
-    folded = fold(PARTY, history.item, restored(base), ordered, MODELS, author_of, whole=True)
-    assert not folded.late
-    return folded.item, {stamp: reason for stamp, reason in folded.verdicts.items() if reason}
-
-
-def live(history: History, base: bytes | None, order: list[Note]) -> tuple[ItemState | None, Verdicts]:
-    chance, item = history.chance, restored(base)
-    verdicts: Verdicts = {}
-    at = 0
-    while at < len(order):
-        size = chance.choice((1, 1, 3, 9))
-        folded = fold(PARTY, history.item, item, order[at : at + size], MODELS, author_of)
-        at += size
-        item = folded.item
-        verdicts.update(folded.verdicts)
-        if folded.late:
-            item, verdicts = whole(history, base, order[:at])
-        if item is not None and chance.random() < 0.3:
-            item = itemcodec.decode(itemcodec.encode(item), MODELS)
-    return item, {stamp: reason for stamp, reason in verdicts.items() if reason}
 
 
 @pytest.mark.slow
@@ -67,10 +37,10 @@ def test_any_causal_order_on_a_base_gives_the_fold_of_the_total_order(seed: int,
     base = epoch(history, epoch(history, None, order[:first]), order[first:second])
     if not (inside := set(order[:second])) and model != "system":
         assert base is None
-    wanted, refused = whole(history, base, order[second:])
+    wanted, refused = whole(history, order[second:], base)
     for _ in range(2):
         tail = [note for note in history.causal_order() if note not in inside]
-        item, verdicts = live(history, base, tail)
+        item, verdicts = live(history, tail, base)
         if not tail and item is None:
             continue  # nobody has written to the system item
         assert shown(item) == shown(wanted)
@@ -120,9 +90,9 @@ def test_what_a_feed_may_change_is_counted_across_epochs() -> None:
         base, found = None, dict[Stamp, str]()
         if inside:
             base, found = fold_epoch(PARTY_OF_ITEMS, ITEM, None, notes[:inside], ITEM_MODELS, ITEM_MODELS.keys)
-        for whole in (False, True):
+        for at_once in (False, True):
             item = None if base is None else itemcodec.restore(base, ITEM_MODELS)
-            folded = fold(PARTY_OF_ITEMS, ITEM, item, notes[inside:], ITEM_MODELS, whole=whole)
+            folded = fold(PARTY_OF_ITEMS, ITEM, item, notes[inside:], ITEM_MODELS, whole=at_once)
             assert folded.item is not None
             assert folded.item.access is not None
             kept.add(tuple(act.stamp for act in folded.item.access))

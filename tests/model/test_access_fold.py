@@ -31,6 +31,7 @@ NAMES = ("antiphon/object", "antiphon/text", "antiphon/messenger", "test/moves",
 MODELS = ModelFactory.standard()
 MODELS.register(Moves)
 MODELS.register(Jottings)
+Verdicts = dict[Stamp, str]
 
 
 def author_of(feed: bytes, seq: int) -> Author:
@@ -131,18 +132,22 @@ class History:
         return order
 
 
-def whole(history: History, notes: list[Note]) -> tuple[ItemState | None, dict[Stamp, str]]:
+def restored(base: bytes | None) -> ItemState | None:
+    return None if base is None else itemcodec.restore(base, MODELS)
+
+
+def whole(history: History, notes: list[Note], base: bytes | None = None) -> tuple[ItemState | None, Verdicts]:
+    """The fold in the total order, on the item's snapshot in an epoch if there is one."""
     ordered = sorted(notes, key=lambda note: note.stamp)
-    folded = fold(PARTY, history.item, None, ordered, MODELS, author_of, whole=True)
+    folded = fold(PARTY, history.item, restored(base), ordered, MODELS, author_of, whole=True)
     assert not folded.late
     return folded.item, {stamp: reason for stamp, reason in folded.verdicts.items() if reason}
 
 
-def live(history: History, order: list[Note]) -> tuple[ItemState | None, dict[Stamp, str]]:
+def live(history: History, order: list[Note], base: bytes | None = None) -> tuple[ItemState | None, Verdicts]:
     """As an engine does: by parts of any size, put away and taken out between them, and afresh where it is late."""
-    chance = history.chance
-    item: ItemState | None = None
-    verdicts: dict[Stamp, str] = {}
+    chance, item = history.chance, restored(base)
+    verdicts: Verdicts = {}
     at = 0
     while at < len(order):
         size = chance.choice((1, 1, 3, 9))
@@ -151,7 +156,7 @@ def live(history: History, order: list[Note]) -> tuple[ItemState | None, dict[St
         item = folded.item
         verdicts.update(folded.verdicts)
         if folded.late:
-            item, verdicts = whole(history, order[:at])
+            item, verdicts = whole(history, order[:at], base)
         if item is not None and chance.random() < 0.3:
             item = itemcodec.decode(itemcodec.encode(item), MODELS)
     return item, {stamp: reason for stamp, reason in verdicts.items() if reason}
