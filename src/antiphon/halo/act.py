@@ -77,14 +77,15 @@ def read_act(party: bytes, block: Block, seen: Seen, beyond: tuple[Entry, ...] =
     """The act that a control block is; one that cannot be read is an act without a claim."""
     place = Place(block.feed, block.seq, seen)
     try:
-        found = credential.read(party, _signed(block))
+        found = credential.read(party, credential_of(block))
     except AntiphonError as error:
         return Act(block.stamp, place, block.created_ms, None, problem=str(error))
     claim, signers, expires_ms = found.claim, found.signers, found.expires_ms
     return Act(block.stamp, place, block.created_ms, claim, signers, expires_ms, digest=found.digest, beyond=beyond)
 
 
-def _signed(block: Block) -> bytes:
+def credential_of(block: Block) -> bytes:
+    """The signed credential that a control block holds."""
     if block.kind is not Kind.CREDENTIAL or block.item != SYSTEM_ITEM:
         raise BadEncoding("a control feed holds credentials of the system item only")
     if block.message is None:

@@ -74,9 +74,10 @@ class FinalEpoch:
     models: tuple[ModelKey, ...]
     term: int = field(default=0, compare=False)
     declared: Stamp = field(default=Stamp(0, b"", 0), compare=False)
+    genesis: bytes = field(default=b"", compare=False)  # the digest
 
     @classmethod
-    def of(cls, stamp: Stamp, claim: EpochGenesis) -> FinalEpoch:
+    def of(cls, stamp: Stamp, claim: EpochGenesis, digest: bytes = b"") -> FinalEpoch:
         return cls(
             claim.number,
             claim.previous,
@@ -87,6 +88,7 @@ class FinalEpoch:
             claim.models,
             claim.term,
             stamp,
+            digest,
         )
 
     def length(self, feed: bytes) -> int:

@@ -101,7 +101,7 @@ class _Fold:
             if isinstance(policy, str):
                 lacks = policy
                 break
-            final.append(FinalEpoch.of(first.stamp, first.genesis))
+            final.append(FinalEpoch.of(first.stamp, first.genesis, first.digest))
             if any(FinalEpoch.of(proposal.stamp, proposal.genesis) != final[-1] for proposal in won):
                 conflicts.append(f"two geneses of epoch {config.number} have a quorum: attesters have lied")
             votes.append(self._settle(ballot, proposals, first.genesis))

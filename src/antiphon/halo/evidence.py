@@ -1,4 +1,4 @@
-"""Evidence of forks, told to the party by one of its members."""
+"""What one of its members tells the party of forks: the evidence, and words about epochs that only one branch has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from antiphon.core.stamp import Stamp
 from antiphon.feed.fork import Fork
-from antiphon.halo.claims import Equivocated
+from antiphon.halo.act import Act, credential_of
+from antiphon.halo.claims import EpochAttestation, EpochGenesis, Equivocated
+from antiphon.halo.epochs import EpochChain
 from antiphon.halo.grant import NO_END
 
 if TYPE_CHECKING:
@@ -29,3 +31,45 @@ def publish_forks(member: Membership, known: Iterable[Fork]) -> list[Stamp]:
             found[feed] = Fork.decode(act.claim.evidence)
     new = [fork for feed, fork in sorted(found.items()) if fork.seq < told.get(feed, NO_END)]
     return [member.write_claim(Equivocated(fork.feed, fork.seq, fork.encode())) for fork in new]
+
+
+def untold(member: Membership) -> list[bytes]:
+    """The credentials about epochs that others need, and that stand only past forks, where they may hold other blocks.
+
+    Those are what made an epoch final, and the geneses that this device has itself attested: so nobody can make a
+    device repeat more than one genesis for each of its own votes, and each vote of an epoch that is final.
+    """
+    machine = member.machine
+    chain = machine.epochs()
+    wanted = _needed(chain, bytes(member.device.key))
+    past: dict[bytes, Act] = {}
+    told: set[bytes] = set()
+    for act in machine.acts():
+        if isinstance(act.claim, EpochGenesis | EpochAttestation) and _name(act) in wanted:
+            if act.stamp.seq < machine.common(act.stamp.feed):
+                told.add(act.digest)
+            elif _counts(act, chain):
+                past.setdefault(act.digest, act)
+    new = [act for digest, act in sorted(past.items()) if digest not in told]
+    return [credential_of(machine.block(act.position)) for act in new]
+
+
+def _needed(chain: EpochChain, device: bytes) -> set[tuple[int, bytes]]:
+    """The geneses, by number and digest, that others must be able to read."""
+    final = {(epoch.number, epoch.genesis) for epoch in chain.final}
+    own = chain.own(device).attested.values()
+    return final | {(chain.open.number, choice.digest) for choices in own for choice in choices}
+
+
+def _name(act: Act) -> tuple[int, bytes]:
+    claim = act.claim
+    assert isinstance(claim, EpochGenesis | EpochAttestation)
+    return claim.number, act.digest if isinstance(claim, EpochGenesis) else claim.genesis
+
+
+def _counts(act: Act, chain: EpochChain) -> bool:
+    """Whether it is a genesis, or a vote that made one final."""
+    number = _name(act)[0]
+    if isinstance(act.claim, EpochGenesis):
+        return True
+    return number <= len(chain.final) and not act.signers.isdisjoint(chain.votes[number - 1])

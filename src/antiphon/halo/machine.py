@@ -25,6 +25,7 @@ from antiphon.halo.claims import (
     EpochGenesis,
     PartyGenesis,
     Policy,
+    Position,
 )
 from antiphon.halo.epoch import FinalEpoch
 from antiphon.halo.epochs import EpochChain, fold_epochs
@@ -395,6 +396,10 @@ class PartyMachine:
     def acts(self) -> tuple[Act, ...]:
         """Everything delivered, in force or not."""
         return tuple(self._acts)
+
+    def block(self, position: Position) -> Block:
+        """The control block that an act of this party stands in."""
+        return self._lanes[position.feed].blocks[position.seq]
 
     @property
     def act_count(self) -> int:

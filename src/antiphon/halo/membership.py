@@ -51,7 +51,7 @@ from antiphon.halo.claims import (
     Role,
     Roles,
 )
-from antiphon.halo.evidence import publish_forks
+from antiphon.halo.evidence import publish_forks, untold
 from antiphon.halo.grant import NO_END
 from antiphon.halo.identity import Device, Identity
 from antiphon.halo.keyfile import KeyKind
@@ -86,6 +86,7 @@ class Membership:
         self._keys = keys
         self._clock = clock or SystemClock()
         self._synced = -1  # the store's last transaction that was looked at
+        self._published: tuple[int, list[bytes]] = (-1, [])  # acts and evidence that were looked at for forks
         self._data_feeds: set[bytes] = set()
         self.control: FeedWriter | None = None
         self.recovered = False  # a new control feed's device has heard what it said in its old one: its operator's word
@@ -307,9 +308,19 @@ class Membership:
         return child.echo(self, identity)
 
     def publish_forks(self) -> list[Stamp]:
-        """Tell the party of forks that are known here and that no control feed tells for everybody yet."""
+        """Tell the party of forks that are known here and that no control feed tells for everybody yet.
+
+        Also the words about epochs that others need and may not hold, since they stand past a fork.
+        """
         self.sync()
-        return publish_forks(self, map(Fork.decode, self._store.forks()))
+        if self.control is None or self.machine.authority.end(self.control.feed) != NO_END:
+            return []
+        known = (self.machine.act_count, self._store.forks())
+        if known == self._published or not (known[1] or self.machine.fork_ends):
+            return []
+        stamps = publish_forks(self, map(Fork.decode, known[1])) + [self._append(word) for word in untold(self)]
+        self._published = (self.machine.act_count, known[1])
+        return stamps
 
     # -- reading
 

@@ -61,7 +61,7 @@ class EpochDriver:
             return now_ms + SILENT_MS
 
     def _tick(self, now_ms: int) -> int | None:
-        trouble = ""
+        trouble = _trouble(self._tell)
         while True:
             trouble = trouble or _trouble(self._epochs.step)
             chain = self._epochs.chain()
@@ -85,6 +85,11 @@ class EpochDriver:
             return wake_ms
         self.status = trouble
         return min(now_ms + silent_ms, wake_ms or now_ms + silent_ms)
+
+    def _tell(self) -> None:
+        """Nobody else may hold what is known here of a writer that signed two histories."""
+        with self._party.locked():
+            self._member.publish_forks()
 
     def _why_not(self, chain: EpochChain) -> str:
         """Why this device has no say in the open number, or not yet."""
