@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
+from antiphon.core.errors import UnknownModel
+from antiphon.model.item import META
 from antiphon.party.ports import Items, LaneState
+from antiphon.snapshot.root import ModelPin
 
 if TYPE_CHECKING:
     from antiphon.party.engine import Engine
@@ -21,11 +24,20 @@ class Captured(NamedTuple):
     lanes: list[LaneState]
     items: Items
 
-    def models(self) -> set[tuple[str, int]]:
-        """Those that items have, or that the epoch before has listed. All rows are looked at: not under the lock."""
-        base = self.engine.base
+    def pins(self, *, raw: bool) -> tuple[ModelPin, ...]:
+        """The models to be listed: those that items have, or that the epoch before has listed. What has no code is
+        left out with `raw`, else refused. All rows are looked at: not under the lock."""
+        base, models = self.engine.base, self.engine.models
         listed = () if base is None else base.root.models
-        return {*self.items.models(), *((name, version) for name, version, _ in listed)}
+        used = {META.key, *self.items.models(), *((name, version) for name, version, _ in listed)}
+        lacking = sorted(key for key in used if key not in models)
+        if lacking and not raw:
+            name, version = lacking[0]
+            raise UnknownModel(
+                f"party {self.engine.party.hex()[:8]}: no code for model {name} {version} is here; install it, or "
+                "declare the epoch with such items kept raw"
+            )
+        return tuple(key for key in models.codecs if key[:2] in used)
 
 
 @contextmanager

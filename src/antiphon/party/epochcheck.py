@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from antiphon.feed.header import Flag
+from antiphon.feed.record import End, Record
 from antiphon.halo.claims import EpochGenesis
 from antiphon.party.lane import Lane
+from antiphon.party.ports import NO_END
 from antiphon.party.retrace import advances
 
 if TYPE_CHECKING:
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 
 def why_wait(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
     """What is missing here to recompute a snapshot: blocks, bodies, code. That is no reason to refuse it."""
+    return why_behind(engine, genesis) or lacks_body(engine, genesis.cut)
+
+
+def why_behind(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
+    """The same at a glance: bodies are not looked for."""
     if engine.scope.follows is not None:
         return f"one view alone is followed here, so epoch {genesis.number} cannot be recomputed"
     at = b"" if engine.base is None else bytes(engine.base.cid)
@@ -33,11 +40,14 @@ def why_wait(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
         model = engine.models.find(name, version)
         if model is None or model.codec != codec:
             return f"no code for model {name} {version} with snapshots of format {codec} is here"
-    return lacks_body(engine, genesis.cut)
+    return ""
 
 
 def lacks_body(engine: Engine, cut: Mapping[bytes, int]) -> str:
-    """Which message in a cut has no body here, void or not: who lacks one neither declares nor attests (rule 13)."""
+    """Which message in a cut has no body here, void or not: who lacks one neither declares nor attests (rule 13).
+
+    All of the cut is gone through: not under the party's lock.
+    """
     for feed, length in sorted(cut.items()):
         lane = engine.delivery.lanes.get(feed)
         if lane is None or length <= lane.state.base:
@@ -49,13 +59,23 @@ def lacks_body(engine: Engine, cut: Mapping[bytes, int]) -> str:
     return ""
 
 
-def is_other_branch(store: FeedReader, cuts: Mapping[bytes, FeedCut]) -> bool:
-    """Whether a feed here is not the one that a root holds: another block, or it ends before at a fork."""
-    return any(
-        cut.length
-        and (store.record(feed).valid_length < cut.length or store.block(feed, cut.length - 1).hash != cut.hash)
-        for feed, cut in cuts.items()
-    )
+def is_other_branch(engine: Engine, cuts: Mapping[bytes, FeedCut]) -> bool:
+    """Whether a feed here is not the one that a root holds: another block, or it ends before at a fork.
+
+    Only of a feed whose writer is known to have signed two histories: else whoever makes the root could say anything.
+    """
+    forked = [record for record in engine.store.feeds(engine.party) if _is_forked(engine, record)]
+    return any(_differs(engine.store, record, cuts[record.feed]) for record in forked if record.feed in cuts)
+
+
+def _is_forked(engine: Engine, record: Record) -> bool:
+    return record.why is End.FORK or engine.authority.fork_end(record.feed) != NO_END
+
+
+def _differs(store: FeedReader, record: Record, cut: FeedCut) -> bool:
+    if cut.length <= record.start:  # nothing of it is here, or it stands on an epoch
+        return False
+    return record.valid_length < cut.length or store.block(record.feed, cut.length - 1).hash != cut.hash
 
 
 def why_refuse(engine: Engine, genesis: EpochGenesis) -> str:

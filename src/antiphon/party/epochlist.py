@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from antiphon.core.cid import Cid
 from antiphon.core.keys import PublicKey
 from antiphon.core.stamp import Stamp
+from antiphon.halo.act import Act
 from antiphon.halo.claims import EpochGenesis, EpochRefusal
 from antiphon.halo.epoch import FinalEpoch
+from antiphon.halo.epochs import EpochChain
 from antiphon.halo.machine import PartyMachine
 
 
@@ -52,14 +54,28 @@ def list_epochs(machine: PartyMachine) -> list[EpochRecord]:
     return _Listing(machine).all()
 
 
-def has_said(machine: PartyMachine, device: bytes, epoch: FinalEpoch, computed: bytes) -> bool:
-    """Whether a device has refused a final epoch for that before, as it finds out again after each restart."""
+def has_refused(chain: EpochChain, device: bytes, genesis: EpochGenesis) -> bool:
+    """Whether a device has refused what is proposed for the open number."""
     return any(
-        isinstance(act.claim, EpochRefusal)
-        and device in act.signers
-        and (act.claim.snapshot, act.claim.computed) == (epoch.snapshot, computed)
-        for act in machine.acts()
+        found.device == device and (found.claim.term, found.claim.snapshot) == (genesis.term, genesis.snapshot)
+        for found in chain.open.refusals
     )
+
+
+def unsaid(machine: PartyMachine, device: bytes, epoch: FinalEpoch, computed: bytes) -> Act | None:
+    """The genesis of a final epoch that a device finds wrong; None if it has said so, as it finds out at each start."""
+    genesis = None
+    for act in machine.acts():
+        claim = act.claim
+        if act.stamp == epoch.declared:
+            genesis = act
+        if (
+            isinstance(claim, EpochRefusal)
+            and device in act.signers
+            and (claim.snapshot, claim.computed) == (epoch.snapshot, computed)
+        ):
+            return None
+    return genesis
 
 
 class _Listing:

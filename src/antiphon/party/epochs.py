@@ -7,38 +7,49 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from antiphon.core.cid import Cid
-from antiphon.core.errors import InvalidInput, MissingBlob, MissingBlocks, NotAuthorised, UnknownModel
+from antiphon.core.errors import (
+    DamagedBlob,
+    DamagedItems,
+    InvalidInput,
+    MissingBlob,
+    MissingBlocks,
+    NotAuthorised,
+    UnknownFeed,
+    UnknownModel,
+)
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.ingest import Base
 from antiphon.halo import voting
-from antiphon.halo.act import Act
 from antiphon.halo.claims import EpochGenesis, ModelKey, Policy
 from antiphon.halo.epoch import FinalEpoch, Proposal
 from antiphon.halo.epochs import EpochChain
 from antiphon.halo.membership import Membership
 from antiphon.halo.scrutiny import scrutinise
 from antiphon.model.interface import Discard
-from antiphon.model.item import META
 from antiphon.party.base import EpochBase
 from antiphon.party.capture import Captured, capture
-from antiphon.party.epochcheck import is_other_branch, lacks_body, why_refuse, why_wait
+from antiphon.party.epochcheck import is_other_branch, lacks_body, why_behind, why_refuse, why_wait
 from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
-from antiphon.party.epochlist import has_said
+from antiphon.party.epochlist import has_refused, unsaid
 from antiphon.party.epochplan import common_control, plan_of, policy_at
+from antiphon.party.pruning import prune
 from antiphon.party.rebase import hydrate, rebase
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import missing_blob
 
 if TYPE_CHECKING:
+    from antiphon.party.engine import Engine
     from antiphon.party.processor import PartyProcessor
 
 Declared = EpochGenesis | FinalEpoch
 WRONG = "its snapshot is not what the messages make"
+_REASON_MAX = 500  # characters
+_LACKING = (MissingBlob, DamagedBlob, MissingBlocks, UnknownFeed)  # on this machine: that is nobody's fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,26 +178,14 @@ class Epochs:
                 captured = stack.enter_context(capture(self._party))
                 cut = dict.fromkeys(engine.authority.data_feeds(), 0)
                 cut |= {lane.feed: lane.position for lane in captured.lanes}
-                if missing := lacks_body(engine, cut):
-                    raise MissingBlocks(f"party {self._party.key.short}: {missing}; fetch it, then declare the epoch")
                 control = common_control(self._member.machine)
-            plan = self._planned(number, cut, control, created, self._models(captured, raw))
+            if missing := lacks_body(engine, cut):
+                raise MissingBlocks(f"party {self._party.key.short}: {missing}; fetch it, then declare the epoch")
+            plan = self._planned(number, cut, control, created, captured.pins(raw=raw))
             made = self._compute(plan, captured)
         previous = last.snapshot if last is not None else b""
         models = tuple(ModelKey(*key) for key in plan.models)
         return EpochGenesis(term, number, previous, plan.cut, plan.control, made.cid, plan.created_ms, models)
-
-    def _models(self, captured: Captured, raw: bool) -> tuple[tuple[str, int, int], ...]:
-        """The models to be listed: those that items have."""
-        used = {META.key, *captured.models()}
-        lacking = sorted(key for key in used if key not in self._party.models)
-        if lacking and not raw:
-            name, version = lacking[0]
-            raise UnknownModel(
-                f"party {self._party.key.short}: no code for model {name} {version} is here; install it, or declare "
-                "the epoch with such items kept raw"
-            )
-        return tuple(key for key in self._party.models.codecs if key[:2] in used)
 
     def _planned(
         self,
@@ -217,20 +216,26 @@ class Epochs:
             return self._made[1]
         self._called_off.clear()
         self._check(plan)
+        with self._party.locked() as engine:
+            judge = engine.authority.epoch_judge(plan.control)
         held = capture(self._party) if captured is None else nullcontext(captured)
-        with self._blobs.putting(), held as (engine, lanes, items):
-            made = EpochFold(
-                self._party.key,
-                plan,
-                engine.base,
-                lanes,
-                items,
-                self._party.store,
-                self._party.models,
-                engine.authority.epoch_judge(plan.control),
-                self._blobs,
-                lambda: self._over or self._called_off.is_set(),
-            ).run()
+        try:
+            with self._blobs.putting(), held as (engine, lanes, items):
+                made = EpochFold(
+                    self._party.key,
+                    plan,
+                    engine.base,
+                    lanes,
+                    items,
+                    self._party.store,
+                    self._party.models,
+                    judge,
+                    self._blobs,
+                    lambda: self._over or self._called_off.is_set(),
+                ).run()
+        except DamagedItems as error:
+            with self._party.locked():  # whoever meets this under the lock has the items built again
+                raise error from None
         self._check(plan)
         self._made = plan, made
         return made
@@ -266,6 +271,7 @@ class Epochs:
             self.waits_for = f"epoch {at} is final with another snapshot than the one here: attesters have lied"
             return self._begin_at(chain.final[-1], chain.votes[-1])
         if len(chain.final) <= at:
+            self.waits_for = ""
             return False
         following = chain.final[at]
         if self.disagreement is not None:
@@ -274,31 +280,46 @@ class Epochs:
             self.disagreement = None
             self.waits_for = f"epoch {following.number} holds another branch of a feed than the one here"
             return self._begin_at(chain.final[-1], chain.votes[-1])
-        with self._party.locked() as engine:
-            self.waits_for = why_wait(engine, following)
-        if self.waits_for:
-            return self._begin_at(chain.final[-1], chain.votes[-1])
+        made = None
         try:
-            made = self._compute(self._plan_of(following))
-        except MissingBlob as error:  # of the epoch that is stood on
+            self.waits_for = self._why_wait(following)
+            made = None if self.waits_for else self._compute(self._plan_of(following))
+        except (Cancelled, DamagedItems):
+            raise
+        except (InvalidInput, *_LACKING) as error:  # of the epoch that is stood on, too
             self.waits_for = str(error)
+        if made is None:
             return self._begin_at(chain.final[-1], chain.votes[-1])
         if made.cid != following.snapshot:
             self.disagreement = Disagreement(following.number, Cid(following.snapshot), made.cid)
             self._refuse_final(following, made.cid)
             return False
         with self._party.locked() as engine:
-            rebase(engine, self._load(following), made)
-        self._made = None
+            self._made = None
+            if not why_behind(engine, following):  # as it is if a fork came to light meanwhile: look again
+                rebase(engine, self._load(following), made)
         return True
+
+    def _why_wait(self, declared: Declared) -> str:
+        with self._party.locked() as engine:
+            behind = why_behind(engine, declared)
+        return behind or lacks_body(engine, declared.cut)
+
+    def _refuse_final(self, epoch: FinalEpoch, computed: Cid) -> None:
+        """Say aloud that a final epoch is not what the messages make here."""
+        with self._party.locked():
+            act = unsaid(self._member.machine, self._device, epoch, computed)
+            if act is not None and self._member.control is not None:
+                self._member.refuse(act, WRONG, computed)
 
     def _on_other_branch(self, epoch: FinalEpoch) -> bool:
         """Whether the snapshot differs from ours because a writer signed two histories: then the root's holds."""
         try:
             cuts = self._load(epoch).feeds
-        except MissingBlob:
+        except (InvalidInput, *_LACKING):
             return False
-        return is_other_branch(self._party.store, cuts)
+        with self._party.locked() as engine:
+            return is_other_branch(engine, cuts)
 
     def _begin_at(self, epoch: FinalEpoch, attesters: tuple[bytes, ...]) -> bool:
         """Stand on a snapshot that cannot be recomputed here, if policy is content with who has attested it."""
@@ -316,8 +337,9 @@ class Epochs:
                 indexed = engine.items.index is not None and engine.scope.follows is None
             for cid in base.missing() if indexed else ():  # queries ask for every item
                 raise missing_blob(cid)
-        except MissingBlob as error:
-            self.waits_for = f"{self.waits_for}; nor is the snapshot of epoch {epoch.number}: {error}"
+        except (InvalidInput, *_LACKING) as error:
+            what = "is" if isinstance(error, MissingBlob) else "can be used"
+            self.waits_for = f"{self.waits_for}; nor {what} the snapshot of epoch {epoch.number}: {error}"
             return False
         self._party.begin_again()
         self._made, self.waits_for = None, ""
@@ -346,9 +368,13 @@ class Epochs:
         root = Cid(final[-1].snapshot)
         if not self._blobs.has(root):
             return [root] if self._behind(final) else []
-        if whole:
-            return list(tree.missing(root, self._blobs))
-        feeds = self._load(final[-1]).root.feeds
+        with suppress(InvalidInput):  # what is no snapshot is not to be had by fetching
+            return list(tree.missing(root, self._blobs)) if whole else self._lacking(final[-1])
+        return []
+
+    def _lacking(self, epoch: FinalEpoch) -> list[Cid]:
+        """Blobs that it takes to stand on an epoch whose root is here."""
+        feeds = self._load(epoch).root.feeds
         found = [] if feeds is None else list(tree.missing(feeds, self._blobs))
         return found if self.disagreement is None else self._blobs.missing([self.disagreement.theirs]) + found
 
@@ -369,79 +395,48 @@ class Epochs:
 
     def _vote_on(self, chain: EpochChain, proposal: Proposal) -> bool:
         genesis = proposal.genesis
-        if voting.may_attest(chain, self._device, proposal.act) or self._has_refused(chain, genesis):
+        if voting.may_attest(chain, self._device, proposal.act) or has_refused(chain, self._device, genesis):
             return False
-        refusal = ""
         try:
             with self._party.locked() as engine:
-                refusal = scrutinise(self._member.machine, proposal.act, self._party.clock.now_ms())
-                self.waits_for = "" if refusal else why_wait(engine, genesis)
-            if not (refusal or self.waits_for):  # all of the cut is gone through, so without the lock
-                refusal = why_refuse(engine, genesis)
-        except MissingBlocks as error:
-            self.waits_for = str(error)
-        if self.waits_for:
-            return False
-        try:
-            computed = b"" if refusal else bytes(self._compute(self._plan_of(genesis)).cid)
-            refusal = refusal or ("" if computed == genesis.snapshot else WRONG)
+                refusal, computed = scrutinise(self._member.machine, proposal.act, self._party.clock.now_ms()), b""
+            if not refusal:
+                self.waits_for = self._why_wait(genesis)
+                if self.waits_for:
+                    return False
+                refusal, computed = self._look_into(engine, genesis)
             with self._party.locked():
                 if refusal:
                     self._member.refuse(proposal.act, refusal, computed)
                 else:
                     self._member.attest(proposal.act)
-        except (NotAuthorised, MissingBlocks, MissingBlob) as error:  # also what came while it was computed
+        except (NotAuthorised, UnknownModel, *_LACKING) as error:  # also what came while it was computed
             self.waits_for = str(error)
             return False
         return True
 
-    def _has_refused(self, chain: EpochChain, genesis: EpochGenesis) -> bool:
-        return any(
-            found.device == self._device
-            and (found.claim.term, found.claim.snapshot) == (genesis.term, genesis.snapshot)
-            for found in chain.open.refusals
-        )
-
-    def _refuse_final(self, epoch: FinalEpoch, computed: Cid) -> None:
-        """Say aloud that a final epoch is not what the messages make here."""
-        with self._party.locked():
-            act = self._find(epoch)
-            if (
-                act is not None
-                and self._member.control is not None
-                and not has_said(self._member.machine, self._device, epoch, computed)
-            ):
-                self._member.refuse(act, WRONG, computed)
-
-    def _find(self, epoch: FinalEpoch) -> Act | None:
-        return next((act for act in self._member.machine.acts() if act.stamp == epoch.declared), None)
+    def _look_into(self, engine: Engine, genesis: EpochGenesis) -> tuple[str, bytes]:
+        """Why the messages speak against a genesis, if they do; and the snapshot that they make. Without the lock."""
+        if refusal := why_refuse(engine, genesis):
+            return refusal, b""
+        try:
+            computed = bytes(self._compute(self._plan_of(genesis)).cid)
+        except (Cancelled, DamagedItems):
+            raise
+        except InvalidInput as error:
+            return f"no snapshot can be made of it: {error}"[:_REASON_MAX], b""
+        return "" if computed == genesis.snapshot else WRONG, computed
 
     # -- storage
 
     def prune(self) -> int:
         """Drop messages below the cut of an epoch that is whole on this disk, as far as policy lets go; how many."""
         with self._work:
-            with self._party.locked() as engine:
-                base, follows = engine.base, engine.scope.follows
+            base = self.base
             if base is None:
                 return 0
-            missing = base.missing(follows)
-            if missing:
-                raise MissingBlob(
-                    f"epoch {base.number}: {len(missing)} blobs of its snapshot, {missing[0]} among them, are not "
-                    "here, so no message may go; fetch them first",
-                    cid=missing[0],
-                )
             number = base.number - self.policy(base.root.control).keep_epochs
-            if number < 1:
-                return 0
-            older = self.chain().final[number - 1]
-            held = {record.feed for record in self._party.store.feeds(self._party.key)}
-            return sum(self._prune(feed, length) for feed, length in sorted(older.cut.items()) if feed in held)
-
-    def _prune(self, feed: bytes, length: int) -> int:
-        before = self._party.store.bounds(feed).start
-        return max(0, self._party.store.prune(feed, length).start - before)
+            return 0 if number < 1 else prune(self._party, base, self.chain().final[number - 1].cut)
 
     def begins(self) -> dict[bytes, Base]:
         """Where each feed may begin that is not here from its beginning: for whoever takes in blocks."""
