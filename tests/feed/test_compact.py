@@ -48,6 +48,17 @@ def test_a_compacted_store_is_not_taken_for_a_restored_one(tmp_path: Path) -> No
         assert store.bounds(PAIR.key).length == 5
 
 
+def test_a_watch_notices_what_comes_after_compaction_however_much(tmp_path: Path) -> None:
+    """The new file counts its transactions from the beginning, and comes to where the old one was."""
+    with filled(tmp_path) as store, store.watch() as watch:
+        before = store.transaction
+        store.compact()
+        assert store.transaction > before
+        for length in range(4, 4 + before):
+            store.append(PAIR, PARTY, [Draft(Kind.MUTATION, bytes(16), b"d")])
+            assert watch.poll() == {PAIR.key: length}
+
+
 def test_a_pruned_store_gets_smaller(tmp_path: Path) -> None:
     with filled(tmp_path) as store:
         for _ in range(20):

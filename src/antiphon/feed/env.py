@@ -96,13 +96,6 @@ class Env(MapFile[Tables]):
         with env.begin(write=True) as txn:
             txn.put(b"file", checked(identity_of(made)), db=meta)
 
-    def transaction(self) -> int:
-        """The number of the last committed transaction: it moves when anything changed, in any process."""
-        with self._gate.shared():  # the map must not move meanwhile
-            self._check_open()
-            number: int = self._env.info()["last_txnid"]
-            return number
-
     def file_identity(self) -> bytes:
         return identity_of(self.path / "data.mdb")
 

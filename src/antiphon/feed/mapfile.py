@@ -46,6 +46,7 @@ class MapFile(ABC, Generic[View]):
         self._names = tables
         self._gate = Gate()
         self._closed = False
+        self._replaced = 0  # transactions in the files that this one took the place of
         self._env: Any = None
         new = [folder for folder in (path, *path.parents) if not folder.exists()]
         self._lock = lock_shared(path) if readonly else lock(path)
@@ -141,6 +142,13 @@ class MapFile(ABC, Generic[View]):
                 )
             self._env.set_mapsize(size)
 
+    def transaction(self) -> int:
+        """The number of the last committed transaction: it moves when anything changed, in any process."""
+        with self._gate.shared():  # the map must not move meanwhile
+            self._check_open()
+            number: int = self._env.info()["last_txnid"]
+            return self._replaced + number
+
     def compact(self) -> int:
         """Rewrite the file without what is free or was taken away; returns its new size.
 
@@ -152,12 +160,14 @@ class MapFile(ABC, Generic[View]):
         aside, file = self.path / "compact", self.path / "data.mdb"
         with self._gate.exclusive(), without_readers(self.path):
             self._check_open()
-            map_size = self._env.info()["map_size"]
+            info = self._env.info()
+            map_size, number = info["map_size"], info["last_txnid"]
             try:
                 self._copy(aside, map_size)
                 self._close()
                 try:
                     os.replace(aside / "data.mdb", file)
+                    self._replaced += number
                     (self.path / "lock.mdb").unlink(missing_ok=True)  # it counts transactions of the old file
                     sync_folder(self.path)
                 finally:
