@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.cli.conftest import Run, answer
 
 pytestmark = pytest.mark.slow
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
@@ -22,21 +18,6 @@ def homes(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
     folder = tmp_path_factory.mktemp("demo")
     subprocess.run([sys.executable, "examples/three_devices.py", "--home", str(folder)], cwd=root, check=True)
     return folder
-
-
-@pytest.fixture
-def run(homes: Path) -> Run:
-    def call(*arguments: str, home: str = "alice") -> subprocess.CompletedProcess[str]:
-        program = Path(sys.executable).with_name("antiphon")
-        environment = {**os.environ, "ANTIPHON_HOME": str(homes / home), "COLUMNS": "200"}
-        return subprocess.run([program, *arguments], capture_output=True, text=True, env=environment, check=False)
-
-    return call
-
-
-def answer(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_feeds_are_listed(run: Run) -> None:

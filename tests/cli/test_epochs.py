@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.cli.conftest import Run, answer
 
 import antiphon
 
 pytestmark = pytest.mark.slow
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -32,24 +26,9 @@ def homes(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(homes: Path) -> Run:
-    def call(*arguments: str, home: str = "ada") -> subprocess.CompletedProcess[str]:
-        program = Path(sys.executable).with_name("antiphon")
-        environment = {**os.environ, "ANTIPHON_HOME": str(homes / home), "COLUMNS": "200"}
-        return subprocess.run([program, *arguments], capture_output=True, text=True, env=environment, check=False)
-
-    return call
-
-
-@pytest.fixture
 def key(run: Run) -> str:
     (row,) = answer(run("party", "--json"))
     return str(row["party"])
-
-
-def answer(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_an_epoch_from_its_declaration_to_pruning(run: Run, key: str) -> None:

@@ -1,5 +1,5 @@
-"""The commands. They read; a running peer goes on writing meanwhile. Those that write (`compact`, some of `epoch` and
-`party`) want to be alone.
+"""The commands. They read; a running peer goes on writing meanwhile. Those that write (`compact`, `collect`, some of
+`epoch` and `party`) want to be alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,22 @@ from rich.table import Table
 
 from antiphon import __version__
 from antiphon.cli import bundle, epochs
-from antiphon.cli.common import HERE, Home, Json, err, feeds_folder, machine_of, out, parties_of, reading, show, table
+from antiphon.cli.common import (
+    HERE,
+    Home,
+    Json,
+    Passphrase,
+    busy,
+    err,
+    feeds_folder,
+    machine_of,
+    out,
+    parties_of,
+    reading,
+    show,
+    table,
+    writing_home,
+)
 from antiphon.core.errors import AntiphonError
 from antiphon.core.keys import PublicKey
 from antiphon.feed.record import Record
@@ -142,17 +157,37 @@ def party(
 @app.command()
 def compact(home: Home = HERE, as_json: Json = False) -> None:
     """Rewrite the feed store without what was pruned or erased. No other process may use it meanwhile."""
-    with FeedStore.open(feeds_folder(home)) as store:
+    with FeedStore.open(feeds_folder(home)) as store, busy(as_json, "rewriting the feeds"):
         size = store.compact()
     show(as_json, {"bytes": size}, lambda: out.print(f"{size} bytes are left"))
 
 
+@app.command()
+def collect(
+    home: Home = HERE,
+    earlier: Annotated[int, typer.Option(help="Keep so many snapshots more than policy asks for.", min=0)] = 0,
+    every: Annotated[bool, typer.Option("--every", help="Keep all earlier snapshots.")] = False,
+    passphrase: Passphrase = None,
+    as_json: Json = False,
+) -> None:
+    """Let go of blobs that no party refers to. No other process may use the home meanwhile."""
+    with writing_home(home, passphrase) as store, busy(as_json, "looking for what is referred to"):
+        done = store.collect_garbage(earlier=None if every else earlier)
+    answer = {"blobs": done.count, "bytes": done.size, "stopped": done.stopped}
+    told = f"{done.count} blobs are let go, {done.size} bytes" + (f"; stopped: {done.stopped}" if done.stopped else "")
+    show(as_json, answer, lambda: out.print(told))
+
+
 def main() -> None:
-    """The entry point: errors of ours are told in a line, not as a traceback."""
+    """The entry point: errors of ours, and of the system, are told in a line, not as a traceback."""
     try:
         app()
     except AntiphonError as error:
-        err.print(f"antiphon: {error}", highlight=False, markup=False)
+        err.print(f"antiphon: {error}", highlight=False, markup=False, soft_wrap=True)
+        sys.exit(2)
+    except OSError as error:
+        told = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        err.print(f"antiphon: {told}", highlight=False, markup=False, soft_wrap=True)
         sys.exit(2)
 
 

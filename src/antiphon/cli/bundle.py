@@ -12,12 +12,24 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from typer.core import TyperGroup
 
-from antiphon.cli.common import HERE, Home, Json, PartyKey, Passphrase, err, machine_of, out, reading, show, writing
+from antiphon.cli.common import (
+    HERE,
+    Home,
+    Json,
+    PartyKey,
+    Passphrase,
+    blobs_of,
+    err,
+    machine_of,
+    out,
+    reading,
+    show,
+    writing,
+)
 from antiphon.core.errors import InvalidInput
 from antiphon.model.factory import ModelFactory
 from antiphon.party.bundle import Tick
 from antiphon.party.epochverify import Verifier
-from antiphon.snapshot.blobstore import BlobStore
 
 
 class PartyGroup(TyperGroup):
@@ -70,6 +82,8 @@ def import_(
     """Take a party from a file, once everything in it is verified. A home that is not there is made."""
     from antiphon.api.store import Store  # with all of the API: not for those that only read
 
+    if not file.is_file():
+        raise InvalidInput(f"{file} is no file, so nothing can be taken from it")
     with Store.open(home, passphrase=passphrase) as store, _bytes(as_json, file) as tick:
         party = store.import_party(file, label, tick=tick)
         answer = {
@@ -77,8 +91,16 @@ def import_(
             "number": party.epochs.number,
             "blocks": sum(record.length - record.start for record in store.manager.feeds.feeds(party.key)),
             "items": party.status().items,
+            "phrase": store.phrase,
         }
-    show(as_json, answer, lambda: out.print(f"party {party.key.hex()[:16]}: {answer['items']} items", markup=False))
+
+    def people() -> None:
+        out.print(f"party {party.key.hex()[:16]}: {answer['items']} items", markup=False)
+        if store.phrase:
+            out.print("A new identity was made here. Write down its phrase, which is not shown again:")
+            out.print(store.phrase, markup=False, highlight=False, soft_wrap=True)
+
+    show(as_json, answer, people)
 
 
 @app.command()
@@ -87,22 +109,28 @@ def verify(
     number: Annotated[int | None, typer.Argument(help="An epoch; the last one if none is named.")] = None,
     home: Home = HERE,
     anew: Annotated[bool, typer.Option("--anew", help="Compute it from the first messages on.")] = False,
+    every: Annotated[bool, typer.Option("--every", help="All epochs, one after the other.")] = False,
     as_json: Json = False,
 ) -> None:
     """Recompute an epoch from the messages, and say what differs. Ends with 1 if anything is wrong."""
     machine = machine_of(home, party)
-    folder = home / "blobs"
-    if not (folder / "data.mdb").exists():
-        raise InvalidInput(f"there are no blobs in {home}, so no epoch can be verified")
-    with reading(home) as feeds, BlobStore.open(folder, readonly=True) as blobs, _steps(as_json) as tick:
-        found = Verifier(machine, feeds, blobs, ModelFactory.standard()).verify(number, anew=anew, tick=tick)
+    count = len(machine.epochs().final)
+    if not count:
+        raise InvalidInput(f"party {machine.party.hex()[:8]} has no final epoch yet, so there is nothing to verify")
+    if every and number is not None:
+        raise InvalidInput("name one epoch, or ask for --every, not both")
+    numbers = range(1, count + 1) if every else [count if number is None else number]
+    with reading(home) as feeds, blobs_of(home) as blobs, _steps(as_json) as tick:
+        verifier = Verifier(machine, feeds, blobs, ModelFactory.standard())
+        found = [verifier.verify(one, anew=anew, tick=tick) for one in numbers]
 
     def people() -> None:
-        for line in found.lines():
+        for line in (line for one in found for line in one.lines()):
             out.print(line, markup=False, highlight=False)
 
-    show(as_json, found.as_json(), people)
-    if found.wrong:
+    rows = [one.as_json() for one in found]
+    show(as_json, rows if every else rows[0], people)
+    if any(one.wrong for one in found):
         raise typer.Exit(1)
 
 

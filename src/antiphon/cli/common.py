@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from antiphon.core.errors import InvalidInput
@@ -20,9 +21,11 @@ from antiphon.feed.store import FeedStore
 from antiphon.halo.machine import PartyMachine
 from antiphon.halo.membership import sync_machine
 from antiphon.party.meta import MetaStore, Subscription
+from antiphon.snapshot.blobstore import BlobStore
 
 if TYPE_CHECKING:
     from antiphon.api.party import Party
+    from antiphon.api.store import Store
 
 out, err = Console(), Console(stderr=True)
 
@@ -77,14 +80,21 @@ def machine_of(home: Path, key: str) -> PartyMachine:
 
 
 @contextmanager
-def writing(home: Path, key: str, passphrase: str | None) -> Iterator[Party]:
-    """A party of a home that no other process may write meanwhile."""
-    party = one_party(home, key)
+def writing_home(home: Path, passphrase: str | None) -> Iterator[Store]:
+    """The store of a home that no other process may write meanwhile."""
     if not (home / "keys").exists():
         raise InvalidInput(f"there are no keys in {home}, so nothing can be said for this device")
     from antiphon.api.store import Store  # with all of the API: not for those that only read
 
     with Store.open(home, passphrase=passphrase) as store:
+        yield store
+
+
+@contextmanager
+def writing(home: Path, key: str, passphrase: str | None) -> Iterator[Party]:
+    """A party of such a home."""
+    party = one_party(home, key)
+    with writing_home(home, passphrase) as store:
         yield store.party(bytes(party))
 
 
@@ -102,8 +112,32 @@ def _short(value: Any) -> str:
     return escape(text[:16] if len(text) == 64 else text)
 
 
+def blobs_of(home: Path) -> BlobStore:
+    """The blobs of a home, to read; another process may go on writing them."""
+    folder = home / "blobs"
+    if not (folder / "data.mdb").exists():
+        raise InvalidInput(f"there are no blobs in {home}, so no snapshot can be read; name the peer's folder")
+    return BlobStore.open(folder, readonly=True)
+
+
+@contextmanager
+def busy(as_json: bool, what: str) -> Iterator[None]:
+    """Show that something is going on that may take long, and for how long it has."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=as_json) as progress:
+        progress.add_task(what, total=None)
+        yield
+
+
 def show(as_json: bool, answer: Any, people: Callable[[], None]) -> None:
     if as_json:
-        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.write(json.dumps(answer, default=_plain) + "\n")
     else:
         people()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no form for, as text; sets in one order."""
+    if isinstance(value, bytes):
+        return value.hex()
+    return sorted(value, key=str) if isinstance(value, set | frozenset) else str(value)

@@ -1,4 +1,6 @@
-"""`antiphon epoch`: the epochs of a party. `list` and `status` read; the others write, and want to be alone."""
+"""`antiphon epoch`: the epochs of a party. `list`, `status`, `show` and `save` read; the others write, and
+want to be alone.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from antiphon.cli.common import HERE, Home, Json, PartyKey, Passphrase, machine_of, out, reading, show, table, writing
+from antiphon.cli import snapshots
+from antiphon.cli.common import (
+    HERE,
+    Home,
+    Json,
+    PartyKey,
+    Passphrase,
+    busy,
+    machine_of,
+    out,
+    reading,
+    show,
+    table,
+    writing,
+)
 from antiphon.core.errors import InvalidInput
 from antiphon.halo.act import Place
 from antiphon.halo.claims import Policy
@@ -16,10 +32,11 @@ from antiphon.halo.machine import PartyMachine
 from antiphon.party.epochlist import EpochRecord, Voter, list_epochs
 
 if TYPE_CHECKING:
-    pass
+    from antiphon.api.party import Party
 
 _SWITCHES = ("liars", "editors_admit")
 app = typer.Typer(no_args_is_help=True, help="The epochs of a party: snapshots that its members agree on.")
+app.add_typer(snapshots.app)
 
 
 @app.command("list")
@@ -87,7 +104,7 @@ def declare(
     as_json: Json = False,
 ) -> None:
     """Begin an epoch here and now, if it is this device's turn."""
-    with writing(home, party, passphrase) as opened:
+    with writing(home, party, passphrase) as opened, busy(as_json, "computing the snapshot"):
         record = opened.epochs.declare(raw=raw)
 
     def people() -> None:
@@ -101,11 +118,40 @@ def declare(
 @app.command()
 def prune(party: PartyKey, home: Home = HERE, passphrase: Passphrase = None, as_json: Json = False) -> None:
     """Let go of messages that a final epoch holds, as policy allows. `compact` then makes the file smaller."""
-    with writing(home, party, passphrase) as opened:
+    with writing(home, party, passphrase) as opened, busy(as_json, "letting go of messages"):
         opened.epochs.step()
         number, count = opened.epochs.number, opened.epochs.prune()
     answer = {"epoch": number, "messages": count}
     show(as_json, answer, lambda: out.print(f"{count} messages are let go; the party stands on epoch {number}"))
+
+
+@app.command()
+def step(
+    party: PartyKey,
+    home: Home = HERE,
+    recovered: Annotated[
+        bool, typer.Option("--recovered", help="This restored device has heard from all others what it ever said.")
+    ] = False,
+    passphrase: Passphrase = None,
+    as_json: Json = False,
+) -> None:
+    """Attest what is proposed, and stand on what is final, as far as that can be done with what is here."""
+    with writing(home, party, passphrase) as opened, busy(as_json, "recomputing snapshots"):
+        moved = opened.epochs.recover() if recovered else opened.epochs.step()
+        answer = _standing(opened) | {"moved": moved}
+    show(as_json, answer, lambda: _tell_standing(answer))
+
+
+@app.command()
+def adopt(party: PartyKey, home: Home = HERE, passphrase: Passphrase = None, as_json: Json = False) -> None:
+    """Give up what this device computed for the party's epoch, where they differ."""
+    with writing(home, party, passphrase) as opened, busy(as_json, "looking for what differs"):
+        opened.epochs.step()
+        adopted = opened.epochs.adopt()
+        answer = _standing(opened) | {"adopted": adopted}
+    show(as_json, answer, lambda: _tell_standing(answer))
+    if not adopted:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -145,6 +191,26 @@ def policy(
 
 
 # -- inside
+
+
+def _standing(opened: Party) -> dict[str, Any]:
+    """Which epoch this device stands on, and what keeps it from the next."""
+    epochs = opened.epochs
+    other = epochs.disagreement
+    differs = None if other is None else {"epoch": other.number, "theirs": str(other.theirs), "ours": str(other.ours)}
+    return {"epoch": epochs.number, "waits_for": epochs.waits_for, "differs": differs}
+
+
+def _tell_standing(answer: dict[str, Any]) -> None:
+    out.print(f"the party stands on epoch {answer['epoch']} here")
+    if answer["waits_for"]:
+        out.print(f"it waits: {answer['waits_for']}", markup=False, highlight=False)
+    if answer["differs"]:
+        differs = answer["differs"]
+        out.print(
+            f"epoch {differs['epoch']} is another here: {differs['ours']}, not {differs['theirs']}", soft_wrap=True
+        )
+        out.print("`antiphon party verify` says what differs, `antiphon epoch adopt` gives up what is here")
 
 
 def _limits(values: list[str]) -> dict[str, Any]:

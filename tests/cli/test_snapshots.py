@@ -1,0 +1,137 @@
+"""`antiphon epoch show`, `save`, `step` and `adopt`, and `antiphon collect`: an operator looks after snapshots."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import call, told
+
+import antiphon
+from antiphon.party.base import EpochBase
+from antiphon.party.epochs import Epochs
+from antiphon.snapshot import BlobStore
+from antiphon.snapshot.carfile import CarFile
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Ada, with a board, many notes, and two epochs."""
+    with antiphon.open(tmp_path / "home", name="Ada") as store:
+        party = store.create_party("Household")
+        board = party.create_view("org.example:board", name="Board")
+        card = party.object({"title": "Milk", "tags": {"white", "cold"}}, parent=board, name="card")
+        with party.batch():
+            for number in range(200):
+                party.object({"number": number})
+        party.epochs.declare()
+        card["title"] = "Oat milk"
+        party.epochs.declare()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def key(home: Path) -> str:
+    (row,) = told("party", "--home", home)
+    return str(row["party"])
+
+
+@pytest.fixture
+def card(home: Path) -> str:
+    return named(home, "card")
+
+
+def named(home: Path, name: str) -> str:
+    with antiphon.open(home) as store:
+        (found,) = [item for item in store.party("Household").query() if item.name == name]
+        return found.id.hex()
+
+
+def test_the_snapshot_of_an_epoch_is_shown_by_its_number(home: Path, key: str) -> None:
+    first, last = told("epoch", "show", key, "1", "--home", home), told("epoch", "show", key, "--home", home)
+    assert (first["epoch"], first["previous"], first["items"]) == (1, None, 203)  # with the system item
+    assert (last["epoch"], last["previous"]) == (2, first["snapshot"])
+    assert "antiphon/object 1" in last["models"]
+    assert first["snapshot"] in call("epoch", "show", key, "1", "--home", home).output
+
+
+def test_an_item_is_shown_as_it_was_at_an_epoch(home: Path, key: str, card: str) -> None:
+    values = [told("epoch", "show", key, number, "--item", card, "--home", home) for number in ("1", "2")]
+    assert [found["value"]["title"] for found in values] == ["Milk", "Oat milk"]
+    assert values[0]["value"]["tags"] == ["cold", "white"]
+    assert (values[0]["name"], values[0]["model"], values[0]["deleted"]) == ("card", "antiphon/object", False)
+    assert "Oat milk" in call("epoch", "show", key, "--item", card, "--home", home).output
+
+
+def test_a_snapshot_is_saved_whole_or_of_one_view(home: Path, key: str, card: str, tmp_path: Path) -> None:
+    whole, part = tmp_path / "whole.car", tmp_path / "part.car"
+    all_of_it = told("epoch", "save", key, "1", str(whole), "--home", home)
+    one_view = told("epoch", "save", key, "1", str(part), "--view", named(home, "Board"), "--home", home)
+    assert all_of_it["root"] == one_view["root"]
+    assert (all_of_it["items"], one_view["items"]) == (203, 2)
+    assert one_view["blobs"] < all_of_it["blobs"]
+    for path in (whole, part):
+        with CarFile.open(path) as file:
+            base = EpochBase.load(file.roots[0], file, party=bytes.fromhex(key))
+            assert base.item(bytes.fromhex(card)) is not None
+    assert "2 items" in call("epoch", "save", key, 1, part, "--view", named(home, "Board"), "--home", home).output
+    assert sorted(path.name for path in tmp_path.glob("*.car*")) == ["part.car", "whole.car"], "no half-written ones"
+
+
+def test_what_is_not_there_is_told(home: Path, key: str, card: str, tmp_path: Path) -> None:
+    for arguments, reason in (
+        (("show", key, "3"), "has no final epoch 3; its epochs are 1 to 2"),
+        (("show", key, "--item", "ff"), "is no id of an item"),
+        (("show", key, "--item", "ff" * 16), "has no item"),
+        (("save", key, "1", str(tmp_path / "no" / "folder.car")), "cannot be written"),
+        (("save", key, "1", str(tmp_path / "x.car"), "--view", "ff" * 16), "it may be newer"),
+        (("adopt", key), "does not differ from its epochs here"),
+    ):
+        done = call("epoch", *arguments, "--home", home)
+        assert isinstance(done.exception, antiphon.AntiphonError), (arguments, done.output)
+        assert reason in str(done.exception)
+    assert list(tmp_path.glob("x.car*")) == []
+
+
+def test_what_no_party_refers_to_is_collected(home: Path) -> None:
+    with BlobStore.open(home / "blobs") as blobs:
+        loose = blobs.put(random.Random(1).randbytes(5_000))
+        before = blobs.count
+    assert told("collect", "--every", "--home", home) == {"blobs": 1, "bytes": 5_000, "stopped": ""}
+    found = told("collect", "--home", home)
+    assert found["blobs"] > 0, "the first epoch's own blobs: policy keeps none"
+    with BlobStore.open(home / "blobs") as blobs:
+        assert not blobs.has(loose)
+        assert blobs.count == before - 1 - found["blobs"]
+    assert "0 blobs are let go" in call("collect", "--home", home).output
+
+
+def test_steps_are_done_and_told(home: Path, key: str) -> None:
+    found = told("epoch", "step", key, "--home", home)
+    assert found == {"epoch": 2, "waits_for": "", "differs": None, "moved": False}
+    assert "the party stands on epoch 2 here" in call("epoch", "step", key, "--recovered", "--home", home).output
+
+
+def test_a_proposal_is_attested_by_the_other_device_from_its_own_command_line(
+    home: Path, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with antiphon.open(home) as ada, antiphon.open(home.with_name("bob"), name="Bob") as bob:
+        party = ada.party("Household")
+        bob.join(party.invite(bob.me))
+        antiphon.exchange(ada, bob)
+        party.epochs.set_policy(attesters=[ada.me, bob.me], generator=ada.me)
+        party.epochs.declare()  # who attests changes with the next
+        antiphon.exchange(ada, bob)
+        party.object({"title": "Salt"})
+        party.epochs.declare()
+        with monkeypatch.context() as patched:
+            patched.setattr(Epochs, "step", lambda self: False)
+            antiphon.exchange(ada, bob)
+    found = told("epoch", "step", key, "--home", home.with_name("bob"))
+    assert (found["epoch"], found["moved"]) == (4, True)
+    with antiphon.open(home) as ada, antiphon.open(home.with_name("bob")) as bob:
+        antiphon.exchange(ada, bob)
+        assert ada.party("Household").epochs.number == 4
