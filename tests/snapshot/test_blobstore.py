@@ -80,6 +80,20 @@ def test_a_damaged_blob_is_never_served_and_can_be_put_again(tmp_path: Path) -> 
         assert (store.count, store.size) == (2, 3005)
 
 
+def test_a_blob_that_is_right_again_is_there_again(tmp_path: Path) -> None:
+    """A process that only reads cannot put it; the one that writes does."""
+    data = random.Random(1).randbytes(3000)
+    with BlobStore.open(tmp_path) as store:
+        cid = store.put(data)
+        damage(tmp_path, data)
+        with pytest.raises(DamagedBlob):
+            store.get(cid)
+        assert not store.has(cid)
+        damage(tmp_path, bytes([data[0] ^ 1]) + data[1:])
+        assert store.get(cid) == data
+        assert store.has(cid)
+
+
 def test_the_map_grows_by_itself(tmp_path: Path) -> None:
     with BlobStore.open(tmp_path, map_size=SMALL_MAP) as store, Reader(tmp_path) as reader:
         blobs = [bytes([number]) * 300_000 for number in range(20)]

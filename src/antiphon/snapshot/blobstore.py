@@ -84,7 +84,9 @@ class BlobStore(Blobs):
         if found is None:
             raise missing_blob(cid)
         data: bytes = found
-        if not cid.matches(data):
+        if cid.matches(data):
+            self._damaged.discard(cid)  # the process that writes may have put it again
+        else:
             self._damaged.add(cid)
             raise DamagedBlob(
                 f"blob {cid} in the store at {self.path} has changed on the disk; fetch it from a peer again", cid=cid
