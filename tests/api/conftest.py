@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 import antiphon
 from antiphon import Party, Store
+from antiphon.snapshot import BlobStore
+
+
+@antiphon.typed("task")
+@dataclass
+class Task:
+    """What the tests of typed objects write."""
+
+    title: str
+    done: bool = False
+    tags: set[str] = field(default_factory=set)
+
+
+def blobs(store: Store) -> BlobStore:
+    found = store.manager.blobs
+    assert isinstance(found, BlobStore)
+    return found
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A store where nobody else is needed."""
+    with antiphon.open(tmp_path / "home") as made:
+        yield made
 
 
 @pytest.fixture

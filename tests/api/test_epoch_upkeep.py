@@ -1,9 +1,8 @@
-"""What an operator or an application does about epochs: erase, let go by itself, look back, recover a device."""
+"""What an operator or an application does about epochs: erase, let go by itself, look back."""
 
 from __future__ import annotations
 
 import io
-import shutil
 import threading
 from pathlib import Path
 
@@ -142,27 +141,6 @@ def test_a_snapshot_of_a_view_can_be_walked_from_its_file(party: Party, tmp_path
     with CarFile.open(tmp_path / "board.car") as file:
         there = antiphon.party.base.EpochBase.load(found.cid, file, party=party.key)
         assert there.item(board.id) == board.snapshot()
-
-
-def test_a_restored_device_votes_again_once_its_operator_says_that_it_has_heard(
-    tmp_path: Path, ada: Store, party: Party
-) -> None:
-    with antiphon.open(tmp_path / "bob", name="Bob") as bob:
-        bob.join(party.invite(bob.me))
-        exchange(ada, bob)
-        party.epochs.set_policy(attesters=[ada.me, bob.me], generator=ada.me)
-        exchange(ada, bob)
-    shutil.copytree(tmp_path / "bob", tmp_path / "twin")
-    party.object({"title": "Milk"})
-    party.epochs.declare()
-    with antiphon.open(tmp_path / "twin") as twin:
-        exchange(ada, twin)
-        there = twin.party(party.key)
-        assert "may have forgotten" in there.epochs.waits_for
-        assert there.epochs.recover()
-        assert there.epochs.waits_for == ""
-        exchange(ada, twin)
-        assert (party.epochs.number, there.epochs.number) == (1, 1)
 
 
 def test_the_content_of_a_file_is_fetched_from_another_store(

@@ -329,3 +329,7 @@ def test_a_device_that_may_have_forgotten_its_votes_says_so_and_exchanges_on(
         assert len(there.query()) == 1
         assert "may have forgotten" in there.epochs.waits_for
         assert there.epochs.number == 0
+        assert there.epochs.recover(), "its operator says that it has heard"
+        assert there.epochs.waits_for == ""
+        exchange(ada, twin)
+        assert (party.epochs.number, there.epochs.number) == (1, 1)

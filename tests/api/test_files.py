@@ -8,25 +8,13 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from tests.api.conftest import blobs
 
 import antiphon
 from antiphon import Cid, File, Store, prop
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, StoreError, TooLarge
-from antiphon.snapshot import BlobStore
 
 LARGE = random.Random(5).randbytes(1_500_000)
-
-
-@pytest.fixture
-def store(tmp_path: Path):  # type: ignore[no-untyped-def]
-    with antiphon.open(tmp_path / "home") as made:
-        yield made
-
-
-def blobs(store: Store) -> BlobStore:
-    found = store.manager.blobs
-    assert isinstance(found, BlobStore)
-    return found
 
 
 def test_a_file_from_bytes_a_stream_and_a_path(store: Store, tmp_path: Path) -> None:

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.api.conftest import blobs
 
 import antiphon
 from antiphon import Cid, Party, Store
 from antiphon.core.errors import InvalidInput
 from antiphon.party.epochfold import EpochFold
-from antiphon.snapshot import BlobStore, tree
+from antiphon.snapshot import tree
 
 ONE, TWO = random.Random(1).randbytes(300_000), random.Random(2).randbytes(300_000)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with antiphon.open(tmp_path / "home") as made:
-        yield made
-
-
-def blobs(store: Store) -> BlobStore:
-    found = store.manager.blobs
-    assert isinstance(found, BlobStore)
-    return found
 
 
 def fill(party: Party, count: int = 30) -> None:

@@ -7,18 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tests.api.conftest import Task
 
 import antiphon
 from antiphon import InvalidInput, Migrations, Object, Party, Schema, SchemaViolation, Store, exchange
 from antiphon.api.typed import SCHEMA_TYPE
-
-
-@antiphon.typed("task")
-@dataclass
-class Task:
-    title: str
-    done: bool = False
-    tags: set[str] = field(default_factory=set)
 
 
 @antiphon.typed("task", version=2)

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.api.conftest import Task
 
 import antiphon
 from antiphon import Object, Party, Schema, SchemaViolation, Store, exchange
 from antiphon.api.typed import SCHEMA_TYPE
 from antiphon.schema import Counter, to_document
 from antiphon.schema.checker import Checker, checker_of
-
-
-@antiphon.typed("task")
-@dataclass
-class Task:
-    title: str
-    done: bool = False
-    tags: set[str] = field(default_factory=set)
 
 
 @dataclass

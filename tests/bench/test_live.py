@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-
-
-def run(folder: Path, **environment: str) -> dict[str, object]:
-    """With hardly any data; its own figures mean nothing then."""
-    command = [sys.executable, "-c", "import live; live.main(live.TINY)", "--json", "--dir", str(folder)]
-    done = subprocess.run(
-        command,
-        env={**os.environ, "PYTHONPATH": str(BENCH), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout.splitlines()[-1])
-    assert isinstance(answer, dict)
-    return answer
+from tests.bench.conftest import run
 
 
 @pytest.mark.slow
 def test_it_answers_with_every_goal_and_leaves_nothing_behind(tmp_path: Path) -> None:
     # Without the trace, which has to be said.
-    answer = run(tmp_path, ANTIPHON_TEST_DATA=str(tmp_path / "nowhere"))
+    answer = run("live", tmp_path, ANTIPHON_TEST_DATA=str(tmp_path / "nowhere"))
 
     goals = answer["goals"]
     assert isinstance(goals, list)
@@ -56,7 +34,7 @@ def test_it_answers_with_every_goal_and_leaves_nothing_behind(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_it_receives_the_trace(tmp_path: Path, data: Path) -> None:
-    answer = run(tmp_path, ANTIPHON_TEST_DATA=str(data))
+    answer = run("live", tmp_path, ANTIPHON_TEST_DATA=str(data))
 
     figures = answer["figures"]
     assert isinstance(figures, dict)
