@@ -1,9 +1,12 @@
-"""`ItemDemuxer`: runs of blocks in, each item's messages out. Columns become Python values here, all at once."""
+"""`ItemDemuxer`: runs of blocks in, each item's messages out. Columns become Python values here, all at once.
+
+Messages may wait here until somebody asks for their item, and then for all that wait.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,59 +23,103 @@ Indexes = npt.NDArray[np.intp]
 PREFIXES = 1 << 64
 NOTES_MAX = 200_000
 SIZE_MAX = 64 << 20
+RUNS_MAX = 4096
 _CREDENTIAL = int(Kind.CREDENTIAL)
 _COLUMNS = ["kind", "lamport", "seq", "created_ms", "item"]
 NOT_AN_ITEM_MESSAGE = "a data feed holds item messages only"
 
 
 Groups = dict[bytes, list[Note]]
+Part = tuple[Run, list[Void]]
 
 
 class Gathered:
     """Blocks that wait to be folded. They stay columns until somebody asks for the messages of some items."""
 
-    def __init__(self, parts: list[tuple[Run, list[Void]]], count: int) -> None:
+    def __init__(self, parts: Sequence[Part], count: int, taken: Mapping[bytes, int] | None = None) -> None:
         self._parts = parts
         self.count = count
+        self._taken = taken or {}  # of an item, the messages in so many parts are not here any more
 
-    def items(self) -> set[bytes]:
+    def items(self, since: int = 0) -> set[bytes]:
+        """The items of the parts from `since` on."""
         found: set[bytes] = set()
-        for run, _ in self._parts:
-            found.update(run.span.columns["item"][run.low : run.high].tolist())
+        taken = self._taken
+        for place, (run, _) in enumerate(self._parts[since:], since):
+            items = _ids(run)
+            found.update(item for item in items if taken.get(item, 0) <= place) if taken else found.update(items)
         return found
 
     def groups(self, start: int = 0, stop: int = PREFIXES) -> Groups:
         """The messages of each item whose prefix is in [start, stop), in the order of delivery."""
         groups: Groups = defaultdict(list)
-        for run, reasons in self._parts:
+        taken = self._taken
+        for place, (run, reasons) in enumerate(self._parts):
             which = None if (start, stop) == (0, PREFIXES) else _within(run, start, stop)
-            for item, note in notes_of(run, which):
-                if reasons and (reason := reason_at(reasons, note.seq)):
-                    note = note._replace(void=reason)
-                groups[item].append(note)
+            for item, note in _judged(run, reasons, which):
+                if not taken or taken.get(item, 0) <= place:
+                    groups[item].append(note)
         return groups
+
+
+def _judged(run: Run, reasons: list[Void], which: Indexes | None) -> list[tuple[bytes, Note]]:
+    found = notes_of(run, which)
+    if not reasons:
+        return found
+    return [
+        (item, note._replace(void=reason) if (reason := reason_at(reasons, note.seq)) else note) for item, note in found
+    ]
+
+
+def _ids(run: Run) -> list[bytes]:
+    ids: list[bytes] = run.span.columns["item"][run.low : run.high].tolist()
+    return ids
 
 
 class ItemDemuxer:
     """Gathers blocks until there are enough to fold; bounded in number and bytes."""
 
     def __init__(self) -> None:
-        self._parts: list[tuple[Run, list[Void]]] = []
-        self._count = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._parts: list[Part] = []
+        self._taken: dict[bytes, int] = {}  # by item: how many parts were claimed for it
+        self._told = 0
+        self.count = 0
         self._size = 0
 
     @property
     def full(self) -> bool:
-        return self._count >= NOTES_MAX or self._size >= SIZE_MAX
+        return self.count >= NOTES_MAX or self._size >= SIZE_MAX or len(self._parts) >= RUNS_MAX
 
     def take(self, run: Run, voids: Iterable[Void]) -> None:
         self._parts.append((run, list(voids)))
-        self._count += run.high - run.low
+        self.count += run.high - run.low
         self._size += int(run.span.body_offsets[run.high] - run.span.body_offsets[run.low])
 
+    def news(self) -> set[bytes]:
+        """The items of what came since this was last asked."""
+        found = Gathered(self._parts, self.count, self._taken).items(self._told)
+        self._told = len(self._parts)
+        return found
+
+    def claim(self, items: Iterable[bytes]) -> Groups:
+        """The messages of some items that wait here; they are not given again."""
+        since = {item: self._taken.get(item, 0) for item in items}
+        groups: Groups = defaultdict(list)
+        first = min(since.values(), default=0)
+        for place, (run, reasons) in enumerate(self._parts[first:], first):
+            which = [i for i, item in enumerate(_ids(run)) if since.get(item, RUNS_MAX) <= place]
+            if which:
+                for item, note in _judged(run, reasons, np.array(which, dtype=np.intp)):
+                    groups[item].append(note)
+        self._taken.update(dict.fromkeys(since, len(self._parts)))
+        return groups
+
     def drain(self) -> Gathered:
-        gathered = Gathered(self._parts, self._count)
-        self._parts, self._count, self._size = [], 0, 0
+        gathered = Gathered(self._parts, self.count, self._taken)
+        self._clear()
         return gathered
 
 

@@ -36,9 +36,8 @@ from antiphon.party.rebase import hydrate
 from antiphon.party.revision import Revision
 from antiphon.party.scope import Scope
 
-_new = tuple.__new__  # half the price of calling the class, for every message
-UNSAVED_MESSAGES_MAX = 20_000  # a restart after a crash folds no more than about this many again
-UNSAVED_ITEMS_MAX = 2_000
+UNSAVED_MESSAGES_MAX = 5_000  # a restart after a crash folds no more than about this many again; a save is a pause
+UNSAVED_ITEMS_MAX = 1_000
 
 
 class Engine:
@@ -61,7 +60,7 @@ class Engine:
         self.whole = base is None or mark is None or mark.whole  # every item of the base has a row
         self.store = store
         self.authority = authority
-        self.items = items
+        self.saved = items  # the item store, as far as it was saved
         self.models = models
         self.scope = Scope(self, items.follows)
         self.cache = ItemCache(cache_items_max)
@@ -79,7 +78,7 @@ class Engine:
         self.lamport = max((lane.state.lamport for lane in self.delivery.lanes.values()), default=0)
         self.held = False  # a batch is open: states hold what is not written yet, and must not be saved
         self.broken = False
-        self._saved: dict[bytes, tuple[Any, ...]] = {}  # the lanes as the item store has them
+        self._marks: dict[bytes, tuple[Any, ...]] = {}  # the lanes as the item store has them
         self.bodiless = True  # messages may be refused because their bodies are not here
         self._fresh = True  # verdicts saved by an earlier run are compared with those of now
 
@@ -98,9 +97,39 @@ class Engine:
             self.lamport = max(self.lamport, int(run.span.columns["lamport"][run.high - 1]))
             taken += run.high - run.low
             if self._demux.full:
-                self._settle()
-        self._settle()
+                self.catch_up()
+        if self.lazy:
+            self._fold_open()
+        else:
+            self.catch_up()
         return taken
+
+    @property
+    def lazy(self) -> bool:
+        """Whether messages to items that nobody has opened wait: most items of the base have no row either."""
+        return not self.whole and self.scope.follows is None
+
+    @property
+    def items(self) -> Items:
+        """The item store, for whoever looks at more than one item: everything that was delivered is folded first."""
+        self.catch_up()
+        return self.saved
+
+    def catch_up(self) -> None:
+        """Fold what waits."""
+        if self._demux.count:
+            news = self._demux.news()
+            self._settle()
+            self.changed(news)
+
+    def _fold_open(self) -> None:
+        """Fold what came to items that are open; the others wait until they are opened, or somebody wants them all."""
+        news = self._demux.news()
+        open_ = {item: entry for item in news if (entry := self.cache.get(item)) is not None}
+        if open_:
+            for item, notes in self._demux.claim(open_).items():
+                self.fold_in(open_[item], notes)
+        self.changed(news)
 
     def _refresh(self) -> None:
         news = self.authority.refresh()
@@ -140,11 +169,9 @@ class Engine:
     def _settle(self) -> None:
         """Fold what was gathered. Where it touches more items than the cache holds, they pass through it one by one."""
         gathered = self._demux.drain()
-        if not gathered.count:
-            return
         items = gathered.items()
         open_ = {item: entry for item in items if (entry := self.cache.get(item)) is not None}  # held: they must not go
-        if len(items) - len(open_) > UNSAVED_ITEMS_MAX:
+        if len(items) - len(open_) > UNSAVED_ITEMS_MAX and not self.held:
             settle_many(self, gathered, items)
         else:
             records = self.load([item for item in items if item not in open_])
@@ -154,7 +181,6 @@ class Engine:
             self._unsaved += gathered.count
             if self._unsaved > UNSAVED_MESSAGES_MAX or len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
                 self.save()
-        self.changed(items)
 
     def fold_in(self, entry: Entry, notes: list[Note], *, keep: bool = True) -> dict[Stamp, str]:
         left_out = self.scope.leaves_out(entry.id)
@@ -179,19 +205,7 @@ class Engine:
 
     def post(self, entry: Entry, notes: list[Note]) -> None:
         """Remember where the messages are."""
-        lanes, postings = self.delivery.lanes, entry.postings
-        number, start, stop = postings.pop() if postings else (0, 0, 0)
-        feed, now = b"", 0
-        for note in notes:
-            if note[2] != feed:
-                feed = note[2]
-                now = lanes[feed].state.number
-            if now != number or note[3] != stop:
-                if number:
-                    postings.append(_new(Posting, (number, start, stop)))
-                number, start = now, note[3]
-            stop = note[3] + 1
-        postings.append(Posting(number, start, stop))
+        entry.post_all(notes, self.delivery.lanes)
 
     def accept(self, lane: Lane, groups: dict[bytes, list[int]], first: int) -> None:
         """Own messages, folded before they were written, are on the disk: they count from now on.
@@ -278,8 +292,9 @@ class Engine:
 
     def history(self, item: bytes) -> list[Note]:
         """All messages to an item that are still here, by stamp."""
+        postings = self.items.postings(item)
         entry = self.cache.get(item)
-        return self._archive.read(self._archive.held(self.items.postings(item) + (entry.postings if entry else [])))
+        return self._archive.read(self._archive.held(postings + (entry.postings if entry else [])))
 
     def is_based(self, note: Note) -> bool:
         """Whether a message is in the base."""
@@ -292,14 +307,17 @@ class Engine:
         entry = self.cache.get(item)
         if entry is None:
             record = self.load([item]).get(item)
-            if record is None and item == SYSTEM_ITEM:
-                return self.cache.put(Entry(item, system_item(self.models)))
             based = None if record is not None or self.whole else self.based(item)  # raises without its blobs
-            if based is not None:
-                return self.cache.put(Entry(item, based))
-            if record is None:
+            waited = self._demux.claim([item]).get(item) if self._demux.count else None
+            if based is not None or record is not None or waited:
+                entry = Entry(item, based) if based is not None else self.entry_of(item, record)
+            elif item == SYSTEM_ITEM:
+                entry = Entry(item, system_item(self.models))
+            else:
                 raise UnknownItem(f"party {self.party.hex()[:8]} holds no item {item.hex()}, or not yet")
-            entry = self.cache.put(self.entry_of(item, record))
+            self.cache.put(entry)
+            if waited:
+                self.fold_in(entry, waited)
         if entry.item is None and (not self.whole or self.scope.follows is not None):
             self.scope.check(item)
             self.refold(entry)  # its messages came before it was known here what the base has of it
@@ -321,7 +339,7 @@ class Engine:
 
     def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         """The records of items: of those that were opened or changed here their rows, of others what the base has."""
-        found = self.items.load(ids)
+        found = self.saved.load(ids)
         if self.base is not None and not self.whole:
             rest = [item for item in ids if item not in found and not self.scope.leaves_out(item)]
             found.update((item, itemcodec.record_of(data)) for item, data in self.base.items(rest).items())
@@ -359,7 +377,10 @@ class Engine:
 
     def save(self) -> None:
         """Put everything that was applied into the item store, with the positions that it stands at."""
-        if self.held or not (self._unsaved or self.cache.dirty or self._verdicts or self._moved()):
+        if self.held:
+            return
+        self.catch_up()
+        if not (self._unsaved or self.cache.dirty or self._verdicts or self._moved()):
             return
         with self.saving() as put:
             self.put_all(put)
@@ -377,9 +398,9 @@ class Engine:
         dirty = list(self.cache.dirty.values())
         for start in range(0, len(dirty), ROWS_AT_ONCE):
             put(self.save_of(dirty[start : start + ROWS_AT_ONCE], []))
-        moved = [lane.state for feed, lane in self.delivery.lanes.items() if self._saved.get(feed) != _mark(lane.state)]
+        moved = [lane.state for feed, lane in self.delivery.lanes.items() if self._marks.get(feed) != _mark(lane.state)]
         put(Save(verdicts=self.drain_verdicts(), lanes=moved))
-        self._saved.update((state.feed, _mark(state)) for state in moved)
+        self._marks.update((state.feed, _mark(state)) for state in moved)
         self.cache.dirty.clear()
         self._unsaved = 0
         self.changed(self.items.moved())
@@ -397,8 +418,14 @@ class Engine:
                 index.put([(state.id, index.describe(state)) for state in states if state is not None])
         return index
 
+    def close(self, *, clear: bool = False) -> None:
+        """Let go of the item store, and of what it holds too."""
+        if clear:
+            self.saved.clear()
+        self.saved.close()
+
     def _moved(self) -> bool:
-        return any(self._saved.get(feed) != _mark(lane.state) for feed, lane in self.delivery.lanes.items())
+        return any(self._marks.get(feed) != _mark(lane.state) for feed, lane in self.delivery.lanes.items())
 
     def drain_verdicts(self) -> list[tuple[Stamp, bytes, str]]:
         verdicts, self._verdicts = self._verdicts, {}

@@ -18,6 +18,7 @@ from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedItems, StoreError
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.timeframe import Timeframe
+from antiphon.party.checkpoints import LOG_SIZE, Checkpoints
 from antiphon.party.ports import Index, ItemRow, LaneState, Mark, Posting, Refused, Save, Void
 from antiphon.party.postings import decode_postings
 
@@ -62,6 +63,7 @@ class ItemStore:
         self.index: Index | None = None
         self._moved: list[bytes] = []
         self._make_index: Callable[[sqlite3.Connection], Index] | None = None
+        self._checkpoints = None if path is None else Checkpoints(path)
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -83,6 +85,8 @@ class ItemStore:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")  # a lost transaction is processed again; a torn one is not there
             db.execute("PRAGMA cache_size = -16384")
+            db.execute("PRAGMA wal_autocheckpoint = 0")  # see `Checkpoints`
+            db.execute(f"PRAGMA journal_size_limit = {LOG_SIZE}")
             if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 db.executescript("BEGIN;" + _SCHEMA)
                 db.execute("INSERT INTO meta VALUES ('format', ?), ('party', ?)", (FORMAT, self._party))
@@ -171,6 +175,7 @@ class ItemStore:
         view = ItemStore.__new__(ItemStore)
         view.path, view._party, view._forgotten, view.why_rebuilt = self.path, self._party, set(), ""
         view.index, view._moved, view._make_index, view._part, view.follows = None, [], None, 0, self.follows
+        view._checkpoints = None
         view._db = sqlite3.connect(self.path or ":memory:", check_same_thread=False, isolation_level=None, timeout=10)
         try:
             if self.path is None:
@@ -219,9 +224,11 @@ class ItemStore:
                 if self._db.in_transaction:  # SQLite may have ended it by itself, when the disk was full say
                     self._db.execute("ROLLBACK")
                 raise
+            self._part += 1
+            if self._checkpoints is not None:
+                self._checkpoints.after_commit(self._db)
         except sqlite3.Error as error:
             raise StoreError(f"the item store at {self.path} cannot be written: {error}") from error
-        self._part += 1
 
     def _put(self, save: Save) -> None:
         run = self._db.executemany
@@ -304,7 +311,7 @@ class ItemStore:
     def clear(self) -> None:
         """Forget everything, so that it is built again; the file is made anew, as it may be damaged."""
         self._forgotten = set()
-        self._db.close()
+        self.close()
         if self.path is not None:
             delete_file(self.path)
         self._db = self._open()
@@ -313,6 +320,8 @@ class ItemStore:
             self._renew_index()
 
     def close(self) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.finish()
         self._db.close()
 
 

@@ -24,9 +24,11 @@ def encode_postings(items: Sequence[Sequence[Posting]]) -> list[bytes]:
     """The postings of each item."""
     values = np.array(list(chain.from_iterable(chain.from_iterable(items))), dtype=np.uint64)
     last = np.searchsorted(_LIMITS, values, side="right")[:, None]  # the place of each integer's last byte
-    groups = (values[:, None] >> _SHIFTS & np.uint64(127)).astype(np.uint8)
-    groups |= np.where(last > _PLACES, np.uint8(128), np.uint8(0))
-    data = groups[last >= _PLACES].tobytes()
+    most = 1 + int(last.max(initial=0))
+    places = _PLACES[:most]
+    groups = (values[:, None] >> _SHIFTS[:most]).astype(np.uint8) & np.uint8(127)
+    groups |= np.where(last > places, np.uint8(128), np.uint8(0))
+    data = groups[last >= places].tobytes()
     ends = np.concatenate(([0], np.cumsum(last[:, 0] + 1)))
     counts = np.cumsum([0, *(3 * len(postings) for postings in items)])
     return [data[start:stop] for start, stop in pairwise(ends[counts].tolist())]

@@ -169,7 +169,7 @@ class PartyProcessor:
                 try:
                     engine.save()
                 finally:
-                    engine.items.close()
+                    engine.close()
             self._advanced.notify_all()
 
     close = pause
@@ -181,8 +181,7 @@ class PartyProcessor:
             engine, self._engine = self._engine, None
             self._failed = False
             if engine is not None:
-                engine.items.clear()
-                engine.items.close()
+                engine.close(clear=True)
             if self.path is not None:
                 delete_file(self.path)
             self._advanced.notify_all()
@@ -282,7 +281,7 @@ class PartyProcessor:
         """Something failed half-way: what is in memory is dropped, and the item store is what counts."""
         engine, self._engine = self._engine, None
         if engine is not None:
-            engine.items.close()
+            engine.close()
             self._failed = True
         self._batch = None
 
@@ -291,8 +290,7 @@ class PartyProcessor:
         engine, self._engine, self._batch = self._engine, None, None
         self.why_rebuilt, self._damaged = self._damaged or self.why_rebuilt, ""
         if engine is not None:
-            engine.items.clear()
-            engine.items.close()
+            engine.close(clear=True)
             self.resume()
 
     def save(self) -> None:

@@ -36,7 +36,9 @@ class Revision:
             voids = list(self._judge.voids(lane, state.base, state.position))
             for start, stop in changed(state.voids, voids):
                 spoilt |= self.items_in(state.feed, start, stop)
-            state.voids = voids
+            if state.voids != voids:
+                self._engine.catch_up()  # what waits was judged as it was
+                state.voids = voids
         self._engine.refold_all(spoilt)
 
     def _guarded_in(self, parts: list[Part]) -> set[bytes]:
@@ -46,14 +48,16 @@ class Revision:
             for entry in self._engine.cache.open()
             if entry.item and entry.item.access is not None
         }
-        guarded = {*self._engine.items.guarded(), *open_} if parts else ()
-        return touched(parts, ((item, self._engine.items.postings(item) + open_.get(item, [])) for item in guarded))
+        saved = self._engine.saved  # what waits is folded with the authors of then
+        guarded = {*saved.guarded(), *open_} if parts else ()
+        return touched(parts, ((item, saved.postings(item) + open_.get(item, [])) for item in guarded))
 
     def end_lane(self, lane: Lane, end: int) -> None:
         """A feed ends here for everybody; what was delivered beyond is taken back, as if it had never come."""
         end = max(lane.state.base, self._batch_start(lane.feed, end))  # what a final epoch holds is final
         if not self._engine.delivery.end_fork(lane.feed, end):
             return
+        self._engine.catch_up()
         state = lane.state
         spoilt = self.items_in(state.feed, end, state.position)
         state.position = end

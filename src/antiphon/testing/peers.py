@@ -150,7 +150,7 @@ class Peer:
         """Close the party and open it again. After a crash, what was not saved is processed again."""
         if crash:
             with self.party.locked() as engine:
-                engine.items.close()
+                engine.close()
         else:
             self.party.close()
         if self.member is not None:
