@@ -11,6 +11,7 @@ import tempfile
 import zlib
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -260,6 +261,7 @@ def claims() -> dict[str, tuple[Claim, list[KeyPair], int]]:
     admitted = (Position(bytes(CONTROL.key), 1),)
     cut, frame = {bytes(DATA.key): 2, bytes(BOB_DATA.key): 0}, Timeframe({CONTROL.key: 3})
     models = (ModelKey("antiphon/object", 1, 1), ModelKey("antiphon/text", 1, 1))
+    heads = sha256(b"control").digest()
     return {
         "party-genesis": (PartyGenesis(ALICE.key, control, opened), [PARTY], 0),
         "child-genesis": (PartyGenesis(ALICE.key, control, opened, CLUB.key, CLUB_CONTROL.key), [PARTY], 0),
@@ -270,7 +272,7 @@ def claims() -> dict[str, tuple[Claim, list[KeyPair], int]]:
         "narrowing": (Narrowing(admitted, frozenset({Role.READER}), {bytes(BOB_DATA.key): 1}), [LAPTOP], 0),
         "feed-end": (FeedEnd(ALICE.key, LAPTOP.key, {bytes(CONTROL.key): 4, bytes(DATA.key): 2}), [ALICE], 0),
         "policy": (Policy(True, bytes(LAPTOP.key), (bytes(LAPTOP.key),), 1, epoch_messages=1000), [LAPTOP], 0),
-        "epoch-genesis": (EpochGenesis(0, 1, b"", cut, frame, bytes(SNAPSHOT), NOW_MS, models), [LAPTOP], 0),
+        "epoch-genesis": (EpochGenesis(0, 1, b"", cut, frame, bytes(SNAPSHOT), NOW_MS, models, heads), [LAPTOP], 0),
         "epoch-attestation": (EpochAttestation(0, 1, bytes(SNAPSHOT), sha256(b"genesis").digest()), [LAPTOP], 0),
         "epoch-refusal": (EpochRefusal(0, 1, bytes(SNAPSHOT), bytes(SNAPSHOT), "another CID"), [LAPTOP], 0),
         "epoch-endorsement": (EpochEndorsement(1, 1, bytes(LAPTOP.key), 0, bytes(SNAPSHOT)), [LAPTOP], 0),
@@ -304,7 +306,9 @@ def rehearsed() -> Rehearsal:
     bob.hear(alice)
     bob.join()
     alice.hear(bob)
-    alice.write(claims()["epoch-genesis"][0])
+    genesis = claims()["epoch-genesis"][0]
+    assert isinstance(genesis, EpochGenesis)
+    alice.write(replace(genesis, control_hash=alice.machine.control_hash(genesis.control)))
     bob.hear(alice)
     return rehearsal
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.keys import KeyPair
 from antiphon.core.timeframe import Timeframe
@@ -66,7 +68,10 @@ def declare(actor: Actor, value: str = "state", /, **changes: object) -> Act:
         "created_ms": NOW,
         **changes,
     }
-    actor.write(EpochGenesis(**claim))  # type: ignore[arg-type]
+    genesis = EpochGenesis(**claim)  # type: ignore[arg-type]
+    if actor.machine.timeframe().covers(genesis.control):
+        genesis = replace(genesis, control_hash=actor.machine.control_hash(genesis.control))
+    actor.write(genesis)
     return actor.machine.acts()[-1]
 
 

@@ -23,7 +23,8 @@ def two() -> tuple[Rehearsal, Actor, Actor]:
 
 
 def genesis(actor: Actor, term: int = 0) -> EpochGenesis:
-    return EpochGenesis(term, 1, b"", {}, actor.machine.timeframe(), CID, 5)
+    control = actor.machine.timeframe()
+    return EpochGenesis(term, 1, b"", {}, control, CID, 5, control_hash=actor.machine.control_hash(control))
 
 
 def final(machine: PartyMachine) -> list[bytes]:

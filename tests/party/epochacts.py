@@ -147,7 +147,8 @@ def say(peer: Peer, claim: Claim) -> Stamp:
 def honest(peer: Peer, term: int = 0) -> EpochGenesis:
     """What this device would declare now."""
     peer.epochs.step()
-    return peer.epochs._afresh(peer.epochs.chain(), term, False)
+    genesis = peer.epochs._afresh(peer.epochs.chain(), term, False)
+    return replace(genesis, control_hash=member(peer).machine.control_hash(genesis.control))
 
 
 def spoilt(peer: Peer, **wrong: Any) -> EpochGenesis:

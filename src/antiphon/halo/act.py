@@ -58,7 +58,6 @@ class Act:
     expires_ms: int = 0
     problem: str = ""
     digest: bytes = b""  # of its credential's payload
-    beyond: tuple[Entry, ...] = ()  # what it had seen past the end of a forked feed: nobody could compare that
 
     @property
     def position(self) -> Position:
@@ -73,7 +72,7 @@ class Act:
         return claim if claim.kind is FeedKind.CONTROL and claim.feed == self.stamp.feed else None
 
 
-def read_act(party: bytes, block: Block, seen: Seen, beyond: tuple[Entry, ...] = ()) -> Act:
+def read_act(party: bytes, block: Block, seen: Seen) -> Act:
     """The act that a control block is; one that cannot be read is an act without a claim."""
     place = Place(block.feed, block.seq, seen)
     try:
@@ -81,7 +80,7 @@ def read_act(party: bytes, block: Block, seen: Seen, beyond: tuple[Entry, ...] =
     except AntiphonError as error:
         return Act(block.stamp, place, block.created_ms, None, problem=str(error))
     claim, signers, expires_ms = found.claim, found.signers, found.expires_ms
-    return Act(block.stamp, place, block.created_ms, claim, signers, expires_ms, digest=found.digest, beyond=beyond)
+    return Act(block.stamp, place, block.created_ms, claim, signers, expires_ms, digest=found.digest)
 
 
 def credential_of(block: Block) -> bytes:

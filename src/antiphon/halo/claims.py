@@ -163,6 +163,7 @@ class EpochGenesis:
     snapshot: bytes
     created_ms: int
     models: tuple[ModelKey, ...] = ()
+    control_hash: bytes = b""  # which blocks the control timeframe names: a forked feed has several at one position
 
 
 @dataclass(frozen=True, slots=True)

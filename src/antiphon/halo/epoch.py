@@ -72,12 +72,12 @@ class FinalEpoch:
     snapshot: bytes
     created_ms: int
     models: tuple[ModelKey, ...]
+    control_hash: bytes = b""
     term: int = field(default=0, compare=False)
     declared: Stamp = field(default=Stamp(0, b"", 0), compare=False)
-    genesis: bytes = field(default=b"", compare=False)  # the digest
 
     @classmethod
-    def of(cls, stamp: Stamp, claim: EpochGenesis, digest: bytes = b"") -> FinalEpoch:
+    def of(cls, stamp: Stamp, claim: EpochGenesis) -> FinalEpoch:
         return cls(
             claim.number,
             claim.previous,
@@ -86,9 +86,9 @@ class FinalEpoch:
             claim.snapshot,
             claim.created_ms,
             claim.models,
+            claim.control_hash,
             claim.term,
             stamp,
-            digest,
         )
 
     def length(self, feed: bytes) -> int:

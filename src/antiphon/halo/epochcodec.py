@@ -30,6 +30,7 @@ def write(payload: pb.Credential, claim: EpochClaim) -> None:
         genesis.cut.extend(fields.cuts_out(claim.cut))
         genesis.control, genesis.snapshot = claim.control.encode(), claim.snapshot
         genesis.created_ms = claim.created_ms
+        genesis.control_hash = claim.control_hash
         genesis.models.extend(pb.ModelKey(name=name, version=of, codec=codec) for name, of, codec in claim.models)
     elif isinstance(claim, EpochAttestation):
         attestation = payload.epoch_attestation
@@ -115,6 +116,8 @@ def _genesis(genesis: pb.EpochGenesis) -> EpochGenesis:
     models = tuple(ModelKey(fields.text(key.name), key.version, key.codec) for key in fields.bounded(genesis.models))
     if list(models) != sorted({(key.name, key.version): key for key in models}.values()):
         raise BadEncoding("credential: models do not ascend, or one is named twice")
+    if len(genesis.control_hash) not in (0, DIGEST_SIZE):
+        raise BadEncoding("credential: an epoch names its control blocks by a digest")
     return EpochGenesis(
         fields.number(genesis.term),
         _from_one(genesis.number),
@@ -124,6 +127,7 @@ def _genesis(genesis: pb.EpochGenesis) -> EpochGenesis:
         fields.cid(genesis.snapshot),
         fields.time_ms(genesis.created_ms),
         models,
+        genesis.control_hash,
     )
 
 

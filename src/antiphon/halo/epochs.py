@@ -25,7 +25,7 @@ from antiphon.halo.epoch import EpochConfig, FinalEpoch, OpenNumber, Proposal
 from antiphon.halo.grant import expired
 
 #: The policy in the control timeframe of an epoch, given those before it; or why this peer cannot tell.
-PolicyAt = Callable[[Act, EpochGenesis, Sequence[FinalEpoch]], Policy | str]
+PolicyAt = Callable[[EpochGenesis, Sequence[FinalEpoch]], Policy | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ class EpochChain:
     reasons: Mapping[Stamp, str] = field(compare=False, repr=False, kw_only=True)  # the same
     ballot: Ballot = field(compare=False, repr=False, kw_only=True)
     feeds: Mapping[bytes, bytes] = field(compare=False, repr=False, kw_only=True)  # control feed → device
+    won: Mapping[tuple[int, bytes], tuple[bytes, ...]] = field(compare=False, repr=False, kw_only=True)
+    """Every genesis that has a quorum, by number and digest, and the devices that have attested it."""
 
     @property
     def last(self) -> FinalEpoch | None:
@@ -89,6 +91,7 @@ class _Fold:
         final: list[FinalEpoch] = []
         votes: list[tuple[bytes, ...]] = []
         conflicts: list[str] = []
+        quorate: dict[tuple[int, bytes], tuple[bytes, ...]] = {}
         config = self._first_config()
         lacks = ""
         while True:
@@ -97,11 +100,12 @@ class _Fold:
             won = [proposal for proposal in proposals if self._won(ballot, proposal)]
             if not won:
                 break
+            quorate |= {(config.number, proposal.digest): proposal.attested for proposal in won}
             first, policy = self._take(won, final)
             if isinstance(policy, str):
                 lacks = policy
                 break
-            final.append(FinalEpoch.of(first.stamp, first.genesis, first.digest))
+            final.append(FinalEpoch.of(first.stamp, first.genesis))
             if any(FinalEpoch.of(proposal.stamp, proposal.genesis) != final[-1] for proposal in won):
                 conflicts.append(f"two geneses of epoch {config.number} have a quorum: attesters have lied")
             votes.append(self._settle(ballot, proposals, first.genesis))
@@ -129,6 +133,7 @@ class _Fold:
             reasons={void.stamp: void.reason for void in refused},
             ballot=ballot,
             feeds=self._devices,
+            won=quorate,
         )
 
     def _first_config(self) -> EpochConfig:
@@ -199,7 +204,7 @@ class _Fold:
     def _take(self, won: Sequence[Proposal], final: Sequence[FinalEpoch]) -> tuple[Proposal, Policy | str]:
         """The genesis that holds. One snapshot may be final in several terms; two are a lie, and the least is taken."""
         ordered = sorted(won, key=lambda proposal: (proposal.genesis.term, proposal.digest))
-        policies = [self._policy_at(proposal.act, proposal.genesis, final) for proposal in ordered]
+        policies = [self._policy_at(proposal.genesis, final) for proposal in ordered]
         told = zip(ordered, policies, strict=True)
         return next((pair for pair in told if not isinstance(pair[1], str)), (ordered[0], policies[0]))
 

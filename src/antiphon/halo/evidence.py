@@ -36,8 +36,8 @@ def publish_forks(member: Membership, known: Iterable[Fork]) -> list[Stamp]:
 def untold(member: Membership) -> list[bytes]:
     """The credentials about epochs that others need, and that stand only past forks, where they may hold other blocks.
 
-    Those are what made an epoch final, and the geneses that this device has itself attested: so nobody can make a
-    device repeat more than one genesis for each of its own votes, and each vote of an epoch that is final.
+    Those are what gave a genesis its quorum, and the geneses that this device has itself attested: so nobody can make a
+    device repeat more than one genesis for each of its own votes, and each vote of one that has a quorum.
     """
     machine = member.machine
     chain = machine.epochs()
@@ -56,9 +56,8 @@ def untold(member: Membership) -> list[bytes]:
 
 def _needed(chain: EpochChain, device: bytes) -> set[tuple[int, bytes]]:
     """The geneses, by number and digest, that others must be able to read."""
-    final = {(epoch.number, epoch.genesis) for epoch in chain.final}
     own = chain.own(device).attested.values()
-    return final | {(chain.open.number, choice.digest) for choices in own for choice in choices}
+    return set(chain.won) | {(chain.open.number, choice.digest) for choices in own for choice in choices}
 
 
 def _name(act: Act) -> tuple[int, bytes]:
@@ -68,8 +67,5 @@ def _name(act: Act) -> tuple[int, bytes]:
 
 
 def _counts(act: Act, chain: EpochChain) -> bool:
-    """Whether it is a genesis, or a vote that made one final."""
-    number = _name(act)[0]
-    if isinstance(act.claim, EpochGenesis):
-        return True
-    return number <= len(chain.final) and not act.signers.isdisjoint(chain.votes[number - 1])
+    """Whether it is a genesis, or a vote that gave one its quorum."""
+    return isinstance(act.claim, EpochGenesis) or not act.signers.isdisjoint(chain.won.get(_name(act), ()))

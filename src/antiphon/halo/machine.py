@@ -11,7 +11,9 @@ import enum
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 
+from antiphon.core.codec import u64
 from antiphon.core.errors import BrokenChain, InvalidInput, MissingBlocks
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
@@ -35,6 +37,7 @@ from antiphon.halo.grant import NO_END
 from antiphon.halo.state import PartyState
 from antiphon.halo.verdict import judge, judge_data
 
+_CONTROL_TAG = b"antiphon.control.v1"
 AUTHORITIES_MAX = 16  # restricted ones that are kept
 
 
@@ -47,7 +50,6 @@ class _Lane:
     seen: Seen = field(default_factory=dict)
     fault: str = ""
     lie: Entry | None = None  # the entry that is the fault
-    beyond: dict[bytes, Entry] = field(default_factory=dict)  # by feed: entries past a fork, not compared
 
 
 class Covered(enum.Enum):
@@ -231,8 +233,7 @@ class PartyMachine:
                     break
                 if block.advance:
                     lane.seen = advanced(lane.seen, block.advance)
-                    lane.beyond.update((entry.feed, entry) for entry in block.advance if not self._holds(entry))
-                acts.append(read_act(self.party, block, lane.seen, tuple(lane.beyond.values())))
+                acts.append(read_act(self.party, block, lane.seen))
                 lane.delivered += 1
             if acts:
                 self._authority.add(acts)
@@ -265,11 +266,6 @@ class PartyMachine:
             return Covered.NOT_YET
         return Covered.YES if other.blocks[entry.seq].lamport == entry.lamport else Covered.LIE
 
-    def _holds(self, entry: Entry) -> bool:
-        """Whether the very block that an entry names is delivered."""
-        lane = self._lane(entry.feed)
-        return lane is not None and lane.delivered > entry.seq and lane.blocks[entry.seq].hash == entry.hash
-
     def _lane(self, feed: bytes) -> _Lane | None:
         """A control feed of this party, or of its parent."""
         lane = self._lanes.get(feed)
@@ -292,14 +288,24 @@ class PartyMachine:
             self._chain = fold_epochs(self.party, self.genesis_feed, self._electoral, self._policy_of)
         return self._chain
 
-    def _policy_of(self, act: Act, genesis: EpochGenesis, before: Sequence[FinalEpoch]) -> Policy | str:
+    def control_hash(self, control: Timeframe) -> bytes:
+        """Which blocks a control timeframe names: of a forked feed, others may hold others."""
+        digest = sha256(_CONTROL_TAG)
+        for feed, seq in control.items():
+            lane = self._lane(feed)
+            if lane is None or lane.delivered <= seq:
+                raise MissingBlocks(f"block {seq} of control feed {feed.hex()[:8]} is not here")
+            digest.update(feed + u64(seq) + lane.blocks[seq].hash)
+        return digest.digest()
+
+    def _policy_of(self, genesis: EpochGenesis, before: Sequence[FinalEpoch]) -> Policy | str:
         """The policy in the control timeframe of a genesis, or why it cannot be told here."""
         control = genesis.control
         for feed, seq in self.timeframe().missing(control).items():
             return f"block {seq} of control feed {feed.hex()[:8]} is not here"
-        for entry in act.beyond:
-            if control.get(entry.feed, -1) >= self.common(entry.feed) and not self._holds(entry):
-                return f"another branch of control feed {entry.feed.hex()[:8]} is held here than the epoch knows"
+        if genesis.control_hash and genesis.control_hash != self.control_hash(control):
+            doubtful = [feed.hex()[:8] for feed, seq in control.items() if seq >= self.common(feed)]
+            return f"another branch of control feed {', '.join(doubtful) or '?'} is held here than the epoch knows"
         return self._within(control, Floors(before)).policy(Place(b"", 0, dict(control)))
 
     def at(self, control: Timeframe) -> Authority:

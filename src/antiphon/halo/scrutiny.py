@@ -39,6 +39,8 @@ def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
     reason = genesis_problem(act, claim, chain.open.config, chain.last) or machine.open_control(claim.control)
     if reason:
         return reason
+    if claim.control_hash != machine.control_hash(claim.control):
+        return "it rests on other blocks of control feeds than are here"
     if claim.created_ms > now_ms + (chain.open.config.policy.skew_ms or SKEW_MS):
         return "it claims to be created in the future, by more than policy allows"
     for feed, owner in sorted(within.owners().items()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from antiphon.core.errors import InvalidInput, NotAuthorised
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 def declare(member: Membership, genesis: EpochGenesis, *, recovered: bool) -> Stamp:
     chain = _chain(member, recovered)
     device = bytes(member.device.key)
+    genesis = replace(genesis, control_hash=member.machine.control_hash(genesis.control))
     act = member.draft(genesis, frozenset({device}))
     _check(member, voting.may_declare(chain, device, genesis) or scrutinise(member.machine, act, member.now_ms()))
     return member.write_claim(genesis)

@@ -75,10 +75,10 @@ def declared(chain: EpochChain, snapshot: bytes) -> EpochGenesis | None:
 
 def content(
     genesis: EpochGenesis,
-) -> tuple[bytes, tuple[tuple[bytes, int], ...], bytes, int, tuple[ModelKey, ...]]:
+) -> tuple[bytes, tuple[tuple[bytes, int], ...], bytes, bytes, int, tuple[ModelKey, ...]]:
     """What a genesis says that does not depend on its term."""
     cut = tuple(sorted(genesis.cut.items()))
-    return genesis.previous, cut, genesis.control.encode(), genesis.created_ms, genesis.models
+    return genesis.previous, cut, genesis.control.encode(), genesis.control_hash, genesis.created_ms, genesis.models
 
 
 def attestation(genesis: Act) -> EpochAttestation:

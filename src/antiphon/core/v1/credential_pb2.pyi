@@ -216,7 +216,7 @@ class ModelKey(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ..., codec: _Optional[int] = ...) -> None: ...
 
 class EpochGenesis(_message.Message):
-    __slots__ = ("term", "number", "previous", "cut", "snapshot", "created_ms", "control", "models")
+    __slots__ = ("term", "number", "previous", "cut", "snapshot", "created_ms", "control", "models", "control_hash")
     TERM_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_FIELD_NUMBER: _ClassVar[int]
@@ -225,6 +225,7 @@ class EpochGenesis(_message.Message):
     CREATED_MS_FIELD_NUMBER: _ClassVar[int]
     CONTROL_FIELD_NUMBER: _ClassVar[int]
     MODELS_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_HASH_FIELD_NUMBER: _ClassVar[int]
     term: int
     number: int
     previous: bytes
@@ -233,7 +234,8 @@ class EpochGenesis(_message.Message):
     created_ms: int
     control: bytes
     models: _containers.RepeatedCompositeFieldContainer[ModelKey]
-    def __init__(self, term: _Optional[int] = ..., number: _Optional[int] = ..., previous: _Optional[bytes] = ..., cut: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ..., snapshot: _Optional[bytes] = ..., created_ms: _Optional[int] = ..., control: _Optional[bytes] = ..., models: _Optional[_Iterable[_Union[ModelKey, _Mapping]]] = ...) -> None: ...
+    control_hash: bytes
+    def __init__(self, term: _Optional[int] = ..., number: _Optional[int] = ..., previous: _Optional[bytes] = ..., cut: _Optional[_Iterable[_Union[Cut, _Mapping]]] = ..., snapshot: _Optional[bytes] = ..., created_ms: _Optional[int] = ..., control: _Optional[bytes] = ..., models: _Optional[_Iterable[_Union[ModelKey, _Mapping]]] = ..., control_hash: _Optional[bytes] = ...) -> None: ...
 
 class EpochAttestation(_message.Message):
     __slots__ = ("term", "number", "snapshot", "genesis")
