@@ -11,7 +11,7 @@ from hashlib import sha256
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.party.test_laws import Jottings, Moves
+from tests.party.histories import Jottings, Moves
 
 from antiphon.core.ids import SYSTEM_ITEM, ItemId
 from antiphon.core.stamp import Stamp

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.model.test_item import ITEM, MODELS, PARTY, A, B, C, Log, changed, genesis, run, said
-from tests.party.test_laws import Jottings, Moves
+from tests.party.histories import Jottings, Moves
 
 from antiphon.core.errors import BadEncoding
 from antiphon.core.ids import ItemId

@@ -13,8 +13,8 @@ from hashlib import sha256
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.party.histories import edit, models, some_ranges
 from tests.party.test_access import all_of, shown
-from tests.party.test_laws import edit, models, some_ranges
 
 from antiphon.core.errors import InvalidInput, NotAuthorised
 from antiphon.core.ids import SYSTEM_ITEM, ItemId

@@ -6,20 +6,22 @@ import json
 import random
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.party.epochacts import settle
+from tests.party.forked import Forked, confront
 
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
-from antiphon.core.errors import AntiphonError, BadEncoding, MissingBlob, NotAuthorised, StoreError
+from antiphon.core.errors import AntiphonError, BadEncoding, InvalidInput, MissingBlob, NotAuthorised, StoreError
 from antiphon.feed import span as spans
 from antiphon.feed.chain import verify_span
 from antiphon.halo.claims import Policy, Role
 from antiphon.model.file import UNKNOWN_TYPE
 from antiphon.party.bundle import Bundled, export_party
-from antiphon.party.bundlenode import BundleRoot, encode_list
+from antiphon.party.bundlenode import BundleRoot, decode_list, encode_list
 from antiphon.party.unbundle import Bundle
 from antiphon.snapshot import content, tree
 from antiphon.snapshot.blobs import MemoryBlobs
@@ -28,12 +30,6 @@ from antiphon.snapshot.carfile import CarFile
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def peers(tmp_path: Path) -> Iterator[Peers]:
-    with Peers(tmp_path / "peers") as made:
-        yield made
 
 
 def write(peer: Peer, count: int = 12) -> list[bytes]:
@@ -224,6 +220,62 @@ def test_an_independent_reader_walks_it_from_its_root(peers: Peers, tmp_path: Pa
         assert all(verify_span(span).feed == record.feed for span in ranges)
 
 
+def test_what_is_written_meanwhile_leaves_nothing_in_the_file_that_waits(peers: Peers, tmp_path: Path) -> None:
+    """Both write while the file is, each having seen what the other wrote. Who takes it waits for nothing."""
+    alice, bob = peers.add("alice"), peers.add("bob")
+    one = write(alice, 1)[0]
+    write(bob, 1)
+    peers.exchange()
+    zoe = newcomer(peers)
+    told: list[int] = []
+
+    def meanwhile(what: str, done: int) -> None:
+        told.append(done)
+        if len(told) == 1:  # one data feed is in the file
+            for number, peer in enumerate((alice, bob, alice, bob)):
+                peer.party.item(one).edit("set", "title", f"meanwhile {number}")
+                peers.pass_on(alice, bob), peers.pass_on(bob, alice)
+
+    assert alice.member is not None
+    export_party(alice.party, alice.member.machine, tmp_path / "party.car", tick=meanwhile)
+    take(tmp_path / "party.car", zoe)
+    assert zoe.party.status().blocked == ()
+    assert zoe.party.item(one).value["title"].startswith("meanwhile")
+
+
+def test_a_party_that_is_pruned_meanwhile_is_written_from_its_epoch(peers: Peers, tmp_path: Path) -> None:
+    alice, bob = peers.add("alice"), peers.add("bob")
+    write(alice), write(bob)
+    peers.exchange()
+    zoe = newcomer(peers)
+    told: list[int] = []
+
+    def meanwhile(what: str, done: int) -> None:
+        told.append(done)
+        if len(told) == 1:  # one of two data feeds is in the file
+            alice.epochs.declare()
+            assert alice.epochs.prune()
+            write(alice, 1)
+
+    assert alice.member is not None
+    done = export_party(alice.party, alice.member.machine, tmp_path / "party.car", tick=meanwhile)
+    assert done.number == 1
+    take(tmp_path / "party.car", zoe)
+    assert zoe.snapshots() == alice.snapshots()
+
+
+def test_who_held_another_branch_than_the_epoch_writes_a_file_that_can_be_taken(peers: Peers, tmp_path: Path) -> None:
+    case = Forked(peers, longer=2)
+    case.alice.epochs.declare()
+    confront(peers)
+    settle(peers)
+    zoe = newcomer(peers)
+    peers.pass_on(case.alice, case.carol)
+    export(case.carol, tmp_path / "party.car")
+    take(tmp_path / "party.car", zoe)
+    assert zoe.snapshots() == case.carol.snapshots() == case.alice.snapshots()
+
+
 # -- what is wrong is refused, and nothing of it is taken
 
 
@@ -303,6 +355,10 @@ def test_another_party_feed_or_snapshot_is_refused(good: Path, peers: Peers, tmp
         node = blobs.put(b"\x84\x01\x02\x03\x04", DAG_CBOR)
         return replace(root, files=(blobs.put(encode_list([node]), DAG_CBOR),))
 
+    def twice_in_a_list(root: BundleRoot, blobs: MemoryBlobs) -> BundleRoot:
+        (cid,) = decode_list(blobs.get(root.files[0]))
+        return replace(root, files=(blobs.put(encode_list([cid, cid]), DAG_CBOR),))
+
     nobody = {"feed": b"\xff" * 32, "first": 0, "length": 0, "lists": ()}
     changes: list[tuple[str, Callable[[BundleRoot, MemoryBlobs], BundleRoot]]] = [
         ("is not the blocks from 0 on", lambda root, _: replace(root, party=b"p" * 32)),
@@ -313,7 +369,12 @@ def test_another_party_feed_or_snapshot_is_refused(good: Path, peers: Peers, tmp
         ("does not begin party", lambda root, _: replace(root, genesis=other(root))),
         ("was never admitted", lambda root, _: changed(root, **nobody)),
         ("content", no_content),
+        ("is named twice", twice_in_a_list),
     ]
+    with CarFile.open(good) as file:
+        right = BundleRoot.decode(file.get(file.roots[0]))
+    with pytest.raises(InvalidInput, match="a list of files stands in it twice"):
+        replace(right, files=right.files * 2)
     for match, change in changes:
         rewrite(good, path, change)
         check_refused(path, zoe, AntiphonError, match)

@@ -7,19 +7,18 @@ from dataclasses import replace
 import pytest
 from tests.party.epochacts import (
     agree_on,
-    change,
     device,
     epoch,
     honest,
     join,
     member,
     note,
-    pen,
     same,
     say,
     settle,
     takes_over,
 )
+from tests.party.forked import Forked, confront
 
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.v1 import credential_pb2, message_pb2
@@ -66,15 +65,6 @@ def two_histories(peers: Peers, bob: Peer, one: Peer, other: Peer) -> None:
     say(bob, genesis)
     peers.pass_on(bob, one)
     one.epochs.step()
-
-
-def confront(peers: Peers) -> None:
-    """Everybody compares all that they hold with all that the others do, and tells of forks."""
-    for taker in peers.all:
-        for giver in peers.all:
-            taker.take(giver.ranges({}))
-        member(taker).publish_forks()
-    peers.exchange()
 
 
 def test_a_generator_that_signs_two_histories_splits_nobody(peers: Peers, alice: Peer, bob: Peer) -> None:
@@ -192,29 +182,6 @@ def test_an_attester_that_lies_where_policy_trusts_it_is_told_of(peers: Peers, a
 
 
 # -- data feeds
-
-
-class Forked:
-    """Mallory signs two histories of her data feed: Alice, who attests, holds one, and Carol the other."""
-
-    def __init__(self, peers: Peers, *, longer: int = 0) -> None:
-        self.peers = peers
-        self.alice, self.mallory, self.carol = (peers.add(name) for name in ("alice", "mallory", "carol"))
-        self.item = note(self.mallory, "common")
-        peers.exchange()
-        self.feed = bytes(member(self.mallory).open_data_feed().feed)
-        paper = pen(self.mallory)
-        self.item.edit("set", "title", "for Alice")
-        peers.pass_on(self.mallory, self.alice)
-        drafts = [change(self.mallory, self.item.id, "title", "for Carol") for _ in range(1 + longer)]
-        self.carol.take(paper.extend(drafts))
-        peers.all.remove(self.mallory)
-
-    def titles(self) -> list[str]:
-        return [peer.party.item(self.item.id).value["title"] for peer in (self.alice, self.carol)]
-
-    def known(self) -> bool:
-        return all(member(peer).machine.authority.fork_ends.get(self.feed) for peer in (self.alice, self.carol))
 
 
 @pytest.mark.parametrize("longer", [0, 2])

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.party.test_laws import act, models, some_ranges
+from tests.party.histories import act, models, some_ranges
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, MissingBlocks, NotAuthorised, UnknownItem

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from tests.party.epochacts import held
 
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import InvalidInput
@@ -15,17 +14,10 @@ from antiphon.halo.claims import EpochGenesis, Policy
 from antiphon.party.epochverify import verify_epoch
 from antiphon.party.verification import BYTES, EXTRA, MISSING, Verification
 from antiphon.snapshot import tree
-from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.root import FeedCut, SnapshotRoot, encode_death
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def peers(tmp_path: Path) -> Iterator[Peers]:
-    with Peers(tmp_path) as made:
-        yield made
 
 
 def write(peer: Peer, count: int = 20) -> list[bytes]:
@@ -43,11 +35,6 @@ def write(peer: Peer, count: int = 20) -> list[bytes]:
 def verify(peer: Peer, number: int, *, anew: bool = False) -> Verification:
     assert peer.member is not None
     return verify_epoch(peer.party, peer.member.machine, number, anew=anew)
-
-
-def held(peer: Peer) -> MemoryBlobs:
-    assert isinstance(peer.blobs, MemoryBlobs)
-    return peer.blobs
 
 
 def test_an_epoch_that_the_party_stands_on_is_verified(peers: Peers) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.party.test_laws import some_ranges
+from tests.party.histories import some_ranges
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.ids import SYSTEM_ITEM

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from tests.party.epochacts import held
 
 from antiphon.api.queries import Queries
 from antiphon.core.errors import InvalidInput, MissingBlob, MissingBlocks, RefusedBlocks, UnknownItem
@@ -111,11 +112,6 @@ def test_a_view_is_booted_from_its_part_of_the_snapshot(peers: Peers, alice: Pee
     assert sum(len(part.blobs.get(cid)) for cid in held(part)) < sum(len(alice.blobs.get(cid)) for cid in held(alice))
     lacking = [item for item in board.others if not here(part, item)]
     assert lacking, "some leaves hold nothing of the view"
-
-
-def held(peer: Peer) -> MemoryBlobs:
-    assert isinstance(peer.blobs, MemoryBlobs)
-    return peer.blobs
 
 
 def here(peer: Peer, item: Item) -> bool:

@@ -10,8 +10,8 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.party.histories import MODELS, act, edit, models
 from tests.party.test_epoch_laws import narrow
-from tests.party.test_laws import MODELS, act, edit, models
 from tests.party.test_oneview import agrees, closure
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, MissingBlocks, NotAuthorised, UnknownItem

@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
-from antiphon.core.errors import BadEncoding, DamagedBlob, MissingBlob, MovedOn, StoreError
+from antiphon.core.errors import BadEncoding, DamagedBlob, MissingBlob, MissingBlocks, MovedOn, StoreError
+from antiphon.feed.header import decode_entries
 from antiphon.feed.limits import SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX
 from antiphon.feed.record import Record
 from antiphon.feed.span import Span
@@ -80,7 +83,17 @@ def export_party(
         raise StoreError(f"{target} cannot be written: {error.strerror}") from None
     finally:
         partial.unlink(missing_ok=True)
-    raise MovedOn(f"party {party.key.short}: epochs became final again and again meanwhile; try again")
+    raise MovedOn(f"party {party.key.short}: it was cut or pruned again and again meanwhile; try again")
+
+
+class _Reading:
+    """A feed on its way into the file."""
+
+    def __init__(self, feed: bytes, control: bool, first: int) -> None:
+        self.feed = feed
+        self.control = control
+        self.first = self.end = first
+        self.links: list[Cid] = []
 
 
 class _Export:
@@ -94,16 +107,20 @@ class _Export:
         self._blocks = 0
         self._left_out = 0
         self._files: list[Cid] = []
+        self._seen: dict[bytes, int] = {}  # of each feed, the last block that a message in the file has seen
 
     def run(self, *, whole: bool, files: bool) -> Bundled:
         epoch, control, data = self._now()
         self._write(encode_header([_NOTHING]))
         base = None if epoch is None else self._snapshot(epoch)
-        feeds = [self._feed(record, False, self._first(record, base, whole)) for record in data]
+        read = [self._data(record, base, whole) for record in data]
+        while sum(map(self._go_on, read)):
+            pass
         if files:
             self._take_files()
         # What data refers to is in control feeds that are read after it.
-        feeds += [self._feed(record, True, 0) for record in control]
+        read += [self._read(_Reading(bytes(record.feed), True, 0)) for record in control]
+        feeds = [self._feed(one) for one in read]
         if self._now()[0] != epoch:
             raise MovedOn("an epoch became final")
         genesis = bytes(self._machine.genesis_feed)
@@ -139,23 +156,50 @@ class _Export:
         self._take(tree.walk(cid, blobs), blobs)
         return EpochBase.load(cid, blobs, party=self._party.key, number=epoch.number)
 
-    def _first(self, record: Record, base: EpochBase | None, whole: bool) -> int:
-        """Where a data feed begins: outside the cut, unless all of it is wanted and here."""
-        if base is None or (whole and not record.start):
-            return 0
-        return base.length(record.feed)
-
     # -- feeds
 
-    def _feed(self, record: Record, control: bool, first: int) -> BundleFeed:
-        feed, end = record.feed, first
-        links: list[Cid] = []
-        if record.length > first:
-            for span in joined(self._party.store.spans(feed, first)):
-                links.append(self._span(span))
-                self._blocks += span.count
-                end = span.end
-        return BundleFeed(bytes(feed), control, first, end, tuple(self._add(found, DAG_CBOR) for found in lists(links)))
+    def _data(self, record: Record, base: EpochBase | None, whole: bool) -> _Reading:
+        """A data feed from the cut on, unless all of it is wanted and here."""
+        first = 0 if base is None or (whole and not record.start) else base.length(record.feed)
+        found = _Reading(bytes(record.feed), False, first)
+        # Of a feed that was forked before the cut, the blocks here need not be those that the snapshot goes on with.
+        return found if first and record.valid_length <= first else self._read(found)
+
+    def _go_on(self, one: _Reading) -> bool:
+        """Read on where a feed that was read later has seen more of this one; was there any?
+
+        Writers go on meanwhile. What is in the file has seen nothing that was here and is not in it.
+        """
+        if self._seen.get(one.feed, -1) < one.end or self._party.store.bounds(one.feed).length <= one.end:
+            return False
+        self._read(one, self._seen[one.feed])
+        return True
+
+    def _read(self, one: _Reading, upto: int | None = None) -> _Reading:
+        """The blocks that follow, to the end, or to a block."""
+        store = self._party.store
+        try:
+            if store.bounds(one.feed).length > one.end:
+                for span in joined(store.spans(one.feed, one.end)):
+                    one.links.append(self._span(span))
+                    one.end = span.end
+                    self._blocks += span.count
+                    self._note(span)
+                    if upto is not None and one.end > upto:
+                        break
+        except MissingBlocks:
+            raise MovedOn(f"feed {one.feed.hex()[:8]} was pruned") from None
+        return one
+
+    def _note(self, span: Span) -> None:
+        offsets = span.advance_offsets
+        for index in np.flatnonzero(span.columns["advance"]).tolist():
+            for entry in decode_entries(span.advance[offsets[index] : offsets[index + 1]]):
+                self._seen[entry.feed] = max(entry.seq, self._seen.get(entry.feed, 0))
+
+    def _feed(self, one: _Reading) -> BundleFeed:
+        named = tuple(self._add(found, DAG_CBOR) for found in lists(one.links))
+        return BundleFeed(one.feed, one.control, one.first, one.end, named)
 
     def _span(self, span: Span) -> Cid:
         """A blob as on the wire; a span that is too large for one is content."""

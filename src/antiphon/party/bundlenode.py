@@ -89,6 +89,8 @@ class BundleRoot:
             return "feeds ascend, control feeds first, each once"
         if not any(feed.control and feed.feed == self.genesis for feed in self.feeds):
             return "its first feed is not in it"
+        if len(set(self.files)) != len(self.files):
+            return "a list of files stands in it twice"
         lists = [*self.files, *(found for feed in self.feeds for found in feed.lists)]
         if any(found.codec != DAG_CBOR for found in lists):
             return "a list is no raw blob"

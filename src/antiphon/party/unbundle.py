@@ -184,13 +184,14 @@ class Bundle:
                 "more of the control feeds, or one with all messages"
             )
         base = EpochBase.load(snapshot, self.file, party=self.root.party, number=last.number)
-        self._whole(snapshot)
+        self._whole(snapshot, set())
         return base
 
-    def _whole(self, cid: Cid) -> None:
-        lacking = next(tree.missing(cid, self.file), None)
-        if lacking is not None:
-            raise MissingBlob("", cid=lacking)
+    def _whole(self, cid: Cid, seen: set[Cid]) -> None:
+        """All of it must be here; what was seen before is not gone through again."""
+        for found in tree.walk(cid, self.file, seen=seen):
+            if not self.file.has(found):
+                raise MissingBlob("", cid=found)
 
     def files(self) -> Iterator[Cid]:
         """The roots of the contents that came with it."""
@@ -198,9 +199,15 @@ class Bundle:
             yield from decode_list(self.file.get(found))
 
     def _check_files(self) -> None:
+        """Each once, and what several share once: a small file that names much would take for ever else."""
+        named: set[Cid] = set()
+        seen: set[Cid] = set()
         for cid in self.files():
+            if cid in named:
+                raise BadEncoding(f"content {cid} is named twice")
+            named.add(cid)
             content.size_of(cid, self.file)
-            self._whole(cid)
+            self._whole(cid, seen)
 
     # -- taking
 
