@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.api import conftest as api
 
 import antiphon
 from antiphon import Cid, Party, Store, Thread
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, UnknownItem
 from antiphon.party.earlier import earlier
-from antiphon.snapshot import BlobStore
 
 LARGE = random.Random(1).randbytes(60_000).hex()
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with antiphon.open(tmp_path / "home") as made:
-        yield made
-
-
-def blobs(store: Store) -> BlobStore:
-    found = store.manager.blobs
-    assert isinstance(found, BlobStore)
-    return found
+blobs, store = api.blobs, api.store  # whole stores, as the tests of the API have them
 
 
 class Shelf:
