@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from antiphon.core.cid import DAG_CBOR, Cid
+from antiphon.core.timeframe import Timeframe
 from antiphon.halo import credential
+from antiphon.halo.authority import Authority
 from antiphon.halo.claims import EpochGenesis, Policy, Role
-from antiphon.halo.machine import PartyMachine
+from antiphon.halo.floors import Floors
+from antiphon.halo.machine import AUTHORITIES_MAX, PartyMachine
 from antiphon.halo.voting import attestation, forgetful
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
 
@@ -122,3 +127,21 @@ def test_the_founder_decides_in_the_first_feed_alone_until_a_policy_names_attest
     assert final(alice.machine) == [CID]
     alice.write(Policy(attesters=(bytes(pair_of("x").key),)))
     assert final(alice.machine) == [CID]
+
+
+def test_a_new_act_does_not_cost_a_look_back_at_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, alice, _ = two()
+    for number in range(1, AUTHORITIES_MAX + 5):
+        last, control = alice.machine.epochs().last, alice.machine.timeframe()
+        heads = alice.machine.control_hash(control)
+        before = last.snapshot if last else b""
+        snapshot = bytes(Cid.of(bytes([number]), DAG_CBOR))
+        alice.write(EpochGenesis(0, number, before, {}, control, snapshot, 5, control_hash=heads))
+    assert len(alice.machine.epochs().final) == AUTHORITIES_MAX + 4
+
+    def within(machine: PartyMachine, control: Timeframe, floors: Floors) -> Authority:
+        raise AssertionError(f"it looked back at {control} and {floors}")
+
+    monkeypatch.setattr(PartyMachine, "_within", within)
+    alice.admit(pair_of("carol").key, Role.READER)
+    assert len(alice.machine.epochs().final) == AUTHORITIES_MAX + 4

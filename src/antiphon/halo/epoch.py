@@ -75,9 +75,11 @@ class FinalEpoch:
     control_hash: bytes = b""
     term: int = field(default=0, compare=False)
     declared: Stamp = field(default=Stamp(0, b"", 0), compare=False)
+    genesis: bytes = field(default=b"", compare=False)  # the digest of its genesis
 
     @classmethod
-    def of(cls, stamp: Stamp, claim: EpochGenesis) -> FinalEpoch:
+    def of(cls, proposal: Proposal) -> FinalEpoch:
+        claim = proposal.genesis
         return cls(
             claim.number,
             claim.previous,
@@ -88,7 +90,8 @@ class FinalEpoch:
             claim.models,
             claim.control_hash,
             claim.term,
-            stamp,
+            proposal.stamp,
+            proposal.digest,
         )
 
     def length(self, feed: bytes) -> int:

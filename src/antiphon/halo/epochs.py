@@ -25,7 +25,7 @@ from antiphon.halo.epoch import EpochConfig, FinalEpoch, OpenNumber, Proposal
 from antiphon.halo.grant import expired
 
 #: The policy in the control timeframe of an epoch, given those before it; or why this peer cannot tell.
-PolicyAt = Callable[[EpochGenesis, Sequence[FinalEpoch]], Policy | str]
+PolicyAt = Callable[[Proposal, Sequence[FinalEpoch]], Policy | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ class _Fold:
             if isinstance(policy, str):
                 lacks = policy
                 break
-            final.append(FinalEpoch.of(first.stamp, first.genesis))
-            if any(FinalEpoch.of(proposal.stamp, proposal.genesis) != final[-1] for proposal in won):
+            final.append(FinalEpoch.of(first))
+            if any(FinalEpoch.of(proposal) != final[-1] for proposal in won):
                 conflicts.append(f"two geneses of epoch {config.number} have a quorum: attesters have lied")
             votes.append(self._settle(ballot, proposals, first.genesis))
             config = EpochConfig.of(config.number + 1, self._party, policy, self._founder, self._genesis_feed)
@@ -204,7 +204,7 @@ class _Fold:
     def _take(self, won: Sequence[Proposal], final: Sequence[FinalEpoch]) -> tuple[Proposal, Policy | str]:
         """The genesis that holds. One snapshot may be final in several terms; two are a lie, and the least is taken."""
         ordered = sorted(won, key=lambda proposal: (proposal.genesis.term, proposal.digest))
-        policies = [self._policy_at(proposal.genesis, final) for proposal in ordered]
+        policies = [self._policy_at(proposal, final) for proposal in ordered]
         told = zip(ordered, policies, strict=True)
         return next((pair for pair in told if not isinstance(pair[1], str)), (ordered[0], policies[0]))
 

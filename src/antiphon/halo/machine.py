@@ -22,14 +22,8 @@ from antiphon.feed.fork import Fork
 from antiphon.feed.header import Entry, Flag, Kind
 from antiphon.halo.act import Act, Place, Seen, Void, advanced, read_act
 from antiphon.halo.authority import Authority
-from antiphon.halo.claims import (
-    EpochAct,
-    EpochGenesis,
-    PartyGenesis,
-    Policy,
-    Position,
-)
-from antiphon.halo.epoch import FinalEpoch
+from antiphon.halo.claims import EpochAct, EpochGenesis, PartyGenesis, Policy, Position
+from antiphon.halo.epoch import FinalEpoch, Proposal
 from antiphon.halo.epochs import EpochChain, fold_epochs
 from antiphon.halo.floors import Floors
 from antiphon.halo.fold import fold_state
@@ -39,6 +33,7 @@ from antiphon.halo.verdict import judge, judge_data
 
 _CONTROL_TAG = b"antiphon.control.v1"
 AUTHORITIES_MAX = 16  # restricted ones that are kept
+POLICIES_MAX = 1024  # of final epochs: else each new act would cost an authority for every one of them
 
 
 @dataclass(slots=True)
@@ -91,6 +86,7 @@ class PartyMachine:
         self._chain: EpochChain | None = None
         self._stands: EpochChain | None = None  # the chain that the authority stands on
         self._electoral: list[Act] = []  # acts that say something about epochs, or whose feeds may
+        self._policies: OrderedDict[tuple[bytes, ...], Policy] = OrderedDict()  # by the geneses up to one
         self._at: OrderedDict[tuple[Timeframe, Floors], Authority] = OrderedDict()
 
     # -- in
@@ -298,8 +294,19 @@ class PartyMachine:
             digest.update(feed + u64(seq) + lane.blocks[seq].hash)
         return digest.digest()
 
-    def _policy_of(self, genesis: EpochGenesis, before: Sequence[FinalEpoch]) -> Policy | str:
-        """The policy in the control timeframe of a genesis, or why it cannot be told here."""
+    def _policy_of(self, proposal: Proposal, before: Sequence[FinalEpoch]) -> Policy | str:
+        """The policy in the control timeframe of a genesis, or why it cannot be told here. Once told, it stays so."""
+        key = (*(epoch.genesis for epoch in before), proposal.digest)
+        found = self._policies.get(key)
+        if found is None:
+            found = self._find_policy(proposal.genesis, before)
+            if isinstance(found, Policy):
+                self._policies[key] = found
+                while len(self._policies) > POLICIES_MAX:
+                    self._policies.popitem(last=False)
+        return found
+
+    def _find_policy(self, genesis: EpochGenesis, before: Sequence[FinalEpoch]) -> Policy | str:
         control = genesis.control
         for feed, seq in self.timeframe().missing(control).items():
             return f"block {seq} of control feed {feed.hex()[:8]} is not here"
