@@ -297,7 +297,7 @@ class PartyMachine:
     def _policy_of(self, proposal: Proposal, before: Sequence[FinalEpoch]) -> Policy | str:
         """The policy in the control timeframe of a genesis, or why it cannot be told here. Once told, it stays so."""
         key = (*(epoch.genesis for epoch in before), proposal.digest)
-        found = self._policies.get(key)
+        found: Policy | str | None = self._policies.get(key)
         if found is None:
             found = self._find_policy(proposal.genesis, before)
             if isinstance(found, Policy):
