@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.conftest import call, told
 
 import antiphon
+from antiphon.core.cid import RAW, Cid
 from antiphon.party.base import EpochBase
 from antiphon.party.epochs import Epochs
 from antiphon.snapshot import BlobStore
@@ -107,6 +110,46 @@ def test_what_no_party_refers_to_is_collected(home: Path) -> None:
         assert not blobs.has(loose)
         assert blobs.count == before - 1 - found["blobs"]
     assert "0 blobs are let go" in call("collect", "--home", home).output
+
+
+def test_what_was_let_go_leaves_the_files(home: Path) -> None:
+    with BlobStore.open(home / "blobs") as blobs:
+        for number in range(40):
+            blobs.put(random.Random(number).randbytes(200_000))
+    before = told("compact", "--home", home)
+    assert before["bytes"] == before["feeds"] + before["blobs"]
+    assert before["blobs"] > 8_000_000
+    assert told("collect", "--home", home)["blobs"] >= 40
+    after = told("compact", "--home", home)
+    assert after["blobs"] < 1_000_000
+    assert f"{after['bytes']} bytes are left" in call("compact", "--home", home).output
+    assert told("verify", "--home", home)["wrong"] == []
+
+
+def test_a_device_that_differs_is_told_so_and_adopts(home: Path, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = home.with_name("bob")
+    with antiphon.open(home) as ada, antiphon.open(there, name="Bob") as bob:
+        party = ada.party("Household")
+        bob.join(party.invite(bob.me))
+        antiphon.exchange(ada, bob)
+        party.object({"title": "Salt"})
+        party.epochs.declare()
+        with monkeypatch.context() as patched:  # Bob's code makes another snapshot of it
+            compute = Epochs._compute
+
+            def other(epochs: Epochs, *arguments: Any) -> Any:
+                made = compute(epochs, *arguments)
+                return made if epochs is not bob.manager.epochs(party.key) else replace(made, cid=Cid.of(b"x", RAW))
+
+            patched.setattr(Epochs, "_compute", other)
+            antiphon.exchange(ada, bob)
+            assert bob.party("Household").epochs.disagreement is not None
+    monkeypatch.setattr(Epochs, "_compute", lambda *arguments: replace(compute(*arguments), cid=Cid.of(b"x", RAW)))
+    found = told("epoch", "step", key, "--home", there)
+    assert (found["epoch"], found["differs"]["epoch"], found["differs"]["ours"]) == (2, 3, str(Cid.of(b"x", RAW)))
+    shown = call("epoch", "step", key, "--home", there).output
+    assert "epoch 3 is another here" in shown
+    assert told("epoch", "adopt", key, "--home", there)["epoch"] == 3
 
 
 def test_steps_are_done_and_told(home: Path, key: str) -> None:

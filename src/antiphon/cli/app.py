@@ -22,6 +22,7 @@ from antiphon.cli.common import (
     busy,
     err,
     feeds_folder,
+    has_blobs,
     machine_of,
     out,
     parties_of,
@@ -34,6 +35,7 @@ from antiphon.core.errors import AntiphonError
 from antiphon.core.keys import PublicKey
 from antiphon.feed.record import Record
 from antiphon.feed.store import FeedStore
+from antiphon.snapshot.blobstore import BlobStore
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Antiphon: an ECHO database.")
 app.add_typer(epochs.app, name="epoch")
@@ -156,10 +158,14 @@ def party(
 
 @app.command()
 def compact(home: Home = HERE, as_json: Json = False) -> None:
-    """Rewrite the feed store without what was pruned or erased. No other process may use it meanwhile."""
-    with FeedStore.open(feeds_folder(home)) as store, busy(as_json, "rewriting the feeds"):
-        size = store.compact()
-    show(as_json, {"bytes": size}, lambda: out.print(f"{size} bytes are left"))
+    """Rewrite the files of feeds and blobs without what was let go. No other process may use them meanwhile."""
+    with FeedStore.open(feeds_folder(home)) as feeds, busy(as_json, "rewriting the feeds"):
+        sizes = {"feeds": feeds.compact(), "blobs": 0}
+    if has_blobs(home):
+        with BlobStore.open(home / "blobs") as blobs, busy(as_json, "rewriting the blobs"):
+            sizes["blobs"] = blobs.compact()
+    size = sum(sizes.values())
+    show(as_json, {"bytes": size, **sizes}, lambda: out.print(f"{size} bytes are left"))
 
 
 @app.command()

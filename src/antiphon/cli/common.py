@@ -112,12 +112,15 @@ def _short(value: Any) -> str:
     return escape(text[:16] if len(text) == 64 else text)
 
 
+def has_blobs(home: Path) -> bool:
+    return (home / "blobs" / "data.mdb").exists()
+
+
 def blobs_of(home: Path) -> BlobStore:
     """The blobs of a home, to read; another process may go on writing them."""
-    folder = home / "blobs"
-    if not (folder / "data.mdb").exists():
+    if not has_blobs(home):
         raise InvalidInput(f"there are no blobs in {home}, so no snapshot can be read; name the peer's folder")
-    return BlobStore.open(folder, readonly=True)
+    return BlobStore.open(home / "blobs", readonly=True)
 
 
 @contextmanager
