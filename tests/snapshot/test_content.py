@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+from collections.abc import Iterator
 from hashlib import sha256
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, TooLarge
-from antiphon.snapshot import content
+from antiphon.snapshot import content, contentnode
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.chunks import ITEM_CHUNKS, ChunkRule
 from antiphon.snapshot.contentnode import ContentNode
@@ -21,6 +22,13 @@ from antiphon.snapshot.walk import walk
 
 TINY = ChunkRule(32, 16, 64)  # so that small bytes have nodes above nodes
 BYTES = random.Random(1).randbytes(200_000)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_chunks() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contentnode, "CHUNK_SIZE_MIN", 1)
+        yield
 
 
 class Counting(MemoryBlobs):
@@ -197,6 +205,20 @@ def test_chunks_that_no_rule_cuts_are_refused_before_they_are_read_over_and_over
     with pytest.raises(BadEncoding, match="not cut where the rule says"):
         content.read(cid, blobs, rule=ITEM_CHUNKS)
     assert len(blobs.read) < 10
+
+
+def test_only_the_last_chunk_of_a_file_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads a file gets its chunks one by one; with one byte in each that would take hours."""
+    monkeypatch.setattr(contentnode, "CHUNK_SIZE_MIN", ITEM_CHUNKS.size_min)
+    blobs = MemoryBlobs()
+    small, large = chunk(blobs, 1, size=1023), chunk(blobs, 2, size=1024)
+    assert content.size_of(put(blobs, ContentNode(0, (large, small))), blobs) == 2047
+    node = ContentNode(0, (small, large))
+    full, last = ContentNode(0, (*[large] * 1023, small)), ContentNode(0, (small,))
+    above = ContentNode(1, ((put(blobs, full), full.size), (put(blobs, last), last.size)))
+    for wrong in (node, above):
+        with pytest.raises(BadEncoding, match="1023 bytes in one link"):
+            list(content.pieces(put(blobs, wrong), blobs))
 
 
 def test_a_raw_blob_that_is_too_large_is_no_chunk() -> None:

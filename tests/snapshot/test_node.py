@@ -129,7 +129,7 @@ def test_values_that_are_kept_in_the_wrong_way_are_refused() -> None:
     with pytest.raises(BadEncoding, match="belongs into its leaf"):
         get(blobs.put(bytes(1024)))
     with pytest.raises(BadEncoding, match="not cut where the rule says"):
-        get(content.write(bytes(5000), blobs, rule=ChunkRule(100, 100, 500)))
+        get(content.write(bytes(5000), blobs, rule=ChunkRule(1024, 1024, 2048)))
     with pytest.raises(AntiphonError, match="has 209715200000 bytes"):
         get(huge(blobs))
 

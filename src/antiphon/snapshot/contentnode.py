@@ -16,9 +16,10 @@ from typing import NamedTuple
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import BadEncoding
 from antiphon.snapshot.cbor import CborReader, array, link, text, uint
-from antiphon.snapshot.chunks import FILE_CHUNKS
+from antiphon.snapshot.chunks import FILE_CHUNKS, ITEM_CHUNKS
 from antiphon.snapshot.limits import CONTENT_LEVEL_MAX, CONTENT_SIZE_MAX, GROUP_LINKS_MAX, GROUP_LINKS_MIN
 
+CHUNK_SIZE_MIN = ITEM_CHUNKS.size_min  # of all but the last
 CHUNK_SIZE_MAX = FILE_CHUNKS.size_max
 _NAME = "content"
 
@@ -68,9 +69,13 @@ class ContentNode(NamedTuple):
             raise BadEncoding(f"{what}: {announced} bytes are announced, {self.size} are there")
 
     def check_shape(self, what: str, *, rightmost: bool) -> None:
-        """Refuse a node that does not end where the rule says; only the last of its level may end early."""
+        """Refuse a node that does not end where the rule says; only the last of a level may end early, or be small."""
         for index, (cid, _) in enumerate(self.links[:-1], start=1):
             if ends_group(index, cid):
                 raise BadEncoding(f"{what}: the node goes on behind {cid}, which ends it")
         if not rightmost and not ends_group(len(self.links), self.links[-1][0]):
             raise BadEncoding(f"{what}: the node ends at {self.links[-1][0]}, which does not end it")
+        # Else few nodes, repeated, would stand for a file that has to be read byte by byte.
+        least = min((size for _, size in (self.links[:-1] if rightmost else self.links)), default=CHUNK_SIZE_MIN)
+        if least < CHUNK_SIZE_MIN:
+            raise BadEncoding(f"{what}: {least} bytes in one link; only the last has less than {CHUNK_SIZE_MIN}")
