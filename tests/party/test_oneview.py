@@ -10,13 +10,24 @@ import pytest
 from tests.party.epochacts import held
 
 from antiphon.api.queries import Queries
-from antiphon.core.errors import InvalidInput, MissingBlob, MissingBlocks, RefusedBlocks, UnknownItem
+from antiphon.core.cid import Cid
+from antiphon.core.errors import (
+    DamagedBlob,
+    InvalidInput,
+    MissingBlob,
+    MissingBlocks,
+    RefusedBlocks,
+    TooLarge,
+    UnknownItem,
+)
 from antiphon.core.keys import KeyPair
 from antiphon.feed.block import BodyState
 from antiphon.party.epochcheck import why_wait
 from antiphon.party.items import Item
 from antiphon.party.outline import Reach
+from antiphon.party.viewfollower import ViewFollower
 from antiphon.party.viewsource import ViewSource
+from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.car import read_car
 from antiphon.testing.peers import Peer, Peers
@@ -213,6 +224,92 @@ def test_a_list_that_says_too_much_is_seen_through(peers: Peers, alice: Peer, bo
     assert list(view.follower.strays()) == sorted(bytes(item.id) for item in board.others[:5])
     assert closure(part, board.view.id) == board.ids
     agrees(alice, part, board.view.id)
+
+
+def test_a_list_that_is_too_long_is_dropped_and_another_peer_is_asked(
+    peers: Peers, alice: Peer, board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice.epochs.declare()
+    part = peers.add("part", None)
+    view = part.follow(board.view.id)
+    peers.pass_on(alice, part)
+    monkeypatch.setattr("antiphon.party.outline.REACH_MAX", 30)
+    much = Reach(members=frozenset(bytes(item.id) for item in board.others))
+    refused = 0
+    source = ViewSource(alice.party.key, alice.store, alice.blobs)
+    while part.epochs.number < 1 or view.blobs():
+        ask = view.ask()
+        if ask is not None:
+            with pytest.raises(TooLarge, match="ask another peer"):
+                view.take_list(ask, much)
+            refused += 1
+            assert view.ask() == ask
+            view.take_list(ask, source.belonging(ask.snapshot, ask.roots))
+        held(part).put_all((cid, alice.blobs.get(cid)) for cid in view.blobs())
+        view.step()
+    assert refused
+    with pytest.raises(TooLarge, match="ask another peer"):
+        view.follower.take_list((), much)
+    view.follower.take_list((), Reach())
+    assert closure(part, board.view.id) == board.ids
+    agrees(alice, part, board.view.id)
+
+
+def test_what_was_followed_for_another_view_before_is_taken_up_when_it_joins(
+    peers: Peers, alice: Peer, board: Board
+) -> None:
+    """The item store has rows of the view that was followed before a restart: they are set aside, and not for good."""
+    other = alice.party.create("antiphon/object", inception=KeyPair.from_seed(b"w" * 32))
+    alice.epochs.declare()
+    part = follow(peers, alice, board.view)
+    part.party.close()
+    part.follower = ViewFollower(other.id)
+    part.party = part._run()
+    fetch_view(alice, part)
+    agrees(alice, part, other.id)
+    board.cards[0].move(other.id)
+    board.cards[0].edit("set", "title", "moved")
+    peers.pass_on(alice, part)
+    fetch_view(alice, part)
+    assert closure(part, other.id) == closure(alice, other.id)
+    agrees(alice, part, other.id)
+    assert part.one_view.complete
+
+
+class Torn(MemoryBlobs):
+    """A blob that cannot be read, for now."""
+
+    broken: Cid | None = None
+
+    def get(self, cid: Cid) -> bytes:
+        if cid == self.broken:
+            raise DamagedBlob(f"blob {cid} has changed on the disk", cid=cid)
+        return super().get(cid)
+
+
+def test_an_outline_that_broke_off_is_made_anew(peers: Peers, alice: Peer, board: Board) -> None:
+    """Who answers meets a damaged blob half-way. What it says after that is what the snapshot says."""
+    alice.epochs.declare()
+    before = alice.epochs.base
+    for item in board.others[:20]:
+        item.move(board.lane.id)
+    for item in board.others[20:]:
+        item.edit("set", "body", "x" * 100)
+    alice.epochs.declare()
+    base, blobs = alice.epochs.base, Torn()
+    assert base is not None
+    assert before is not None
+    blobs.put_all((cid, held(alice).get(cid)) for cid in held(alice))
+    source = ViewSource(alice.party.key, alice.store, blobs)
+    first = source.belonging(before.cid, [board.view.id])
+    assert base.root.items is not None
+    blobs.broken = list(tree.walk(base.root.items, held(alice)))[-1]
+    with pytest.raises(DamagedBlob):
+        source.belonging(base.cid, [board.view.id])
+    assert source.belonging(before.cid, [board.view.id]) == first
+    blobs.broken = None
+    fresh = ViewSource(alice.party.key, alice.store, alice.blobs)
+    assert source.belonging(base.cid, [board.view.id]) == fresh.belonging(base.cid, [board.view.id])
 
 
 def test_a_body_that_is_another_is_refused(peers: Peers, alice: Peer, board: Board) -> None:

@@ -164,6 +164,7 @@ class OneView:
         items = self.follower.items
         dropped = self.follower.taken_up - items
         self.follower.taken_up -= dropped
+        self._folded -= dropped  # it may join again
         came, self._came = self._came, set()
         engine.refold_all(dropped | (came & self._folded))
         ready = {item for item in items - self._folded - self.follower.undescribed() if self._is_here(engine, item)}

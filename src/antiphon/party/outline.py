@@ -15,7 +15,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from antiphon.core.cid import Cid
-from antiphon.core.errors import MissingBlob, TooLarge
+from antiphon.core.errors import DamagedBlob, MissingBlob, TooLarge
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.model.ties import Ties, ties_in
 from antiphon.party.base import EpochBase
@@ -39,7 +39,10 @@ class Reach:
 
     def joined(self, other: Reach) -> Reach:
         """Both lists: several peers were asked, and one may have left something out."""
-        return Reach(self.members | other.members, self.links | other.links, self.support | other.support)
+        both = Reach(self.members | other.members, self.links | other.links, self.support | other.support)
+        if len(both.items) > REACH_MAX:
+            raise TooLarge(f"a list of more than {REACH_MAX} items for one view; ask another peer")
+        return both
 
     def among(self, items: Container[bytes]) -> Reach:
         """Without what is named, and not there."""
@@ -122,13 +125,15 @@ class BaseOutline:
         """Costs as much as the snapshot has items at first, and then as much as has changed."""
         try:
             self._follow(base)
-        except MissingBlob:  # the snapshot before it went, perhaps
-            self._tree, self._outline = None, Outline()
+        except (MissingBlob, DamagedBlob):  # the snapshot before it went, perhaps
             self._follow(base)
         return self._outline
 
     def _follow(self, base: EpochBase) -> None:
-        for item, _, held in tree.held_diff(self._tree, base.root.items, base.blobs):
+        before, self._tree = self._tree, None  # what breaks off half-way is made anew
+        if before is None:
+            self._outline = Outline()
+        for item, _, held in tree.held_diff(before, base.root.items, base.blobs):
             self._outline.drop(item)
             if held is not None:
                 self._outline.put(item, ties_in(values.load(held, base.blobs)))

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from antiphon.core.errors import TooLarge
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.feed.block import BodyState
 from antiphon.feed.header import Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.span import Span
 from antiphon.model.ties import Ties, ties_said
-from antiphon.party.outline import REACH_MAX, Outline, Reach
+from antiphon.party.outline import Outline, Reach
 
 #: Bodies that are wanted whatever their items are: they say where items hang, and what is tied to what.
 ALWAYS = (int(Kind.GENESIS), int(Kind.CHANGE))
@@ -52,11 +51,9 @@ class ViewFollower:
 
     def take_list(self, roots: Iterable[bytes], listed: Reach) -> None:
         """What somebody says that belongs to these in the snapshot: looked at, and dropped where it does not belong."""
+        self._listed = self._listed.joined(listed)  # one that is too long is as if it had not come
         self._answered.update(roots)
-        self._listed = self._listed.joined(listed)
         self._items = None
-        if len(self._listed.items) > REACH_MAX:
-            raise TooLarge(f"view {self.view.hex()}: a list of more than {REACH_MAX} items; ask another peer")
 
     def describe(self, item: bytes, ties: Ties | None, *, based: bool = False) -> bool:
         """What an item says, in the snapshot or now; None: there is no such item in the snapshot. Was it new?"""

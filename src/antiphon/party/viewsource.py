@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -47,21 +48,24 @@ class ViewSnapshot:
 
 
 class ViewSource:
-    """Answers about views, from snapshots that are here whole. Nothing is read before it is asked for."""
+    """Answers about views, from snapshots that are here whole. Nothing is read before it is asked for. Thread-safe."""
 
     def __init__(self, party: bytes, store: FeedReader, blobs: Blobs) -> None:
         self._party = party
         self._store = store
         self._blobs = blobs
         self._outline = BaseOutline()
+        self._asked = threading.Lock()  # several may ask at once, and the outline moves
 
     def belonging(self, snapshot: Cid, roots: Iterable[bytes]) -> Reach:
         """The items that belong to these in a snapshot; `MissingBlob` where that is not here whole."""
         wanted = frozenset(roots)
         if len(wanted) > ROOTS_MAX:
             raise InvalidInput(f"{len(wanted)} items are asked about at once, at most {ROOTS_MAX} may be")
-        outline = self._outline.of(EpochBase.load(snapshot, self._blobs, party=self._party))
-        return outline.reach(wanted).among(outline)
+        base = EpochBase.load(snapshot, self._blobs, party=self._party)
+        with self._asked:
+            outline = self._outline.of(base)
+            return outline.reach(wanted).among(outline)
 
     def snapshot_of(self, snapshot: Cid, view: bytes) -> ViewSnapshot:
         """The snapshot of one view, out of an epoch's."""
