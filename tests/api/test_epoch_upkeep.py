@@ -109,6 +109,25 @@ def test_the_party_at_an_epoch_has_values(party: Party) -> None:
         party.epochs.at(3)
 
 
+def test_a_newcomer_fetches_the_snapshot_of_a_particular_epoch(ada: Store, bob: Store, party: Party) -> None:
+    milk = party.object({"title": "Milk"})
+    party.epochs.declare()
+    milk["title"] = "Oat milk"
+    party.epochs.declare()
+    party.epochs.prune()
+    bob.join(party.invite(bob.me))
+    exchange(ada, bob)
+    there = bob.party(party.key)
+    assert there.epochs.number == 2
+    with pytest.raises(MissingBlob):
+        there.epochs.at(1)
+    assert there.epochs.fetch(ada.manager.blobs, 1) > 1
+    assert there.epochs.at(1).item(milk.id).value == {"title": "Milk"}
+    assert there.epochs.fetch(ada.manager.blobs, 1) == 0
+    with pytest.raises(InvalidInput, match="no final epoch 3; it has 2"):
+        there.epochs.fetch(ada.manager.blobs, 3)
+
+
 def test_the_snapshot_of_a_view_is_a_part_of_the_epochs(party: Party) -> None:
     board = party.create_view("org.example:board", name="Board")
     card = party.object({"title": "Milk"}, parent=board)

@@ -211,3 +211,17 @@ def test_what_needs_the_whole_party_says_so_and_garbage_spares_the_view(
     assert found.unchecked
     with pytest.raises(MissingBlob, match="fetch them first"):
         there.export(tmp_path / "part.car")
+
+
+def test_it_goes_with_threads_that_follow_take_part_and_prune(tmp_path: Path, ada: Store, board: Object) -> None:
+    party = board.party
+    with antiphon.open(tmp_path / "phone", follow=True, epochs=True, prune=True) as phone:
+        there = follow(ada, phone, board)
+        for number in (1, 2, 3):
+            party.object({"title": f"card {number}"}, parent=board)
+            party.epochs.declare()
+            there.object({"title": f"mine {number}"}, parent=phone.follow(board.locator))
+            exchange(ada, phone)
+            assert there.epochs.number == number
+            assert titles(phone.follow(board.locator)) == titles(board)
+        assert len(titles(board)) == 7

@@ -31,6 +31,7 @@ from antiphon.party.epochverify import Verification, verify_epoch
 from antiphon.party.erasing import erase_bodies
 from antiphon.party.history import PartyPast
 from antiphon.party.viewsource import ViewSnapshot, ViewSource
+from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
 
 if TYPE_CHECKING:
@@ -222,15 +223,24 @@ class PartyEpochs:
 
     # -- blobs
 
-    def fetch(self, source: Blobs) -> int:
-        """Take from another store what is missing of the last epoch's snapshot; returns how many blobs."""
+    def fetch(self, source: Blobs, number: int | None = None) -> int:
+        """Take from another store what is missing of an epoch's snapshot, the last if none is named; how many blobs.
+
+        That of an earlier one stays until garbage is collected; with its blobs here, `at` and `snapshot` go there.
+        """
         blobs, moved = self._party.processor.blobs, 0
         with blobs.putting():  # nobody collects them before the party stands on them
-            while taken := take_blobs(source, blobs, self._wanted()):
+            while taken := take_blobs(source, blobs, self._wanted() if number is None else self._missing(number)):
                 moved += taken
-            if moved:
+            if moved and number is None:
                 self.step()
         return moved
+
+    def _missing(self, number: int) -> builtins.list[Cid]:
+        final = self._epochs.chain().final
+        if not 0 < number <= len(final):
+            raise InvalidInput(f"party {self._party.key.short} has no final epoch {number}; it has {len(final)}")
+        return builtins.list(tree.missing(Cid(final[number - 1].snapshot), self._party.processor.blobs))
 
     def _wanted(self) -> builtins.list[Cid]:
         final = self._epochs.chain().last

@@ -35,6 +35,7 @@ class FollowedViews:
         self._file = JsonFile(path, "the list of followed views")
         self._folder = folder  # of the item stores
         self._lock = threading.Lock()
+        self.driving = threading.RLock()  # one thread at a time takes a view on; taken before any party's lock
         self._views = self._read()
         self._followers: dict[bytes, ViewFollower] = {}
         self._open: dict[bytes, tuple[PartyProcessor, OneView]] = {}
@@ -108,7 +109,8 @@ class FollowedViews:
         """See what belongs to the view now, where one is followed and no batch is open."""
         view = None if party.processor.is_held() else self.of(party)
         if view is not None:
-            view.step()
+            with self.driving:
+                view.step()
 
     # -- the file
 
