@@ -67,12 +67,13 @@ class Ballot:
         self.confirmed: dict[Choice, set[bytes]] = defaultdict(set)
         self.endorsements: list[Endorsed] = []
         self.refusals: list[Refused] = []
+        self.first: set[Choice] = set()  # without a policy: what the founder has attested in the party's first feed
         self.void: dict[Position, str] = {}
         self.repeated: set[Position] = set()  # geneses that are not their writer's first in that term
         self._own: dict[bytes, Own] = defaultdict(Own)
         self._words: dict[tuple[bytes, Choice], set[bytes]] = defaultdict(set)  # digests: said twice is not told twice
         for feed, acts in feeds.items():
-            self._read(devices[feed], acts, feed)
+            self._read(devices[feed], acts)
         for (device, choice), words in self._words.items():
             if len(words) > 1:
                 self.confirmed[choice].add(device)
@@ -85,8 +86,8 @@ class Ballot:
         """Who has said what makes a choice final."""
         return (self.confirmed if self.config.policy.liars else self.attested).get(choice, set())
 
-    def _read(self, device: bytes, acts: Sequence[Act], feed: bytes) -> None:
-        counts = device in self.config.attesters and self.config.feed in (b"", feed)
+    def _read(self, device: bytes, acts: Sequence[Act]) -> None:
+        counts = device in self.config.attesters
         said: dict[int, Choice] = {}
         declared: set[int] = set()
         promised = 0
@@ -143,6 +144,8 @@ class Ballot:
         if claim.term not in said:
             said[claim.term] = choice
             self._count(device, choice, act)
+            if act.stamp.feed == self.config.feed:
+                self.first.add(choice)
             return ""
         if said[claim.term] != choice:
             return f"its device has attested something else for epoch {claim.number} in term {claim.term}"

@@ -39,11 +39,11 @@ class EpochConfig:
     attesters: tuple[bytes, ...]  # devices
     generator: bytes  # the device whose term 0 is
     policy: Policy
-    feed: bytes = b""  # if set, only what stands in this feed counts
+    feed: bytes = b""  # if set, what stands in this feed goes before what the founder's device says in another
 
     @classmethod
     def of(cls, number: int, party: bytes, policy: Policy | None, founder: bytes, feed: bytes) -> EpochConfig:
-        """By policy, or the founder's device alone, in its first `feed`."""
+        """By policy, or the founder's device alone: in its first `feed`, unless that was lost."""
         if policy is None:
             return cls(number, (founder,), founder, Policy(), feed)
         attesters = policy.attesters or (founder,)

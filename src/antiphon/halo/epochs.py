@@ -101,7 +101,7 @@ class _Fold:
             if not won:
                 break
             quorate |= {(config.number, proposal.digest): proposal.attested for proposal in won}
-            first, policy = self._take(won, final)
+            first, policy = self._take(won, final, ballot)
             if isinstance(policy, str):
                 lacks = policy
                 break
@@ -201,9 +201,12 @@ class _Fold:
         votes = ballot.votes(Choice(claim.term, claim.snapshot, proposal.digest))
         return proposal.sound and len(votes) >= ballot.config.quorum
 
-    def _take(self, won: Sequence[Proposal], final: Sequence[FinalEpoch]) -> tuple[Proposal, Policy | str]:
+    def _take(
+        self, won: Sequence[Proposal], final: Sequence[FinalEpoch], ballot: Ballot
+    ) -> tuple[Proposal, Policy | str]:
         """The genesis that holds. One snapshot may be final in several terms; two are a lie, and the least is taken."""
-        ordered = sorted(won, key=lambda proposal: (proposal.genesis.term, proposal.digest))
+        choices = {one.digest: Choice(one.genesis.term, one.genesis.snapshot, one.digest) for one in won}
+        ordered = sorted(won, key=lambda one: (choices[one.digest] not in ballot.first, one.genesis.term, one.digest))
         policies = [self._policy_at(proposal, final) for proposal in ordered]
         told = zip(ordered, policies, strict=True)
         return next((pair for pair in told if not isinstance(pair[1], str)), (ordered[0], policies[0]))

@@ -146,8 +146,6 @@ def forgetful(chain: EpochChain, device: bytes, feed: bytes, *, recovered: bool 
     From the first epoch on that holds the new feed, nothing of the old one matters.
     """
     others = [other for other, of in chain.feeds.items() if of == device and other != feed]
-    if chain.open.config.feed not in (b"", feed):
-        return "until a policy names attesters, only what stands in the party's first feed counts"
     if recovered or not others or (chain.last is not None and feed in chain.last.control):
         return ""
     return (
