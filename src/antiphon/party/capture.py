@@ -43,6 +43,7 @@ class Captured(NamedTuple):
 @contextmanager
 def capture(party: PartyProcessor) -> Iterator[Captured]:
     """The party as it is now."""
+    party.save()  # by itself: then whoever waits for the lock gets in before the rest
     with party.locked() as engine:
         engine.save()
         lanes = [deepcopy(lane.state) for lane in engine.delivery.lanes.values()]

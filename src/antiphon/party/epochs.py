@@ -38,7 +38,7 @@ from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnaps
 from antiphon.party.epochlist import has_refused, unsaid
 from antiphon.party.epochplan import common_control, plan_of, policy_at
 from antiphon.party.pruning import prune
-from antiphon.party.rebase import hydrate, rebase
+from antiphon.party.rebase import hydrate, newer, rebase
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import missing_blob
 
@@ -161,6 +161,7 @@ class Epochs:
 
     def _afresh(self, chain: EpochChain, term: int, raw: bool) -> EpochGenesis:
         number, last = chain.open.number, chain.last
+        self._party.save()
         with ExitStack() as stack:
             with self._party.locked() as engine:
                 if engine.scope.follows is not None:
@@ -294,10 +295,11 @@ class Epochs:
             self.disagreement = Disagreement(following.number, Cid(following.snapshot), made.cid)
             self._refuse_final(following, made.cid)
             return False
+        base, known = self._load(following), newer(self._party, made)
         with self._party.locked() as engine:
             self._made = None
             if not why_behind(engine, following):  # as it is if a fork came to light meanwhile: look again
-                rebase(engine, self._load(following), made)
+                rebase(engine, base, made, known)
         return True
 
     def _why_wait(self, declared: Declared) -> str:

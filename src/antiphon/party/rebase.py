@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from antiphon.core.errors import MissingBlob
 from antiphon.model import itemcodec
@@ -19,22 +19,44 @@ from antiphon.snapshot.blobs import Blobs
 
 if TYPE_CHECKING:
     from antiphon.party.engine import Engine
+    from antiphon.party.processor import PartyProcessor
 
 
-def rebase(engine: Engine, base: EpochBase, made: EpochSnapshot) -> None:
+class Newer(NamedTuple):
+    """What came since a snapshot was computed."""
+
+    positions: dict[bytes, int]  # as far as was looked
+    items: set[bytes]  # with geneses and changes of access, which decide otherwise about what is in a base
+
+
+def newer(party: PartyProcessor, made: EpochSnapshot) -> Newer:
+    """Look for most of it before the lock is held: then writers wait only for what comes meanwhile."""
+    party.save()
+    with party.locked() as engine:
+        positions = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
+    return Newer(positions, _decisive(engine, made.positions, positions))
+
+
+def _decisive(engine: Engine, since: Mapping[bytes, int], positions: Mapping[bytes, int]) -> set[bytes]:
+    found: set[bytes] = set()
+    for feed, position in positions.items():
+        if since.get(feed, 0) < position:
+            found |= engine.items_in(feed, since.get(feed, 0), position, mutations=False)
+    return found
+
+
+def rebase(engine: Engine, base: EpochBase, made: EpochSnapshot, known: Newer) -> None:
     """Stand on the snapshot that was computed here. Everything in its cut was delivered, so few items change."""
     engine.save()
-    stale = set(made.stale)
+    stale = set(made.stale) | known.items
     for feed, cut in base.feeds.items():
         lane = engine.delivery.lanes.get(feed)
         if lane is not None:  # what became void, or counts again, since the snapshot was computed
             for start, stop in otherwise(lane.state.voids, made.voids.get(feed, ()), cut.length):
                 stale |= engine.items_in(feed, max(start, lane.state.base), stop)
         engine.delivery.rebase(feed, cut)
-    for feed, lane in engine.delivery.lanes.items():
-        since = made.positions.get(feed, 0)
-        if since < lane.state.position:  # geneses and changes of access decide otherwise about what is in a base
-            stale |= engine.items_in(feed, since, lane.state.position, mutations=False)
+    positions = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
+    stale |= _decisive(engine, known.positions, positions)
     engine.base = base
     with engine.saving() as put:
         gone = [item for item in made.gone if not _outside(engine, item)]
