@@ -311,7 +311,7 @@ class ItemStore:
     def clear(self) -> None:
         """Forget everything, so that it is built again; the file is made anew, as it may be damaged."""
         self._forgotten = set()
-        self.close()
+        self._close()
         if self.path is not None:
             delete_file(self.path)
         self._db = self._open()
@@ -320,6 +320,9 @@ class ItemStore:
             self._renew_index()
 
     def close(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
         if self._checkpoints is not None:
             self._checkpoints.finish()
         self._db.close()
