@@ -119,7 +119,7 @@ def test_a_newcomer_fetches_the_snapshot_of_a_particular_epoch(ada: Store, bob: 
     exchange(ada, bob)
     there = bob.party(party.key)
     assert there.epochs.number == 2
-    with pytest.raises(MissingBlob):
+    with pytest.raises(MissingBlob, match=r"the snapshot of epoch 1 is not here: .*`epochs\.fetch` takes it"):
         there.epochs.at(1)
     assert there.epochs.fetch(ada.manager.blobs, 1) > 1
     assert there.epochs.at(1).item(milk.id).value == {"title": "Milk"}

@@ -99,6 +99,19 @@ def test_what_is_not_there_is_told(home: Path, key: str, card: str, tmp_path: Pa
     assert list(tmp_path.glob("x.car*")) == []
 
 
+def test_a_snapshot_that_was_collected_is_told(home: Path, key: str, card: str, tmp_path: Path) -> None:
+    told("collect", "--home", home)
+    for arguments in (("show", key, 1), ("show", key, 1, "--item", card), ("save", key, 1, tmp_path / "one.car")):
+        done = call("epoch", *arguments, "--home", home)
+        assert "the snapshot of epoch 1 is not in" in str(done.exception)
+    assert list(tmp_path.glob("one.car*")) == []
+    last = told("epoch", "list", key, "--home", home)[-1]["snapshot"]
+    with BlobStore.open(home / "blobs") as blobs:
+        blobs.delete([cid for cid in blobs if str(cid) != last])
+    done = call("epoch", "show", key, 2, "--item", card, "--home", home)
+    assert "or not whole" in str(done.exception)
+
+
 def test_what_no_party_refers_to_is_collected(home: Path) -> None:
     with BlobStore.open(home / "blobs") as blobs:
         loose = blobs.put(random.Random(1).randbytes(5_000))

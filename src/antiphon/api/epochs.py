@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from antiphon.api.keytext import from_any_text
 from antiphon.api.taking import take_blobs
 from antiphon.core.cid import Cid
-from antiphon.core.errors import InvalidInput
+from antiphon.core.errors import InvalidInput, MissingBlob
 from antiphon.core.keys import KEY_SIZE
 from antiphon.core.timeframe import Timeframe
 from antiphon.halo.claims import Policy
@@ -88,7 +88,14 @@ class PartyEpochs:
 
     def snapshot(self, number: int) -> EpochBase:
         """The party at an epoch: `item(id)` and `all()` give the bytes of items, as far as blobs are here."""
-        return self._epochs.snapshot(number)
+        try:
+            return self._epochs.snapshot(number)
+        except MissingBlob as error:
+            raise MissingBlob(
+                f"party {self._party.key.short}: the snapshot of epoch {number} is not here: {error}; `epochs.fetch` "
+                "takes it from the blobs of a store that has it",
+                cid=error.cid,
+            ) from None
 
     def at(self, number: int) -> PartyPast:
         """The party as it was at an epoch's cut, as far as snapshots are held: items with their values."""

@@ -76,7 +76,7 @@ def verify(home: Home = HERE, as_json: Json = False) -> None:
     wrong: list[dict[str, Any]] = []
     with reading(home) as store:
         records = store.feeds()
-        with _progress() as progress:
+        with _progress(as_json) as progress:
             task = progress.add_task("blocks", total=sum(record.length - record.start for record in records))
             for record in records:
                 try:
@@ -214,7 +214,7 @@ def _feed_row(record: Record) -> dict[str, Any]:
     }
 
 
-def _progress() -> Progress:
+def _progress(as_json: bool) -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -222,4 +222,5 @@ def _progress() -> Progress:
         TimeRemainingColumn(),
         console=err,
         transient=True,
+        disable=as_json,
     )

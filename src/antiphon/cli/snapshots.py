@@ -11,7 +11,7 @@ import typer
 
 from antiphon.cli.common import HERE, Home, Json, PartyKey, blobs_of, busy, machine_of, out, reading, show, table
 from antiphon.core.cid import Cid
-from antiphon.core.errors import AntiphonError, InvalidInput, StoreError, UnknownItem
+from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlob, StoreError, UnknownItem
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.model import itemcodec
 from antiphon.model.factory import ModelFactory
@@ -85,7 +85,13 @@ def _opened(home: Path, party: str, number: int | None) -> Iterator[EpochBase]:
         has = f"its epochs are 1 to {len(final)}" if final else "it has none yet: `antiphon epoch declare` makes one"
         raise InvalidInput(f"party {machine.party.hex()[:8]} has no final epoch{f' {at}' if at else ''}; {has}")
     with blobs_of(home) as blobs:
-        yield EpochBase.load(Cid(final[at - 1].snapshot), blobs, party=machine.party, number=at)
+        try:
+            yield EpochBase.load(Cid(final[at - 1].snapshot), blobs, party=machine.party, number=at)
+        except MissingBlob as error:
+            raise MissingBlob(
+                f"the snapshot of epoch {at} is not in {home}, or not whole: {error}; a peer that has it can `save` it",
+                cid=error.cid,
+            ) from None
 
 
 def _root(base: EpochBase) -> dict[str, Any]:
