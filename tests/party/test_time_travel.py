@@ -15,6 +15,7 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import MissingBlob, MissingBlocks, NotAuthorised, UnknownItem
 from antiphon.core.timeframe import Timeframe
 from antiphon.halo.claims import Policy
+from antiphon.party.epochfold import EpochFold
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.testing.peers import Peer, Peers
@@ -66,6 +67,48 @@ def test_a_moment_that_an_epoch_cuts_across(peers: Peers, alice: Peer, bob: Peer
     peers.settle()
     for peer in (alice, bob):
         check(peer, moment)
+
+
+def test_an_item_that_an_epoch_left_out_and_a_later_one_let_go(peers: Peers, alice: Peer, bob: Peer) -> None:
+    """Bob's moment has it. It is in neither the first epoch after that, nor in the party now."""
+    assert alice.member is not None
+    alice.member.set_policy(Policy(attesters=(bytes(alice.device.key),), deleted_epochs=1))
+    shared = alice.party.create("antiphon/object")
+    peers.settle()
+    shared.edit("set", "alice", 1)
+    late = bob.party.create("antiphon/object")
+    moment = now(bob)
+    alice.epochs.declare()
+    peers.settle()
+    alice.epochs.declare()
+    peers.settle()
+    bob.party.item(late.id).delete()
+    for _ in range(2):
+        peers.settle()
+        alice.epochs.declare()
+    peers.settle()
+    for peer in (alice, bob):
+        assert late.id not in peer.party.items()
+        check(peer, moment)
+
+
+def test_writers_go_on_while_epochs_are_gone_through(
+    peers: Peers, alice: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = alice.party.create("antiphon/object")
+    note.edit("set", "number", 0)
+    moment = now(alice)
+    note.edit("set", "number", 1)
+    alice.epochs.declare()
+    held, one = [], EpochFold.one
+
+    def looked(fold: EpochFold, item: bytes) -> bytes | None:
+        held.append(alice.party.is_held())
+        return one(fold, item)
+
+    monkeypatch.setattr(EpochFold, "one", looked)
+    check(alice, moment)
+    assert held == [False]
 
 
 @given(seed=st.integers(0, 1 << 32))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from antiphon.core.cid import Cid
 from antiphon.core.errors import MissingBlob, UnknownItem
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
@@ -17,7 +18,9 @@ from antiphon.model.interface import Discard
 from antiphon.model.item import ItemState, fold
 from antiphon.party.base import EpochBase
 from antiphon.party.epochfold import EpochFold, EpochPlan
+from antiphon.party.ports import EpochJudge
 from antiphon.party.retrace import lanes_at
+from antiphon.snapshot import tree, values
 
 if TYPE_CHECKING:
     from antiphon.party.engine import Engine
@@ -106,8 +109,7 @@ class Past(Shown):
 
     @classmethod
     def of(cls, party: PartyProcessor, item: bytes, timeframe: Timeframe) -> Past:
-        with party.locked() as engine:
-            state = state_at(engine, item, timeframe)
+        state = state_at(party, item, timeframe)
         if state is None:
             raise UnknownItem(f"party {party.key.short}: at that timeframe there was no item {item.hex()}")
         return cls(ItemId(item), timeframe, state)
@@ -122,23 +124,29 @@ def before(party: PartyProcessor, item: bytes, notes: Iterable[Note], *, whole: 
     return fold(party.key, item, engine.based(item), outside, party.models, engine.author, whole=True).item
 
 
-def state_at(engine: Engine, item: bytes, timeframe: Timeframe) -> ItemState | None:
+def state_at(party: PartyProcessor, item: bytes, timeframe: Timeframe) -> ItemState | None:
     """An item at a timeframe: on the newest epoch that lies inside it, with the messages since, epoch by epoch.
 
     A timeframe may have messages that a later epoch left out; they come after those that it holds, as everywhere.
+    What epochs hold is gone through without the lock: that may be all their messages.
     """
-    base, later = epochs_around(engine, timeframe)
-    if not later:
-        state = engine.based(item)
-    else:
-        data = None if base is None else _kept(base, item)
-        for epoch in later:
-            data = _fold_upto(engine, item, base, epoch, timeframe, data)
+    while True:
+        with party.locked() as engine:
+            stands_on = engine.base
+            base, later = epochs_around(engine, timeframe)
+            judges = [engine.authority.epoch_judge(epoch.root.control) for epoch in later]
+        data = None if base is None or not later else _kept(base, item)
+        for epoch, judge in zip(later, judges, strict=True):
+            data = _fold_upto(engine, item, base, epoch, timeframe, data, judge)
             base = epoch
-        state = None if data is None else itemcodec.restore(data, engine.models)
-    notes = (note for note in engine.history(item) if timeframe.includes(note.feed, note.seq))
-    outside = [note for note in notes if not engine.is_based(note)]
-    return fold(engine.party, item, state, outside, engine.models, engine.author, whole=True).item
+        with party.locked() as engine:
+            if engine.base is not stands_on:  # another epoch became final
+                continue
+            kept = None if later else engine.based(item)
+            state = kept if data is None else itemcodec.restore(data, engine.models)
+            notes = (note for note in engine.history(item) if timeframe.includes(note.feed, note.seq))
+            outside = [note for note in notes if not engine.is_based(note)]
+            return fold(engine.party, item, state, outside, engine.models, engine.author, whole=True).item
 
 
 def epochs_around(engine: Engine, timeframe: Timeframe) -> tuple[EpochBase | None, list[EpochBase]]:
@@ -190,7 +198,13 @@ class _Standing(EpochBase):
 
 
 def _fold_upto(
-    engine: Engine, item: bytes, base: EpochBase | None, epoch: EpochBase, timeframe: Timeframe, data: bytes | None
+    engine: Engine,
+    item: bytes,
+    base: EpochBase | None,
+    epoch: EpochBase,
+    timeframe: Timeframe,
+    data: bytes | None,
+    judge: EpochJudge,
 ) -> bytes | None:
     """Go on with what an epoch has of an item inside a timeframe, judged as that epoch did. Nothing is let go."""
     root = epoch.root
@@ -206,7 +220,7 @@ def _fold_upto(
         None,
         engine.store,
         engine.models,
-        engine.authority.epoch_judge(root.control),
+        judge,
         epoch.blobs,
     ).one(item)
 
@@ -228,13 +242,32 @@ class PartyPast:
     def items(self) -> list[bytes]:
         """The ids of the items that existed, by their geneses; those too that have gone since."""
         with self._party.locked() as engine:
-            found = {item for item in self._party.items() if self._begun(engine.entry(item).item)}
             base, later = epochs_around(engine, self.timeframe)
-            for epoch in (base, *later[:1]) if later else ():
-                for item, data in () if epoch is None else epoch.all():
-                    if item not in found and self._begun(itemcodec.restore(data, engine.models)):
-                        found.add(item)
+        found = {item for item in self._party.items() if self._begun(self._now(item))}
+        before = None
+        for epoch in (base, *later) if later else ():  # also in one that holds what an earlier one left out
+            if epoch is not None:
+                found |= self._new_in(epoch, before, found)
+                before = epoch.root.items
         return sorted(found)
+
+    def _now(self, item: bytes) -> ItemState | None:
+        with self._party.locked() as engine:  # for one at a time: writers go on
+            return engine.find(item)
+
+    def _new_in(self, epoch: EpochBase, before: Cid | None, known: set[bytes]) -> set[bytes]:
+        """The items that an epoch has, and one before it has not, if they had begun."""
+        try:
+            return {
+                item
+                for item, old, new in tree.held_diff(before, epoch.root.items, epoch.blobs)
+                if old is None and new is not None and item not in known and self._begun(self._read(epoch, new))
+            }
+        except MissingBlob as error:
+            raise _lacking(epoch.number, error) from None
+
+    def _read(self, epoch: EpochBase, held: bytes | Cid) -> ItemState:
+        return itemcodec.restore(values.load(held, epoch.blobs), self._party.models)
 
     def _begun(self, state: ItemState | None) -> bool:
         return state is not None and self.timeframe.includes(state.genesis.feed, state.genesis.seq)
