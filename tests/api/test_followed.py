@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -225,3 +226,15 @@ def test_it_goes_with_threads_that_follow_take_part_and_prune(tmp_path: Path, ad
             assert there.epochs.number == number
             assert titles(phone.follow(board.locator)) == titles(board)
         assert len(titles(board)) == 7
+
+
+def test_what_was_derived_can_be_lost(tmp_path: Path, ada: Store, party: Party, board: Object) -> None:
+    party.epochs.declare()
+    party.object({"title": "Salt"}, parent=board)
+    with antiphon.open(tmp_path / "phone") as phone:
+        follow(ada, phone, board)
+    shutil.rmtree(tmp_path / "phone" / "items")
+    with antiphon.open(tmp_path / "phone") as phone:
+        exchange(ada, phone)
+        assert titles(phone.follow(board.locator)) == ["Milk", "Salt"]
+        assert phone.follow(board.locator).snapshot() == board.snapshot()

@@ -11,6 +11,7 @@ import pytest
 
 import antiphon
 from antiphon import InvalidInput, Model, Stamp, UnknownModel
+from antiphon.api.jsonfile import FILE_SIZE_MAX
 from antiphon.api.registry import NAME_SIZE_MAX, TEXT_SIZE_MAX, LocalRegistry, Record, load_model
 from antiphon.core.errors import BadEncoding, StoreError
 
@@ -155,3 +156,11 @@ def test_a_store_loads_the_models_that_its_registry_names(
         party.refresh()
         assert there.value == 1
         assert store.load_models() == []
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "names.json"
+    with path.open("wb") as file:
+        file.truncate(FILE_SIZE_MAX + 1)
+    with pytest.raises(BadEncoding, match=r"^the registry \S+ is larger than"):
+        LocalRegistry(path).records()
