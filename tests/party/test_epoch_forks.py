@@ -216,3 +216,21 @@ def test_the_root_of_an_epoch_picks_the_branch_of_a_fork(peers: Peers, longer: i
     note(case.carol, "she goes on")
     epoch(peers, case.alice)
     same(case.alice, case.carol, dora)
+
+
+def test_an_attester_that_comes_late_speaks_if_joiners_wait_for_it(peers: Peers, alice: Peer, bob: Peer) -> None:
+    """Two of three make the epoch final before Carol hears of it; policy lets nobody join with fewer than three."""
+    carol = peers.add("carol")
+    agree_on(peers, alice, bob, carol, generator=device(alice), attestations_min=3)
+    note(alice)
+    peers.exchange()
+    peers.all.remove(carol)
+    epoch(peers, alice)
+    peers.all.append(carol)
+    settle(peers)
+    assert carol.epochs.number == 1
+    assert len(alice.epochs.chain().votes[0]) == 3
+    before = member(carol).machine.act_count
+    settle(peers)
+    assert member(carol).machine.act_count == before, "once"
+    same(alice, carol, join(peers, "dora", of=alice))

@@ -41,6 +41,7 @@ class EpochChain:
     reasons: Mapping[Stamp, str] = field(compare=False, repr=False, kw_only=True)  # the same
     ballot: Ballot = field(compare=False, repr=False, kw_only=True)
     feeds: Mapping[bytes, bytes] = field(compare=False, repr=False, kw_only=True)  # control feed → device
+    decided: tuple[EpochConfig, ...] = field(compare=False, repr=False, kw_only=True)  # who did, for each final epoch
     won: Mapping[tuple[int, bytes], tuple[bytes, ...]] = field(compare=False, repr=False, kw_only=True)
     """Every genesis that has a quorum, by number and digest, and the devices that have attested it."""
 
@@ -91,6 +92,7 @@ class _Fold:
         final: list[FinalEpoch] = []
         votes: list[tuple[bytes, ...]] = []
         conflicts: list[str] = []
+        decided: list[EpochConfig] = []
         quorate: dict[tuple[int, bytes], tuple[bytes, ...]] = {}
         config = self._first_config()
         lacks = ""
@@ -109,6 +111,7 @@ class _Fold:
             if any(FinalEpoch.of(proposal) != final[-1] for proposal in won):
                 conflicts.append(f"two geneses of epoch {config.number} have a quorum: attesters have lied")
             votes.append(self._settle(ballot, proposals, first.genesis))
+            decided.append(config)
             config = EpochConfig.of(config.number + 1, self._party, policy, self._founder, self._genesis_feed)
         opened = OpenNumber(
             config,
@@ -133,6 +136,7 @@ class _Fold:
             reasons={void.stamp: void.reason for void in refused},
             ballot=ballot,
             feeds=self._devices,
+            decided=tuple(decided),
             won=quorate,
         )
 

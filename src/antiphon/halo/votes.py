@@ -10,6 +10,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.halo import voting
 from antiphon.halo.act import Act
 from antiphon.halo.claims import EpochGenesis, EpochRefusal
+from antiphon.halo.epoch import FinalEpoch
 from antiphon.halo.epochs import EpochChain
 from antiphon.halo.scrutiny import scrutinise
 
@@ -34,6 +35,16 @@ def attest(member: Membership, genesis: Act, *, recovered: bool) -> Stamp:
         reason = scrutinise(member.machine, found.act, member.now_ms())
     _check(member, reason)
     return member.write_claim(voting.attestation(genesis))
+
+
+def witness(member: Membership, epoch: FinalEpoch) -> Stamp | None:
+    """Attest a final epoch that this device has computed too late to be needed, if policy wants more to do so."""
+    try:
+        claim = voting.witness(_chain(member, recovered=False), bytes(member.device.key))
+    except NotAuthorised:  # it has no voice, or may have forgotten what it said
+        return None
+    known = claim is not None and claim.snapshot == epoch.snapshot
+    return member.write_claim(claim) if claim is not None and known else None
 
 
 def endorse(member: Membership, term: int, candidate: bytes, *, recovered: bool) -> Stamp:

@@ -88,6 +88,19 @@ def attestation(genesis: Act) -> EpochAttestation:
     return EpochAttestation(claim.term, claim.number, claim.snapshot, genesis.digest)
 
 
+def witness(chain: EpochChain, device: bytes) -> EpochAttestation | None:
+    """What an attester that came too late to be needed says of the last final epoch, if policy wants more to say so.
+
+    Those who cannot recompute it wait for as many, and nobody else will speak: the number is not open any more.
+    """
+    last = chain.last
+    if last is None or len(chain.votes[-1]) >= chain.open.config.policy.attestations_min:
+        return None
+    if device not in chain.decided[-1].attesters or device in chain.votes[-1]:
+        return None
+    return EpochAttestation(last.term, last.number, last.snapshot, last.genesis)
+
+
 def may_endorse(chain: EpochChain, device: bytes, term: int, candidate: bytes) -> str:
     """Why a device may not endorse a candidate for a term of the open number; "" if it may."""
     own, config = chain.own(device), chain.open.config

@@ -24,7 +24,7 @@ from antiphon.core.errors import (
 )
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.ingest import Base
-from antiphon.halo import voting
+from antiphon.halo import votes, voting
 from antiphon.halo.claims import EpochGenesis, ModelKey, Policy
 from antiphon.halo.epoch import FinalEpoch, Proposal
 from antiphon.halo.epochs import EpochChain
@@ -299,6 +299,7 @@ class Epochs:
         with self._party.locked() as engine:
             self._made = None
             if not why_behind(engine, following):  # as it is if a fork came to light meanwhile: look again
+                votes.witness(self._member, following)
                 rebase(engine, base, made, known)
         return True
 
