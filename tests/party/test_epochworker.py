@@ -10,7 +10,7 @@ import pytest
 
 from antiphon import FeedStore, KeyStore, MetaStore, PartyManager, Protection, new_device, new_identity
 from antiphon.core.cid import RAW, Cid
-from antiphon.core.errors import StoreError
+from antiphon.core.errors import MissingBlob, StoreError
 from antiphon.halo.claims import Policy
 from antiphon.party.epochs import Epochs
 from antiphon.party.epochworker import EpochWorker
@@ -200,3 +200,38 @@ def test_all_parties_of_a_home_share_one_blob_store(manager: PartyManager, tmp_p
         BlobStore.open(tmp_path / "blobs")
     manager.close()
     BlobStore.open(tmp_path / "blobs").close()
+
+
+def idle(peer: Peer, *, prune: bool = False) -> EpochWorker:
+    """One whose thread has ended: its ticks are called by hand."""
+    assert peer.member is not None
+    worker = EpochWorker(peer.party, peer.member, Epochs(peer.party, peer.member), pause_s=0, prune=prune)
+    worker._watch.close()
+    worker.thread.join()
+    return worker
+
+
+def test_it_looks_again_after_a_pause_though_no_block_comes(alone: Peer) -> None:
+    worker = idle(alone)
+    alone.party.pause()
+    assert worker._tick() is not None
+    assert worker.status == ""
+
+
+def test_a_snapshot_that_is_not_whole_is_not_gone_through_at_every_block(
+    alone: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(alone.party, 2)
+    worker, tried = idle(alone, prune=True), []
+    worker._pruned, worker._prune_ms = 0, 0
+    assert worker._epochs.number == 1
+
+    def prune() -> int:
+        tried.append(True)
+        raise MissingBlob("a blob of the snapshot is not here", cid=bytes(36))
+
+    monkeypatch.setattr(worker._epochs, "prune", prune)
+    for _ in range(3):
+        worker._tick()
+    assert tried == [True]
+    assert worker.status == "", "that is no fault"

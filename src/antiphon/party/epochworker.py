@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from antiphon.core.errors import PartyPaused, StoreClosed
+from antiphon.core.errors import MissingBlob, PartyPaused, StoreClosed
 from antiphon.party.epochdriver import EpochDriver
 from antiphon.party.erasing import erase_bodies
 
@@ -39,6 +39,7 @@ class EpochWorker:
         self._driver = EpochDriver(party, member, epochs)
         self._prune = prune  # let go of messages, too, as policy allows
         self._pruned = 0  # the epoch that was stood on then
+        self._prune_ms = 0  # not before
         self._pause_s = pause_s
         self._watch = party.store.watch()
         self._stopping = threading.Event()
@@ -71,20 +72,29 @@ class EpochWorker:
         now_ms = self._party.clock.now_ms()
         try:
             wake_ms = self._driver.tick(now_ms)
-            number = self._epochs.number
-            if self._prune and number > self._pruned:
-                self._epochs.prune()
-                erase_bodies(self._party)
-                self._pruned = number
+            if self._prune and now_ms >= self._prune_ms:
+                self._let_go(now_ms)
             self.error = ""
         except StoreClosed:
             raise
         except PartyPaused:
-            return None  # until it is resumed, and blocks come
+            wake_ms = now_ms + _RETRY_MS  # it may be resumed though no block comes
         except Exception as error:
             self.error = f"{type(error).__name__}: {error}"
             wake_ms = now_ms + _RETRY_MS
         return None if wake_ms is None else max(0, wake_ms - self._party.clock.now_ms()) / 1_000
+
+    def _let_go(self, now_ms: int) -> None:
+        """Prune, once for each epoch. Where that is not here whole, it is looked for again, but not at every block."""
+        number = self._epochs.number
+        if number > self._pruned:
+            try:
+                self._epochs.prune()
+            except MissingBlob:
+                self._prune_ms = now_ms + _RETRY_MS
+                return
+            erase_bodies(self._party)
+            self._pruned = number
 
     def stop(self, *, wait: bool = True) -> None:
         """Call off what is under way, and let the thread end. Whoever holds what it may wait for does not wait."""
