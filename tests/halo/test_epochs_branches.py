@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from tests.halo.test_epochs import NOW, cid, meet, party
 
+from antiphon.core.stamp import Stamp
+from antiphon.core.timeframe import Timeframe
 from antiphon.core.v1 import message_pb2
-from antiphon.halo.claims import EpochGenesis, Policy, Role
+from antiphon.feed.fork import Fork
+from antiphon.halo.act import Act
+from antiphon.halo.claims import EpochGenesis, Equivocated, Policy, Role
 from antiphon.halo.machine import PartyMachine
 from antiphon.halo.scrutiny import scrutinise
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
@@ -65,3 +69,35 @@ def test_an_attester_refuses_a_genesis_that_rests_on_other_blocks_than_it_holds(
         claim = EpochGenesis(0, 1, b"", {}, control, cid("one"), NOW, control_hash=heads)
         alice.write(claim)
         assert "other blocks of control feeds" in scrutinise(alice.machine, alice.machine.acts()[-1], NOW)
+
+
+def evidence(bob: Actor, twin: Actor) -> Equivocated:
+    fork = Fork.between(bob.raw[1], twin.raw[1])
+    return Equivocated(fork.feed, fork.seq, fork.encode())
+
+
+def test_evidence_that_an_epoch_has_already_need_not_be_in_it_twice() -> None:
+    """Everybody who finds a fork tells of it: an attester's own word about it must not make it refuse the epoch."""
+    (alice, bob, eve), twin = forked()
+    bob.admit(pair_of("x").key, Role.READER)
+    twin.admit(pair_of("y").key, Role.READER)
+    found = evidence(bob, twin)
+    before = alice.machine.timeframe()
+    alice.write(found)
+    control = alice.machine.timeframe()
+    eve.write(found)
+    alice.hear(eve)
+    assert not control.covers(alice.machine.timeframe())
+    stamp = Stamp(99, alice.control.key, len(alice.written))
+    told = []
+    for timeframe in (control, before):
+        signers = frozenset({bytes(alice.device.key)})
+        act = Act(stamp, alice.machine.everything(), NOW, genesis(alice, timeframe), signers)
+        told.append(scrutinise(alice.machine, act, NOW))
+    assert told[0] == ""
+    assert "lacks the evidence of a fork" in told[1]
+
+
+def genesis(actor: Actor, control: Timeframe) -> EpochGenesis:
+    heads = actor.machine.control_hash(control)
+    return EpochGenesis(0, 1, b"", {}, control, cid("one"), NOW, control_hash=heads)

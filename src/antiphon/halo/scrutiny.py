@@ -53,7 +53,7 @@ def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
     for feed, length in [*claim.cut.items(), *((feed, seq + 1) for feed, seq in claim.control.items())]:
         if length > machine.fork_ends.get(feed, length):
             return f"it goes beyond the fork of feed {feed.hex()[:8]}"
-    unknown = next(_unknown(machine, claim), None)
+    unknown = next(_unknown(machine, claim, within), None)
     if unknown is not None:
         return f"its control timeframe lacks the {_name(unknown)} {unknown.stamp}, which is known here"
     return ""
@@ -80,17 +80,19 @@ def forced(machine: PartyMachine, act: Act, claim: EpochGenesis) -> bool:
     return any(not demand.reason and demand.snapshot == claim.snapshot for demand in demands)
 
 
-def _unknown(machine: PartyMachine, claim: EpochGenesis) -> Iterator[Act]:
+def _unknown(machine: PartyMachine, claim: EpochGenesis, within: Authority) -> Iterator[Act]:
     """What takes something away, is in force, and would come too late for this epoch."""
     authority = machine.authority
     authority.settle()
     for act in machine.acts():
         takes = isinstance(act.claim, Narrowing | FeedEnd | Erasure | Equivocated)
         takes = takes or (isinstance(act.claim, Policy) and bool(act.claim.tightens))
+        if isinstance(act.claim, Equivocated):  # whoever finds a fork tells of it: once is enough
+            takes = act.claim.length < within.common(act.claim.feed)
         if takes and not claim.control.includes(*act.position) and not judge(authority, act):
             yield act
-    if machine.parent is not None:
-        yield from _unknown(machine.parent, claim)
+    if machine.parent is not None and within.parent is not None:
+        yield from _unknown(machine.parent, claim, within.parent)
 
 
 def _name(act: Act) -> str:
