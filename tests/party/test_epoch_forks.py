@@ -20,13 +20,15 @@ from tests.party.epochacts import (
 )
 from tests.party.forked import Forked, confront
 
+from antiphon.core.errors import NotAuthorised
 from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import credential_pb2, message_pb2
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span
 from antiphon.halo import credential
-from antiphon.halo.claims import EpochGenesis, Role
+from antiphon.halo.claims import EpochGenesis, Policy, Role
 from antiphon.party.epochdriver import EpochDriver
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import SpanWriter
@@ -117,6 +119,22 @@ def test_devices_tell_by_themselves_what_stands_on_one_branch_only(peers: Peers,
     for driver in drivers:
         driver.tick(alice.party.clock.now_ms())
     assert before == {peer.name: member(peer).machine.act_count for peer in peers.all}, "nothing is told twice"
+
+
+def test_who_cannot_tell_of_a_fork_votes_all_the_same(
+    peers: Peers, alice: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = EpochDriver(alice.party, member(alice), alice.epochs)
+    member(alice).set_policy(Policy(epoch_messages=1))
+    note(alice)
+
+    def full() -> list[Stamp]:
+        raise NotAuthorised("not now")
+
+    monkeypatch.setattr(member(alice), "publish_forks", full)
+    driver.tick(alice.party.clock.now_ms())
+    assert alice.epochs.number == 1
+    assert driver.status == "not now"
 
 
 def test_what_is_final_stays_so_after_a_restart_if_its_feed_was_forked(peers: Peers, alice: Peer, bob: Peer) -> None:

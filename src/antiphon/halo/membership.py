@@ -313,6 +313,7 @@ class Membership:
         Also the words about epochs that others need and may not hold, since they stand past a fork.
         """
         self.sync()
+        self.machine.authority.settle()
         if self.control is None or self.machine.authority.end(self.control.feed) != NO_END:
             return []
         known = (self.machine.act_count, self._store.forks())

@@ -61,7 +61,7 @@ class EpochDriver:
             return now_ms + SILENT_MS
 
     def _tick(self, now_ms: int) -> int | None:
-        trouble = _trouble(self._tell)
+        trouble, untold = "", _trouble(self._tell)  # which keeps nobody from voting
         while True:
             trouble = trouble or _trouble(self._epochs.step)
             chain = self._epochs.chain()
@@ -81,9 +81,9 @@ class EpochDriver:
                 break
             with self._party.locked():
                 self._member.endorse(*vote)
-        if not trouble:
+        if not (trouble or untold):
             return wake_ms
-        self.status = trouble
+        self.status = trouble or untold
         return min(now_ms + silent_ms, wake_ms or now_ms + silent_ms)
 
     def _tell(self) -> None:
