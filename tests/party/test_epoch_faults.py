@@ -177,18 +177,18 @@ def test_what_cannot_be_computed_on_such_a_snapshot_is_refused_aloud(peers: Peer
     agree_on(peers, alice, bob, generator=device(alice), silent_ms=1_000)
     note(alice)
     peers.exchange()
-    wrong = lie(alice, items=alice.blobs.put(b"\x82\x00\x80", DAG_CBOR))
+    wrong = lie(alice, deaths=alice.blobs.put(b"\x82\x00\x80", DAG_CBOR))
     peers.exchange()
     bob.blobs.put_all((cid, held(alice).get(cid)) for cid in held(alice))
     bob.epochs.step()
     assert bob.epochs.disagreement is not None
     assert bob.epochs.adopt()
     note(alice)
-    length = alice.store.record(member(alice).open_data_feed().feed).length
-    cut = {**wrong.cut, bytes(member(alice).open_data_feed().feed): length}
-    say(
-        alice, replace(wrong, number=2, previous=wrong.snapshot, cut=cut, control=common_control(member(alice).machine))
-    )
+    feed = bytes(member(alice).open_data_feed().feed)
+    cut = {**wrong.cut, feed: alice.store.record(feed).length}
+    control = common_control(member(alice).machine)
+    known = member(alice).machine.control_hash(control)
+    say(alice, replace(wrong, number=2, previous=wrong.snapshot, cut=cut, control=control, control_hash=known))
     peers.exchange()
     driver = EpochDriver(bob.party, member(bob), bob.epochs)
     driver.tick(bob.clock.now_ms())

@@ -8,7 +8,11 @@ from tests.party.test_opaque import Story
 
 from antiphon.core.errors import UnknownItem
 from antiphon.feed.append import Draft
+from antiphon.party.base import EpochBase
 from antiphon.party.items import Item
+from antiphon.snapshot import tree
+from antiphon.snapshot.blobs import MemoryBlobs
+from antiphon.snapshot.root import encode_death
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow
@@ -159,6 +163,31 @@ def test_an_item_goes_so_many_epochs_after_it_was_deleted(peers: Peers, alice: P
     base = carol.epochs.base
     assert base is not None
     assert list(base.deaths()) == []
+
+
+@pytest.mark.parametrize("limit", [0, 3])
+def test_the_list_of_the_deleted_says_since_when_and_costs_what_changed(
+    peers: Peers, alice: Peer, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing is ever let go, an epoch does not read all of it; its tree is the one that all entries make."""
+    agree_on(peers, alice, deleted_epochs=limit)
+    items = [note(alice, f"note {number}") for number in range(6)]
+    for item in items[:4]:
+        item.delete()
+    epoch(peers)
+    items[0].restore()
+    items[1].edit("set", "title", "edited, and still deleted")
+    items[4].delete()
+    if not limit:
+        monkeypatch.setattr(EpochBase, "deaths", lambda _: pytest.fail("all of it is read"))
+    epoch(peers)
+    monkeypatch.undo()
+    base = alice.epochs.base
+    assert base is not None
+    wanted = {bytes(item.id): 1 for item in items[1:4]} | {bytes(items[4].id): 2}
+    assert dict(base.deaths()) == wanted
+    entries = [(item, encode_death(number)) for item, number in sorted(wanted.items())]
+    assert base.root.deaths == tree.build(entries, MemoryBlobs())
 
 
 def test_messages_to_an_item_that_is_gone_are_refused_everywhere(peers: Peers, alice: Peer, bob: Peer) -> None:

@@ -33,7 +33,7 @@ from antiphon.party.lane import Lane, Run
 from antiphon.party.ports import EpochJudge, ItemRow, Items, LaneState, Void
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
-from antiphon.snapshot.root import FeedCut, ModelPin, SnapshotRoot, encode_death
+from antiphon.snapshot.root import FeedCut, ModelPin, SnapshotRoot, decode_death, encode_death
 
 _ROWS_AT_ONCE = 1_000
 _NOTES_AT_ONCE = 200_000
@@ -114,9 +114,8 @@ class EpochFold:
     def _run(self) -> EpochSnapshot:
         touched, slow = self._touched()
         previous = self._base.root if self._base is not None else None
-        deaths = dict(self._base.deaths()) if self._base is not None else {}
         items = tree.update(previous.items if previous else None, self._changes(touched, slow), self._blobs)
-        gone = self._bury(deaths)
+        deaths, gone = self._bury(previous.deaths if previous else None)
         items = tree.update(items, ((item, None) for item in gone), self._blobs)
         feeds = tree.build(self._feeds(), self._blobs)
         root = SnapshotRoot(
@@ -130,7 +129,7 @@ class EpochFold:
             feed_count=len(self._plan.cut),
             items=items,
             feeds=feeds,
-            deaths=tree.build(((item, encode_death(number)) for item, number in sorted(deaths.items())), self._blobs),
+            deaths=deaths,
         )
         cid = self._blobs.put(root.encode(), DAG_CBOR)
         positions = {lane.feed: lane.state.position for lane in self._lanes}
@@ -318,18 +317,20 @@ class EpochFold:
 
     # -- the rest of the root
 
-    def _bury(self, deaths: dict[bytes, int]) -> list[bytes]:
-        """Keep the list of deleted items; which of them go."""
-        for item, deleted in self._deleted.items():
-            if deleted:
-                deaths.setdefault(item, self._plan.number)
-            else:
-                deaths.pop(item, None)
-        limit = self._plan.deleted_epochs
-        gone = sorted(item for item, since in deaths.items() if limit and self._plan.number - since >= limit)
-        for item in gone:
-            del deaths[item]
-        return gone
+    def _bury(self, before: Cid | None) -> tuple[Cid | None, list[bytes]]:
+        """Keep the list of deleted items; which of them go. Where none ever does, only what changed is looked at."""
+        number, limit = self._plan.number, self._plan.deleted_epochs
+        if self._base is not None and limit:
+            known = dict(self._base.deaths())
+        else:
+            held = tree.get_many(before, sorted(self._deleted), self._blobs)
+            known = {item: decode_death(value) for item, value in held.items()}
+        since = {item: known.get(item, number) for item, deleted in self._deleted.items() if deleted}
+        ages = {item: at for item, at in {**known, **since}.items() if self._deleted.get(item, True)}
+        gone = sorted(item for item, at in ages.items() if limit and number - at >= limit)
+        kept = {item: encode_death(at) for item, at in since.items()}
+        ended = dict.fromkeys([*gone, *(item for item, deleted in self._deleted.items() if not deleted)])
+        return tree.update(before, sorted((kept | ended).items()), self._blobs), gone
 
     def _feeds(self) -> Iterator[tuple[bytes, bytes]]:
         for feed, length in sorted(self._plan.cut.items()):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from antiphon.core.cid import Cid
@@ -130,6 +130,7 @@ class Epochs:
                 try:
                     with self._party.locked():
                         self._member.declare(genesis)
+                        genesis = replace(genesis, control_hash=self._member.machine.control_hash(genesis.control))
                     break
                 except NotAuthorised:
                     tries -= 1
