@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from antiphon.feed.disk import MACHINE, Disk
 from antiphon.feed.mapfile import MAP_SIZE_START, MapFile
 from antiphon.feed.tables import TABLES, Memory, Tables, checked
 
@@ -28,10 +29,16 @@ class Env(MapFile[Tables]):
     readahead = True
 
     def __init__(
-        self, path: Path, *, readonly: bool = False, sync: bool = True, map_size: int = MAP_SIZE_START
+        self,
+        path: Path,
+        *,
+        readonly: bool = False,
+        sync: bool = True,
+        map_size: int = MAP_SIZE_START,
+        disk: Disk = MACHINE,
     ) -> None:
         self._memory = Memory()
-        super().__init__(path, TABLES, readonly=readonly, sync=sync, map_size=map_size)
+        super().__init__(path, TABLES, readonly=readonly, sync=sync, map_size=map_size, disk=disk)
 
     def _open(self, map_size: int) -> None:
         super()._open(map_size)
@@ -81,7 +88,9 @@ class Env(MapFile[Tables]):
         if not self.readonly:
             with self._gate.shared():
                 self._check_open()
-                self._env.sync(True)
+                if self._disk.waits:
+                    self._env.sync(True)
+                self._disk.flushed(self.path)
             return
         self._check_open()
         handle = os.open(self.path / "data.mdb", os.O_RDONLY)

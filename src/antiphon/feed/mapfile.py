@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import lmdb
 
 from antiphon.core.errors import StoreClosed, StoreError
+from antiphon.feed.disk import MACHINE, Disk
 from antiphon.feed.gate import Gate
 from antiphon.feed.lock import lock, lock_shared, sync_folder, without_readers
 
@@ -38,11 +39,19 @@ class MapFile(ABC, Generic[View]):
     readahead: ClassVar[bool] = False
 
     def __init__(
-        self, path: Path, tables: Sequence[str], *, readonly: bool = False, sync: bool = True, map_size: int
+        self,
+        path: Path,
+        tables: Sequence[str],
+        *,
+        readonly: bool = False,
+        sync: bool = True,
+        map_size: int,
+        disk: Disk = MACHINE,
     ) -> None:
         self.path = path
         self.readonly = readonly
         self.sync_on_commit = sync
+        self._disk = disk
         self._names = tables
         self._gate = Gate()
         self._closed = False
@@ -52,7 +61,7 @@ class MapFile(ABC, Generic[View]):
         self._lock = lock_shared(path) if readonly else lock(path)
         try:
             self._open(map_size)
-            if not readonly:
+            if not readonly and disk.waits:
                 for folder in (path, *(made.parent for made in new)):
                     sync_folder(folder)
         except BaseException:
@@ -68,7 +77,7 @@ class MapFile(ABC, Generic[View]):
                 map_size=map_size,
                 readonly=self.readonly,
                 create=not self.readonly,
-                sync=self.sync_on_commit,
+                sync=self.sync_on_commit and self._disk.waits,
                 max_dbs=len(self._names),
                 max_readers=READERS_MAX,
                 mode=0o600,
@@ -122,7 +131,10 @@ class MapFile(ABC, Generic[View]):
                 with self._gate.shared():
                     self._check_open()
                     with self._env.begin(write=True, buffers=self.buffers) as txn:
-                        return act(txn)
+                        result = act(txn)
+                        self._disk.committing(self.path, synced=self.sync_on_commit)
+                    self._disk.committed(self.path, synced=self.sync_on_commit)
+                    return result
             except lmdb.MapFullError:
                 self._grow()
             except lmdb.Error as error:
@@ -204,7 +216,7 @@ class MapFile(ABC, Generic[View]):
         with self._gate.exclusive():
             if not self._closed:
                 self._closed = True
-                if not self.readonly:
+                if not self.readonly and self._disk.waits:
                     self._env.sync(True)
                 self._close()
                 os.close(self._lock)

@@ -36,6 +36,7 @@ from antiphon.feed import span as spans
 from antiphon.feed.append import Append, Draft, Written
 from antiphon.feed.chain import verify_span
 from antiphon.feed.commit import Change, Committer
+from antiphon.feed.disk import MACHINE, Disk
 from antiphon.feed.env import Env
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.ingest import Base, Ingested, Outcome
@@ -74,9 +75,10 @@ class FeedStore(FeedReader):
         map_size: int = MAP_SIZE_START,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
+        disk: Disk = MACHINE,
     ) -> FeedStore:
         """Open the store in folder `path`; made if it is not there, unless `readonly`."""
-        env = Env(Path(path), readonly=readonly, sync=sync, map_size=map_size)
+        env = Env(Path(path), readonly=readonly, sync=sync, map_size=map_size, disk=disk)
         store = cls(env, clock or SystemClock(), randomness or SystemRandomness())
         try:
             store._enter()

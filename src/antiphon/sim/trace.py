@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from typing import NamedTuple
 
 
 class Kind(StrEnum):
@@ -42,7 +42,8 @@ class Kind(StrEnum):
     CHECK = "check"  # a law that was looked at; `text` is empty where it holds
 
 
-class Event(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Event:
     """One line. `peer` is empty where the world itself acts."""
 
     at_ms: int

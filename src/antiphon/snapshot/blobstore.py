@@ -16,6 +16,7 @@ from typing import Any
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob, StoreError
+from antiphon.feed.disk import MACHINE, Disk
 from antiphon.feed.mapfile import MAP_SIZE_START, MapFile
 from antiphon.snapshot.blobs import Blobs, checked, missing_blob
 from antiphon.snapshot.collecting import BlobCollection, Collecting
@@ -37,12 +38,14 @@ class _BlobFile(MapFile[Any]):
 class BlobStore(Blobs):
     """A folder with an LMDB file. Everything is on the disk on return, and checked against its CID on every read."""
 
-    def __init__(self, path: Path, *, readonly: bool = False, map_size: int = MAP_SIZE_START) -> None:
+    def __init__(
+        self, path: Path, *, readonly: bool = False, map_size: int = MAP_SIZE_START, disk: Disk = MACHINE
+    ) -> None:
         self.path = path
         self.readonly = readonly
         self._damaged: set[Cid] = set()
         self._collecting = Collecting()
-        self._file = _BlobFile(path, ("blobs", "meta"), readonly=readonly, map_size=map_size)
+        self._file = _BlobFile(path, ("blobs", "meta"), readonly=readonly, map_size=map_size, disk=disk)
         try:
             if readonly:
                 with self._file.read() as txn:
@@ -54,8 +57,10 @@ class BlobStore(Blobs):
             raise
 
     @classmethod
-    def open(cls, path: str | Path, *, readonly: bool = False, map_size: int = MAP_SIZE_START) -> BlobStore:
-        return cls(Path(path), readonly=readonly, map_size=map_size)
+    def open(
+        cls, path: str | Path, *, readonly: bool = False, map_size: int = MAP_SIZE_START, disk: Disk = MACHINE
+    ) -> BlobStore:
+        return cls(Path(path), readonly=readonly, map_size=map_size, disk=disk)
 
     @property
     def _blobs(self) -> Any:
