@@ -238,3 +238,38 @@ def test_what_was_derived_can_be_lost(tmp_path: Path, ada: Store, party: Party, 
         exchange(ada, phone)
         assert titles(phone.follow(board.locator)) == ["Milk", "Salt"]
         assert phone.follow(board.locator).snapshot() == board.snapshot()
+
+
+@pytest.mark.parametrize("epoch", [False, True])
+def test_the_whole_party_comes_back(tmp_path: Path, ada: Store, party: Party, board: Object, epoch: bool) -> None:
+    if epoch:
+        with party.batch():
+            for number in range(100):
+                party.object({"number": number})
+        party.epochs.declare()
+        party.epochs.prune()
+    for number in range(5):
+        beside(party).edit("set", "number", number)
+    spoilt = beside(party)
+    erased = spoilt.edit("set", "number", "a secret")
+    party.erase(erased)
+    ada.manager.feeds.erase(erased.feed, erased.seq)  # it never comes, and nothing waits for it
+    with antiphon.open(tmp_path / "phone") as phone:
+        follow(ada, phone, board)
+        phone.party(party.key).object({"title": "Salt"}, parent=phone.follow(board.locator))
+        phone.follow_whole(party.key)
+        assert titles(phone.follow(board.locator)) == ["Milk", "Salt"], "until all is here"
+    with antiphon.open(tmp_path / "phone") as phone:
+        exchange(ada, phone)
+        assert party.key not in phone.followed
+        there = phone.party(party.key)
+        assert there.query().ids == party.query().ids
+        others = set(there.query().ids) - {spoilt.id}  # models remember where void messages stood
+        assert all(there.item(item).snapshot() == party.item(item).snapshot() for item in others)
+        assert there.item(spoilt.id).value == spoilt.value
+        party.object({"number": 9})
+        there.object({"number": 10})
+        exchange(ada, phone)
+        assert there.query().ids == party.query().ids
+        with pytest.raises(InvalidInput, match="no view alone is followed"):
+            phone.follow_whole(party.key)

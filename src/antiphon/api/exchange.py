@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from antiphon.api.followed import learn
-from antiphon.api.viewfetch import fetch_view
+from antiphon.api.followed import become_whole, learn
+from antiphon.api.viewfetch import fetch_rest, fetch_view
 from antiphon.core.errors import MissingBlocks, RefusedBlocks
 from antiphon.feed.block import BodyState
 from antiphon.feed.header import Kind
@@ -21,6 +21,7 @@ from antiphon.party.meta import SubscriptionState
 if TYPE_CHECKING:
     from antiphon.api.party import Party
     from antiphon.api.store import Store
+    from antiphon.party.oneview import OneView
 
 
 def exchange(one: Store, other: Store) -> int:
@@ -73,8 +74,19 @@ def _give(giver: Store, taker: Store, key: bytes) -> _Gift:
     moved = party.epochs.step() or said
     view = taker.followed.of(party)
     if view is not None:
-        return _Gift(blocks, 0 if there is None else fetch_view(there, party, view), moved)
+        return _Gift(blocks, 0 if there is None else _give_view(there, party, view), moved)
     return _Gift(blocks, party.epochs.fetch(giver.manager.blobs), moved)
+
+
+def _give_view(there: Party, party: Party, view: OneView) -> int:
+    """What a device that follows a view alone wants; and the rest, where it wants the whole party again."""
+    came = fetch_view(there, party, view)
+    if party.store.followed.leaving(party.key):
+        rest, whole = fetch_rest(there, party)
+        came += rest + whole
+        if whole:
+            become_whole(party)
+    return came
 
 
 def _opened(store: Store, key: bytes) -> Party | None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from antiphon.api.invitation import Invitation
 from antiphon.api.jsonfile import JsonFile
 from antiphon.api.locator import Locator
 from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.core.ids import ItemId
+from antiphon.core.keys import PublicKey
 from antiphon.party.itemstore import ItemStore, delete_file
 from antiphon.party.oneview import OneView, open_items
 from antiphon.party.viewfollower import ViewFollower
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
     from antiphon.party.processor import PartyProcessor
 
 _END = 8  # bytes of an id that are looked at before it is derived
+
+
+class Followed(NamedTuple):
+    """A view that is followed: its id, once that is known, and whether all of the party is wanted again."""
+
+    locator: Locator
+    item: bytes = b""
+    leaving: bool = False
 
 
 class FollowedViews:
@@ -47,22 +56,44 @@ class FollowedViews:
 
     def locator(self, party: bytes) -> Locator | None:
         """The view that is followed of a party; None where that is followed whole, or not at all."""
-        return self._views.get(bytes(party), (None, b""))[0]
+        found = self._views.get(bytes(party))
+        return None if found is None else found.locator
+
+    def leaving(self, party: bytes) -> bool:
+        """Whether all of a party is wanted again, and has not come yet."""
+        found = self._views.get(bytes(party))
+        return found is not None and found.leaving
+
+    def leave(self, party: bytes) -> None:
+        """Want all of a party again; the view is shown until it has come."""
+        with self._lock:
+            found = self._views[bytes(party)]._replace(leaving=True)
+            self._keep({**self._views, bytes(party): found})
+
+    def remove(self, party: bytes) -> None:
+        """All of a party is here: it is opened as a whole from now on; it must not be open."""
+        key = bytes(party)
+        with self._lock:
+            self._keep({other: found for other, found in self._views.items() if other != key})
+            self._forget(key)
 
     def add(self, locator: Locator, item: bytes = b"") -> None:
         """Follow a view from now on; the party must not be open."""
         key = bytes(locator.party)
         with self._lock:
-            self._write({**self._views, key: (locator, bytes(item))})
-            self._views[key] = (locator, bytes(item))
-            self._followers.pop(key, None)
-            self._open.pop(key, None)
-            delete_file(self._path(key))
+            self._keep({**self._views, key: Followed(locator, bytes(item))})
+            self._forget(key)
+
+    def _forget(self, key: bytes) -> None:
+        """What was derived of a party."""
+        self._followers.pop(key, None)
+        self._open.pop(key, None)
+        delete_file(self._path(key))
 
     def nameless(self, party: bytes) -> Locator | None:
         """The view that is followed of a party, if its id is not known yet."""
-        locator, item = self._views.get(bytes(party), (None, b""))
-        return None if item else locator
+        found = self._views.get(bytes(party))
+        return None if found is None or found.item else found.locator
 
     # -- running
 
@@ -80,13 +111,13 @@ class FollowedViews:
             if key not in self._views:
                 return None
             if key not in self._followers:
-                locator, item = self._views[key]
-                self._followers[key] = ViewFollower(item or _unknown(locator))
+                found = self._views[key]
+                self._followers[key] = ViewFollower(found.item or _unknown(found.locator))
             return self._followers[key]
 
     def keeps(self, party: bytes) -> Callable[[int, bytes], bool] | None:
         """Which bodies are wanted of a party, by kind and item; None: all."""
-        follower = self._follower(party)
+        follower = None if self.leaving(party) else self._follower(party)
         return None if follower is None else follower.keeps
 
     def of(self, party: Party) -> OneView | None:
@@ -114,17 +145,24 @@ class FollowedViews:
 
     # -- the file
 
-    def _read(self) -> dict[bytes, tuple[Locator, bytes]]:
+    def _read(self) -> dict[bytes, Followed]:
         try:
-            rows = [(Locator.parse(row["view"]), bytes.fromhex(row["item"])) for row in self._file.read() or ()]
+            rows = [
+                Followed(Locator.parse(row["view"]), bytes.fromhex(row["item"]), bool(row["leaving"]))
+                for row in self._file.read() or ()
+            ]
         except BadEncoding:
             raise
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise BadEncoding(f"{self._file} is none: {error!r}; repair it") from None
-        return {bytes(locator.party): (locator, item) for locator, item in rows}
+        return {bytes(row.locator.party): row for row in rows}
 
-    def _write(self, views: dict[bytes, tuple[Locator, bytes]]) -> None:
-        self._file.write([{"view": str(locator), "item": item.hex()} for locator, item in views.values()])
+    def _keep(self, views: dict[bytes, Followed]) -> None:
+        rows = [
+            {"view": str(found.locator), "item": found.item.hex(), "leaving": found.leaving} for found in views.values()
+        ]
+        self._file.write(rows)
+        self._views = views
 
 
 def follow_view(store: Store, view: Locator | str, invitation: Invitation | str | None) -> None:
@@ -148,15 +186,25 @@ def learn(store: Store, there: Party) -> None:
         _follow(store, locator, item)
 
 
+def become_whole(party: Party) -> None:
+    """All of a party has come: open it as a whole from now on."""
+    _close(party.store, party.key)
+    party.store.followed.remove(party.key)
+
+
 def _follow(store: Store, locator: Locator, item: bytes) -> None:
     """What was derived of a party goes, and comes again for the view alone."""
-    party = store.running(bytes(locator.party))
+    _close(store, locator.party)
+    store.followed.add(locator, item)
+
+
+def _close(store: Store, key: PublicKey) -> None:
+    party = store.running(bytes(key))
     if party is not None:
         if party.processor.is_held():
-            raise InvalidInput(f"party {party.key.short}: a batch is open; leave it first")
+            raise InvalidInput(f"party {key.short}: a batch is open; leave it first")
         party.release()
-    store.manager.close_party(locator.party)
-    store.followed.add(locator, item)
+    store.manager.close_party(key)
 
 
 def _find(locator: Locator, there: PartyProcessor) -> bytes:

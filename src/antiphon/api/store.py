@@ -222,6 +222,12 @@ class Store:
         """
         follow_view(self, view, invitation)
 
+    def follow_whole(self, party: bytes) -> None:
+        """Hold all of a party again of which one view was followed. It is shown whole once `exchange` has all of it."""
+        if party not in self.followed:
+            raise InvalidInput(f"of party {party.hex()[:8]} no view alone is followed here")
+        self.followed.leave(party)
+
     def party(self, which: bytes | str) -> Party:
         """A party, by its key, the text of its key, or its name; opened if it was not.
 
