@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.timeframe import Timeframe
-from antiphon.halo.claims import EpochAttestation, EpochEndorsement, EpochGenesis, Erasure, Policy, Position, Role
+from antiphon.halo.act import credential_of
+from antiphon.halo.claims import (
+    EpochAct,
+    EpochAttestation,
+    EpochEndorsement,
+    EpochGenesis,
+    Erasure,
+    Policy,
+    Position,
+    Role,
+)
 from antiphon.halo.machine import PartyMachine
 from antiphon.halo.voting import attestation, endorsement, may_attest, may_declare, may_endorse, proposal
 from antiphon.testing.parties import Actor, Rehearsal
@@ -100,7 +110,10 @@ class Script:
             actor.write(EpochGenesis(term, epoch, previous, {}, control, CIDS[other % 3], number % 5))
 
     def meddle(self, actor: Actor, other: int, number: int) -> None:
-        if number % 3 == 0:
+        said = [act for act in actor.machine.acts() if isinstance(act.claim, EpochAct)]
+        if said and number % 4:
+            actor.write_signed(credential_of(actor.machine.block(said[other % len(said)].position)))
+        elif number % 3 == 0:
             actor.narrow(self.actors[other % 3], cuts={})
         elif number % 3 == 1:
             devices = tuple(self.devices[: 1 + other % 3])
