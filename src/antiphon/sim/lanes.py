@@ -1,0 +1,142 @@
+"""`Lane`: what a trace says of one peer, as a picture needs it: when it is there, when it is not, and which epochs it
+stands on; and `Parting`, what it says of all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from antiphon.sim.trace import Event, Kind, Trace
+
+#: What begins an absence, and what ends it.
+_ABSENCES = {Kind.SLEEP: Kind.WAKE, Kind.CRASH: Kind.RESTART, Kind.FULL: Kind.ROOM}
+_ENDS = {end: begin for begin, end in _ABSENCES.items()}
+_GROUP = re.compile(r"[|/;]")
+_MEMBER = re.compile(r"[\s,]+")
+
+
+class Absence(NamedTuple):
+    """From when to when a peer was asleep, down, or had a full disk: `kind` is what began it."""
+
+    kind: Kind
+    begin_ms: int
+    end_ms: int
+
+
+class Stand(NamedTuple):
+    """Since when a peer stands on an epoch, and which snapshot that is to it."""
+
+    at_ms: int
+    number: int
+    cid: str
+
+
+@dataclass
+class Lane:
+    """One peer, from its joining to the end or its revocation."""
+
+    name: str
+    row: int
+    begin_ms: int
+    end_ms: int
+    revoked_ms: int | None = None
+    lies: bool = False
+    absences: list[Absence] = field(default_factory=list)
+    stands: list[Stand] = field(default_factory=list)
+
+    def bands(self, until_ms: int) -> list[tuple[int, int, int]]:
+        """From when to when it stands on which epoch: number, begin, end."""
+        ends = [*(stand.at_ms for stand in self.stands[1:]), until_ms]
+        times = ((stand.number, stand.at_ms, min(end, until_ms)) for stand, end in zip(self.stands, ends, strict=False))
+        return [(number, begin, end) for number, begin, end in times if end > begin]
+
+    def present(self) -> list[tuple[int, int]]:
+        """When it is up: its life without the times when it was down."""
+        found, begin = [], self.begin_ms
+        for absence in self.absences:
+            if absence.kind is Kind.CRASH and absence.end_ms > begin:
+                found.append((begin, max(begin, absence.begin_ms)))
+                begin = absence.end_ms
+        return [*found, (begin, self.end_ms)]
+
+
+class Parting(NamedTuple):
+    """From when to when peers could not hear those of other groups."""
+
+    begin_ms: int
+    end_ms: int
+    groups: tuple[tuple[str, ...], ...]
+
+
+def lanes_of(trace: Trace, end_ms: int) -> dict[str, Lane]:
+    """The peers, in the order in which they come up."""
+    lanes: dict[str, Lane] = {}
+    open_since: dict[tuple[str, Kind], int] = {}
+    for event in trace:
+        name = subject(event)
+        if not name or event.kind is Kind.CHECK:
+            continue
+        lane = lanes.get(name)
+        if lane is None:
+            lane = lanes[name] = Lane(name, len(lanes), event.at_ms, end_ms)
+        if event.kind in _ABSENCES:
+            open_since.setdefault((name, event.kind), event.at_ms)
+        elif event.kind in _ENDS:
+            begin = open_since.pop((name, _ENDS[event.kind]), None)
+            if begin is not None:
+                lane.absences.append(Absence(_ENDS[event.kind], begin, event.at_ms))
+        elif event.kind is Kind.STAND:
+            lane.stands.append(Stand(event.at_ms, event.number, event.text))
+        elif event.kind is Kind.REVOKE and lane.revoked_ms is None:
+            lane.revoked_ms = event.at_ms
+        elif event.kind is Kind.LIE:
+            lane.lies = True
+    for (name, kind), begin in open_since.items():
+        lanes[name].absences.append(Absence(kind, begin, end_ms))
+    for lane in lanes.values():
+        lane.absences.sort()
+        lane.absences.sort(key=lambda absence: absence.begin_ms)
+    return lanes
+
+
+def subject(event: Event) -> str:
+    """Whose lane an event is on: of a revocation, that of the peer which it takes rights from."""
+    return event.other or event.peer if event.kind is Kind.REVOKE else event.peer
+
+
+def partings_of(trace: Trace, end_ms: int) -> list[Parting]:
+    """The times when the network was parted, each until it healed or was parted otherwise."""
+    found: list[Parting] = []
+    since: Event | None = None
+    for event in trace.of(Kind.PART, Kind.HEAL):
+        if since is not None and event.at_ms > since.at_ms:
+            found.append(Parting(since.at_ms, event.at_ms, groups_in(since.text)))
+        since = event if event.kind is Kind.PART else None
+    if since is not None and end_ms > since.at_ms:
+        found.append(Parting(since.at_ms, end_ms, groups_in(since.text)))
+    return found
+
+
+def groups_in(text: str) -> tuple[tuple[str, ...], ...]:
+    """The groups of a parting.
+
+    >>> groups_in("ada bob | cy")
+    (('ada', 'bob'), ('cy',))
+    """
+    groups = (tuple(name for name in _MEMBER.split(part) if name) for part in _GROUP.split(text))
+    return tuple(group for group in groups if group)
+
+
+def arrange(lanes: dict[str, Lane], partings: list[Parting]) -> None:
+    """Give the lanes their rows: as they came, but those that the longest partition kept together side by side."""
+    longest = max(partings, key=lambda parting: parting.end_ms - parting.begin_ms, default=None)
+    groups = () if longest is None else longest.groups
+    group_of = {name: n for n, group in enumerate(groups) for name in group}
+    first: dict[int, int] = {}  # a group stands where the first of it would
+    for name in lanes:
+        first.setdefault(group_of.get(name, -1), len(first))
+    ordered = sorted(lanes.values(), key=lambda lane: first[group_of.get(lane.name, -1)])
+    for row, lane in enumerate(ordered):
+        lane.row = row
