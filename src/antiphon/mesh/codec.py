@@ -1,0 +1,128 @@
+"""Messages as bytes (`antiphon.v1.Replication`). A message has one encoding; other bytes are refused.
+
+>>> hello = Message(bytes(32), b"sender..", b"", 0, Announcement(0, 1, (Holding(bytes(32), 0, 3, bytes(32)),)))
+>>> decode(encode(hello)) == hello
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+
+from google.protobuf.message import DecodeError
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import BadEncoding, TooLarge
+from antiphon.core.keys import KEY_SIZE
+from antiphon.core.v1 import replication_pb2 as pb
+from antiphon.feed.header import HASH_SIZE
+from antiphon.mesh.limits import CIDS_MAX, HOLDINGS_MAX, MESSAGE_SIZE_MAX, RANGES_MAX
+from antiphon.mesh.message import NONCE_SIZE, Announcement, Blobs, Body, Holding, Message, Ranges, Want, WantBlobs
+
+_INTEGER_MAX = (1 << 63) - 1
+
+
+def encode(message: Message) -> bytes:
+    proto = pb.Replication(party=message.party, sender=message.sender, receiver=message.receiver, heard=message.heard)
+    if message.body is not None:
+        _put(proto, message.body)
+    return proto.SerializeToString(deterministic=True)
+
+
+def _put(proto: pb.Replication, body: Body) -> None:
+    if isinstance(body, Announcement):
+        proto.announcement.CopyFrom(pb.Announcement(since=body.since, upto=body.upto))
+        for one in body.holdings:
+            proto.announcement.holdings.add(
+                feed=one.feed, start=one.start, length=one.length, hash=one.hash, control=one.control, fork=one.fork
+            )
+    elif isinstance(body, Want):
+        ranges = [pb.WantRange(feed=feed, first=first) for feed, first in body.ranges]
+        proto.want.CopyFrom(pb.Want(request=body.request, size_max=body.size_max, ranges=ranges, forks=body.forks))
+    elif isinstance(body, Ranges):
+        lacks = [pb.Lack(feed=feed, first=first) for feed, first in body.lacks]
+        proto.ranges.CopyFrom(pb.Ranges(request=body.request, spans=body.spans, lacks=lacks, forks=body.forks))
+    elif isinstance(body, WantBlobs):
+        proto.want_blobs.CopyFrom(pb.WantBlobs(request=body.request, cids=body.cids))
+    else:
+        blobs = [pb.Blob(cid=cid, data=data) for cid, data in body.blobs]
+        proto.blobs.CopyFrom(pb.Blobs(request=body.request, blobs=blobs, lacks=body.lacks))
+
+
+def decode(data: bytes) -> Message:
+    """A message from bytes that may be hostile: every list is bounded, every key has its size; more is not promised."""
+    if len(data) > MESSAGE_SIZE_MAX:
+        raise TooLarge(f"a message of {len(data)} bytes between peers; at most {MESSAGE_SIZE_MAX} are allowed")
+    try:
+        proto = pb.Replication.FromString(data)
+    except DecodeError:
+        raise BadEncoding("bytes that are no message between peers") from None
+    receiver = _sized("receiver", proto.receiver, NONCE_SIZE) if proto.receiver else b""
+    message = Message(
+        _sized("party", proto.party, KEY_SIZE),
+        _sized("sender", proto.sender, NONCE_SIZE),
+        receiver,
+        _integer(proto.heard),
+        _body(proto),
+    )
+    if encode(message) != data:
+        raise BadEncoding("a message between peers that is not in its one encoding, or newer than this version")
+    return message
+
+
+def _body(proto: pb.Replication) -> Body | None:
+    kind = proto.WhichOneof("kind")
+    if kind == "announcement":
+        announced = proto.announcement
+        _bounded("holdings", announced.holdings, HOLDINGS_MAX)
+        if _integer(announced.since) > _integer(announced.upto):
+            raise BadEncoding(f"an announcement from version {announced.since} back to {announced.upto}")
+        return Announcement(announced.since, announced.upto, tuple(map(_holding, announced.holdings)))
+    if kind == "want":
+        want = proto.want
+        _bounded("ranges and forks", [*want.ranges, *want.forks], RANGES_MAX)
+        ranges = tuple((_key(one.feed), _integer(one.first)) for one in want.ranges)
+        return Want(_integer(want.request), _integer(want.size_max), ranges, tuple(map(_key, want.forks)))
+    if kind == "ranges":
+        given = proto.ranges
+        _bounded("spans, lacks and forks", [*given.spans, *given.lacks, *given.forks], RANGES_MAX)
+        lacks = tuple((_key(one.feed), _integer(one.first)) for one in given.lacks)
+        return Ranges(_integer(given.request), tuple(given.spans), lacks, tuple(given.forks))
+    if kind == "want_blobs":
+        _bounded("CIDs", proto.want_blobs.cids, CIDS_MAX)
+        return WantBlobs(_integer(proto.want_blobs.request), tuple(map(Cid, proto.want_blobs.cids)))
+    if kind == "blobs":
+        blobs = proto.blobs
+        _bounded("blobs and lacks", [*blobs.blobs, *blobs.lacks], CIDS_MAX)
+        pairs = tuple((Cid(one.cid), one.data) for one in blobs.blobs)
+        return Blobs(_integer(blobs.request), pairs, tuple(map(Cid, blobs.lacks)))
+    return None
+
+
+def _holding(proto: pb.Holding) -> Holding:
+    if not _integer(proto.start) <= _integer(proto.length):
+        raise BadEncoding(f"feed {proto.feed.hex()[:8]} is announced from {proto.start} to {proto.length}")
+    fork = _integer(proto.fork) if proto.HasField("fork") else None
+    feed, last = _key(proto.feed), _sized("hash", proto.hash, HASH_SIZE)
+    return Holding(feed, proto.start, proto.length, last, proto.control, fork)
+
+
+def _key(raw: bytes) -> bytes:
+    return _sized("feed", raw, KEY_SIZE)
+
+
+def _sized(what: str, raw: bytes, size: int) -> bytes:
+    if len(raw) != size:
+        raise BadEncoding(f"a message between peers: {what} has {len(raw)} bytes, not {size}")
+    return raw
+
+
+def _integer(value: int) -> int:
+    if value > _INTEGER_MAX:
+        raise BadEncoding(f"a message between peers: the integer {value} is above 2^63 - 1")
+    return value
+
+
+def _bounded(what: str, values: Sized, most: int) -> None:
+    if len(values) > most:
+        raise TooLarge(f"a message between peers with {len(values)} {what}; at most {most} are allowed")

@@ -1,0 +1,64 @@
+"""What a session answers when its peer asks: ranges, evidence and blobs, so much in a message, each request once."""
+
+from __future__ import annotations
+
+from antiphon.core.cid import Cid
+from antiphon.mesh.limits import ANSWER_SIZE, ANSWERED_MAX
+from antiphon.mesh.message import Blobs, Ranges, Want, WantBlobs
+from antiphon.mesh.replica import Replica
+
+
+class Giving:
+    """The giving half of one end of a session."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._answered: dict[int, None] = {}
+        self.size = 0  # of the last answer
+
+    def answer(self, want: Want | WantBlobs) -> Ranges | Blobs | None:
+        """An answer that fits a message, perhaps to a part of the request; None to one that was answered."""
+        if want.request in self._answered:
+            return None
+        self._answered[want.request] = None
+        if len(self._answered) > ANSWERED_MAX:
+            del self._answered[next(iter(self._answered))]
+        return self._ranges(want) if isinstance(want, Want) else self._blobs(want)
+
+    def _ranges(self, want: Want) -> Ranges:
+        spans: list[bytes] = []
+        lacks: list[tuple[bytes, int]] = []
+        forks: list[bytes] = []
+        left = min(want.size_max, ANSWER_SIZE)
+        for feed in want.forks:
+            evidence = self._replica.evidence(feed)
+            if evidence is not None and (len(evidence) <= left or not forks):
+                forks.append(evidence)
+                left -= len(evidence)
+        for feed, first in want.ranges:
+            if (spans or forks) and left <= 0:
+                break
+            span = self._replica.give(feed, first, left)
+            if span is None:
+                lacks.append((feed, first))
+            elif span.size <= left or not (spans or forks):
+                spans.append(span.encode())
+                left -= len(spans[-1])
+        self.size = sum(map(len, spans)) + sum(map(len, forks))
+        return Ranges(want.request, tuple(spans), tuple(lacks), tuple(forks))
+
+    def _blobs(self, want: WantBlobs) -> Blobs:
+        blobs: list[tuple[Cid, bytes]] = []
+        lacks: list[Cid] = []
+        left = ANSWER_SIZE
+        for cid in want.cids:
+            data = self._replica.give_blob(cid)
+            if data is None:
+                lacks.append(cid)
+            elif len(data) <= left or not blobs:
+                blobs.append((cid, data))
+                left -= len(data)
+            if left <= 0:
+                break
+        self.size = sum(len(data) for _, data in blobs)
+        return Blobs(want.request, tuple(blobs), tuple(lacks))

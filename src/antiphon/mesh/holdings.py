@@ -1,0 +1,98 @@
+"""What a peer holds of each feed of a party, in versions, so that others are told only what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from antiphon.feed.header import Kind
+from antiphon.feed.record import End, Record
+from antiphon.feed.store import FeedStore
+from antiphon.mesh.message import Holding
+
+
+class Holdings:
+    """A mirror of the feed store's records of one party. Looking again costs nothing where nothing was written.
+
+    `version` counts the changes; feeds stand in the order in which they last changed.
+    """
+
+    def __init__(self, store: FeedStore, party: bytes, *, control: bool = False) -> None:
+        self._store = store
+        self._party = bytes(party)
+        self._control = control  # only control feeds count
+        self._kinds: dict[bytes, bool] = {}
+        self._records: dict[bytes, Record] = {}
+        self._changed: dict[bytes, tuple[int, Holding]] = {}
+        self._transaction = -1
+        self.version = 1  # so that there is something to tell at first, though nothing is held
+        self.look()
+
+    def look(self) -> bool:
+        """Take up what was written since. Did anything change?"""
+        now = self._store.transaction
+        if now == self._transaction:
+            return False
+        before, self._transaction = self.version, now
+        for record in self._store.feeds(self._party):
+            self._note(record)
+        return self.version != before
+
+    def during(self, change: Callable[[], Iterable[bytes]]) -> None:
+        """Make a change to the feeds that it returns. If nobody else wrote meanwhile, only those are looked at."""
+        self.look()
+        before = self._transaction
+        try:
+            for feed in change():
+                self._note(self._store.record(feed))
+            after = self._store.transaction
+            if after == before + 1:
+                self._transaction = after
+        finally:
+            self.look()
+
+    def _note(self, record: Record) -> None:
+        feed = record.feed
+        if not record.length or self._records.get(feed) == record:
+            return
+        control = self._kinds.get(feed)
+        if control is None:
+            control = self._kinds[feed] = self._store.first_kind(feed) is Kind.CREDENTIAL
+        if self._control and not control:
+            return
+        self._records[feed] = record
+        fork = record.end if record.why is End.FORK else None
+        held = Holding(feed, record.start, record.length, record.hash, control, fork)
+        known = self._changed.get(feed)
+        if known is None or known[1] != held:  # else only what others need not know has changed
+            self.version += 1
+            self._changed.pop(feed, None)
+            self._changed[feed] = self.version, held
+
+    def get(self, feed: bytes) -> Holding | None:
+        known = self._changed.get(feed)
+        return known[1] if known is not None else None
+
+    def length(self, feed: bytes) -> int:
+        record = self._records.get(feed)
+        return record.length if record is not None else 0
+
+    def record(self, feed: bytes) -> Record | None:
+        return self._records.get(feed)
+
+    def ended(self, feed: bytes) -> bool:
+        """Whether nothing more of a feed is taken."""
+        record = self._records.get(feed)
+        return record is not None and record.end <= record.length
+
+    def since(self, version: int) -> Iterator[tuple[int, Holding]]:
+        """What changed after a version, the latest first, with the version at which it did."""
+        for known in reversed(self._changed.values()):
+            if known[0] <= version:
+                return
+            yield known
+
+    def __iter__(self) -> Iterator[Holding]:
+        return (held for _, held in self._changed.values())
+
+    def __len__(self) -> int:
+        return len(self._changed)

@@ -1,0 +1,18 @@
+"""The bounds of replication. A peer that goes beyond one is refused, and its session dropped."""
+
+from __future__ import annotations
+
+from antiphon.feed.limits import SPAN_SIZE_MAX
+
+MESSAGE_SIZE_MAX = SPAN_SIZE_MAX + (64 << 10)  # a span cannot be cut short of its head, so the largest must fit
+ANSWER_SIZE = 512 << 10  # what an answer is filled up to; it always has one range or blob, if there is one
+HOLDINGS_MAX = 1024  # in one announcement
+FEEDS_MAX = 1 << 16  # that one peer announces
+RANGES_MAX = 64  # in one request
+CIDS_MAX = 256  # in one request
+REQUESTS_MAX = 4  # under way to one peer
+ANSWERED_MAX = 64  # requests that are remembered as answered: the same one again is not
+OUTGOING_SIZE_MAX = 16 << 20  # of answers that wait to be sent; what is asked beyond that has to be asked again
+
+TIMEOUT_MIN_MS = 1_000
+TIMEOUT_MAX_MS = 60_000

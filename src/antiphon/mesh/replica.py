@@ -1,0 +1,349 @@
+"""`Replica`: one party as a peer holds it for its neighbours: what it gives, takes and looks for, over all sessions."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import (
+    BadEncoding,
+    CorruptBlock,
+    DamagedBlob,
+    Equivocation,
+    InvalidInput,
+    MissingBlob,
+    MissingBlocks,
+    RefusedBlocks,
+    UnknownFeed,
+)
+from antiphon.core.ports import Randomness, SystemRandomness
+from antiphon.feed.block import BodyState
+from antiphon.feed.chain import link
+from antiphon.feed.fork import Branch, Fork
+from antiphon.feed.header import HEADER_SIZE, Kind
+from antiphon.feed.ingest import Base, Ingested, Outcome
+from antiphon.feed.limits import SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX
+from antiphon.feed.span import Span
+from antiphon.feed.store import FeedStore
+from antiphon.mesh.holdings import Holdings
+from antiphon.mesh.limits import ANSWER_SIZE
+from antiphon.mesh.message import NONCE_SIZE, Holding
+from antiphon.mesh.underway import UnderWay
+from antiphon.party.base import EpochBase
+from antiphon.party.epochs import Disagreement, Epochs
+from antiphon.party.processor import PartyProcessor
+from antiphon.snapshot.blobs import Blobs
+
+
+class Taken(enum.Enum):
+    """What became of a range."""
+
+    TAKEN = "taken"
+    KNOWN = "known"
+    BRANCH = "branch"  # it does not follow from what is held: a range before it shows where the writer forked
+    UNFIT = "unfit"  # it begins too late, or is of a feed that is not taken
+
+
+class Replica:
+    """A party, its feed store, its blobs and its epochs, as sessions need them. All of them are one thread's.
+
+    Sessions take blocks in; whoever drives them lets the party process those, and calls `refresh` after that and after
+    whatever is written locally.
+    """
+
+    def __init__(
+        self,
+        party: PartyProcessor,
+        epochs: Epochs | None,
+        *,
+        whole: bool = True,
+        randomness: Randomness | None = None,
+    ) -> None:
+        self._begin(party.store, party.key, randomness or party.randomness, control=False)
+        self.blobs: Blobs | None = party.blobs
+        self._epochs = epochs
+        self._whole = whole  # all of the last epoch is wanted, not only what it takes to stand on it
+
+    def _begin(self, store: FeedStore, party: bytes, randomness: Randomness, *, control: bool) -> None:
+        self.store = store
+        self.key = bytes(party)
+        self.holdings = Holdings(store, party, control=control)
+        self.under_way = UnderWay()
+        self.ground = 0  # moves when another epoch is stood on
+        self._control = control
+        self._randomness = randomness
+        self._base: EpochBase | None = None
+        self._begins: dict[bytes, Base] = {}
+        self._wanted: dict[Cid, None] = {}
+        self._stale = True
+        self._sought: tuple[bytes, int, Disagreement | None] | None = None  # what the wanted blobs are for
+        self._complete = b""  # the last snapshot that nothing is lacking of
+
+    def refresh(self) -> None:
+        """Something was written, processed or stood on here."""
+        self._stale = True
+        self.look()
+
+    def look(self) -> None:
+        """Notice what was written, and which epoch is stood on."""
+        if self.holdings.look():
+            self._stale = True
+        base = self._epochs.base if self._epochs is not None else None
+        if base is not self._base and (base is None or self._base is None or base.cid != self._base.cid):
+            self._base, self._begins, self._stale = base, {}, True
+            self.ground += 1
+            with suppress(MissingBlob, DamagedBlob, InvalidInput):
+                self._begins = self._epochs.begins() if self._epochs is not None else {}
+
+    def name(self) -> bytes:
+        """A name for an end of a session."""
+        return self._randomness.bytes(NONCE_SIZE)
+
+    # -- giving
+
+    def give(self, feed: bytes, first: int, size: int) -> Span | None:
+        """Blocks of a feed from `first` on, under one signed head, synced; None if such are not here whole."""
+        held = self.holdings.get(feed)
+        if held is None or not held.start <= first < held.length:
+            return None
+        given: Span | None = None
+        try:
+            for span in self.store.spans(feed, first):
+                if BodyState.LEFT_OUT in span.states:  # whoever has them whole gives them
+                    break
+                if given is not None and not _fit(given, span, size):
+                    break
+                given = span if given is None else given.joined(span)
+                if given.size >= size:
+                    break
+        except (MissingBlocks, CorruptBlock):  # pruned meanwhile; or damaged, which whoever reads it here is told
+            return given
+        return given
+
+    def evidence(self, feed: bytes) -> bytes | None:
+        """The evidence that a feed's writer signed two histories."""
+        held = self.holdings.get(feed)
+        return self.store.fork(feed) if held is not None and held.fork is not None else None
+
+    def give_blob(self, cid: Cid) -> bytes | None:
+        with suppress(MissingBlob, DamagedBlob):
+            return None if self.blobs is None else self.blobs.get(cid)
+        return None
+
+    # -- taking
+
+    def first_lacking(self, theirs: Holding, back: int) -> int | None:
+        """From which seq on to ask for a feed, going `back` before what is held; None if there is nothing to take."""
+        mine = self.holdings.get(theirs.feed)
+        if (self._control and not theirs.control) or self.holdings.ended(theirs.feed):
+            return None
+        length, start = (mine.length, mine.start) if mine is not None else (0, 0)
+        if theirs.length < length or (mine is not None and (theirs.length, theirs.hash) == (length, mine.hash)):
+            return None
+        if theirs.length == length:  # another branch
+            back = max(back, 1)
+        if back > length - start:
+            back = length - start
+        if theirs.start <= length - back:
+            return length - back if length - back < theirs.length else None
+        base = self._begins.get(theirs.feed)
+        first = base.seq + 1 if base is not None else 0
+        return first if max(theirs.start, length + 1) <= first < theirs.length else None
+
+    def take(self, spans: Sequence[Span]) -> dict[bytes, tuple[Taken, int]]:
+        """Take ranges, each of another feed, in one commit: what became of each, and how many blocks were new.
+
+        A range that does not verify is raised, and none is taken.
+        """
+        fates: dict[bytes, tuple[Taken, int]] = {}
+        fit: list[tuple[Span, Base | None]] = []
+        for span in spans:
+            fate, base = self._judge(span)
+            if fate is None:
+                fit.append((span, base))
+            else:
+                fates[span.feed] = fate, 0
+
+        def change() -> Iterable[bytes]:
+            for (span, _), done in zip(fit, self._ingest(fit), strict=True):
+                fates[span.feed] = (Taken.UNFIT, 0) if done is None else (_FATES[done.outcome], done.added)
+            return [span.feed for span, _ in fit if self._is_held(span.feed)]
+
+        if fit:
+            self.holdings.during(change)
+            self._stale = True
+        return fates
+
+    def _judge(self, span: Span) -> tuple[Taken | None, Base | None]:
+        """Whether a range fits to what is held, before it is verified: refusals here are nobody's fault."""
+        if span.party != self.key:
+            raise BadEncoding(f"a range of party {span.party.hex()[:8]} in a session about {self.key.hex()[:8]}")
+        record = self.holdings.record(span.feed)
+        if record is None:
+            if self._is_foreign(span.feed):
+                return Taken.UNFIT, None
+            if self._control and (span.first or int(span.columns["kind"][0]) != Kind.CREDENTIAL):
+                raise BadEncoding(f"feed {span.feed.hex()[:8]} is no control feed, and only those were asked for")
+        elif self.holdings.ended(span.feed):
+            return Taken.KNOWN, None
+        length = record.length if record is not None else 0
+        if span.first > length:
+            base = self._begins.get(span.feed)
+            return (None, base) if base is not None and span.first <= base.seq + 1 else (Taken.UNFIT, None)
+        if span.end <= (record.start if record is not None else 0):
+            return Taken.KNOWN, None
+        if (
+            record is not None
+            and span.first >= record.start
+            and self._hash_before(span.feed, span.first) != span.previous
+        ):
+            return Taken.BRANCH, None
+        return None, None
+
+    def _ingest(self, fit: Sequence[tuple[Span, Base | None]]) -> list[Ingested | None]:
+        verified = False
+        try:
+            with self.store.batch() as batch:
+                for span, base in fit:
+                    batch.ingest(span, base)
+                verified = True
+            return batch.results
+        except (RefusedBlocks, MissingBlocks):
+            if not verified:
+                raise
+        return [self._ingest_alone(span, base) for span, base in fit]  # one does not fit, and keeps back the rest
+
+    def _ingest_alone(self, span: Span, base: Base | None) -> Ingested | None:
+        try:
+            return self.store.ingest(span, base)
+        except Equivocation as error:
+            return Ingested(Outcome.FORK, 0, str(error), error.evidence)
+        except (RefusedBlocks, MissingBlocks):
+            return None
+
+    def take_fork(self, evidence: bytes) -> bytes:
+        """Take evidence of a fork, if it is about blocks that are held; returns the feed that it is about.
+
+        Of the two branches the one that is not held is shown to the store, without bodies, as any range of blocks is.
+        """
+        fork = Fork.decode(evidence)
+        if fork.party != self.key:
+            raise BadEncoding(f"evidence about party {fork.party.hex()[:8]} in a session about {self.key.hex()[:8]}")
+        record = self.holdings.record(fork.feed)
+        if record is None or not record.start <= fork.seq < min(record.length, record.end):
+            return fork.feed
+        if self._hash_before(fork.feed, fork.seq) != fork.previous:
+            return fork.feed
+        held = self._hash_before(fork.feed, fork.seq + 1)
+        other = next(branch for branch in fork.branches if _first_hash(fork, branch) != held)
+
+        def change() -> Iterable[bytes]:
+            with suppress(Equivocation):
+                self.store.ingest(_as_span(fork, other))
+            return [fork.feed]
+
+        self.holdings.during(change)
+        return fork.feed
+
+    def _hash_before(self, feed: bytes, seq: int) -> bytes:
+        record = self.holdings.record(feed)
+        assert record is not None
+        if seq == record.length:
+            return record.hash
+        if seq == record.start:
+            return record.start_hash
+        return next(self.store.held(feed, seq - 1, seq)).hash_at(seq - 1)
+
+    def _is_foreign(self, feed: bytes) -> bool:
+        try:
+            return self.store.record(feed).party != self.key
+        except UnknownFeed:
+            return False
+
+    def _is_held(self, feed: bytes) -> bool:
+        try:
+            return self.store.record(feed).party == self.key
+        except UnknownFeed:
+            return False
+
+    # -- blobs
+
+    def wanted(self) -> dict[Cid, None]:
+        """The blobs that are looked for now. More may be named in those, once they are here."""
+        if self._stale and self._epochs is not None:
+            self._wanted = dict.fromkeys(self._look_for(self._epochs))
+        self._stale = False
+        return self._wanted
+
+    def _look_for(self, epochs: Epochs) -> list[Cid]:
+        last = epochs.chain().last
+        if last is None or last.snapshot == self._complete:
+            return []
+        mark = (last.snapshot, self.ground, epochs.disagreement)
+        if self._wanted and mark == self._sought:
+            return list(self._wanted)  # to go through a snapshot takes time: first what is known to be lacking
+        self._sought = mark
+        found = epochs.wanted()
+        if not found and self._whole:
+            found = epochs.wanted(whole=True)
+        stands = self._base is not None and self._base.cid == last.snapshot
+        if not found and stands:
+            self._complete = last.snapshot
+        return found
+
+    def take_blobs(self, pairs: Iterable[tuple[Cid, bytes]]) -> int:
+        """Take those blobs that are wanted; one that is not what its CID says is raised, and none is taken."""
+        fresh = {cid: data for cid, data in pairs if cid in self._wanted}
+        if fresh and self.blobs is not None:
+            self.blobs.put_all(fresh.items())
+            for cid in fresh:
+                del self._wanted[cid]
+            self._stale = self._stale or not self._wanted
+        return len(fresh)
+
+
+class ControlReplica(Replica):
+    """The control feeds of a party alone: of a child's parent, where nobody here follows the parent itself."""
+
+    def __init__(self, store: FeedStore, party: bytes, *, randomness: Randomness | None = None) -> None:
+        self._begin(store, party, randomness or SystemRandomness(), control=True)
+        self.blobs = None
+        self._epochs = None
+        self._whole = False
+
+
+_FATES = {
+    Outcome.STORED: Taken.TAKEN,
+    Outcome.FAULT: Taken.TAKEN,
+    Outcome.FORK: Taken.TAKEN,
+    Outcome.KNOWN: Taken.KNOWN,
+}
+
+
+def _fit(given: Span, span: Span, size: int) -> bool:
+    """Whether two ranges may go under one head: it is as well to send one signature as many."""
+    return (
+        given.count + span.count <= SPAN_BLOCKS_MAX
+        and len(given.headers) + len(given.advance) + len(span.headers) + len(span.advance) <= SPAN_HEADERS_SIZE_MAX
+        and given.whole_size + span.whole_size <= max(size, ANSWER_SIZE)
+    )
+
+
+def _first_hash(fork: Fork, branch: Branch) -> bytes:
+    return link(fork.party, fork.feed, fork.previous, [branch.headers[0]])[0]
+
+
+def _as_span(fork: Fork, branch: Branch) -> Span:
+    return Span(
+        party=fork.party,
+        feed=fork.feed,
+        first=fork.seq,
+        previous=fork.previous,
+        signature=branch.head.signature,
+        headers=b"".join(header[:HEADER_SIZE] for header in branch.headers),
+        advance=b"".join(header[HEADER_SIZE:] for header in branch.headers),
+        bodies=b"",
+        states=bytes((BodyState.LEFT_OUT,)) * len(branch.headers),
+    )
