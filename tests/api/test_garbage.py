@@ -177,3 +177,22 @@ def test_a_party_of_which_nothing_has_come_is_no_hindrance(store: Store, tmp_pat
     loose = blobs(store).put(b"of nobody")
     assert store.collect_garbage().count == 1
     assert not blobs(store).has(loose)
+
+
+def test_nothing_goes_while_a_party_waits_for_the_snapshot_that_it_stood_on(store: Store) -> None:
+    """Which files it has stands in that snapshot alone, once the messages are pruned."""
+    party = store.create_party()
+    file = party.file(ONE)
+    root = Cid(party.epochs.declare().snapshot)
+    party.epochs.prune()
+    data = blobs(store).get(root)
+    party.processor.pause()
+    blobs(store).delete([root])
+    party.processor.resume()
+    done = store.collect_garbage()
+    assert "waits for the snapshot" in done.stopped
+    assert done.count == 0
+    blobs(store).put_all([(root, data)])
+    party.epochs.step()
+    assert store.collect_garbage().stopped == ""
+    assert file.read_bytes() == ONE

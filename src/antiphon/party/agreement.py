@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from antiphon.core.errors import InvalidInput
+from antiphon.core.errors import InvalidInput, MissingBlocks
 from antiphon.feed.reader import FeedReader
 from antiphon.party.ports import Items, LaneState
 
@@ -31,3 +31,17 @@ def why_rebuild(items: Items, store: FeedReader) -> str:
     except InvalidInput as error:
         return str(error)
     return "" if agrees(lanes, store) else "the feeds are not those that it was made from"
+
+
+def has_begun(lane: LaneState, store: FeedReader) -> bool:
+    """Whether a feed is here from where the party stands on; if it was pruned beyond that, the snapshot is lost."""
+    return store.record(lane.feed).start <= lane.position
+
+
+def check_begun(lane: LaneState, store: FeedReader) -> None:
+    """Nothing is written after messages that are neither here nor in a snapshot that is."""
+    if not has_begun(lane, store):
+        raise MissingBlocks(
+            f"feed {lane.feed.hex()[:8]}: its first messages were pruned, and the snapshot that holds them is not here; "
+            "fetch that first"
+        )

@@ -15,6 +15,7 @@ from typing import Protocol, runtime_checkable
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlocks
 from antiphon.halo.machine import PartyMachine
+from antiphon.party.agreement import has_begun
 from antiphon.party.contents import contents
 from antiphon.party.epochplan import policy_at
 from antiphon.party.manager import PartyManager
@@ -65,6 +66,8 @@ def _collect(manager: PartyManager, blobs: Collectable, earlier: int | None, tic
         for known in manager.list() if not collection.stopped else ():
             try:
                 with manager.looking(known.party) as (party, member):
+                    if lost := _lost(party):
+                        return Collected(0, 0, 0, lost)
                     _mark(party, member.machine, keep, earlier, tick)
             except MissingBlocks:  # nothing of it has come yet
                 continue
@@ -75,6 +78,16 @@ def _collect(manager: PartyManager, blobs: Collectable, earlier: int | None, tic
             if collection.stopped:
                 break
         return Collected(count, size, len(keep), collection.stopped)
+
+
+def _lost(party: PartyProcessor) -> str:
+    """Why it cannot be told what a party refers to: where its snapshot is lost, so is which files it has."""
+    with party.locked() as engine:
+        lanes = engine.delivery.lanes.values()
+        held = {record.feed for record in party.store.feeds(party.key)}
+        if engine.base is None and not all(has_begun(lane.state, party.store) for lane in lanes if lane.feed in held):
+            return f"party {party.key.short} waits for the snapshot that it stood on; fetch that first"
+    return ""
 
 
 def _mark(

@@ -31,7 +31,7 @@ from antiphon.feed.writer import FeedWriter
 from antiphon.model import itemcodec
 from antiphon.model.factory import ModelFactory
 from antiphon.model.tree import derive
-from antiphon.party.agreement import why_rebuild
+from antiphon.party.agreement import check_begun, why_rebuild
 from antiphon.party.batch import Batch
 from antiphon.party.cache import CACHE_ITEMS_MAX
 from antiphon.party.engine import Engine
@@ -114,7 +114,8 @@ class PartyProcessor:
                 why = items.why_rebuilt or why_rebuild(items, self.store)
                 if why:
                     items.clear()
-                    self.why_rebuilt = why
+                base, lost = ground(items, self.authority, self.blobs, self.key)
+                self.why_rebuilt = why or lost or self.why_rebuilt
                 self._engine = Engine(
                     self.key,
                     self.store,
@@ -122,7 +123,7 @@ class PartyProcessor:
                     items,
                     self.models,
                     cache_items_max=self._cache_items_max,
-                    base=ground(items, self.authority, self.blobs, self.key),
+                    base=base,
                 )
             except BaseException:
                 items.close()
@@ -441,6 +442,7 @@ class PartyProcessor:
             self.process()
             engine.delivery.activate(writer.feed)
             lane = engine.delivery.lanes[writer.feed]
+            check_begun(lane.state, self.store)
         return lane
 
     def listen(self, callback: Callable[[frozenset[bytes]], None]) -> Callable[[], None]:

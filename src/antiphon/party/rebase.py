@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from antiphon.core.errors import MissingBlob
+from antiphon.core.errors import DamagedBlob, InvalidInput, MissingBlob
 from antiphon.model import itemcodec
 from antiphon.model.item import keeps_tail
 from antiphon.party.base import EpochBase
@@ -20,6 +20,10 @@ from antiphon.snapshot.blobs import Blobs
 if TYPE_CHECKING:
     from antiphon.party.engine import Engine
     from antiphon.party.processor import PartyProcessor
+
+
+#: Blobs that are not here, have changed on the disk, or are no snapshot.
+UNUSABLE = (MissingBlob, DamagedBlob, InvalidInput)
 
 
 class Newer(NamedTuple):
@@ -93,19 +97,34 @@ def begin_at(items: Items, base: EpochBase) -> None:
         put(Save(lanes=lanes, base=Mark(base.number, base.cid, False)))
 
 
-def ground(items: Items, authority: Authority, blobs: Blobs, party: bytes) -> EpochBase | None:
-    """The snapshot that an item store stands on. An empty one begins at the last final epoch, if that is here."""
-    mark = items.base()
-    if mark is not None or items.lanes():
-        return EpochBase.of(mark, blobs, party)
+class Ground(NamedTuple):
+    """What an item store stands on, and why it was put aside for that, if it was."""
+
+    base: EpochBase | None
+    why_rebuilt: str = ""
+
+
+def ground(items: Items, authority: Authority, blobs: Blobs, party: bytes) -> Ground:
+    """The snapshot that an item store stands on. An empty one begins at the last final epoch, if that is here.
+
+    One whose snapshot cannot be read is emptied: nothing could be fetched through a party that does not open.
+    """
+    why = ""
+    try:
+        mark = items.base()
+        if mark is not None or items.lanes():
+            return Ground(EpochBase.of(mark, blobs, party))
+    except UNUSABLE as error:
+        why = f"the snapshot that its items stand on cannot be read: {error}"
+        items.clear()
     authority.refresh()
     try:
         base = EpochBase.of(authority.final_epoch(), blobs, party)
         if base is not None:
             begin_at(items, base)
-    except MissingBlob:
-        return None  # the feeds have it, or it is to be fetched
-    return base
+    except UNUSABLE:
+        return Ground(None, why)  # the feeds have it, or it is to be fetched; `Epochs` says so
+    return Ground(base, why)
 
 
 def hydrate(engine: Engine) -> None:
