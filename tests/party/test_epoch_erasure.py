@@ -7,6 +7,7 @@ from tests.party.epochacts import agree_on, device, epoch, join, member, note, s
 
 from antiphon.core.errors import InvalidInput, MissingBlocks, NotAuthorised
 from antiphon.core.stamp import Stamp
+from antiphon.feed.block import BodyState
 from antiphon.halo.claims import Position, Role
 from antiphon.party.judge import ERASED
 from antiphon.testing.peers import Peer, Peers
@@ -84,6 +85,26 @@ def test_rule_13_a_body_alone_is_erased_and_the_chain_stays(peers: Peers, alice:
     settle(peers)
     same(alice, bob, dora)
     assert dora.party.item(item.id).value == {"title": "harmless", "more": 1}
+
+
+def test_rule_13_pruning_takes_erased_bodies_of_messages_that_policy_keeps(
+    peers: Peers, alice: Peer, bob: Peer
+) -> None:
+    agree_on(peers, alice, keep_epochs=5)
+    item = note(bob, "harmless")
+    stamp = item.edit("set", "title", SECRET)
+    later = item.edit("set", "title", "harmless")
+    peers.exchange()
+    erase(bob, stamp)
+    assert alice.epochs.prune() == 0
+    assert SECRET.encode() in bytes_of(alice), "no epoch covers it"
+    epoch(peers)
+    assert alice.epochs.prune() == 0, "policy keeps the messages"
+    assert SECRET.encode() not in bytes_of(alice)
+    assert alice.store.block(later.feed, later.seq).state is BodyState.PRESENT
+    assert SECRET.encode() in bytes_of(bob), "each device prunes its own disk"
+    bob.epochs.prune()
+    same(alice, bob)
 
 
 @pytest.mark.parametrize("generator", ["alice", "bob"])

@@ -23,10 +23,13 @@ from tests.party.epochacts import (
     settle,
     takes_over,
 )
+from tests.party.forked import Forked, confront
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import DamagedBlob, DamagedItems
-from antiphon.halo.claims import EpochGenesis
+from antiphon.core.timeframe import Timeframe
+from antiphon.halo.claims import EpochGenesis, EpochRefusal
+from antiphon.model.factory import ModelFactory
 from antiphon.party.epochdriver import EpochDriver
 from antiphon.party.epochfold import EpochPlan, EpochSnapshot
 from antiphon.party.epochplan import common_control
@@ -135,25 +138,46 @@ def lie(alice: Peer, **wrong: object) -> EpochGenesis:
     return said
 
 
+def lie_about(alice: Peer, feed: bytes, item: bytes) -> None:
+    """Her root has another hash of a feed at the cut than that feed has, and lacks an item."""
+    root = SnapshotRoot.decode(alice.blobs.get(Cid(honest(alice).snapshot)))
+    data = tree.get(root.feeds, feed, alice.blobs)
+    assert data is not None
+    false = replace(FeedCut.decode(data), hash=b"h" * 32).encode()
+    items = tree.update(root.items, [(item, None)], alice.blobs)
+    feeds = tree.update(root.feeds, [(feed, false)], alice.blobs)
+    lie(alice, feeds=feeds, items=items, item_count=root.item_count - 1)
+
+
+def give_all(giver: Peer, taker: Peer) -> None:
+    taker.blobs.put_all((cid, held(giver).get(cid)) for cid in held(giver))
+
+
 def test_a_root_with_a_false_hash_of_a_feed_moves_nobody_who_has_the_feed(peers: Peers, alice: Peer, bob: Peer) -> None:
     """Only the proof that a writer signed two histories lets the root pick one. Nobody but Alice says so here."""
     mine = note(bob, "Bob's own")
     peers.exchange()
-    feed = bytes(member(bob).open_data_feed().feed)
-    genesis = honest(alice)
-    root = SnapshotRoot.decode(alice.blobs.get(Cid(genesis.snapshot)))
-    data = tree.get(root.feeds, feed, alice.blobs)
-    assert data is not None
-    false = replace(FeedCut.decode(data), hash=b"h" * 32).encode()
-    items = tree.update(root.items, [(mine.id, None)], alice.blobs)
-    lie(alice, feeds=tree.update(root.feeds, [(feed, false)], alice.blobs), items=items, item_count=0)
+    lie_about(alice, bytes(member(bob).open_data_feed().feed), mine.id)
     settle(peers)
-    fetch = [cid for cid in held(alice) if not bob.blobs.has(cid)]
-    bob.blobs.put_all((cid, alice.blobs.get(cid)) for cid in fetch)
+    give_all(alice, bob)
     bob.epochs.step()
     assert bob.epochs.disagreement is not None
     assert bob.epochs.number == 0
     assert bob.party.item(mine.id).value == {"title": "Bob's own"}
+
+
+def test_nor_does_a_false_hash_of_what_both_branches_of_a_forked_feed_have(peers: Peers) -> None:
+    """That Mallory signed two histories is known; but the cut lies before they part, so there is nothing to pick."""
+    case = Forked(peers)
+    confront(peers)
+    assert case.known()
+    lie_about(case.alice, case.feed, case.item.id)
+    settle(peers)
+    give_all(case.alice, case.carol)
+    case.carol.epochs.step()
+    assert case.carol.epochs.disagreement is not None
+    assert case.carol.epochs.number == 0
+    assert case.carol.party.item(case.item.id).value == {"title": "common"}
 
 
 @pytest.mark.parametrize("tree_of", ["items", "feeds"])
@@ -164,7 +188,7 @@ def test_a_snapshot_that_is_none_stops_no_joiner(peers: Peers, alice: Peer, tree
     lie(alice, **{tree_of: no_tree})
     alice.epochs.step()
     zoe = peers.add("zoe")
-    zoe.blobs.put_all((cid, held(alice).get(cid)) for cid in held(alice))
+    give_all(alice, zoe)
     for _ in range(2):
         zoe.epochs.step()
     assert zoe.epochs.disagreement is not None or zoe.epochs.waits_for
@@ -179,7 +203,7 @@ def test_what_cannot_be_computed_on_such_a_snapshot_is_refused_aloud(peers: Peer
     peers.exchange()
     wrong = lie(alice, deaths=alice.blobs.put(b"\x82\x00\x80", DAG_CBOR))
     peers.exchange()
-    bob.blobs.put_all((cid, held(alice).get(cid)) for cid in held(alice))
+    give_all(alice, bob)
     bob.epochs.step()
     assert bob.epochs.disagreement is not None
     assert bob.epochs.adopt()
@@ -200,6 +224,38 @@ def test_what_cannot_be_computed_on_such_a_snapshot_is_refused_aloud(peers: Peer
     assert acts(bob) == count
     driver.tick(bob.clock.now_ms() + 100_000)
     assert [found.claim.candidate for found in bob.epochs.chain().open.endorsements] == [device(bob)]
+
+
+@pytest.mark.parametrize("wrong", ["cut", "control", "created_ms", "previous", "models"])
+def test_a_root_that_contradicts_its_genesis_is_refused_by_who_joins(peers: Peers, alice: Peer, wrong: str) -> None:
+    """Attesters recompute a root; Zoe cannot, but she sees that they have lied. The epoch after it may be right."""
+    mine = note(alice)
+    feed = bytes(member(alice).open_data_feed().feed)
+    root = SnapshotRoot.decode(alice.blobs.get(Cid(honest(alice).snapshot)))
+    short = FeedCut(1, b"h" * 32, 1, 1, Timeframe()).encode()
+    lies: dict[str, dict[str, object]] = {
+        "cut": {"feeds": tree.update(root.feeds, [(feed, short)], alice.blobs)},
+        "control": {"control": Timeframe({feed: 5})},
+        "created_ms": {"created_ms": 5},
+        "previous": {"previous": Cid.of(b"another", DAG_CBOR)},
+        "models": {"models": ()},
+    }
+    said = lie(alice, **lies[wrong])
+    zoe = peers.add("zoe", models=ModelFactory())  # without code, nothing can be recomputed
+    give_all(alice, zoe)
+    zoe.epochs.step()
+    assert zoe.epochs.number == 0
+    assert f"says otherwise than the genesis of epoch 1: {wrong}" in zoe.epochs.waits_for
+    spoken = [act.claim for act in member(zoe).machine.acts() if isinstance(act.claim, EpochRefusal)]
+    assert [(claim.snapshot, claim.computed) for claim in spoken] == [(said.snapshot, b"")]
+    assert wrong in spoken[0].reason
+    count = acts(zoe)
+    zoe.party.delete()
+    zoe.party.resume()
+    zoe.epochs.step()
+    assert zoe.epochs.number == 0, "nor when it begins with nothing"
+    assert acts(zoe) == count, "it is said once"
+    assert mine.id in zoe.party.items(), "the feeds have it"
 
 
 # -- what comes while a snapshot is computed

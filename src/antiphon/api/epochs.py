@@ -28,7 +28,6 @@ from antiphon.party.base import EpochBase
 from antiphon.party.epochlist import EpochRecord, list_epochs
 from antiphon.party.epochs import Disagreement, Epochs
 from antiphon.party.epochverify import Verification, verify_epoch
-from antiphon.party.erasing import erase_bodies
 from antiphon.party.history import PartyPast
 from antiphon.party.viewsource import ViewSnapshot, ViewSource
 from antiphon.snapshot import tree
@@ -157,9 +156,7 @@ class PartyEpochs:
 
         Of those that policy keeps, the bodies go that the party had erased before the epoch.
         """
-        count = self._alone.prune()
-        erase_bodies(self._party.processor)
-        return count
+        return self._alone.prune()
 
     def recover(self) -> bool:
         """Say that this device has heard all that it ever said about the open epoch; was anything done then?

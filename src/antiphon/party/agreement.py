@@ -42,6 +42,6 @@ def check_begun(lane: LaneState, store: FeedReader) -> None:
     """Nothing is written after messages that are neither here nor in a snapshot that is."""
     if not has_begun(lane, store):
         raise MissingBlocks(
-            f"feed {lane.feed.hex()[:8]}: its first messages were pruned, and the snapshot that holds them is not here; "
+            f"feed {lane.feed.hex()[:8]}: its messages were pruned, and the snapshot that holds them is not here; "
             "fetch that first"
         )

@@ -14,11 +14,12 @@ from antiphon.feed.writer import FeedWriter
 from antiphon.halo.act import Place
 from antiphon.halo.authority import Authority as PartyRights
 from antiphon.halo.claims import Role
+from antiphon.halo.epoch import FinalEpoch
 from antiphon.halo.machine import Covered, PartyMachine
 from antiphon.halo.membership import Membership, sync_machine
 from antiphon.halo.verdict import judge_data
 from antiphon.model.access import Author
-from antiphon.party.ports import NO_END, EpochJudge, Mark, Seen, Standing
+from antiphon.party.ports import NO_END, EpochJudge, Seen, Standing
 
 _WRITERS = frozenset({Role.OWNER, Role.EDITOR})
 _STANDING = {
@@ -65,7 +66,7 @@ class OpenAuthority:
     def erased(self, feed: bytes) -> frozenset[int]:
         return frozenset()
 
-    def final_epoch(self) -> Mark | None:
+    def final_epoch(self) -> FinalEpoch | None:
         return None
 
     def epoch_judge(self, control: Timeframe) -> EpochJudge:
@@ -132,14 +133,14 @@ class PartyAuthority:
     def erased(self, feed: bytes) -> frozenset[int]:
         return self._machine.erased(feed)
 
-    def final_epoch(self) -> Mark | None:
+    def final_epoch(self) -> FinalEpoch | None:
         chain = self._machine.epochs()
         last = chain.last
         if last is None:
             return None
         policy = self._machine.at(last.control).policy(Place(b"", 0, dict(last.control)))
         enough = len(chain.votes[-1]) >= policy.attestations_min
-        return Mark(last.number, last.snapshot, False) if enough else None
+        return last if enough else None
 
     def epoch_judge(self, control: Timeframe) -> EpochJudge:
         return _AtEpoch(self._machine.at(control))

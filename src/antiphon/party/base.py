@@ -10,6 +10,7 @@ from functools import cached_property
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob
+from antiphon.halo.epoch import FinalEpoch
 from antiphon.party.ports import Mark
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
@@ -41,6 +42,23 @@ class EpochBase:
         if mark is None:
             return None
         return cls.load(Cid(mark.snapshot), blobs, party=party, number=mark.number)
+
+    def contradicts(self, epoch: FinalEpoch) -> str:
+        """What the root says otherwise than the genesis of its epoch; empty if nothing. The tree of feeds is read.
+
+        Whoever has recomputed it need not ask. A joiner believes attesters; but not what contradicts itself.
+        """
+        root = self.root
+        told: dict[str, tuple[object, object]] = {
+            "number": (root.number, epoch.number),
+            "previous": (root.previous or b"", epoch.previous),
+            "created_ms": (root.created_ms, epoch.created_ms),
+            "control": (root.control, epoch.control),
+            "models": (root.models, tuple(map(tuple, epoch.models))),
+            "cut": ({feed: cut.length for feed, cut in self.feeds.items()}, dict(epoch.cut)),
+        }
+        names = ", ".join(name for name, (inside, declared) in told.items() if inside != declared)
+        return f"snapshot {self.cid} says otherwise than the genesis of epoch {epoch.number}: {names}" if names else ""
 
     @property
     def number(self) -> int:

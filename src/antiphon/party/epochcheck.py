@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from antiphon.feed.header import Flag
@@ -59,23 +59,27 @@ def lacks_body(engine: Engine, cut: Mapping[bytes, int]) -> str:
     return ""
 
 
-def is_other_branch(engine: Engine, cuts: Mapping[bytes, FeedCut]) -> bool:
-    """Whether a feed here is not the one that a root holds: another block, or it ends before at a fork.
+def is_other_branch(engine: Engine, cuts: Mapping[bytes, FeedCut], common: Callable[[bytes], int]) -> bool:
+    """Whether a root holds another branch of a feed than is here: another block, or one that never came.
 
-    Only of a feed whose writer is known to have signed two histories: else whoever makes the root could say anything.
+    Only of a feed whose writer is known to have signed two histories, and beyond what is `common` to them by that
+    evidence: else whoever makes the root could say anything. Beyond it, no root can be told from a third history.
     """
-    forked = [record for record in engine.store.feeds(engine.party) if _is_forked(engine, record)]
-    return any(_differs(engine.store, record, cuts[record.feed]) for record in forked if record.feed in cuts)
-
-
-def _is_forked(engine: Engine, record: Record) -> bool:
-    return record.why is End.FORK or engine.authority.fork_end(record.feed) != NO_END
+    for record in engine.store.feeds(engine.party):
+        cut = cuts.get(record.feed)
+        shared = min(common(record.feed), record.end if record.why is End.FORK else NO_END)
+        if cut is not None and shared < cut.length and _differs(engine.store, record, cut):
+            return True
+    return False
 
 
 def _differs(store: FeedReader, record: Record, cut: FeedCut) -> bool:
     if cut.length <= record.start:  # nothing of it is here, or it stands on an epoch
         return False
-    return record.valid_length < cut.length or store.block(record.feed, cut.length - 1).hash != cut.hash
+    if record.length < cut.length:
+        return True
+    (last,) = store.held(record.feed, cut.length - 1, cut.length)  # what lies past the fork is still here
+    return last.hash_at(cut.length - 1) != cut.hash
 
 
 def why_refuse(engine: Engine, genesis: EpochGenesis) -> str:

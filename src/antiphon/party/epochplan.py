@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from antiphon.core.timeframe import Timeframe
+from antiphon.halo import voting
 from antiphon.halo.act import Place
 from antiphon.halo.claims import EpochGenesis, Policy
 from antiphon.halo.epoch import FinalEpoch
+from antiphon.halo.epochs import EpochChain
 from antiphon.halo.machine import PartyMachine
 from antiphon.model.interface import Discard
 from antiphon.party.epochfold import EpochPlan
@@ -22,6 +24,15 @@ def common_control(machine: PartyMachine) -> Timeframe:
     ends = machine.fork_ends
     common = {feed: min(seq, ends.get(feed, seq + 1) - 1) for feed, seq in machine.timeframe().items()}
     return Timeframe({feed: seq for feed, seq in common.items() if seq >= 0})
+
+
+def declared_again(chain: EpochChain, term: int, snapshot: bytes) -> EpochGenesis:
+    """What endorsers have attested in an earlier term, declared as it was."""
+    known = voting.declared(chain, snapshot)
+    assert known is not None  # or it would not be this device's turn
+    return EpochGenesis(
+        term, known.number, known.previous, known.cut, known.control, snapshot, known.created_ms, known.models
+    )
 
 
 def plan_of(machine: PartyMachine, declared: EpochGenesis | FinalEpoch) -> EpochPlan:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import (
+    BadEncoding,
     DamagedBlob,
     DamagedItems,
     InvalidInput,
@@ -36,11 +37,13 @@ from antiphon.party.capture import Captured, capture
 from antiphon.party.epochcheck import is_other_branch, lacks_body, why_behind, why_refuse, why_wait
 from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
 from antiphon.party.epochlist import has_refused, unsaid
-from antiphon.party.epochplan import common_control, plan_of, policy_at
+from antiphon.party.epochplan import common_control, declared_again, plan_of, policy_at
+from antiphon.party.erasing import erase_bodies
 from antiphon.party.pruning import prune
 from antiphon.party.rebase import hydrate, newer, rebase
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import missing_blob
+from antiphon.snapshot.root import ModelPin
 
 if TYPE_CHECKING:
     from antiphon.party.engine import Engine
@@ -126,7 +129,7 @@ class Epochs:
                 known = self._member.machine.act_count
                 chain = self.chain()
                 term, again = self._turn(chain)
-                genesis = self._again(chain, term, again) if again else self._afresh(chain, term, raw)
+                genesis = declared_again(chain, term, again) if again else self._afresh(chain, term, raw)
                 try:
                     with self._party.locked():
                         self._member.declare(genesis)
@@ -150,14 +153,6 @@ class Epochs:
             reasons.append(demand.reason)
         raise NotAuthorised(
             f"party {self._party.key.short}: this device may not declare epoch {chain.open.number}: {reasons[-1]}"
-        )
-
-    def _again(self, chain: EpochChain, term: int, snapshot: bytes) -> EpochGenesis:
-        """What endorsers have attested in an earlier term is declared as it was."""
-        known = voting.declared(chain, snapshot)
-        assert known is not None  # or it would not be this device's turn
-        return EpochGenesis(
-            term, known.number, known.previous, known.cut, known.control, snapshot, known.created_ms, known.models
         )
 
     def _afresh(self, chain: EpochChain, term: int, raw: bool) -> EpochGenesis:
@@ -190,12 +185,7 @@ class Epochs:
         return EpochGenesis(term, number, previous, plan.cut, plan.control, made.cid, plan.created_ms, models)
 
     def _planned(
-        self,
-        number: int,
-        cut: dict[bytes, int],
-        control: Timeframe,
-        created_ms: int,
-        models: tuple[tuple[str, int, int], ...],
+        self, number: int, cut: dict[bytes, int], control: Timeframe, created_ms: int, models: tuple[ModelPin, ...]
     ) -> EpochPlan:
         policy = self.policy(control)
         discard = Discard(created_ms, policy.message_age_ms, policy.message_count)
@@ -294,7 +284,7 @@ class Epochs:
             return self._begin_at(chain.final[-1], chain.votes[-1])
         if made.cid != following.snapshot:
             self.disagreement = Disagreement(following.number, Cid(following.snapshot), made.cid)
-            self._refuse_final(following, made.cid)
+            self._refuse_final(following, WRONG, made.cid)
             return False
         base, known = self._load(following), newer(self._party, made)
         with self._party.locked() as engine:
@@ -309,12 +299,12 @@ class Epochs:
             behind = why_behind(engine, declared)
         return behind or lacks_body(engine, declared.cut)
 
-    def _refuse_final(self, epoch: FinalEpoch, computed: Cid) -> None:
+    def _refuse_final(self, epoch: FinalEpoch, reason: str, computed: bytes = b"") -> None:
         """Say aloud that a final epoch is not what the messages make here."""
         with self._party.locked():
             act = unsaid(self._member.machine, self._device, epoch, computed)
             if act is not None and self._member.control is not None:
-                self._member.refuse(act, WRONG, computed)
+                self._member.refuse(act, reason, computed)
 
     def _on_other_branch(self, epoch: FinalEpoch) -> bool:
         """Whether the snapshot differs from ours because a writer signed two histories: then the root's holds."""
@@ -323,7 +313,7 @@ class Epochs:
         except (InvalidInput, *_LACKING):
             return False
         with self._party.locked() as engine:
-            return is_other_branch(engine, cuts)
+            return is_other_branch(engine, cuts, self._member.machine.common)
 
     def _begin_at(self, epoch: FinalEpoch, attesters: tuple[bytes, ...]) -> bool:
         """Stand on a snapshot that cannot be recomputed here, if policy is content with who has attested it."""
@@ -336,7 +326,9 @@ class Epochs:
             return False
         try:
             base = self._load(epoch)
-            _ = base.feeds
+            if lie := base.contradicts(epoch):
+                self._refuse_final(epoch, lie)
+                raise BadEncoding(lie)
             with self._party.locked() as engine:
                 indexed = engine.items.index is not None and engine.scope.follows is None
             for cid in base.missing() if indexed else ():  # queries ask for every item
@@ -434,13 +426,18 @@ class Epochs:
     # -- storage
 
     def prune(self) -> int:
-        """Drop messages below the cut of an epoch that is whole on this disk, as far as policy lets go; how many."""
+        """Drop messages below the cut of an epoch that is whole on this disk, as far as policy lets go; how many.
+
+        Of those that stay, the bodies go that were erased before the epoch.
+        """
         with self._work:
             base = self.base
             if base is None:
                 return 0
             number = base.number - self.policy(base.root.control).keep_epochs
-            return 0 if number < 1 else prune(self._party, base, self.chain().final[number - 1].cut)
+            count = 0 if number < 1 else prune(self._party, base, self.chain().final[number - 1].cut)
+            erase_bodies(self._party)  # of what policy keeps
+            return count
 
     def begins(self) -> dict[bytes, Base]:
         """Where each feed may begin that is not here from its beginning: for whoever takes in blocks."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from antiphon.core.errors import MissingBlob, PartyPaused, StoreClosed
 from antiphon.party.epochdriver import EpochDriver
-from antiphon.party.erasing import erase_bodies
 
 if TYPE_CHECKING:
     from antiphon.halo.membership import Membership
@@ -93,7 +92,6 @@ class EpochWorker:
             except MissingBlob:
                 self._prune_ms = now_ms + _RETRY_MS
                 return
-            erase_bodies(self._party)
             self._pruned = number
 
     def stop(self, *, wait: bool = True) -> None:

@@ -16,6 +16,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.writer import FeedWriter
+from antiphon.halo.epoch import FinalEpoch
 from antiphon.model.access import Author
 from antiphon.model.itemstate import ItemState
 
@@ -77,7 +78,7 @@ class Authority(EpochJudge, Protocol):
     def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
         """Whose a message is, in its own timeframe: what access lists of items go by."""
 
-    def final_epoch(self) -> Mark | None:
+    def final_epoch(self) -> FinalEpoch | None:
         """The last final epoch, if whoever cannot recompute it may stand on it."""
 
     def epoch_judge(self, control: Timeframe) -> EpochJudge:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob, InvalidInput, MissingBlob
 from antiphon.model import itemcodec
 from antiphon.model.item import keeps_tail
@@ -118,13 +120,14 @@ def ground(items: Items, authority: Authority, blobs: Blobs, party: bytes) -> Gr
         why = f"the snapshot that its items stand on cannot be read: {error}"
         items.clear()
     authority.refresh()
-    try:
-        base = EpochBase.of(authority.final_epoch(), blobs, party)
-        if base is not None:
-            begin_at(items, base)
-    except UNUSABLE:
-        return Ground(None, why)  # the feeds have it, or it is to be fetched; `Epochs` says so
-    return Ground(base, why)
+    epoch = authority.final_epoch()
+    if epoch is not None:
+        with suppress(*UNUSABLE):  # the feeds have it, or it is to be fetched; `Epochs` says so
+            base = EpochBase.load(Cid(epoch.snapshot), blobs, party=party, number=epoch.number)
+            if not base.contradicts(epoch):
+                begin_at(items, base)
+                return Ground(base, why)
+    return Ground(None, why)
 
 
 def hydrate(engine: Engine) -> None:

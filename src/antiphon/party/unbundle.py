@@ -185,6 +185,8 @@ class Bundle:
             )
         base = EpochBase.load(snapshot, self.file, party=self.root.party, number=last.number)
         self._whole(snapshot, set())
+        if lie := base.contradicts(last):
+            raise BadEncoding(lie)
         return base
 
     def _whole(self, cid: Cid, seen: set[Cid]) -> None:
