@@ -183,6 +183,12 @@ def test_those_whom_a_partition_kept_together_stand_side_by_side() -> None:
     assert [frame.names[row] for row in range(4)] == ["a", "c", "b", "d"]
 
 
+def test_lanes_are_in_the_order_of_names_after_the_founder() -> None:
+    joins = [Event(n, Kind.JOIN, name) for n, name in enumerate(("p10", "p2", "ann", "p1"))]
+    frame = Frame(trace_of(Event(0, Kind.FOUND, "zoe"), *joins), 1200)
+    assert list(frame.lanes) == ["zoe", "ann", "p1", "p2", "p10"]
+
+
 def test_long_times_without_events_are_folded() -> None:
     busy = [Event(n * 50, Kind.WRITE, "ada", count=1) for n in range(100)]
     trace = trace_of(*busy, Event(100_000, Kind.QUIET))

@@ -102,7 +102,7 @@ def folds_in(times: list[int]) -> list[Fold]:
         _, begin_ms, end_ms = gaps[0]
         gap_ms = end_ms - begin_ms
         # A gap among others like it is no fold, nor is one that leaves room enough.
-        if gap_ms * 8 < left_ms or gap_ms * len(gaps) < left_ms * 4:
+        if gap_ms * 4 < left_ms or gap_ms * len(gaps) < left_ms * 4:
             break
         folds.append(Fold(begin_ms, end_ms))
         left_ms -= gap_ms

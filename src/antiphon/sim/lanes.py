@@ -13,6 +13,8 @@ from antiphon.sim.trace import Event, Kind, Trace
 #: What begins an absence, and what ends it.
 _ABSENCES = {Kind.SLEEP: Kind.WAKE, Kind.CRASH: Kind.RESTART, Kind.FULL: Kind.ROOM}
 _ENDS = {end: begin for begin, end in _ABSENCES.items()}
+_DIGITS = re.compile(r"\d+|\D+")
+_DIGITS_MAX = 18
 _GROUP = re.compile(r"[|/;]")
 _MEMBER = re.compile(r"[\s,]+")
 
@@ -38,7 +40,7 @@ class Lane:
     """One peer, from its joining to the end or its revocation."""
 
     name: str
-    row: int
+    row: int  # see `arrange`
     begin_ms: int
     end_ms: int
     revoked_ms: int | None = None
@@ -71,7 +73,7 @@ class Parting(NamedTuple):
 
 
 def lanes_of(trace: Trace, end_ms: int) -> dict[str, Lane]:
-    """The peers, in the order in which they come up."""
+    """The peers: who founded the party, then by name."""
     lanes: dict[str, Lane] = {}
     open_since: dict[tuple[str, Kind], int] = {}
     for event in trace:
@@ -80,7 +82,7 @@ def lanes_of(trace: Trace, end_ms: int) -> dict[str, Lane]:
             continue
         lane = lanes.get(name)
         if lane is None:
-            lane = lanes[name] = Lane(name, len(lanes), event.at_ms, end_ms)
+            lane = lanes[name] = Lane(name, 0, event.at_ms, end_ms)
         if event.kind in _ABSENCES:
             open_since.setdefault((name, event.kind), event.at_ms)
         elif event.kind in _ENDS:
@@ -98,7 +100,15 @@ def lanes_of(trace: Trace, end_ms: int) -> dict[str, Lane]:
     for lane in lanes.values():
         lane.absences.sort()
         lane.absences.sort(key=lambda absence: absence.begin_ms)
-    return lanes
+    founder = next((event.peer for event in trace.of(Kind.FOUND)), "")
+    ordered = sorted(lanes, key=lambda name: (name != founder, _natural(name)))
+    return {name: lanes[name] for name in ordered}
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """A key that sorts p2 before p10."""
+    parts = _DIGITS.findall(name)
+    return [(0, int(part), part) if part.isdecimal() and len(part) < _DIGITS_MAX else (1, 0, part) for part in parts]
 
 
 def subject(event: Event) -> str:
@@ -130,7 +140,7 @@ def groups_in(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def arrange(lanes: dict[str, Lane], partings: list[Parting]) -> None:
-    """Give the lanes their rows: as they came, but those that the longest partition kept together side by side."""
+    """Give the lanes their rows: in their order, but those that the longest partition kept together side by side."""
     longest = max(partings, key=lambda parting: parting.end_ms - parting.begin_ms, default=None)
     groups = () if longest is None else longest.groups
     group_of = {name: n for n, group in enumerate(groups) for name in group}

@@ -28,7 +28,7 @@ def summary(frame: Frame, trace: Trace) -> str:
     ):
         if counts[kind]:
             parts.append(_many(counts[kind], name))
-    return " · ".join([*parts, f"{frame.seconds(frame.end_ms)} of virtual time"])
+    return " · ".join([*parts, f"{(frame.end_ms - frame.begin_ms) / 1_000:,.1f} s of virtual time"])
 
 
 def draw_legend(sheet: Sheet, frame: Frame, trace: Trace, y: float) -> float:
