@@ -1,0 +1,120 @@
+"""`SimDisk`: a peer's disk. It can be full, and a crash takes what was not synced.
+
+Stores do not wait for the real disk; this knows which commits asked to be synced. Only while there is one that did not
+is a copy of the file kept, from before it, so that honest code pays nothing.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import lmdb
+
+from antiphon.feed.disk import Disk
+from antiphon.party.itemstore import ItemStore
+from antiphon.party.ports import Save
+
+_DATA, _COPY = "data.mdb", "synced.mdb"
+
+
+class Crashed(BaseException):
+    """A peer stops here. Nothing but the simulation may catch it."""
+
+
+class SimDisk(Disk):
+    """Of one peer."""
+
+    waits = False
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self.full = False
+        self.crash_in: int | None = None  # so many commits from now, in the middle of one
+        self._unsynced: set[Path] = set()
+
+    # -- what stores meet
+
+    def committing(self, folder: Path, *, synced: bool) -> None:
+        if self.full:
+            raise lmdb.DiskError("no space left on the simulated disk")
+        self._count(before=True)
+        if not synced and folder not in self._unsynced:
+            shutil.copyfile(folder / _DATA, folder / _COPY)
+            self._unsynced.add(folder)
+
+    def committed(self, folder: Path, *, synced: bool) -> None:
+        if synced:
+            self.flushed(folder)
+        self._count(before=False)
+
+    def flushed(self, folder: Path) -> None:
+        if folder in self._unsynced:
+            self._unsynced.discard(folder)
+            (folder / _COPY).unlink()
+
+    def saving(self) -> None:
+        """The item store is about to commit."""
+        if self.full:
+            raise sqlite3.OperationalError("database or disk is full")
+        self._count(before=True)
+
+    def _count(self, *, before: bool) -> None:
+        """A crash meant for a commit comes before it, or after it and before anybody hears of it."""
+        if self.crash_in is None:
+            return
+        if before:
+            self.crash_in -= 1
+        if self.crash_in <= 0 and (not before or self._chance.random() < 0.5):
+            self.crash_in = None
+            raise Crashed
+
+    # -- a crash
+
+    def lose(self, close: Callable[[], None], items: Path) -> None:
+        """Close a peer's stores as a crash does: what was not synced is gone."""
+        log = items.with_name(items.name + "-wal")
+        kept = {path: path.read_bytes() for path in (items, log) if path.exists()}
+        close()
+        for path in (log, items.with_name(items.name + "-shm")):
+            path.unlink(missing_ok=True)
+        for path, data in kept.items():
+            path.write_bytes(self._torn(data) if path == log else data)
+        for folder in sorted(self._unsynced):
+            (folder / _COPY).replace(folder / _DATA)
+        self._unsynced.clear()
+        self.crash_in = None
+
+    def _torn(self, log: bytes) -> bytes:
+        """SQLite's log, of which the end is lost, or was written in part."""
+        chance = self._chance
+        if chance.random() < 0.4:
+            return log
+        end = chance.randint(0, len(log))
+        if chance.random() < 0.5:
+            return log[:end]
+        rest = len(log) - end
+        return log[:end] + chance.randbytes(min(rest, 512)) + bytes(max(0, rest - 512))
+
+
+class SimItems(ItemStore):
+    """An item store on such a disk."""
+
+    def __init__(self, path: Path, party: bytes, disk: SimDisk) -> None:
+        self._disk = disk
+        super().__init__(path, party)
+
+    def _open(self) -> sqlite3.Connection:
+        db = super()._open()
+        db.execute("PRAGMA synchronous = OFF")
+        return db
+
+    @contextmanager
+    def saving(self) -> Iterator[Callable[[Save], None]]:
+        with super().saving() as put:
+            yield put
+            self._disk.saving()

@@ -1,0 +1,209 @@
+"""What must hold when all is quiet. Each law looks at the stage and says what breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from antiphon.core.errors import AntiphonError, UnknownFeed
+from antiphon.halo.claims import EpochGenesis, EpochRefusal
+from antiphon.party import demux
+from antiphon.party.ports import Refused
+from antiphon.sim.peer import SimPeer
+
+if TYPE_CHECKING:
+    from antiphon.sim.run import Stage
+
+REFUSED_MAX = 1 << 20
+UNDER_WAY_MAX = 4_096  # messages of the protocol for each pair of neighbours
+_OPEN_ITEMS_MAX = 2_048
+
+Law = Callable[["Stage"], Iterator[str]]
+
+
+def one_history(stage: Stage) -> Iterator[str]:
+    """All honest peers have delivered the same, stand on the same snapshot, and have the same bytes of each item."""
+    first, *others = stage.honest()
+    frame, base, states = _frame(first), _base(first), _states(first)
+    for peer in others:
+        if _frame(peer) != frame:
+            yield f"{peer.name} has delivered {_frame(peer)}, and {first.name} {frame}"
+        if _base(peer) != base:
+            yield f"{peer.name} stands on {_base(peer)}, and {first.name} on {base}: {peer.epochs.waits_for}"
+        found = _states(peer)
+        if found != states:
+            different = sorted(item for item in found.keys() | states.keys() if found.get(item) != states.get(item))
+            item = different[0]
+            yield (
+                f"item {item.hex()} and {len(different) - 1} more: {_value(peer, item)} at {peer.name}, "
+                f"{_value(first, item)} at {first.name}"
+            )
+
+
+def one_quarantine(stage: Stage) -> Iterator[str]:
+    """They refuse the same messages for the same reasons, as far as these are outside the snapshot."""
+    first, *others = stage.honest()
+    refused = _refused(first)
+    for peer in others:
+        found = _refused(peer)
+        for row in sorted(found ^ refused, key=str)[:1]:
+            who = peer.name if row in found else first.name
+            yield f"only {who} refuses {row.feed.hex()[:8]} {row.seq}: {row.reason}"
+
+
+def nothing_lost(stage: Stage) -> Iterator[str]:
+    """What was acknowledged to somebody honest is held by everybody, and counts unless its writer was revoked."""
+    owned = {peer.name for peer in stage.honest()}
+    for peer in stage.honest():
+        refused = {(row.feed, row.seq): row.reason for row in peer.party.refused(REFUSED_MAX)}
+        for written in stage.workload.written:
+            feed, seq = bytes(written.stamp.feed), written.stamp.seq
+            if written.peer not in owned:
+                continue
+            if _length(peer, feed) <= seq:
+                yield f"{peer.name} lacks {feed.hex()[:8]} {seq}, which {written.peer} was told is written"
+            elif (feed, seq) in refused and seq < stage.ends.get(feed, seq + 1):
+                reason = refused[feed, seq]
+                if not _expected(reason):
+                    yield f"{peer.name} refuses {feed.hex()[:8]} {seq} of {written.peer}: {reason}"
+
+
+def nothing_unauthorised(stage: Stage) -> Iterator[str]:
+    """What liars forged, and what revoked members wrote after their end, shows in no item."""
+    ended = {
+        written.token
+        for written in stage.workload.written
+        if written.token and written.stamp.seq >= stage.ends.get(bytes(written.stamp.feed), written.stamp.seq + 1)
+    }
+    forbidden = stage.forbidden | ended
+    if not forbidden:
+        return
+    for peer in stage.honest():
+        for item in peer.party.items():
+            shown = repr(_value(peer, item))
+            for token in forbidden:
+                if token in shown:
+                    yield f"{peer.name} shows {token} in item {item.hex()}"
+
+
+def epochs_agree(stage: Stage) -> Iterator[str]:
+    """No honest peer comes to another snapshot than an honest one has declared; all stand on the last final epoch."""
+    devices = {bytes(peer.device.key): peer.name for peer in stage.honest()}
+    for peer in stage.honest():
+        chain = peer.epochs.chain()
+        if peer.epochs.disagreement is not None:
+            yield f"{peer.name} computes another snapshot of epoch {peer.epochs.disagreement.number}"
+        if peer.epochs.number != len(chain.final):
+            yield f"{peer.name} stands on epoch {peer.epochs.number} of {len(chain.final)}: {peer.epochs.waits_for}"
+    for peer in stage.honest()[:1]:
+        for act in peer.member.machine.acts():
+            claim = act.claim
+            if not isinstance(claim, EpochRefusal) or not claim.computed:
+                continue
+            refuser = devices.keys() & set(act.signers)
+            if refuser and devices.keys() & _declarers(peer, claim):
+                yield f"{devices[min(refuser)]} computes another snapshot than the honest declarer: {claim.reason}"
+
+
+def epochs_come(stage: Stage) -> Iterator[str]:
+    """An epoch that is due is made, since in the end everybody can be heard."""
+    wanted = stage.scenario.rules.epoch_messages
+    if not wanted:
+        return
+    for peer in stage.honest():
+        with peer.party.locked() as engine:
+            states = [lane.state for lane in engine.delivery.lanes.values()]
+        outside = sum(state.position - state.base for state in states)
+        if outside >= wanted:
+            yield f"{peer.name} has {outside} messages outside the last epoch, of {wanted}: {peer.driver.status}"
+            return
+
+
+def rebuilt_alike(stage: Stage) -> Iterator[str]:
+    """What is derived is thrown away at one peer, and comes out the same."""
+    peer = stage.honest()[stage.scenario.seed % len(stage.honest())]
+    before = _states(peer)
+    peer.party.begin_again()
+    after = _states(peer)
+    if before != after:
+        item = min(item for item in before.keys() | after.keys() if before.get(item) != after.get(item))
+        yield f"{peer.name}: item {item.hex()} is another after it was built again: {_value(peer, item)}"
+
+
+def bounded(stage: Stage) -> Iterator[str]:
+    """Queues and caches have stayed small."""
+    pairs = sum(len(peer.neighbours) for peer in stage.peers.values())
+    if stage.network.under_way_max > UNDER_WAY_MAX * max(1, pairs):
+        yield f"{stage.network.under_way_max} messages were under way at once"
+    for peer in stage.honest():
+        with peer.party.locked() as engine:
+            waiting, open_ = engine._demux.count, len(engine.cache)
+        if waiting > demux.NOTES_MAX:
+            yield f"{peer.name} lets {waiting} messages wait"
+        if open_ > _OPEN_ITEMS_MAX:
+            yield f"{peer.name} has {open_} items open"
+
+
+LAWS: dict[str, Law] = {
+    "one history": one_history,
+    "one quarantine": one_quarantine,
+    "nothing lost": nothing_lost,
+    "nothing unauthorised": nothing_unauthorised,
+    "epochs agree": epochs_agree,
+    "epochs come": epochs_come,
+    "bounded": bounded,
+    "rebuilt alike": rebuilt_alike,
+}
+
+
+# -- what is looked at
+
+
+def _frame(peer: SimPeer) -> dict[str, int]:
+    return {feed.hex()[:8]: seq for feed, seq in sorted(peer.party.timeframe.items())}
+
+
+def _base(peer: SimPeer) -> str:
+    base = peer.epochs.base
+    return "nothing" if base is None else f"epoch {base.number} {base.cid}"
+
+
+def _states(peer: SimPeer) -> dict[bytes, bytes]:
+    return {item: peer.party.snapshot(item) for item in peer.party.items()}
+
+
+def _value(peer: SimPeer, item: bytes) -> Any:
+    try:
+        return peer.party.item(item).value
+    except AntiphonError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _refused(peer: SimPeer) -> set[Refused]:
+    base = peer.epochs.base
+    rows = peer.party.refused(REFUSED_MAX)
+    return {row for row in rows if base is None or row.seq >= base.length(row.feed)}
+
+
+def _length(peer: SimPeer, feed: bytes) -> int:
+    try:
+        return peer.store.record(feed).length
+    except UnknownFeed:
+        base = peer.epochs.base
+        return 0 if base is None else base.length(feed)
+
+
+def _declarers(peer: SimPeer, refusal: EpochRefusal) -> set[bytes]:
+    """Who has signed what is refused."""
+    wanted = refusal.term, refusal.number, refusal.snapshot
+    return {
+        signer
+        for act in peer.member.machine.acts()
+        if isinstance(act.claim, EpochGenesis) and (act.claim.term, act.claim.number, act.claim.snapshot) == wanted
+        for signer in act.signers
+    }
+
+
+def _expected(reason: str) -> bool:
+    """Two people may do what only one of them can: then the later one is told so, and it is nobody's fault."""
+    return "has no" not in reason

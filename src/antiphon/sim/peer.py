@@ -1,0 +1,285 @@
+"""`SimPeer`: one device with all that a peer has, stores and sessions too, woken by the world instead of by threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+from antiphon.core.errors import AntiphonError, StoreError
+from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.feed.store import FeedStore
+from antiphon.halo.identity import Device, Identity
+from antiphon.halo.keyfile import KeyKind, Protection
+from antiphon.halo.keystore import KeyStore
+from antiphon.halo.membership import Membership
+from antiphon.mesh.replica import Replica
+from antiphon.mesh.session import Session
+from antiphon.model.factory import ModelFactory
+from antiphon.party.authority import PartyAuthority
+from antiphon.party.epochdriver import EpochDriver
+from antiphon.party.epochs import Epochs
+from antiphon.party.processor import PartyProcessor
+from antiphon.sim.disk import Crashed, SimDisk, SimItems
+from antiphon.sim.network import Network
+from antiphon.sim.trace import Kind
+from antiphon.sim.world import World, WorldClock, WorldDice
+from antiphon.snapshot.blobstore import BlobStore
+
+WORK_MS = 4  # after the first news of several, a peer looks at all of them
+RETRY_MS = 500
+_CACHE_ITEMS_MAX = 64
+_MAP_SIZE = 4 << 20
+
+
+class SimPeer:
+    """A device. `up` is False between a crash and the restart."""
+
+    def __init__(
+        self,
+        name: str,
+        seed: int,
+        folder: Path,
+        world: World,
+        network: Network,
+        *,
+        models: ModelFactory,
+        founder: SimPeer | None = None,
+        honest: bool = True,
+        prunes: bool = False,
+        skew_ms: int = 0,
+    ) -> None:
+        self.name = name
+        self.honest = honest
+        self.prunes = prunes
+        self.world = world
+        self.network = network
+        self.models = models
+        self.folder = folder
+        self.dice = WorldDice(seed, name)
+        self.clock = WorldClock(world, skew_ms)
+        self.disk = SimDisk(world.chance)
+        self.neighbours: dict[str, SimPeer] = {}
+        self.sessions: dict[str, Session] = {}
+        self.keys = KeyStore.create(folder / "keys", protection=Protection.UNPROTECTED, randomness=self.dice)
+        self.identity = Identity(_pair(seed, name))
+        self.device = Device(_pair(seed, f"{name}'s device"), self.identity.key)
+        self.keys.add(self.device.pair, KeyKind.DEVICE, "device", owner=self.identity.key)
+        self.up = False
+        self.moved_ms = 0  # when this peer last came by anything new
+        self._working = False
+        self._wake_ms: int | None = None
+        self._life = 0  # calls that were asked for in an earlier life do nothing
+        self._stood = self._said = 0
+        self._pruned = 0
+        self.store = self._open_store()
+        if founder is None:
+            member = Membership.found(
+                self.store, self.keys, self.identity, self.device, clock=self.clock, randomness=self.dice
+            )
+            self.key, self.genesis_feed = member.party, member.genesis_feed
+        else:
+            self.key, self.genesis_feed = founder.key, founder.genesis_feed
+        self._start()
+
+    # -- a life
+
+    def _open_store(self) -> FeedStore:
+        return FeedStore.open(
+            self.folder / "feeds", map_size=_MAP_SIZE, clock=self.clock, randomness=self.dice, disk=self.disk
+        )
+
+    def _start(self) -> None:
+        self.blobs = BlobStore.open(self.folder / "blobs", map_size=_MAP_SIZE, disk=self.disk)
+        self.member = Membership.open(
+            self.store,
+            self.keys,
+            self.device,
+            self.key,
+            self.genesis_feed,
+            clock=self.clock,
+            randomness=self.dice,
+        )
+        self.party = PartyProcessor(
+            self.key,
+            self.store,
+            PartyAuthority.of(self.store, self.member),
+            models=self.models,
+            clock=self.clock,
+            randomness=self.dice,
+            cache_items_max=_CACHE_ITEMS_MAX,
+            open_items=lambda: SimItems(self.items_path, self.key, self.disk),
+            blobs=self.blobs,
+        )
+        self.epochs = Epochs(self.party, self.member)
+        self.driver = EpochDriver(self.party, self.member, self.epochs)
+        self.replica = Replica(self.party, self.epochs)
+        self.sessions = {}
+        self._acts = self.member.machine.act_count
+        self._stood = self.epochs.number
+        self.up = True
+        self.poke()
+
+    @property
+    def items_path(self) -> Path:
+        return self.folder / "items.db"
+
+    def crash(self) -> None:
+        """Stop in the middle of whatever it is; unsynced writes are lost."""
+        self.up = False
+        self._life += 1
+        self._working = False
+        self._wake_ms = None
+        self.world.tell(Kind.CRASH, self.name)
+        self.disk.lose(self._let_go, self.items_path)
+
+    def _let_go(self) -> None:
+        engine = self.party._engine
+        if engine is not None:
+            engine.close()
+        self.store.close()
+        self.blobs.close()
+
+    def restart(self) -> None:
+        if not self.up:
+            self.world.tell(Kind.RESTART, self.name)
+            self.store = self._open_store()
+            self._start()
+
+    def close(self) -> None:
+        if self.up:
+            self.up = False
+            self.disk.full = False
+            self.disk.crash_in = None
+            self._let_go()
+
+    # -- work
+
+    def link(self, other: SimPeer) -> None:
+        """Both speak to each other from now on."""
+        self.neighbours[other.name] = other
+        other.neighbours[self.name] = self
+
+    def poke(self) -> None:
+        """Have it look around soon."""
+        if self.up and not self._working:
+            self._working = True
+            self._ask(WORK_MS, self._look_around)
+
+    def _ask(self, delay_ms: int, act: Callable[[], None]) -> None:
+        life = self._life
+        self.world.after(delay_ms, lambda: act() if self._life == life and self.up else None)
+
+    def guarded(self, act: Callable[[], None]) -> bool:
+        """Do something as this peer; False if its disk was full, or it crashed."""
+        try:
+            act()
+        except Crashed:
+            self.crash()
+            self.world.after(RETRY_MS, self.restart)
+            return False
+        except StoreError:
+            if not self.disk.full:
+                raise
+            self._ask(RETRY_MS, self.poke)
+            return False
+        return True
+
+    def _look_around(self) -> None:
+        self._working = False
+        self.guarded(self._work)
+
+    def _work(self) -> None:
+        now = self.world.now_ms
+        self.party.resume()  # a failed save, of a full disk, has stopped it
+        self._join()
+        self.party.process()
+        wake = [self.driver.tick(self.clock.now_ms())]
+        self._prune()
+        self._note_epochs()
+        self.replica.refresh()
+        for name in sorted(self.neighbours):
+            session = self.sessions.get(name)
+            if session is None:
+                session = self.sessions[name] = Session(self.replica, name=name)
+            wake.append(session.tick(self.clock.now_ms()))
+            self._send(name, session)
+        later = [at for at in wake if at is not None]
+        if later:
+            self._wake_at(now + max(1, min(later) - self.clock.now_ms()))
+
+    def _wake_at(self, at_ms: int) -> None:
+        if self._wake_ms is None or at_ms < self._wake_ms or self._wake_ms <= self.world.now_ms:
+            self._wake_ms = at_ms
+            self._ask(at_ms - self.world.now_ms, lambda: self._wake(at_ms))
+
+    def _wake(self, at_ms: int) -> None:
+        if self._wake_ms == at_ms:  # else another time was set meanwhile
+            self._wake_ms = None
+            self.poke()
+
+    def _join(self) -> None:
+        """Open the control feed, once the identity is admitted."""
+        member = self.member
+        if member.control is not None:
+            return
+        member.sync()
+        member.machine.authority.settle()
+        if member.machine.authority.roles(self.identity.key, member.machine.everything()):
+            member.join(member.vouch(self.identity))
+            self.moved_ms = self.world.now_ms
+            self.world.tell(Kind.JOIN, self.name)
+
+    def _prune(self) -> None:
+        if self.prunes and self.epochs.number > self._pruned:
+            self._pruned = self.epochs.number
+            count = self.epochs.prune()
+            if count:
+                self.world.tell(Kind.PRUNE, self.name, count=count, number=self._pruned)
+
+    def _note_epochs(self) -> None:
+        """Tell what this peer has said about epochs, and which it stands on."""
+        number = self.epochs.number
+        if number != self._stood:
+            self._stood = number
+            self.moved_ms = self.world.now_ms
+            base = self.epochs.base
+            self.world.tell(Kind.STAND, self.name, number=number, text="" if base is None else str(base.cid)[:16])
+
+    # -- messages
+
+    def _send(self, name: str, session: Session) -> None:
+        other = self.neighbours[name]
+        for data in session.outgoing():
+            self.network.send(self.name, name, lambda data=data: other.receive(self.name, data))  # type: ignore[misc]
+
+    def receive(self, sender: str, data: bytes) -> None:
+        """A message came."""
+        if self.up:
+            self.guarded(lambda: self._receive(sender, data))
+
+    def _receive(self, sender: str, data: bytes) -> None:
+        session = self.sessions.get(sender)
+        if session is None:
+            session = self.sessions[sender] = Session(self.replica, name=sender)
+        try:
+            session.receive(data, self.clock.now_ms())
+        except StoreError:
+            raise
+        except AntiphonError as error:
+            self.world.tell(Kind.REFUSE, self.name, other=sender, text=f"a message: {error}"[:120])
+            del self.sessions[sender]
+        else:
+            if session.taken:
+                self.moved_ms = self.world.now_ms
+                self.world.tell(Kind.TAKE, self.name, other=sender, count=session.taken)
+                session.taken = 0
+        self.poke()
+
+
+def _pair(seed: int, name: str) -> KeyPair:
+    return KeyPair.from_seed(sha256(f"{seed} {name}".encode()).digest())
+
+
+def key_of(peer: SimPeer) -> PublicKey:
+    return peer.identity.key

@@ -1,0 +1,309 @@
+"""`run`: plays a scenario, waits for quiet, and looks whether the laws hold."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from antiphon.core.errors import AntiphonError, StoreError
+from antiphon.halo.claims import Policy, Role
+from antiphon.model.factory import ModelFactory
+from antiphon.sim import laws, liars
+from antiphon.sim.network import CALM, Network
+from antiphon.sim.peer import SimPeer
+from antiphon.sim.scenario import Act, Scenario, What
+from antiphon.sim.trace import Kind, Trace
+from antiphon.sim.workload import Workload
+from antiphon.sim.world import World
+
+SETTLE_MS = 60_000  # so long nothing moves, then it is quiet: longer than any time-out in a peer
+QUIET_MS_MAX = 3_600_000  # if it is not quiet by then, it never will be
+_SKEW_MS = 300_000
+
+#: Called now and then with the share of acts that is done, and what is going on.
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A law that does not hold, and what shows it."""
+
+    law: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.law}: {self.text}"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run came to."""
+
+    scenario: Scenario
+    trace: Trace
+    broken: list[Broken] = field(default_factory=list)
+    messages: int = 0  # that were acknowledged
+    delivered: int = 0  # at all peers together
+    epochs: int = 0
+    sent: int = 0  # messages of the protocol
+    lost: int = 0
+    virtual_ms: int = 0
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return not self.broken
+
+
+def run(
+    scenario: Scenario,
+    *,
+    models: ModelFactory | None = None,
+    keep_all: bool = False,
+    progress: Progress | None = None,
+    folder: str | Path | None = None,
+) -> Outcome:
+    """Play a scenario. With `keep_all`, the trace has every message of the protocol."""
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="antiphon-sim-", dir=folder) as place:
+        stage = Stage(scenario, Path(place), models or ModelFactory.standard(), keep_all=keep_all)
+        try:
+            outcome = stage.play(progress or (lambda _share, _text: None))
+        finally:
+            stage.close()
+    outcome.seconds = time.perf_counter() - began
+    return outcome
+
+
+class Stage:
+    """A run under way: the world, and who is in it."""
+
+    def __init__(self, scenario: Scenario, folder: Path, models: ModelFactory, *, keep_all: bool = False) -> None:
+        self.scenario = scenario
+        self.world = World(scenario.seed)
+        self.network = Network(self.world, CALM, keep_all=keep_all)
+        self.workload = Workload()
+        self.models = models
+        self.peers: dict[str, SimPeer] = {}
+        self.ends: dict[bytes, int] = {}  # by feed of somebody revoked: how much of it counts
+        self.forbidden: set[str] = set()  # tokens that must show up nowhere
+        self.forked: set[bytes] = set()  # feeds whose writers have signed two histories
+        self.liars = liars.Liars(self)
+        self._folder = folder
+
+    # -- the play
+
+    def play(self, progress: Progress) -> Outcome:
+        scenario, world = self.scenario, self.world
+        self._set_up()
+        self.network.weather = scenario.weather
+        begin, count = world.now_ms, len(scenario.acts)
+        for place, act in enumerate(scenario.acts):
+            world.run(begin + act.at_ms)
+            self._act(act)
+            if place % 32 == 0:
+                progress(place / count, f"{world.now_ms / 1000:.0f} s of virtual time")
+        progress(1.0, "waiting for quiet")
+        quiet = self._calm_down()
+        outcome = Outcome(scenario, world.trace, virtual_ms=world.now_ms)
+        progress(1.0, "checking the laws")
+        for law, check in laws.LAWS.items():
+            found = [Broken(law, text) for text in check(self)] if quiet else []
+            world.tell(Kind.CHECK, text=f"{law}: {found[0].text}" if found else "", other=law)
+            outcome.broken += found
+        if not quiet:
+            outcome.broken.append(Broken("quiet", f"something still moves after {QUIET_MS_MAX // 1000} s"))
+        outcome.messages = len(self.workload.written)
+        outcome.delivered = sum(event.count for event in world.trace.of(Kind.TAKE))
+        outcome.epochs = max((peer.epochs.number for peer in self.honest()), default=0)
+        outcome.sent, outcome.lost = self.network.sent, self.network.lost
+        return outcome
+
+    def _set_up(self) -> None:
+        """All but the latecomers join, in fair weather, and the party agrees on its policy."""
+        cast, rules = self.scenario.cast, self.scenario.rules
+        founder = self._add(cast.founder, None)
+        self.world.tell(Kind.FOUND, founder.name)
+        for name in cast.names[1:]:
+            self._add(name, founder)
+            if name not in cast.late:
+                founder.member.admit(self.peers[name].identity.key, [Role.EDITOR])
+        self._link()
+        founder.poke()
+        self._run_until(lambda: self._are_even() and all(map(self._joined, set(cast.names) - cast.late)))
+        attesters = tuple(sorted(bytes(self.peers[name].device.key) for name in cast.attesters))
+        founder.member.set_policy(
+            Policy(
+                attesters=attesters,
+                liars=not rules.trust,
+                silent_ms=rules.silent_ms,
+                skew_ms=_SKEW_MS,
+                epoch_messages=rules.epoch_messages,
+                keep_epochs=rules.keep_epochs,
+            )
+        )
+        founder.poke()
+        self._run_until(self._are_even)
+
+    def _add(self, name: str, founder: SimPeer | None) -> SimPeer:
+        cast = self.scenario.cast
+        folder = self._folder / name
+        folder.mkdir()
+        self.peers[name] = SimPeer(
+            name,
+            self.scenario.seed,
+            folder,
+            self.world,
+            self.network,
+            models=self.models,
+            founder=founder,
+            honest=name not in cast.liars,
+            prunes=name in cast.pruners,
+            skew_ms=dict(cast.skews_ms).get(name, 0),
+        )
+        return self.peers[name]
+
+    def _link(self) -> None:
+        """A ring, so that all are connected, and some more."""
+        names, chance = list(self.peers), random.Random(f"links {self.scenario.seed}")  # noqa: S311
+        for place, name in enumerate(names):
+            peer = self.peers[name]
+            wanted = [names[(place + 1) % len(names)]]
+            wanted += chance.sample(names, min(len(names), self.scenario.degree))
+            for other in wanted:
+                if other != name and len(peer.neighbours) <= self.scenario.degree:
+                    peer.link(self.peers[other])
+            if len(names) > 1 and wanted[0] not in peer.neighbours:
+                peer.link(self.peers[wanted[0]])
+
+    def _run_until(self, done: Callable[[], bool]) -> None:
+        end = self.world.now_ms + QUIET_MS_MAX
+        while not done():
+            at = self.world.next_ms
+            if at is None or at > end:
+                raise RuntimeError(f"seed {self.scenario.seed}: the peers do not come together in fair weather")
+            self.world.run(at + 50)
+
+    def _are_even(self) -> bool:
+        first, *others = map(self._lengths, self.peers.values())
+        return all(other == first for other in others)
+
+    def _joined(self, name: str) -> bool:
+        return self.peers[name].member.control is not None
+
+    def _lengths(self, peer: SimPeer) -> dict[bytes, int]:
+        return {record.feed: record.length for record in peer.store.feeds(peer.key)}
+
+    def _calm_down(self) -> bool:
+        """All faults end; then nothing is on its way and nothing moves for a while. False if it never comes to that."""
+        self.network.weather = CALM
+        self.network.heal()
+        for peer in self.peers.values():
+            self.network.wake(peer.name)
+            peer.disk.full, peer.disk.crash_in = False, None
+            peer.restart()
+            peer.poke()
+        begin = self.world.now_ms
+        while self.world.now_ms < begin + QUIET_MS_MAX:
+            self.world.run(self.world.now_ms + 1_000)
+            moved = max(peer.moved_ms for peer in self.peers.values())
+            if self.world.now_ms - max(moved, begin) >= SETTLE_MS and not self.network.under_way:
+                self.world.tell(Kind.QUIET)
+                return True
+        return False
+
+    # -- acts
+
+    def _act(self, act: Act) -> None:
+        world, network = self.world, self.network
+        if act.what is What.PART:
+            network.part(act.groups)
+            world.tell(Kind.PART, text=" | ".join(" ".join(group) for group in act.groups))
+        elif act.what is What.HEAL:
+            network.heal()
+            world.tell(Kind.HEAL)
+        elif act.what is What.SLEEP:
+            network.sleep(act.peer)
+            world.tell(Kind.SLEEP, act.peer)
+        elif act.what is What.WAKE:
+            network.wake(act.peer)
+            world.tell(Kind.WAKE, act.peer)
+        elif act.what is What.ADMIT:
+            self._as_founder(lambda: self._admit(self.peers[act.peer]))
+        elif act.what is What.REVOKE:
+            self._as_founder(lambda: self._revoke(self.peers[act.peer]))
+        else:
+            self._act_of(self.peers[act.peer], act)
+
+    def _act_of(self, peer: SimPeer, act: Act) -> None:
+        """What one peer does, or meets."""
+        if act.what is What.RESTART:
+            peer.restart()
+        elif not peer.up:
+            return
+        elif act.what is What.WRITE:
+            peer.guarded(lambda: self._write(peer, act))
+        elif act.what is What.CRASH and act.count:
+            peer.disk.crash_in = act.count
+        elif act.what is What.CRASH:
+            peer.crash()
+            self.world.after(1 + act.seed % 3_000, peer.restart)
+        elif act.what in (What.FULL, What.ROOM):
+            peer.disk.full = act.what is What.FULL
+            self.world.tell(Kind.FULL if peer.disk.full else Kind.ROOM, peer.name)
+            peer.poke()
+        elif act.what is What.LIE:
+            peer.guarded(lambda: self.liars.lie(peer, act.seed))
+            peer.poke()
+
+    def _write(self, peer: SimPeer, act: Act) -> None:
+        peer.party.resume()
+        before = len(self.workload.written)
+        try:
+            self.workload.write(peer, act.count, act.seed)
+        finally:
+            count = len(self.workload.written) - before
+            if count:
+                peer.moved_ms = self.world.now_ms
+                self.world.tell(Kind.WRITE, peer.name, count=count)
+            peer.poke()
+
+    def _as_founder(self, act: Callable[[], None]) -> None:
+        """Done by the founder, later if that cannot be now."""
+        founder = self.peers[self.scenario.cast.founder]
+        if not founder.up or founder.disk.full or not founder.guarded(act):
+            self.world.after(1_000, lambda: self._as_founder(act))
+        else:
+            founder.moved_ms = self.world.now_ms
+            founder.poke()
+
+    def _admit(self, peer: SimPeer) -> None:
+        founder = self.peers[self.scenario.cast.founder]
+        founder.member.admit(peer.identity.key, [Role.EDITOR])
+
+    def _revoke(self, peer: SimPeer) -> None:
+        founder = self.peers[self.scenario.cast.founder]
+        founder.member.sync()
+        owners = founder.member.machine.authority.owners()
+        feeds = [feed for feed, owner in owners.items() if owner.identity == peer.identity.key]
+        self.world.tell(Kind.REVOKE, founder.name, other=peer.name)
+        founder.member.revoke(peer.identity.key)
+        held = self._lengths(founder)
+        for feed in feeds:
+            self.ends[feed] = min(held.get(feed, 0), self.ends.get(feed, 1 << 62))
+
+    # -- afterwards
+
+    def honest(self) -> list[SimPeer]:
+        return [peer for peer in self.peers.values() if peer.honest]
+
+    def close(self) -> None:
+        for peer in self.peers.values():
+            try:
+                peer.close()
+            except (AntiphonError, StoreError):
+                continue

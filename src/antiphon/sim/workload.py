@@ -1,0 +1,110 @@
+"""What people do in a simulation: with all models, alone and in batches. Each write that can carry a token does."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from antiphon.core.errors import AntiphonError, InvalidInput, NotAuthorised, StoreError, UnknownItem
+from antiphon.core.stamp import Stamp
+from antiphon.model.interface import Model
+from antiphon.party.items import Item
+from antiphon.sim.peer import SimPeer
+
+MODELS = ("antiphon/object", "antiphon/array", "antiphon/text", "antiphon/messenger")
+_ITEMS_LOOKED_AT = 40
+
+
+@dataclass(slots=True)
+class Written:
+    """A write that was acknowledged, and what it put into an item."""
+
+    peer: str
+    stamp: Stamp
+    token: str = ""
+
+
+@dataclass(slots=True)
+class Workload:
+    """The writes of a run."""
+
+    written: list[Written] = field(default_factory=list)
+    refused: int = 0
+    _tokens: int = 0
+
+    def write(self, peer: SimPeer, count: int, seed: int) -> int:
+        """Some edits by one peer; returns how many messages were acknowledged."""
+        chance = random.Random(seed)  # noqa: S311
+        before = len(self.written)
+        try:
+            if count > 2 and chance.random() < 0.3:
+                self._batch(peer, count, chance)
+            else:
+                for _ in range(count):
+                    self._edit(peer, chance, self.written)
+        except (NotAuthorised, InvalidInput, UnknownItem):
+            self.refused += 1  # whoever is not admitted, or not any more, is told so
+        except StoreError:
+            if not peer.disk.full:
+                raise
+        return len(self.written) - before
+
+    def _batch(self, peer: SimPeer, count: int, chance: random.Random) -> None:
+        """All or nothing, so it is acknowledged when it is left."""
+        made: list[Written] = []
+        with peer.party.batch():
+            for _ in range(count):
+                self._edit(peer, chance, made)
+        self.written += made
+
+    def _edit(self, peer: SimPeer, chance: random.Random, written: list[Written]) -> None:
+        items = self._items(peer, chance)
+        if not items or chance.random() < 0.25:
+            item = peer.party.create(chance.choice(MODELS))
+            items = [item.id]
+        item = peer.party.item(chance.choice(items))
+        token = f"<{peer.name} {self._tokens}>"
+        self._tokens += 1
+        stamp, used = _change(item, peer, token, chance)
+        written.append(Written(peer.name, stamp, token if used else ""))
+
+    def _items(self, peer: SimPeer, chance: random.Random) -> list[bytes]:
+        with peer.party.locked() as engine:
+            ids = list(engine.items.ids())
+            ids += sorted(entry.id for entry in engine.cache.dirty.values() if entry.item is not None)
+        return ids if len(ids) <= _ITEMS_LOOKED_AT else chance.sample(ids, _ITEMS_LOOKED_AT)
+
+
+def _change(item: Item, peer: SimPeer, token: str, chance: random.Random) -> tuple[Stamp, bool]:
+    """One message to an item; whether it carries the token."""
+    name, drawn = item.model[0], chance.random()
+    if drawn < 0.05:
+        return (item.restore() if item.deleted else item.delete()), False
+    if drawn < 0.10:
+        others = [other for other in peer.party.items() if other != item.id]
+        return item.move(chance.choice(others) if others else None), False
+    if drawn < 0.30:
+        return _rehearsed(item, peer, chance), False
+    if name == "antiphon/object":
+        return item.edit("set", f"key {chance.randrange(4)}", token), True
+    if name == "antiphon/array":
+        return item.edit("append", token), True
+    if name == "antiphon/text":
+        return item.edit("insert", chance.randint(0, len(str(item.value))), token), True
+    if name == "antiphon/messenger":
+        return item.edit("post", token), True
+    return _rehearsed(item, peer, chance), False
+
+
+def _rehearsed(item: Item, peer: SimPeer, chance: random.Random) -> Stamp:
+    """Something that the model itself thinks of."""
+    feed = bytes(peer.member.open_data_feed().feed)
+
+    def think(model: Model[Any], state: Any) -> bytes:
+        return model.rehearse(state, chance, feed)
+
+    try:
+        return item.mutate(item.read(think))
+    except AntiphonError:
+        return item.describe("note", chance.randrange(100))

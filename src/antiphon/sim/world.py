@@ -1,0 +1,76 @@
+"""`World`: virtual time, what is to happen next, and the one source of chance. Nothing else in a run knows the time."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+
+from antiphon.sim.trace import Event, Kind, Trace
+
+START_MS = 1_700_000_000_000  # what clocks show when a run begins
+EVENTS_MAX = 5_000_000  # a run that does not end is a fault
+
+
+class World:
+    """A queue of calls, each at its time; of equal times, in the order in which they were asked for."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(f"antiphon {seed}")  # noqa: S311
+        self.now_ms = 0
+        self.trace = Trace()
+        self.events = 0
+        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._asked = 0
+
+    def at(self, at_ms: int, act: Callable[[], None]) -> None:
+        """Have something done at a time, now at the earliest."""
+        heapq.heappush(self._queue, (max(at_ms, self.now_ms), self._asked, act))
+        self._asked += 1
+
+    def after(self, delay_ms: int, act: Callable[[], None]) -> None:
+        self.at(self.now_ms + delay_ms, act)
+
+    def run(self, until_ms: int) -> bool:
+        """Do all that is due until a time; whether anything was."""
+        done = False
+        while self._queue and self._queue[0][0] <= until_ms:
+            self.now_ms, _, act = heapq.heappop(self._queue)
+            self.events += 1
+            if self.events > EVENTS_MAX:
+                raise RuntimeError(f"the run does not end: {EVENTS_MAX} events until {self.now_ms} ms")
+            act()
+            done = True
+        self.now_ms = max(self.now_ms, until_ms)
+        return done
+
+    @property
+    def next_ms(self) -> int | None:
+        """When something is due next."""
+        return self._queue[0][0] if self._queue else None
+
+    def tell(
+        self, kind: Kind, peer: str = "", *, other: str = "", count: int = 0, number: int = 0, text: str = ""
+    ) -> None:
+        self.trace.add(Event(self.now_ms, kind, peer, other, count, number, text))
+
+
+class WorldClock:
+    """What a peer's clock shows: the world's time, and how far it is off."""
+
+    def __init__(self, world: World, skew_ms: int = 0) -> None:
+        self._world = world
+        self._skew_ms = skew_ms
+
+    def now_ms(self) -> int:
+        return START_MS + self._world.now_ms + self._skew_ms
+
+
+class WorldDice:
+    """A peer's own randomness, which its name and the seed repeat."""
+
+    def __init__(self, seed: int, name: str) -> None:
+        self._chance = random.Random(f"{seed} {name}")  # noqa: S311
+
+    def bytes(self, count: int) -> bytes:
+        return self._chance.randbytes(count)
