@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from antiphon import __version__
-from antiphon.cli import bundle, epochs
+from antiphon.cli import bundle, epochs, sim
 from antiphon.cli.common import (
     HERE,
     Home,
@@ -40,6 +40,7 @@ from antiphon.snapshot.blobstore import BlobStore
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Antiphon: an ECHO database.")
 app.add_typer(epochs.app, name="epoch")
 app.add_typer(bundle.app, name="party")
+app.add_typer(sim.app, name="sim")
 
 
 @app.command()
