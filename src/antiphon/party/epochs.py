@@ -40,7 +40,7 @@ from antiphon.party.epochlist import has_refused, unsaid
 from antiphon.party.epochplan import common_control, declared_again, plan_of, policy_at
 from antiphon.party.erasing import erase_bodies
 from antiphon.party.pruning import prune
-from antiphon.party.rebase import hydrate, newer, rebase
+from antiphon.party.rebase import hydrate, hydrate_beside, newer, rebase
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import missing_blob
 from antiphon.snapshot.root import ModelPin
@@ -158,6 +158,7 @@ class Epochs:
     def _afresh(self, chain: EpochChain, term: int, raw: bool) -> EpochGenesis:
         number, last = chain.open.number, chain.last
         self._party.save()
+        hydrate_beside(self._party)  # items of models that no epoch has listed are found by their rows alone
         with ExitStack() as stack:
             with self._party.locked() as engine:
                 if engine.scope.follows is not None:
@@ -171,7 +172,7 @@ class Epochs:
                         f"{self.waits_for or 'let it catch up first'}"
                     )
                 created = max(self._party.clock.now_ms(), last.created_ms if last is not None else 0)
-                hydrate(engine)  # items of models that no epoch has listed are found by their rows alone
+                hydrate(engine)  # if it stands on something else by now
                 captured = stack.enter_context(capture(self._party))
                 cut = dict.fromkeys(engine.authority.data_feeds(), 0)
                 cut |= {lane.feed: lane.position for lane in captured.lanes}

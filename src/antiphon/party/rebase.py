@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from antiphon.party.processor import PartyProcessor
 
 
+ROWS_BESIDE = 250  # at once: a writer waits for no more
 #: Blobs that are not here, have changed on the disk, or are no snapshot.
 UNUSABLE = (MissingBlob, DamagedBlob, InvalidInput)
 
@@ -132,16 +133,48 @@ def ground(items: Items, authority: Authority, blobs: Blobs, party: bytes) -> Gr
 
 def hydrate(engine: Engine) -> None:
     """Give every item of the base a row, as whoever lists or queries all of them needs it."""
-    base = engine.base
-    if engine.whole or base is None or engine.scope.follows is not None:  # what is taken up has its row
+    base = _to_hydrate(engine)
+    if base is None:
         return
-    waiting = set(engine.items.orphans())  # messages to them may have come before it was known what the base has
+    waiting: set[bytes] = set()
     items = base.all()
+    while some := list(islice(items, ROWS_AT_ONCE)):  # a blob may be missing: then that much is done, and no harm
+        _give_rows(engine, some, waiting)
+    _hydrated(engine, base, waiting)
+
+
+def hydrate_beside(party: PartyProcessor) -> None:
+    """The same, some items at a time: writers go on meanwhile. Not to be called with the party's lock."""
+    with party.locked() as engine:
+        base = _to_hydrate(engine)
+    if base is None:
+        return
+    waiting: set[bytes] = set()
+    items = base.all()  # read without the lock, so that whoever waits for it gets it
+    while some := list(islice(items, ROWS_BESIDE)):
+        with party.locked() as now:
+            if now is not engine or _to_hydrate(now) is not base:
+                return  # it stands on something else by now, or somebody has done it
+            _give_rows(engine, some, waiting)
+    with party.locked() as now:
+        if now is engine and _to_hydrate(now) is base:
+            _hydrated(engine, base, waiting)
+
+
+def _to_hydrate(engine: Engine) -> EpochBase | None:
+    """The base, if it has items without rows. Where one view is followed, what is taken up has its row."""
+    return None if engine.whole or engine.scope.follows is not None else engine.base
+
+
+def _give_rows(engine: Engine, some: list[tuple[bytes, bytes]], waiting: set[bytes]) -> None:
     with uncollected():
-        while some := list(islice(items, ROWS_AT_ONCE)):  # a blob may be missing: then that much is done, and no harm
-            rows = list(_rows(engine, some, waiting))
-            with engine.saving() as put:
-                put(Save(rows=rows))
+        rows = list(_rows(engine, some, waiting))
+        with engine.saving() as put:
+            put(Save(rows=rows))
+
+
+def _hydrated(engine: Engine, base: EpochBase, waiting: set[bytes]) -> None:
+    waiting |= set(engine.items.orphans())  # messages to them may have come before it was known what the base has
     with engine.saving() as put:
         put(Save(base=Mark(base.number, base.cid, True)))
     engine.whole = True
