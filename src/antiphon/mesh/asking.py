@@ -242,7 +242,8 @@ class Asking:
             self._rest[feed] = now_ms + (0 if fate is Taken.BRANCH else self._pace.timeout_ms)
 
     def _take_fork(self, evidence: bytes) -> None:
-        feed = self._replica.take_fork(evidence)
+        feed, new = self._replica.take_fork(evidence)
+        self.taken += new
         theirs, mine = self.theirs.get(feed), self._replica.holdings.get(feed)
         if theirs is not None and theirs.fork is not None and mine is not None:
             self._tried[feed] = theirs.fork, mine.length

@@ -153,9 +153,9 @@ class Replica:
         return first if max(theirs.start, length + 1) <= first < theirs.length else None
 
     def take(self, spans: Sequence[Span]) -> dict[bytes, tuple[Taken, int]]:
-        """Take ranges, each of another feed, in one commit: what became of each, and how many blocks were new.
+        """Take ranges, each of another feed, in one commit: what became of each, and how much of it was new.
 
-        A range that does not verify is raised, and none is taken.
+        That is the number of blocks, and 1 for evidence of a fork. A range that does not verify is raised, and none is taken.
         """
         fates: dict[bytes, tuple[Taken, int]] = {}
         fit: list[tuple[Span, Base | None]] = []
@@ -168,7 +168,7 @@ class Replica:
 
         def change() -> Iterable[bytes]:
             for (span, _), done in zip(fit, self._ingest(fit), strict=True):
-                fates[span.feed] = (Taken.UNFIT, 0) if done is None else (_FATES[done.outcome], done.added)
+                fates[span.feed] = (Taken.UNFIT, 0) if done is None else (_FATES[done.outcome], _news(done))
             return [span.feed for span, _ in fit if self._is_held(span.feed)]
 
         if fit:
@@ -223,8 +223,8 @@ class Replica:
         except (RefusedBlocks, MissingBlocks):
             return None
 
-    def take_fork(self, evidence: bytes) -> bytes:
-        """Take evidence of a fork, if it is about blocks that are held; returns the feed that it is about.
+    def take_fork(self, evidence: bytes) -> tuple[bytes, bool]:
+        """Take evidence of a fork, if it is about blocks that are held: which feed it is about, and whether it is new.
 
         Of the two branches the one that is not held is shown to the store, without bodies, as any range of blocks is.
         """
@@ -233,9 +233,9 @@ class Replica:
             raise BadEncoding(f"evidence about party {fork.party.hex()[:8]} in a session about {self.key.hex()[:8]}")
         record = self.holdings.record(fork.feed)
         if record is None or not record.start <= fork.seq < min(record.length, record.end):
-            return fork.feed
+            return fork.feed, False
         if self._hash_before(fork.feed, fork.seq) != fork.previous:
-            return fork.feed
+            return fork.feed, False
         held = self._hash_before(fork.feed, fork.seq + 1)
         other = next(branch for branch in fork.branches if _first_hash(fork, branch) != held)
 
@@ -245,7 +245,7 @@ class Replica:
             return [fork.feed]
 
         self.holdings.during(change)
-        return fork.feed
+        return fork.feed, True
 
     def _hash_before(self, feed: bytes, seq: int) -> bytes:
         record = self.holdings.record(feed)
@@ -320,6 +320,11 @@ _FATES = {
     Outcome.FORK: Taken.TAKEN,
     Outcome.KNOWN: Taken.KNOWN,
 }
+
+
+def _news(done: Ingested) -> int:
+    """How much of a range is new to whoever processes it: a feed that ends is news, too."""
+    return max(done.added, int(done.outcome in (Outcome.FORK, Outcome.FAULT)))
 
 
 def _fit(given: Span, span: Span, size: int) -> bool:

@@ -23,7 +23,7 @@ class Session:
     def __init__(self, replica: Replica, *, name: str = "") -> None:
         self.replica = replica
         self.name = name
-        self.taken = 0  # blocks that were new: whoever drives the session reads and resets it
+        self.taken = 0  # blocks and evidence of forks that were new: whoever drives the session reads and resets it
         self.taken_blobs = 0
         self._greeting = Greeting(replica.name)
         self._replies: list[Message] = []

@@ -1,0 +1,144 @@
+"""Epochs over sessions: snapshots come as blobs, feeds begin at the cut, sleepers and joiners come along."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.mesh.wire import Weather, Wire
+from tests.party.epochacts import epoch, held, member, note, same
+
+from antiphon.halo.claims import Role
+from antiphon.mesh.codec import decode
+from antiphon.mesh.message import Blobs, WantBlobs
+from antiphon.testing.peers import Peer, Peers
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def peers(tmp_path: Path) -> Iterator[Peers]:
+    with Peers(tmp_path) as made:
+        made.add("alice")
+        made.add("bob")
+        yield made
+
+
+def by_name(peers: Peers, name: str) -> Peer:
+    return next(peer for peer in peers.all if peer.name == name)
+
+
+def epochs_without(peers: Peers, sleeper: Peer, *, items: int = 5) -> None:
+    """Three epochs that one of the peers does not hear of."""
+    peers.exchange()
+    peers.all.remove(sleeper)
+    for _ in range(3):
+        for number in range(items):
+            note(peers.all[0], f"meanwhile {number}")
+        epoch(peers)
+    peers.all.append(sleeper)
+
+
+def test_who_slept_through_epochs_that_everybody_has_pruned_begins_at_the_last(peers: Peers) -> None:
+    alice, bob = peers.all
+    note(alice, "before")
+    epochs_without(peers, bob)
+    late = note(bob, "written asleep")
+    assert alice.epochs.prune()
+    wire = Wire(peers)
+    wire.run()
+
+    same(alice, bob)
+    assert alice.party.item(late.id).value["title"] == "written asleep"
+    assert wire.blobs > 0
+
+
+def test_a_joiner_gets_snapshot_and_tail_from_one_who_has_pruned(peers: Peers) -> None:
+    alice, bob = peers.all
+    epochs_without(peers, bob, items=60)
+    peers.settle()
+    note(alice, "in the tail")
+    alice.epochs.prune()
+    carol = peers.add("carol", None)
+    member(alice).admit(carol.key, [Role.READER])
+    wire = Wire(peers, [("alice", "carol"), ("alice", "bob")])
+    wire.run()
+
+    assert carol.epochs.number == alice.epochs.number
+    assert carol.snapshots() == alice.snapshots()
+    feeds = {held.feed: held for held in wire.nodes["alice"].replica.holdings}
+    assert {held.feed for held in wire.nodes["carol"].replica.holdings} == set(feeds)
+
+
+def test_a_range_that_is_pruned_at_one_neighbour_comes_from_another(peers: Peers) -> None:
+    alice, bob = peers.all
+    note(alice, "old")
+    epoch(peers)
+    alice.epochs.prune()
+    note(alice, "new")
+    peers.exchange()
+    carol = peers.add("carol", None)
+    wire = Wire(peers, [("alice", "carol"), ("bob", "carol")])
+    wire.watch = lambda giver, taker, data: not isinstance(decode(data).body, Blobs)  # she never stands on the epoch
+    wire.run(600_000)
+
+    assert carol.lengths() == bob.lengths()
+    assert carol.snapshots() == bob.snapshots()
+
+
+def test_fetching_blobs_goes_on_after_a_restart_where_it_broke_off(peers: Peers) -> None:
+    alice, bob = peers.all
+    epochs_without(peers, bob, items=100)
+    alice.epochs.prune()
+    wire = Wire(peers)
+    given = 0
+
+    def breaks_off(giver: str, taker: str, data: bytes) -> bool:
+        nonlocal given
+        body = decode(data).body
+        given += len(body.blobs) if isinstance(body, Blobs) else 0
+        return given < 20
+
+    wire.watch = breaks_off
+    wire.run(5_000)
+    assert 0 < wire.blobs < 20
+    first, wire.blobs = wire.blobs, 0
+    wire.restart("bob", crash=True)
+    wire.watch = lambda giver, taker, data: True
+    wire.run()
+
+    same(alice, bob)
+    assert wire.blobs + first == len(held(bob))
+
+
+def test_no_blob_is_asked_for_twice_though_several_neighbours_have_it(peers: Peers) -> None:
+    alice, bob = peers.all
+    carol = peers.add("carol")
+    epochs_without(peers, bob, items=150)
+    assert alice.epochs.prune()
+    assert carol.epochs.prune()
+    wire = Wire(peers)
+    asked: list[bytes] = []
+
+    def note_asked(giver: str, taker: str, data: bytes) -> bool:
+        body = decode(data).body
+        asked.extend(body.cids if isinstance(body, WantBlobs) else ())
+        return True
+
+    wire.watch = note_asked
+    wire.run()
+
+    same(alice, bob, carol)
+    assert len(asked) == len(set(asked)) == wire.blobs > 0
+
+
+def test_epochs_and_blobs_come_through_a_bad_network(peers: Peers) -> None:
+    alice, bob = peers.all
+    epochs_without(peers, bob, items=40)
+    alice.epochs.prune()
+    wire = Wire(peers, weather=Weather(random.Random(3), 0.3, 0.3, (5, 900)))
+    wire.run()
+
+    same(alice, bob)
