@@ -47,10 +47,9 @@ class BlobStore(Blobs):
         self._collecting = Collecting()
         self._file = _BlobFile(path, ("blobs", "meta"), readonly=readonly, map_size=map_size, disk=disk)
         try:
-            if readonly:
-                with self._file.read() as txn:
-                    self._check_format(txn)
-            else:
+            with self._file.read() as txn:
+                known = self._check_format(txn)
+            if not known and not readonly:
                 self._file.transact(self._claim)
         except BaseException:
             self._file.close()
