@@ -186,11 +186,13 @@ def _refused(peer: SimPeer) -> set[Refused]:
 
 
 def _length(peer: SimPeer, feed: bytes) -> int:
+    """How much of a feed is here, be it in the snapshot."""
+    base = peer.epochs.base
+    based = 0 if base is None else base.length(feed)
     try:
-        return peer.store.record(feed).length
+        return max(based, peer.store.record(feed).length)
     except UnknownFeed:
-        base = peer.epochs.base
-        return 0 if base is None else base.length(feed)
+        return based
 
 
 def _declarers(peer: SimPeer, refusal: EpochRefusal) -> set[bytes]:

@@ -6,7 +6,15 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from antiphon.core.errors import AntiphonError, InvalidInput, NotAuthorised, StoreError, UnknownItem
+from antiphon.core.errors import (
+    AntiphonError,
+    InvalidInput,
+    MissingBlob,
+    NotAuthorised,
+    StoreError,
+    UnknownItem,
+    UnknownKey,
+)
 from antiphon.core.stamp import Stamp
 from antiphon.model.interface import Model
 from antiphon.party.items import Item
@@ -43,8 +51,8 @@ class Workload:
             else:
                 for _ in range(count):
                     self._edit(peer, chance, self.written)
-        except (NotAuthorised, InvalidInput, UnknownItem):
-            self.refused += 1  # whoever is not admitted, or not any more, is told so
+        except (NotAuthorised, InvalidInput, UnknownItem, UnknownKey, MissingBlob):
+            self.refused += 1  # who is not admitted, or not any more, or lacks the item's blobs, is told so
         except StoreError:
             if not peer.disk.full:
                 raise
