@@ -34,7 +34,7 @@ acts = st.lists(
 )
 
 
-@settings(max_examples=settings.default.max_examples // 4)
+@settings(max_examples=settings().max_examples // 4)
 @given(nets(), acts, st.integers(0, 99), st.floats(0, 0.4), st.floats(0, 0.4), st.integers(5, 2_000))
 def test_after_quiet_all_peers_hold_the_same(
     links: Links, done: list[tuple[str, int, int]], seed: int, loss: float, twice: float, delay_ms: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, TooLarge
@@ -34,7 +35,8 @@ class Asking:
         self._replica = replica
         self._pace = pace
         self.theirs: dict[bytes, Holding] = {}
-        self._open: dict[bytes, None] = {}  # feeds of which the peer may have what is lacking here
+        self._urgent: dict[bytes, None] = {}  # control feeds of which the peer may have what is lacking here
+        self._open: dict[bytes, None] = {}  # and data feeds
         self._shut: dict[bytes, None] = {}  # feeds of which it has more that cannot be taken now
         self._back: dict[bytes, int] = {}  # how far before what is held a feed is asked for, to find where it forked
         self._rest: dict[bytes, int] = {}  # what the peer was late with, or gave in vain: when to ask it again
@@ -43,6 +45,7 @@ class Asking:
         self._blobs_rest_ms = 0
         self._blobs_late = 0
         self._requests: dict[int, _Request] = {}
+        self._asked: set[bytes] = set()  # all that they are for
         self._last = 0
         self._seen = (0, 0)  # version of what is held, and ground, that was looked at
         self.taken = self.taken_blobs = 0
@@ -68,8 +71,7 @@ class Asking:
             if known is None and len(self.theirs) >= FEEDS_MAX:
                 raise TooLarge(f"a peer announces more than {FEEDS_MAX} feeds of party {self._replica.key.hex()[:8]}")
             self.theirs[one.feed] = one
-            self._shut.pop(one.feed, None)
-            self._open[one.feed] = None
+            self._look_at(one.feed)
         self._without.clear()
         self._blobs_rest_ms = 0
 
@@ -80,13 +82,23 @@ class Asking:
         if now == self._seen:
             return
         self._seen = now
-        if ground != now[1]:
-            self._open |= self._shut
-            self._shut.clear()
+        for feed in [*self._shut] if ground != now[1] else ():
+            self._look_at(feed)
         for _, held in self._replica.holdings.since(version):
-            self._shut.pop(held.feed, None)
             if held.feed in self.theirs:
-                self._open[held.feed] = None
+                self._look_at(held.feed)
+
+    def _look_at(self, feed: bytes) -> None:
+        """The peer may have something of a feed that is lacking here."""
+        self._shut.pop(feed, None)
+        (self._urgent if self.theirs[feed].control else self._open)[feed] = None
+
+    def _let_go(self, feed: bytes) -> None:
+        """The peer has nothing of a feed that can be taken, until either of the two has more of it."""
+        self._urgent.pop(feed, None)
+        self._open.pop(feed, None)
+        if self.theirs[feed].length > self._replica.holdings.length(feed):
+            self._shut[feed] = None
 
     # -- asking
 
@@ -120,32 +132,26 @@ class Asking:
     def _want(self, now_ms: int) -> tuple[Want | None, int]:
         ranges: list[tuple[bytes, int]] = []
         forks: list[bytes] = []
+        done: list[bytes] = []
         wake_ms = _NEVER
-        for feed in self._by_urgency():
+        for feed in chain(self._urgent, self._open):
             until = self._busy_until(feed, now_ms)
             if until:
                 wake_ms = min(wake_ms, until)
-                continue
-            if len(ranges) + len(forks) >= RANGES_MAX:
-                break
-            if self._wants_fork(feed):
+            elif self._wants_fork(feed):
                 forks.append(feed)
-                continue
-            first = self._replica.first_lacking(self.theirs[feed], self._back.get(feed, 0))
-            if first is not None:
+            elif (first := self._replica.first_lacking(self.theirs[feed], self._back.get(feed, 0))) is not None:
                 ranges.append((feed, first))
-                continue
-            del self._open[feed]
-            if self.theirs[feed].length > self._replica.holdings.length(feed):
-                self._shut[feed] = None
+            else:
+                done.append(feed)
+            if len(ranges) + len(forks) == RANGES_MAX:
+                break
+        for feed in done:
+            self._let_go(feed)
         if not ranges and not forks:
             return None, wake_ms
         request = self._request((*(feed for feed, _ in ranges), *forks), now_ms)
         return Want(request, ANSWER_SIZE, tuple(ranges), tuple(forks)), wake_ms
-
-    def _by_urgency(self) -> list[bytes]:
-        control = [feed for feed in self._open if self.theirs[feed].control]
-        return control + [feed for feed in self._open if not self.theirs[feed].control]
 
     def _busy_until(self, key: bytes, now_ms: int) -> int:
         """Until when something need not be asked for, as it is under way, or the peer was late with it; 0 if it may."""
@@ -153,7 +159,7 @@ class Asking:
         if rest <= now_ms:
             self._rest.pop(key, None)
             rest = 0
-        if any(key in request.keys for request in self._requests.values()):
+        if key in self._asked:
             return _NEVER
         return max(rest, self._replica.under_way.until(key, self, now_ms) or 0)
 
@@ -200,6 +206,7 @@ class Asking:
         until_ms = now_ms + self._pace.timeout_ms
         self._requests[self._last] = _Request(keys, now_ms, until_ms, blobs)
         for key in keys:
+            self._asked.add(key)
             self._replica.under_way.claim(key, self, until_ms)
         return self._last
 
@@ -222,7 +229,7 @@ class Asking:
             self._settle(feed, fate, added, now_ms)
         for feed, _ in answer.lacks:
             if asked is not None:
-                self._shut_out(feed)
+                self._let_go(feed)
         if asked is not None and not (came or answer.lacks or answer.forks):
             for feed in asked:
                 self._rest[feed] = now_ms + self._pace.timeout_ms
@@ -233,11 +240,11 @@ class Asking:
         elif fate is Taken.BRANCH:
             back, held = self._back.get(feed, 0), self._replica.holdings.get(feed)
             if held is None or back >= held.length - held.start:
-                self._shut_out(feed)  # what is pruned here would tell
+                self._let_go(feed)  # what is pruned here would tell
             else:
                 self._back[feed] = max(1, 2 * back)
         elif fate is Taken.UNFIT:
-            self._shut_out(feed)
+            self._let_go(feed)
         if not added:
             self._rest[feed] = now_ms + (0 if fate is Taken.BRANCH else self._pace.timeout_ms)
 
@@ -247,10 +254,6 @@ class Asking:
         theirs, mine = self.theirs.get(feed), self._replica.holdings.get(feed)
         if theirs is not None and theirs.fork is not None and mine is not None:
             self._tried[feed] = theirs.fork, mine.length
-
-    def _shut_out(self, feed: bytes) -> None:
-        if self._open.pop(feed, feed) is None:
-            self._shut[feed] = None
 
     def take_blobs(self, answer: Blobs, now_ms: int) -> None:
         """Take blobs that came, and note which the peer has not."""
@@ -286,6 +289,7 @@ class Asking:
 
     def _release(self, request: _Request) -> None:
         for key in request.keys:
+            self._asked.discard(key)
             self._replica.under_way.release(key, self)
 
 

@@ -155,7 +155,8 @@ class Replica:
     def take(self, spans: Sequence[Span]) -> dict[bytes, tuple[Taken, int]]:
         """Take ranges, each of another feed, in one commit: what became of each, and how much of it was new.
 
-        That is the number of blocks, and 1 for evidence of a fork. A range that does not verify is raised, and none is taken.
+        That is the number of blocks, or 1 for evidence of a fork. A range that does not verify is raised, and none is
+        taken.
         """
         fates: dict[bytes, tuple[Taken, int]] = {}
         fit: list[tuple[Span, Base | None]] = []

@@ -1,0 +1,285 @@
+"""A peer that lies or is broken: what it sends is bounded and refused with a reason, and nothing of it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.mesh.wire import Wire
+from tests.party.epochacts import note
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import AntiphonError, BadEncoding, InvalidInput, RefusedBlocks, TooLarge
+from antiphon.core.keys import KeyPair
+from antiphon.feed.header import Kind
+from antiphon.mesh import limits
+from antiphon.mesh.codec import decode, encode
+from antiphon.mesh.message import Announcement, Blobs, Body, Holding, Message, Ranges, Want, WantBlobs
+from antiphon.mesh.replica import ControlReplica, Replica
+from antiphon.mesh.session import Session
+from antiphon.testing.peers import Peer, Peers
+from antiphon.testing.spans import SpanWriter
+
+
+@pytest.fixture
+def peers(tmp_path: Path) -> Iterator[Peers]:
+    with Peers(tmp_path) as made:
+        made.add("alice")
+        yield made
+
+
+class Liar:
+    """The other end of a session with one honest peer, written by hand."""
+
+    def __init__(self, peer: Peer, replica: Replica | None = None) -> None:
+        self.replica = replica or Replica(peer.party, peer.epochs)
+        self.session = Session(self.replica)
+        self.party = self.replica.key
+        self.now_ms = 0
+        self.heard: list[Body | None] = []
+        (greeting,) = self._listen()
+        self.theirs = greeting.sender
+        self.say(None)
+        self._listen()
+
+    def say(self, body: Body | None, *, heard: int = 0) -> list[Body | None]:
+        """Send, and what comes back."""
+        message = Message(self.party, b"the liar", self.theirs, heard, body)
+        self.session.receive(encode(message), self.now_ms)
+        return [message.body for message in self._listen()]
+
+    def _listen(self) -> list[Message]:
+        self.session.tick(self.now_ms)
+        heard = [decode(data) for data in self.session.outgoing()]
+        self.heard += [message.body for message in heard]
+        return heard
+
+    def offer(self, feed: bytes, length: int = 1, *, start: int = 0, control: bool = False) -> Want | None:
+        """Announce a feed; what the honest peer asks for then."""
+        holding = Holding(feed, start, length, bytes(32), control)
+        answers = self.say(Announcement(0, 1, (holding,)))
+        return next((body for body in answers if isinstance(body, Want)), None)
+
+
+@pytest.fixture
+def alice(peers: Peers) -> Peer:
+    return peers.all[0]
+
+
+@pytest.fixture
+def liar(alice: Peer) -> Liar:
+    return Liar(alice)
+
+
+def feed_of(alice: Peer, name: str = "somebody") -> SpanWriter:
+    return SpanWriter(KeyPair.from_seed(sha256(name.encode()).digest()), alice.party.key)
+
+
+@given(st.binary(max_size=300))
+def test_bytes_that_are_no_message_are_refused(data: bytes) -> None:
+    try:
+        message = decode(data)
+    except InvalidInput:
+        return
+    assert encode(message) == data
+
+
+def test_a_message_that_is_too_large_is_refused_unread(liar: Liar) -> None:
+    with pytest.raises(TooLarge):
+        liar.session.receive(bytes(limits.MESSAGE_SIZE_MAX + 1), 0)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        Announcement(0, 1, (Holding(bytes(32), 0, 1, bytes(32)),) * (limits.HOLDINGS_MAX + 1)),
+        Want(1, 1, ((bytes(32), 0),) * (limits.RANGES_MAX + 1)),
+        Ranges(1, (b"",) * (limits.RANGES_MAX + 1)),
+        WantBlobs(1, (Cid.of(b""),) * (limits.CIDS_MAX + 1)),
+        Blobs(1, (), (Cid.of(b""),) * (limits.CIDS_MAX + 1)),
+    ],
+    ids=lambda body: type(body).__name__,
+)
+def test_lists_that_are_too_long_are_refused(liar: Liar, body: Body) -> None:
+    with pytest.raises(TooLarge):
+        liar.say(body)
+
+
+def test_a_message_about_another_party_is_refused(liar: Liar) -> None:
+    message = Message(bytes(32), b"the liar", liar.theirs, 0)
+    with pytest.raises(BadEncoding, match="party"):
+        liar.session.receive(encode(message), 0)
+
+
+def test_an_answer_that_nobody_asked_for_is_refused(liar: Liar, alice: Peer) -> None:
+    span = feed_of(alice).write()
+    with pytest.raises(BadEncoding, match="never made"):
+        liar.say(Ranges(1, (span.encode(),)))
+    with pytest.raises(BadEncoding, match="never made"):
+        liar.say(Blobs(1, ((Cid.of(b"a"), b"a"),)))
+    assert bytes(span.feed) not in alice.lengths()
+
+
+def test_an_answer_with_another_feed_is_refused(liar: Liar, alice: Peer) -> None:
+    asked, other = feed_of(alice), feed_of(alice, "another")
+    want = liar.offer(asked.pair.key)
+    assert want is not None
+    with pytest.raises(BadEncoding, match="not asked for"):
+        liar.say(Ranges(want.request, (other.write().encode(),)))
+    assert bytes(other.pair.key) not in alice.lengths()
+
+
+def test_a_late_answer_with_a_feed_that_was_never_announced_is_refused(liar: Liar, alice: Peer) -> None:
+    asked, other = feed_of(alice), feed_of(alice, "another")
+    want = liar.offer(asked.pair.key)
+    assert want is not None
+    liar.say(Ranges(want.request, (asked.write().encode(),)))
+    liar.say(Ranges(want.request, (asked.write().encode(),)))  # the same request again: late, and harmless
+    with pytest.raises(BadEncoding, match="not asked for"):
+        liar.say(Ranges(want.request, (other.write().encode(),)))
+
+
+def test_blocks_that_do_not_verify_are_refused_and_listed(liar: Liar, alice: Peer) -> None:
+    writer = feed_of(alice)
+    want = liar.offer(writer.pair.key)
+    assert want is not None
+    span = replace(writer.write(), signature=bytes(64))
+    with pytest.raises(RefusedBlocks):
+        liar.say(Ranges(want.request, (span.encode(),)))
+    assert alice.store.quarantine().refusals
+    assert bytes(writer.pair.key) not in alice.lengths()
+
+
+def test_blocks_of_another_party_are_refused(liar: Liar) -> None:
+    pair = KeyPair.from_seed(bytes(32))
+    want = liar.offer(pair.key)
+    assert want is not None
+    with pytest.raises(BadEncoding, match="party"):
+        liar.say(Ranges(want.request, (SpanWriter(pair, pair.key).write().encode(),)))
+
+
+def test_two_ranges_of_one_feed_in_an_answer_are_refused(liar: Liar, alice: Peer) -> None:
+    writer = feed_of(alice)
+    want = liar.offer(writer.pair.key, 2)
+    assert want is not None
+    with pytest.raises(BadEncoding, match="two ranges"):
+        liar.say(Ranges(want.request, (writer.write().encode(), writer.write().encode())))
+
+
+def test_a_range_that_does_not_follow_is_not_taken_and_no_fault_of_the_giver(liar: Liar, alice: Peer) -> None:
+    writer = feed_of(alice)
+    want = liar.offer(writer.pair.key, 9)
+    assert want is not None
+    writer.write(3)
+    liar.say(Ranges(want.request, (writer.write().encode(),)))
+    assert bytes(writer.pair.key) not in alice.lengths()
+    assert not alice.store.quarantine().refusals
+
+
+def test_blobs_that_are_not_wanted_are_not_kept(liar: Liar, alice: Peer) -> None:
+    want = liar.offer(feed_of(alice).pair.key)
+    assert want is not None
+    liar.say(Ranges(want.request, (), ((feed_of(alice).pair.key, 0),)))
+    liar.say(Blobs(want.request, ((Cid.of(b"junk"), b"junk"),)))
+    assert not alice.blobs.has(Cid.of(b"junk"))
+
+
+def test_blobs_that_do_not_hash_are_refused(liar: Liar, alice: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = Cid.of(b"wanted")
+    monkeypatch.setattr(liar.replica, "_wanted", {wanted: None})
+    monkeypatch.setattr(liar.replica, "_stale", False)
+    (want,) = [body for body in liar.say(None) if isinstance(body, WantBlobs)]
+    with pytest.raises(BadEncoding, match="not what that CID names"):
+        liar.say(Blobs(want.request, ((wanted, b"other"),)))
+    with pytest.raises(BadEncoding, match="never made"):
+        liar.say(Blobs(want.request + 9, ((wanted, b"wanted"),)))
+
+
+def test_endless_announcements_are_bounded(liar: Liar) -> None:
+    def some(at: int) -> tuple[Holding, ...]:
+        numbers = range(at * limits.HOLDINGS_MAX, (at + 1) * limits.HOLDINGS_MAX)
+        return tuple(Holding(number.to_bytes(32, "big"), 0, 1, bytes(32)) for number in numbers)
+
+    for at in range(limits.FEEDS_MAX // limits.HOLDINGS_MAX):
+        liar.say(Announcement(at, at + 1, some(at)))
+    with pytest.raises(TooLarge, match="feeds"):
+        liar.say(Announcement(0, 1, some(1_000)))
+    liar.session.tick(0)
+    assert len(liar.replica.under_way) <= limits.REQUESTS_MAX * limits.RANGES_MAX
+
+
+def test_what_is_announced_and_never_given_is_asked_for_ever_more_rarely(liar: Liar, alice: Peer) -> None:
+    assert liar.offer(feed_of(alice).pair.key) is not None
+    asked = []
+    while liar.now_ms < 3_600_000:
+        wake_ms = liar.session.tick(liar.now_ms)
+        if any(isinstance(decode(data).body, Want) for data in liar.session.outgoing()):
+            asked.append(liar.now_ms)
+        assert wake_ms is not None
+        assert wake_ms > liar.now_ms
+        liar.now_ms = wake_ms
+    assert 30 < len(asked) < 100
+
+
+def test_an_acknowledgement_of_what_was_never_announced_is_refused(liar: Liar) -> None:
+    with pytest.raises(BadEncoding, match="never announced"):
+        liar.say(None, heard=1_000_000)
+
+
+def test_a_request_that_comes_twice_is_answered_once(liar: Liar, alice: Peer) -> None:
+    note(alice)
+    liar.replica.refresh()
+    feed = next(iter(alice.lengths()))
+    first = liar.say(Want(7, limits.ANSWER_SIZE, ((feed, 0),)))
+    again = liar.say(Want(7, limits.ANSWER_SIZE, ((feed, 0),)))
+    assert [type(body) for body in first if isinstance(body, Ranges)] == [Ranges]
+    assert not [body for body in again if isinstance(body, Ranges)]
+
+
+def test_requests_that_pile_up_are_dropped(alice: Peer, liar: Liar) -> None:
+    for _ in range(9):
+        alice.party.create("antiphon/text").edit("insert", 0, "long " * 150_000)
+    liar.replica.refresh()
+    feed = max(alice.lengths(), key=lambda feed: alice.store.record(feed).lamport)
+    for number in range(1, 200):
+        want = Want(number, limits.ANSWER_SIZE, ((feed, number % 9),))
+        liar.session.receive(encode(Message(liar.party, b"the liar", liar.theirs, 0, want)), 0)
+    assert sum(map(len, liar.session.outgoing())) < limits.OUTGOING_SIZE_MAX + limits.MESSAGE_SIZE_MAX
+
+
+def test_evidence_that_is_false_is_refused(liar: Liar, alice: Peer) -> None:
+    feed = next(iter(alice.lengths()))
+    liar.say(Announcement(0, 1, (Holding(feed, 0, 1, bytes(32), True, 0),)))
+    want = next(body for body in liar.heard if isinstance(body, Want))
+    assert want.forks == (feed,)
+    with pytest.raises(AntiphonError):
+        liar.say(Ranges(want.request, (), (), (b"APf1" + bytes(300),)))
+    assert alice.store.fork(feed) is None
+
+
+def test_a_data_feed_is_not_taken_where_only_control_feeds_are_asked_for(alice: Peer) -> None:
+    liar = Liar(alice, ControlReplica(alice.store, alice.party.key, randomness=alice.dice))
+    writer = feed_of(alice)
+    assert liar.offer(writer.pair.key) is None
+    other = feed_of(alice, "another")
+    want = liar.say(Announcement(1, 2, (Holding(other.pair.key, 0, 1, bytes(32), True),)))[0]
+    assert isinstance(want, Want)
+    assert int(other.fork().write().columns["kind"][0]) == Kind.MUTATION
+    with pytest.raises(BadEncoding, match="no control feed"):
+        liar.say(Ranges(want.request, (other.write().encode(),)))
+
+
+def test_a_peer_that_was_lied_to_goes_on_with_honest_ones(peers: Peers, alice: Peer) -> None:
+    bob = peers.add("bob")
+    note(bob)
+    wire = Wire(peers)
+    session = wire.nodes["alice"].sessions["bob"]
+    with pytest.raises(InvalidInput):
+        session.receive(b"rubbish", 0)
+    wire.run()
+    assert alice.snapshots() == bob.snapshots()
