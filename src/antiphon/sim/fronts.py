@@ -13,7 +13,7 @@ EPOCHS_MAX = 24
 LABEL_HEIGHT = 15.0
 _LABEL_ROWS = 3
 _CID_PREFIX = 7  # version, codec and hash function: the same for all snapshots
-_LATE = 40.0  # pixels behind most others: who slept does not bend the line
+_APART = 40.0  # from where most others are: who slept does not bend the line
 
 
 class Front(NamedTuple):
@@ -21,8 +21,8 @@ class Front(NamedTuple):
 
     number: int
     cid: str
-    on_time: dict[int, float]
-    late: dict[int, float]
+    near: dict[int, float]
+    apart: dict[int, float]
 
     @property
     def label(self) -> str:
@@ -32,16 +32,16 @@ class Front(NamedTuple):
     @property
     def head(self) -> float:
         """Where it begins, at the top."""
-        return self.on_time[min(self.on_time)]
+        return self.near[min(self.near)]
 
     def crosses(self, row: int) -> float:
-        """Where the line is on the row of somebody who came late."""
-        above = max((other for other in self.on_time if other < row), default=-1)
-        below = min((other for other in self.on_time if other > row), default=-1)
+        """Where the line is on the row of somebody who came much later, or earlier."""
+        above = max((other for other in self.near if other < row), default=-1)
+        below = min((other for other in self.near if other > row), default=-1)
         if above < 0 or below < 0:
-            return self.on_time[max(above, below)]
+            return self.near[max(above, below)]
         share = (row - above) / (below - above)
-        return self.on_time[above] * (1 - share) + self.on_time[below] * share
+        return self.near[above] * (1 - share) + self.near[below] * share
 
 
 class Fronts:
@@ -69,7 +69,7 @@ class Fronts:
         for front, (x, label_row) in zip(self._fronts, self._labels, strict=True):
             # Two snapshots of one number: peers do not agree, which no run should ever show.
             colour = "wrong" if front.number in self._twice else "epoch"
-            standing = len(front.on_time) + len(front.late)
+            standing = len(front.near) + len(front.apart)
             tip = f"epoch {front.number}: {standing} of {len(frame.lanes)} peers stand on {front.cid}"
             label = (x, frame.top - 8 - LABEL_HEIGHT * label_row)
             _draw_line(sheet, frame, front, colour, tip, label)
@@ -92,19 +92,19 @@ class Fronts:
 
 def _front(number: int, cid: str, places: dict[int, float]) -> Front:
     middle = sorted(places.values())[(len(places) - 1) // 2]
-    on_time = {row: x for row, x in places.items() if x <= middle + _LATE}
-    return Front(number, cid, on_time, {row: x for row, x in places.items() if row not in on_time})
+    near = {row: x for row, x in places.items() if abs(x - middle) <= _APART}
+    return Front(number, cid, near, {row: x for row, x in places.items() if row not in near})
 
 
 def _draw_line(sheet: Sheet, frame: Frame, front: Front, colour: str, tip: str, label: Point) -> None:
-    points = [(x, frame.y(row)) for row, x in sorted(front.on_time.items())]
+    points = [(x, frame.y(row)) for row, x in sorted(front.near.items())]
     head = ((label[0], label[1] + 3), (front.head, frame.top))
     sheet.path(polyline((*head, *points)), f"line {colour}", tip, stroke=1.4)
-    late = [(x, frame.y(row)) for row, x in sorted(front.late.items())]
-    if late:
-        waits = ((front.crosses(row), x, frame.y(row)) for row, x in sorted(front.late.items()))
+    apart = [(x, frame.y(row)) for row, x in sorted(front.apart.items())]
+    if apart:
+        waits = ((front.crosses(row), x, frame.y(row)) for row, x in sorted(front.apart.items()))
         sheet.path("".join(polyline(((x0, y), (x, y))) for x0, x, y in waits), f"line {colour} dots", tip, stroke=1.4)
-    sheet.path("".join(glyph(Kind.STAND, at, frame.size).d for at in (*points, *late)), colour, tip)
+    sheet.path("".join(glyph(Kind.STAND, at, frame.size).d for at in (*points, *apart)), colour, tip)
 
 
 def _draw_attested(sheet: Sheet, frame: Frame, trace: Trace) -> None:

@@ -39,14 +39,19 @@ class Network:
         """Only those who are in one group hear each other."""
         self._groups = tuple(map(frozenset, groups))
 
-    def heal(self) -> None:
-        self._groups = ()
+    def heal(self) -> bool:
+        """All hear each other again; whether they did not before."""
+        parted, self._groups = bool(self._groups), ()
+        return parted
 
     def sleep(self, peer: str) -> None:
         self._asleep.add(peer)
 
-    def wake(self, peer: str) -> None:
+    def wake(self, peer: str) -> bool:
+        """It hears again; whether it did not before."""
+        asleep = peer in self._asleep
         self._asleep.discard(peer)
+        return asleep
 
     def reaches(self, one: str, other: str) -> bool:
         if one in self._asleep or other in self._asleep:
