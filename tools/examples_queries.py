@@ -13,6 +13,7 @@ from pathlib import Path
 from tools.example import ALICE, BOB_DATA, CONTROL, DATA, ITEM, NOW_MS, PARTY, Example
 from tools.examples_models import VIEW
 
+from antiphon.api.followed import FollowedViews
 from antiphon.api.invitation import Invitation
 from antiphon.api.keytext import from_text, to_text
 from antiphon.api.locator import Locator
@@ -166,6 +167,9 @@ def text_examples() -> dict[str, Example]:
     invitation = Invitation(PARTY.key, CONTROL.key, "Book club, 2nd")
     with tempfile.TemporaryDirectory() as folder:
         names = registry_bytes(Path(folder), RECORDS)
+        views = FollowedViews(Path(folder) / "views.json", Path(folder))
+        views.add(locator, ItemId.of_view(2, party=PARTY.key, key=VIEW.key))
+        followed = left_bytes(views, Path(folder))
     return {
         "key-text": Example(
             to_text(ALICE.key).encode(), lambda data: to_text(from_text(data.decode(), "Alice")).encode(), text=True
@@ -179,6 +183,7 @@ def text_examples() -> dict[str, Example]:
             lambda data: bytes(ItemId.of_view(ItemId(data).lamport, party=PARTY.key, key=VIEW.key)),
         ),
         "registry": Example(names, registry_again, text=True),
+        "followed-views": Example(followed, followed_again, text=True),
     }
 
 
@@ -194,6 +199,18 @@ def registry_again(data: bytes) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "read.json").write_bytes(data)
         return registry_bytes(Path(folder), LocalRegistry(Path(folder) / "read.json").records())
+
+
+def left_bytes(views: FollowedViews, folder: Path) -> bytes:
+    """The file of a store that follows the view and wants all of its party again."""
+    views.leave(PARTY.key)
+    return (folder / "views.json").read_bytes()
+
+
+def followed_again(data: bytes) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "views.json").write_bytes(data)
+        return left_bytes(FollowedViews(Path(folder) / "views.json", Path(folder)), Path(folder))
 
 
 def other_examples() -> dict[str, Example]:
