@@ -39,6 +39,7 @@ from tools.example import (
     Example,
     holds,
 )
+from tools.examples_mesh import mesh_examples
 from tools.examples_models import model_examples
 from tools.examples_queries import other_examples
 from tools.examples_snapshot import snapshot_examples
@@ -375,9 +376,10 @@ def meta_examples() -> dict[str, Example]:
 
 def examples() -> dict[str, Example]:
     """All of them, by the name that the page gives them."""
+    feeds = feed_examples()
     return {
         **core_examples(),
-        **feed_examples(),
+        **feeds,
         **credential_examples(),
         **state_examples(),
         **key_examples(),
@@ -385,4 +387,5 @@ def examples() -> dict[str, Example]:
         **model_examples(),
         **other_examples(),
         **snapshot_examples(),
+        **mesh_examples(feeds["span"].data),
     }

@@ -1,0 +1,35 @@
+"""Examples of what peers say to each other."""
+
+from __future__ import annotations
+
+from tools.example import BOB_DATA, CONTROL, DATA, PARTY, SNAPSHOT, Example
+
+from antiphon.mesh.codec import decode, encode
+from antiphon.mesh.message import Announcement, Blobs, Body, Holding, Message, Ranges, Want, WantBlobs
+
+_HOLDINGS = (
+    Holding(bytes(CONTROL.key), 0, 3, bytes(range(32)), control=True),
+    Holding(bytes(DATA.key), 40, 42, bytes(range(32, 64)), fork=41),
+)
+_BODIES: dict[str, Body | None] = {
+    "greeting": None,
+    "announcement": Announcement(0, 3, _HOLDINGS),
+    "want": Want(1, 512 << 10, ((bytes(CONTROL.key), 0),), (bytes(DATA.key),)),
+    "want-blobs": WantBlobs(2, (SNAPSHOT,)),
+    "blobs": Blobs(2, (), (SNAPSHOT,)),
+}
+
+
+def mesh_examples(span: bytes) -> dict[str, Example]:
+    """A session from its first word on; `span` is a range of a feed."""
+    bodies = {**_BODIES, "ranges": Ranges(1, (span,), ((bytes(BOB_DATA.key), 7),))}
+    return {f"mesh-{name}": Example(encode(_message(name, body)), _again) for name, body in bodies.items()}
+
+
+def _message(name: str, body: Body | None) -> Message:
+    receiver = b"" if name == "greeting" else b"bob's..."
+    return Message(bytes(PARTY.key), b"alice's.", receiver, 0 if name == "greeting" else 5, body)
+
+
+def _again(data: bytes) -> bytes:
+    return encode(decode(data))
