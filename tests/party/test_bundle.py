@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.party.epochacts import settle
@@ -22,6 +23,7 @@ from antiphon.halo.claims import Policy, Role
 from antiphon.model.file import UNKNOWN_TYPE
 from antiphon.party.bundle import Bundled, export_party
 from antiphon.party.bundlenode import BundleRoot, decode_list, encode_list
+from antiphon.party.epochfold import EpochSnapshot
 from antiphon.party.unbundle import Bundle
 from antiphon.snapshot import content, tree
 from antiphon.snapshot.blobs import MemoryBlobs
@@ -423,3 +425,23 @@ def test_too_few_attestations_are_refused(peers: Peers, tmp_path: Path) -> None:
     assert alice.epochs.number == 1
     export(alice, tmp_path / "party.car")
     check_refused(tmp_path / "party.car", newcomer(peers), NotAuthorised, "has 1 attestations, and policy wants 2")
+
+
+def test_a_root_that_contradicts_its_genesis_is_refused(
+    peers: Peers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alice decides alone, and her program puts a false time into roots; she stands on them herself."""
+    alice = peers.add("alice")
+    write(alice)
+    compute = alice.epochs._compute
+
+    def wrong(*plan: Any) -> EpochSnapshot:
+        made = compute(*plan)
+        root = replace(made.root, created_ms=5)
+        return replace(made, root=root, cid=alice.blobs.put(root.encode(), DAG_CBOR))
+
+    monkeypatch.setattr(alice.epochs, "_compute", wrong)
+    alice.epochs.declare()
+    assert alice.epochs.number == 1
+    export(alice, tmp_path / "party.car")
+    check_refused(tmp_path / "party.car", newcomer(peers), BadEncoding, "the genesis of epoch 1: created_ms")

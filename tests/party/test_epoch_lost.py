@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.party.epochacts import epoch, fetch_all, note, same
+from tests.snapshot.test_blobstore import damage
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import MissingBlocks
@@ -33,18 +34,12 @@ def damaged(peer: Peer, root: Cid) -> None:
     blobs = on_disk(peer)
     data = blobs.get(root)
     blobs.close()
-    file = blobs.path / "data.mdb"
-    held = file.read_bytes()
-    with file.open("r+b") as stream:
-        start = -1
-        while (start := held.find(data, start + 1)) >= 0:
-            stream.seek(start)
-            stream.write(bytes([data[0] ^ 1]))
+    damage(blobs.path, data)
     peer.blobs = BlobStore.open(blobs.path)
 
 
 @pytest.fixture
-def bob(peers: Peers, alice: Peer, tmp_path: Path) -> Peer:
+def bob(peers: Peers, alice: Peer, tmp_path: Path) -> Iterator[Peer]:
     """His blobs are on a disk, and he stands on an epoch; more came since."""
     peer = peers.add("bob")
     peer.party.close()
@@ -56,7 +51,9 @@ def bob(peers: Peers, alice: Peer, tmp_path: Path) -> Peer:
     note(alice, "after it")
     peers.exchange()
     peer.party.save()
-    return peer
+    yield peer
+    peer.party.close()
+    on_disk(peer).close()
 
 
 def lose(bob: Peer, how: Loss) -> Cid:

@@ -152,14 +152,20 @@ def test_a_raw_epoch_keeps_messages_until_the_code_comes(peers: Peers) -> None:
         assert peer.party.item(plain.id).value == {"title": "plain"}
 
 
-def test_what_is_raw_survives_pruning(peers: Peers) -> None:
-    """All messages that the code will need are in the snapshot, so that the feeds may go."""
+def kept_raw(peers: Peers) -> tuple[Peer, Peer, Peer, Item]:
+    """An epoch with a story in it, whose code Carol alone has; she is neither of those who decide."""
     alice, bob = party(peers, alice=factory(), bob=factory())
     carol = peers.add("carol", models=factory(Story))
     story = tell(carol, "once", "upon")
     peers.exchange()
     alice.epochs.declare(raw=True)
     settle(peers)
+    return alice, bob, carol, story
+
+
+def test_what_is_raw_survives_pruning(peers: Peers) -> None:
+    """All messages that the code will need are in the snapshot, so that the feeds may go."""
+    alice, bob, carol, story = kept_raw(peers)
     assert all(peer.epochs.prune() > 0 for peer in peers.all)
     for peer in (alice, bob):
         peer.models.register(Story)
@@ -171,12 +177,7 @@ def test_what_is_raw_survives_pruning(peers: Peers) -> None:
 
 def test_what_was_raw_is_reified_by_the_first_epoch_that_lists_its_model(peers: Peers) -> None:
     """Nobody has touched it since. Who joined, and has opened nothing, comes to the same snapshot."""
-    alice, bob = party(peers, alice=factory(), bob=factory())
-    carol = peers.add("carol", models=factory(Story))
-    story = tell(carol, "once", "upon")
-    peers.exchange()
-    alice.epochs.declare(raw=True)
-    settle(peers)
+    alice, bob, carol, story = kept_raw(peers)
     assert about(alice, story).raw
     dora = join(peers, "dora")
     for peer in (alice, bob, dora):
