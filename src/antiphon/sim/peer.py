@@ -23,6 +23,7 @@ from antiphon.party.processor import PartyProcessor
 from antiphon.sim.disk import Crashed, SimDisk, SimItems
 from antiphon.sim.network import Network
 from antiphon.sim.trace import Kind
+from antiphon.sim.words import words_of
 from antiphon.sim.world import World, WorldClock, WorldDice
 from antiphon.snapshot.blobstore import BlobStore
 
@@ -239,6 +240,11 @@ class SimPeer:
 
     def _note_epochs(self) -> None:
         """Tell what this peer has said about epochs, and which it stands on."""
+        control, machine = self.member.control, self.member.machine
+        if control is not None and machine.length(control.feed) > self._said:
+            for word in words_of(machine, control.feed, self._said):
+                self.world.tell(word.kind, self.name, number=word.number, text=word.text)
+            self._said = machine.length(control.feed)
         number = self.epochs.number
         if number != self._stood:
             self._stood = number

@@ -201,9 +201,13 @@ class Stage:
     def _calm_down(self) -> bool:
         """All faults end; then nothing is on its way and nothing moves for a while. False if it never comes to that."""
         self.network.weather = CALM
-        self.network.heal()
+        if self.network.heal():
+            self.world.tell(Kind.HEAL)
         for peer in self.peers.values():
-            self.network.wake(peer.name)
+            if self.network.wake(peer.name):
+                self.world.tell(Kind.WAKE, peer.name)
+            if peer.disk.full:
+                self.world.tell(Kind.ROOM, peer.name)
             peer.disk.full, peer.disk.crash_in = False, None
             peer.restart()
             peer.poke()
