@@ -1,0 +1,107 @@
+"""Draw the pictures of docs/simulation.md anew, each from a scenario that is played here.
+
+tools/pictures.py            play all of them, and rewrite docs/pictures
+tools/pictures.py --check    only say which are not current
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from antiphon.sim.picture import draw
+from antiphon.sim.run import Outcome, run
+from antiphon.sim.scenario import Act, Cast, Rules, Scenario, What
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
+WIDTH = 1000
+NAMES = ("alice", "bob", "carol", "dora", "emil", "frida")
+
+
+def partition() -> Scenario:
+    """Three and three peers write apart; then they meet, and stand on an epoch together."""
+    parted = Act(2_500, What.PART, groups=(NAMES[:3], NAMES[3:]))
+    acts = [*writes(1, NAMES, 500, 9_000, 30), parted, Act(6_000, What.HEAL)]
+    return scenario(1, NAMES, NAMES[:1], acts, epoch_messages=32)
+
+
+def sleeper() -> Scenario:
+    """Dora sleeps through two epochs, and writes meanwhile."""
+    names = NAMES[:5]
+    acts = [*writes(2, names, 500, 11_500, 40), Act(1_300, What.SLEEP, "dora"), Act(7_000, What.WAKE, "dora")]
+    return scenario(2, names, names[:3], acts, epoch_messages=28, pruners=frozenset(names[1:3]))
+
+
+def takeover() -> Scenario:
+    """Alice is away, and epoch 2 is hers to declare: the other attesters elect one of them."""
+    names = NAMES[:5]
+    acts = [*writes(3, names, 500, 9_000, 30), Act(600, What.SLEEP, "alice"), Act(11_500, What.WAKE, "alice")]
+    return scenario(3, names, names[:3], acts, epoch_messages=24)
+
+
+PICTURES: dict[str, Callable[[], Scenario]] = {
+    "partition": partition,
+    "sleeper": sleeper,
+    "takeover": takeover,
+}
+
+
+def scenario(
+    seed: int,
+    names: tuple[str, ...],
+    attesters: tuple[str, ...],
+    acts: Iterable[Act],
+    *,
+    epoch_messages: int,
+    pruners: frozenset[str] = frozenset(),
+) -> Scenario:
+    cast = Cast(names, attesters=attesters, pruners=pruners)
+    ordered = tuple(sorted(acts, key=lambda act: (act.at_ms, act.what.value, act.peer)))
+    return Scenario(seed, cast, Rules(epoch_messages=epoch_messages, silent_ms=2_000), acts=ordered)
+
+
+def writes(seed: int, names: tuple[str, ...], begin_ms: int, end_ms: int, count: int) -> list[Act]:
+    """Writes of all, now and then."""
+    chance = random.Random(seed)
+    return [
+        Act(
+            chance.randrange(begin_ms, end_ms),
+            What.WRITE,
+            names[n % len(names)],
+            chance.choice((1, 1, 2, 3, 6)),
+            chance.randrange(1 << 32),
+        )
+        for n in range(count)
+    ]
+
+
+def play(name: str) -> Outcome:
+    outcome = run(PICTURES[name]())
+    if outcome.broken:
+        raise SystemExit(f"{name}: {outcome.broken[0]}")
+    return outcome
+
+
+def picture(name: str, outcome: Outcome) -> str:
+    described = (PICTURES[name].__doc__ or "").strip().rstrip(".")
+    return draw(outcome.trace, title=described, width=WIDTH)
+
+
+def main() -> int:
+    FOLDER.mkdir(exist_ok=True)
+    stale = []
+    for name in PICTURES:
+        path, made = FOLDER / f"{name}.svg", picture(name, play(name))
+        if not path.exists() or path.read_text(encoding="utf-8") != made:
+            stale.append(path.name)
+            if "--check" not in sys.argv:
+                path.write_text(made, encoding="utf-8")
+    done = "not current" if "--check" in sys.argv else "drawn anew"
+    print(f"{len(PICTURES)} pictures; {', '.join(stale) or 'none'} {done}")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
