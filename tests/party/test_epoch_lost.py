@@ -56,13 +56,15 @@ def bob(peers: Peers, alice: Peer, tmp_path: Path) -> Iterator[Peer]:
     on_disk(peer).close()
 
 
-def lose(bob: Peer, how: Loss) -> Cid:
+def lose(bob: Peer, how: Loss, cid: Cid | None = None) -> Cid:
+    """A blob, else the root of the snapshot that he stands on."""
     base = bob.epochs.base
     assert base is not None
+    lost = base.cid if cid is None else cid
     bob.party.close()
-    how(bob, base.cid)
+    how(bob, lost)
     bob.party = bob._run()
-    return base.cid
+    return lost
 
 
 @pytest.mark.parametrize("how", [missing, damaged])
@@ -96,6 +98,25 @@ def test_it_stands_on_nothing_until_the_blobs_come(peers: Peers, alice: Peer, bo
     assert bob.snapshots() == before
     note(bob, "he goes on")
     peers.settle()
+    same(alice, bob)
+
+
+@pytest.mark.parametrize("how", [missing, damaged])
+def test_blocks_and_blobs_come_though_it_is_not_known_where_feeds_were_cut(
+    peers: Peers, alice: Peer, bob: Peer, how: Loss
+) -> None:
+    """The tree of feeds is lost. What Bob stands on is in his item store, and new messages link up with his feeds."""
+    bob.epochs.prune()
+    base = bob.epochs.base
+    assert base is not None
+    assert base.root.feeds is not None
+    lose(bob, how, base.root.feeds)
+    later = note(alice, "later")
+    peers.exchange()
+    assert bob.party.item(later.id).value == {"title": "later"}
+    fetch_all(peers, bob)
+    assert on_disk(bob).get(base.root.feeds)
+    epoch(peers)
     same(alice, bob)
 
 

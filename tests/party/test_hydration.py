@@ -10,6 +10,7 @@ from tests.party.epochacts import agree_on, device, epoch, join, note, same
 from antiphon.halo.claims import Role
 from antiphon.party import rebase
 from antiphon.party.base import EpochBase
+from antiphon.party.epochfold import Cancelled
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow
@@ -93,6 +94,20 @@ def test_rows_are_given_from_the_snapshot_that_is_stood_on_at_the_end(
     assert carol.party.engine.whole
     assert len(carol.party.items()) == 20
     same(alice, carol)
+
+
+def test_it_can_be_called_off_and_goes_on_later(carol: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(count: int) -> None:
+        if count == 9:
+            carol.epochs.call_off(for_good=True)
+
+    interrupt(monkeypatch, stop)
+    with pytest.raises(Cancelled, match="epoch 3 was called off"):
+        carol.epochs.declare()
+    assert not carol.party.engine.whole
+    assert carol.party.engine.saved.count() == 8, "two slices are done"
+    monkeypatch.undo()
+    assert len(carol.party.items()) == 20
 
 
 def test_who_has_all_rows_reads_nothing(carol: Peer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ from antiphon.party.pruning import prune
 from antiphon.party.rebase import hydrate, hydrate_beside, newer, rebase
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import missing_blob
-from antiphon.snapshot.root import ModelPin
+from antiphon.snapshot.root import FeedCut, ModelPin
 
 if TYPE_CHECKING:
     from antiphon.party.engine import Engine
@@ -158,7 +158,8 @@ class Epochs:
     def _afresh(self, chain: EpochChain, term: int, raw: bool) -> EpochGenesis:
         number, last = chain.open.number, chain.last
         self._party.save()
-        hydrate_beside(self._party)  # items of models that no epoch has listed are found by their rows alone
+        # Items of models that no epoch has listed are found by their rows alone.
+        hydrate_beside(self._party, lambda: self._check(number))
         with ExitStack() as stack:
             with self._party.locked() as engine:
                 if engine.scope.follows is not None:
@@ -208,7 +209,7 @@ class Epochs:
         if self._made is not None and self._made[0] == plan:
             return self._made[1]
         self._called_off.clear()
-        self._check(plan)
+        self._check(plan.number)
         with self._party.locked() as engine:
             judge = engine.authority.epoch_judge(plan.control)
         held = capture(self._party) if captured is None else nullcontext(captured)
@@ -229,13 +230,13 @@ class Epochs:
         except DamagedItems as error:
             with self._party.locked():  # whoever meets this under the lock has the items built again
                 raise error from None
-        self._check(plan)
+        self._check(plan.number)
         self._made = plan, made
         return made
 
-    def _check(self, plan: EpochPlan) -> None:
+    def _check(self, number: int) -> None:
         if self._over:
-            raise Cancelled(f"party {self._party.key.short}: the work on epoch {plan.number} was called off")
+            raise Cancelled(f"party {self._party.key.short}: the work on epoch {number} was called off")
 
     @contextmanager
     def _working(self) -> Iterator[None]:
@@ -442,6 +443,7 @@ class Epochs:
 
     def begins(self) -> dict[bytes, Base]:
         """Where each feed may begin that is not here from its beginning: for whoever takes in blocks."""
-        base = self.base
-        cuts = {} if base is None else base.feeds
+        base, cuts = self.base, dict[bytes, FeedCut]()
+        with suppress(*_LACKING):  # then only what links up with what is here is taken, until they are fetched
+            cuts.update({} if base is None else base.feeds)
         return {feed: Base(cut.length - 1, cut.hash, cut.lamport) for feed, cut in cuts.items() if cut.length}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -143,8 +143,11 @@ def hydrate(engine: Engine) -> None:
     _hydrated(engine, base, waiting)
 
 
-def hydrate_beside(party: PartyProcessor) -> None:
-    """The same, some items at a time: writers go on meanwhile. Not to be called with the party's lock."""
+def hydrate_beside(party: PartyProcessor, tick: Callable[[], None] = lambda: None) -> None:
+    """The same, some items at a time: writers go on meanwhile. Not to be called with the party's lock.
+
+    `tick` is called again and again, and may raise to stop it; what is done then need not be done again.
+    """
     with party.locked() as engine:
         base = _to_hydrate(engine)
     if base is None:
@@ -152,6 +155,7 @@ def hydrate_beside(party: PartyProcessor) -> None:
     waiting: set[bytes] = set()
     items = base.all()  # read without the lock, so that whoever waits for it gets it
     while some := list(islice(items, ROWS_BESIDE)):
+        tick()
         with party.locked() as now:
             if now is not engine or _to_hydrate(now) is not base:
                 return  # it stands on something else by now, or somebody has done it
