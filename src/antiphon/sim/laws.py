@@ -54,6 +54,7 @@ def one_quarantine(stage: Stage) -> Iterator[str]:
 def nothing_lost(stage: Stage) -> Iterator[str]:
     """What was acknowledged to somebody honest is held by everybody, and counts unless its writer was revoked."""
     owned = {peer.name for peer in stage.honest()}
+    ends = {feed: stage.end_of(feed) for feed in stage.ends}
     for peer in stage.honest():
         refused = {(row.feed, row.seq): row.reason for row in peer.party.refused(REFUSED_MAX)}
         for written in stage.workload.written:
@@ -62,7 +63,7 @@ def nothing_lost(stage: Stage) -> Iterator[str]:
                 continue
             if _length(peer, feed) <= seq:
                 yield f"{peer.name} lacks {feed.hex()[:8]} {seq}, which {written.peer} was told is written"
-            elif (feed, seq) in refused and seq < stage.ends.get(feed, seq + 1):
+            elif (feed, seq) in refused and ((end := ends.get(feed)) is None or seq < end):
                 reason = refused[feed, seq]
                 if not _expected(reason):
                     yield f"{peer.name} refuses {feed.hex()[:8]} {seq} of {written.peer}: {reason}"
@@ -70,10 +71,11 @@ def nothing_lost(stage: Stage) -> Iterator[str]:
 
 def nothing_unauthorised(stage: Stage) -> Iterator[str]:
     """What liars forged, and what revoked members wrote after their end, shows in no item."""
+    ends = {feed: stage.end_of(feed) for feed in stage.ends}
     ended = {
         written.token
         for written in stage.workload.written
-        if written.token and written.stamp.seq >= stage.ends.get(bytes(written.stamp.feed), written.stamp.seq + 1)
+        if written.token and (end := ends.get(bytes(written.stamp.feed))) is not None and written.stamp.seq >= end
     }
     forbidden = stage.forbidden | ended
     if not forbidden:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
-from antiphon.core.errors import AntiphonError, StoreError
+from antiphon.core.errors import AntiphonError, MissingBlob, StoreError
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed.store import FeedStore
 from antiphon.halo.identity import Device, Identity
@@ -142,10 +142,20 @@ class SimPeer:
         self.blobs.close()
 
     def restart(self) -> None:
-        if not self.up:
-            self.world.tell(Kind.RESTART, self.name)
+        """Open everything again; on a full disk, that may have to wait."""
+        if self.up:
+            return
+        try:
             self.store = self._open_store()
             self._start()
+        except StoreError:
+            if not self.disk.full:
+                raise
+            self.store.close()
+            self.blobs.close()
+            self.world.after(RETRY_MS, self.restart)
+        else:
+            self.world.tell(Kind.RESTART, self.name)
 
     def close(self) -> None:
         if self.up:
@@ -233,8 +243,11 @@ class SimPeer:
 
     def _prune(self) -> None:
         if self.prunes and self.epochs.number > self._pruned:
+            try:
+                count = self.epochs.prune()
+            except MissingBlob:  # it began at the snapshot, and has not read all of it
+                return
             self._pruned = self.epochs.number
-            count = self.epochs.prune()
             if count:
                 self.world.tell(Kind.PRUNE, self.name, count=count, number=self._pruned)
 

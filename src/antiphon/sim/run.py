@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from antiphon.core.errors import AntiphonError, StoreError
 from antiphon.halo.claims import Policy, Role
@@ -79,6 +80,14 @@ def run(
     return outcome
 
 
+class End(NamedTuple):
+    """How much of a feed counts, and which block says so."""
+
+    length: int
+    feed: bytes
+    seq: int
+
+
 class Stage:
     """A run under way: the world, and who is in it."""
 
@@ -89,7 +98,7 @@ class Stage:
         self.workload = Workload()
         self.models = models
         self.peers: dict[str, SimPeer] = {}
-        self.ends: dict[bytes, int] = {}  # by feed of somebody revoked: how much of it counts
+        self.ends: dict[bytes, End] = {}  # by feed of somebody revoked
         self.forbidden: set[str] = set()  # tokens that must show up nowhere
         self.forked: set[bytes] = set()  # feeds whose writers have signed two histories
         self.liars = liars.Liars(self)
@@ -292,15 +301,29 @@ class Stage:
     def _revoke(self, peer: SimPeer) -> None:
         founder = self.peers[self.scenario.cast.founder]
         founder.member.sync()
-        owners = founder.member.machine.authority.owners()
+        machine = founder.member.machine
+        machine.authority.settle()
+        if not machine.authority.roles(peer.identity.key, machine.everything()):
+            return  # nor admitted yet
+        owners = machine.authority.owners()
         feeds = [feed for feed, owner in owners.items() if owner.identity == peer.identity.key]
         self.world.tell(Kind.REVOKE, founder.name, other=peer.name)
-        founder.member.revoke(peer.identity.key)
+        stamp = founder.member.revoke(peer.identity.key)
         held = self._lengths(founder)
         for feed in feeds:
-            self.ends[feed] = min(held.get(feed, 0), self.ends.get(feed, 1 << 62))
+            self.ends[feed] = End(held.get(feed, 0), bytes(stamp.feed), stamp.seq)
 
     # -- afterwards
+
+    def end_of(self, feed: bytes) -> int | None:
+        """How much of a feed of somebody revoked counts. What was final before the revocation was heard of stays so."""
+        end = self.ends.get(feed)
+        if end is None:
+            return None
+        final = self.honest()[0].epochs.chain().final
+        return max(
+            [end.length, *(epoch.cut.get(feed, 0) for epoch in final if epoch.control.get(end.feed, -1) < end.seq)]
+        )
 
     def honest(self) -> list[SimPeer]:
         return [peer for peer in self.peers.values() if peer.honest]
