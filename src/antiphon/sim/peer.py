@@ -11,7 +11,6 @@ from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed.store import FeedStore
 from antiphon.halo.identity import Device, Identity
 from antiphon.halo.keyfile import KeyKind, Protection
-from antiphon.halo.keystore import KeyStore
 from antiphon.halo.membership import Membership
 from antiphon.mesh.replica import Replica
 from antiphon.mesh.session import Session
@@ -21,6 +20,7 @@ from antiphon.party.epochdriver import EpochDriver
 from antiphon.party.epochs import Epochs
 from antiphon.party.processor import PartyProcessor
 from antiphon.sim.disk import Crashed, SimDisk, SimItems
+from antiphon.sim.keys import SimKeys
 from antiphon.sim.network import Network
 from antiphon.sim.trace import Kind
 from antiphon.sim.words import words_of
@@ -62,7 +62,7 @@ class SimPeer:
         self.disk = SimDisk(world.chance)
         self.neighbours: dict[str, SimPeer] = {}
         self.sessions: dict[str, Session] = {}
-        self.keys = KeyStore.create(folder / "keys", protection=Protection.UNPROTECTED, randomness=self.dice)
+        self.keys = SimKeys.create(folder / "keys", protection=Protection.UNPROTECTED, randomness=self.dice)
         self.identity = Identity(_pair(seed, name))
         self.device = Device(_pair(seed, f"{name}'s device"), self.identity.key)
         self.keys.add(self.device.pair, KeyKind.DEVICE, "device", owner=self.identity.key)
@@ -72,6 +72,9 @@ class SimPeer:
         self._wake_ms: int | None = None
         self._life = 0  # calls that were asked for in an earlier life do nothing
         self._stood = self._said = 0
+        self._looked = -1  # the store's transaction when this was last seen to
+        self._news = True
+        self._drive_ms: int | None = None
         self._pruned = 0
         self.store = self._open_store()
         if founder is None:
@@ -118,7 +121,7 @@ class SimPeer:
         self.sessions = {}
         self._acts = self.member.machine.act_count
         self._stood = self.epochs.number
-        self.up = True
+        self._news = self.up = True
         self.poke()
 
     @property
@@ -203,12 +206,13 @@ class SimPeer:
     def _work(self) -> None:
         now = self.world.now_ms
         self.party.resume()  # a failed save, of a full disk, has stopped it
-        self._join()
-        self.party.process()
-        wake = [self.driver.tick(self.clock.now_ms())]
-        self._prune()
-        self._note_epochs()
-        self.replica.refresh()
+        if (
+            self._news
+            or self.store.transaction != self._looked
+            or (self._drive_ms is not None and self._drive_ms <= now)
+        ):
+            self._drive(now)
+        wake = [] if self._drive_ms is None else [self._drive_ms - now + self.clock.now_ms()]
         for name in sorted(self.neighbours):
             session = self.sessions.get(name)
             if session is None:
@@ -218,6 +222,17 @@ class SimPeer:
         later = [at for at in wake if at is not None]
         if later:
             self._wake_at(now + max(1, min(later) - self.clock.now_ms()))
+
+    def _drive(self, now: int) -> None:
+        """Blocks or blobs are new, or it is time for epochs."""
+        self._news = False
+        self._join()
+        self.party.process()
+        due_ms = self.driver.tick(self.clock.now_ms())
+        self._drive_ms = None if due_ms is None else now + max(1, due_ms - self.clock.now_ms())
+        self._prune()
+        self._note_epochs()
+        self._looked = self.store.transaction
 
     def _wake_at(self, at_ms: int) -> None:
         if self._wake_ms is None or at_ms < self._wake_ms or self._wake_ms <= self.world.now_ms:
@@ -289,6 +304,8 @@ class SimPeer:
             self.world.tell(Kind.REFUSE, self.name, other=sender, text=f"a message: {error}"[:120])
             del self.sessions[sender]
         else:
+            self._news = self._news or bool(session.taken_blobs)
+            session.taken_blobs = 0
             if session.taken:
                 self.moved_ms = self.world.now_ms
                 self.world.tell(Kind.TAKE, self.name, other=sender, count=session.taken)
