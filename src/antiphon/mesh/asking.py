@@ -9,13 +9,12 @@ from itertools import chain
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, TooLarge
 from antiphon.feed import span as spans
-from antiphon.mesh.limits import ANSWER_SIZE, FEEDS_MAX, RANGES_MAX, REQUESTS_MAX
+from antiphon.mesh.limits import ANSWER_SIZE, FEEDS_MAX, NEVER, RANGES_MAX, REQUESTS_MAX
 from antiphon.mesh.message import Blobs, Holding, Ranges, Want, WantBlobs
 from antiphon.mesh.pace import Pace
 from antiphon.mesh.replica import Replica, Taken
 
 _CIDS_AT_ONCE = 32  # so that several peers have something to give
-_NEVER = 1 << 62
 
 
 @dataclass(slots=True)
@@ -107,7 +106,7 @@ class Asking:
         self._notice()
         self._expire(now_ms)
         asked: list[Want | WantBlobs] = []
-        wake_ms = _NEVER
+        wake_ms = NEVER
         while len(self._requests) < REQUESTS_MAX:
             want, wake_ms = self._want(now_ms)
             if want is None:
@@ -133,7 +132,7 @@ class Asking:
         ranges: list[tuple[bytes, int]] = []
         forks: list[bytes] = []
         done: list[bytes] = []
-        wake_ms = _NEVER
+        wake_ms = NEVER
         for feed in chain(self._urgent, self._open):
             until = self._busy_until(feed, now_ms)
             if until:
@@ -160,7 +159,7 @@ class Asking:
             self._rest.pop(key, None)
             rest = 0
         if key in self._asked:
-            return _NEVER
+            return NEVER
         return max(rest, self._replica.under_way.until(key, self, now_ms) or 0)
 
     def _wants_fork(self, feed: bytes) -> bool:
@@ -175,7 +174,7 @@ class Asking:
         wanted = self._replica.wanted()
         if not wanted:
             self._without.clear()
-            return [], _NEVER
+            return [], NEVER
         if self._blobs_rest_ms > now_ms:
             return [], self._blobs_rest_ms
         if self._blobs_rest_ms:
@@ -183,7 +182,7 @@ class Asking:
             self._blobs_rest_ms = 0
         asked: list[WantBlobs] = []
         cids: list[Cid] = []
-        wake_ms = _NEVER
+        wake_ms = NEVER
         for cid in wanted:
             if cid in self._without:
                 continue

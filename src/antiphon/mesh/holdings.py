@@ -79,6 +79,11 @@ class Holdings:
     def record(self, feed: bytes) -> Record | None:
         return self._records.get(feed)
 
+    def is_own(self, feed: bytes) -> bool:
+        """Whether a feed is written here, so that others have its blocks from here first."""
+        record = self._records.get(feed)
+        return record is not None and record.writable
+
     def ended(self, feed: bytes) -> bool:
         """Whether nothing more of a feed is taken."""
         record = self._records.get(feed)

@@ -16,3 +16,6 @@ OUTGOING_SIZE_MAX = 16 << 20  # of answers that wait to be sent; what is asked b
 
 TIMEOUT_MIN_MS = 1_000
 TIMEOUT_MAX_MS = 60_000
+ACKNOWLEDGE_MS = 200  # an announcement is acknowledged with the next message, or after this time alone
+LAZY_MS = 500  # others' blocks are announced after this time to a peer that gets them elsewhere
+NEVER = 1 << 62  # a time that does not come

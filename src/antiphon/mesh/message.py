@@ -23,7 +23,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What changed in what the sender holds, from one version of it to another. With `since` of 0, that is all."""
+    """What changed in what the sender holds, after so many announcements. With `since` of 0, that is all."""
 
     since: int
     upto: int

@@ -31,5 +31,9 @@ class Pace:
         self._round_ms = took_ms if not self._round_ms else (7 * self._round_ms + took_ms) // 8
         self._late = 0
 
+    def alive(self) -> None:
+        """The peer was heard, though not as an answer whose time tells anything."""
+        self._late = 0
+
     def late(self) -> None:
         self._late += 1

@@ -11,10 +11,11 @@ from antiphon.mesh.asking import Asking
 from antiphon.mesh.codec import decode, encode
 from antiphon.mesh.giving import Giving
 from antiphon.mesh.greeting import Greeted, Greeting
-from antiphon.mesh.limits import HOLDINGS_MAX, OUTGOING_SIZE_MAX
-from antiphon.mesh.message import Announcement, Blobs, Body, Holding, Message, Ranges, Want, WantBlobs
+from antiphon.mesh.limits import ACKNOWLEDGE_MS, LAZY_MS, NEVER, OUTGOING_SIZE_MAX
+from antiphon.mesh.message import Announcement, Blobs, Body, Message, Ranges, Want, WantBlobs
 from antiphon.mesh.pace import Pace
 from antiphon.mesh.replica import Replica
+from antiphon.mesh.telling import Telling
 
 
 class Session:
@@ -35,15 +36,12 @@ class Session:
         self._pace = Pace()
         self._asking = Asking(self.replica, self._pace)
         self._giving = Giving(self.replica)
-        self._queue: list[Body] = []
+        self._queue: list[Body | None] = []
         self._queued_size = 0
-        self._owes = False  # the other end waits to hear that its announcement was heard
-        self._heard = 0  # the version of the other's holdings that was heard without a gap
-        self._passed = self._told = self._acknowledged = 0  # versions of the own ones
-        self._told_most = 0
-        self._unheard = 0  # holdings that were told and not acknowledged
-        self._told_ms = 0
-        self._tell_again_ms = 0
+        self._heard = 0  # the other's announcements that were heard, without a gap
+        self._owe_ms = 0  # when to say so at the latest, though there is nothing else to say
+        lazy_ms = LAZY_MS + int.from_bytes(self._greeting.mine) % LAZY_MS  # the two ends wait unequally long
+        self._telling = Telling(self.replica, self._asking, self._pace, lazy_ms)
 
     @property
     def connected(self) -> bool:
@@ -72,13 +70,15 @@ class Session:
             self._begin()
         if greeted not in (Greeted.SAME, Greeted.FRESH):
             return
-        self._acknowledge(message.heard, now_ms)
+        self._telling.heard(message.heard, now_ms)
         self._dispatch(message.body, now_ms)
 
     def _dispatch(self, body: Body | None, now_ms: int) -> None:
         if isinstance(body, Announcement):
-            self._hear(body)
+            self._hear(body, now_ms)
         elif isinstance(body, Want | WantBlobs):
+            if isinstance(body, Want):
+                self._telling.asked(feed for feed, _ in body.ranges)
             if self._queued_size < OUTGOING_SIZE_MAX:
                 self._answer(body)
         elif body is not None:
@@ -98,31 +98,20 @@ class Session:
             self._queue.append(answer)
             self._queued_size += self._giving.size
 
-    def _hear(self, announcement: Announcement) -> None:
+    def _hear(self, announcement: Announcement, now_ms: int) -> None:
         self._asking.hear(announcement.holdings)
+        again = announcement.upto <= self._heard
         if announcement.since <= self._heard < announcement.upto:
             self._heard = announcement.upto
-        self._owes = True
-
-    def _acknowledge(self, heard: int, now_ms: int) -> None:
-        if heard > self._told_most:
-            raise BadEncoding(f"version {heard} of what is held here is acknowledged, which was never announced")
-        if heard <= self._acknowledged:
-            return
-        self._acknowledged = heard
-        self._passed, self._told = max(self._passed, heard), max(self._told, heard)  # it may be what is told again
-        if heard == self._told:
-            self._unheard = 0
-            self._pace.answered(now_ms - self._told_ms)
+        due_ms = now_ms if again else now_ms + ACKNOWLEDGE_MS
+        self._owe_ms = min(self._owe_ms or due_ms, due_ms)
 
     def outgoing(self) -> list[bytes]:
         """The messages to be sent now."""
-        bodies: list[Body | None] = [*self._queue]
-        if self._owes and not bodies:
-            bodies.append(None)
-        replies, self._replies = self._replies, []
+        bodies, replies = self._queue, self._replies
+        self._queue, self._queued_size, self._replies = [], 0, []
         if bodies:
-            self._queue, self._queued_size, self._owes = [], 0, False
+            self._owe_ms = 0
         mine, theirs = self._greeting.mine, self._greeting.theirs
         return [
             encode(message)
@@ -139,12 +128,13 @@ class Session:
         self.replica.look()
         if not self.connected:
             return self._greet(now_ms)
-        self._tell(now_ms)
-        asked, wake_ms = self._asking.ask(now_ms)
-        self._queue += asked
-        if self._told > self._acknowledged:
-            wake_ms = min(wake_ms, self._tell_again_ms)
-        return wake_ms if wake_ms < _NEVER else None
+        news, tell_ms = self._telling.tell(now_ms)
+        asked, ask_ms = self._asking.ask(now_ms)
+        self._queue += [*news, *asked]
+        if self._owe_ms and now_ms >= self._owe_ms and not self._queue:
+            self._queue.append(None)
+        wake_ms = min(tell_ms, ask_ms, self._owe_ms if self._owe_ms and not self._queue else NEVER)
+        return wake_ms if wake_ms < NEVER else None
 
     def _greet(self, now_ms: int) -> int:
         if now_ms >= self._greet_ms:
@@ -153,40 +143,3 @@ class Session:
             self._greet_ms = now_ms + self._pace.timeout_ms
             self._replies = [*self._replies, Message(self.replica.key, self._greeting.mine, b"", 0)][-2:]
         return self._greet_ms
-
-    def _tell(self, now_ms: int) -> None:
-        """Announce what the other end has not heard of."""
-        version = self.replica.holdings.version
-        if self._told > self._acknowledged and now_ms >= self._tell_again_ms:
-            self._pace.late()
-            self._passed = self._told = self._acknowledged
-            self._unheard = 0
-        while self._passed < version and self._unheard < HOLDINGS_MAX:
-            self._tell_some(now_ms)
-
-    def _tell_some(self, now_ms: int) -> None:
-        changed = [*self.replica.holdings.since(self._passed)][::-1]
-        some = changed[: HOLDINGS_MAX - self._unheard]
-        upto = self.replica.holdings.version if len(some) == len(changed) else some[-1][0]
-        self._passed = upto
-        news = tuple(held for _, held in some if not self._knows(held))
-        if not news and self._told:
-            return
-        self._queue.append(Announcement(self._told, upto, news))
-        self._told = upto
-        self._told_most = max(self._told_most, upto)
-        self._unheard += len(news)
-        self._told_ms = now_ms
-        self._tell_again_ms = now_ms + self._pace.timeout_ms
-
-    def _knows(self, held: Holding) -> bool:
-        """Whether the other end holds as much of a feed, so that it need not be told."""
-        theirs = self._asking.theirs.get(held.feed)
-        if theirs is None or theirs.length < held.length:
-            return False
-        if held.fork is not None and (theirs.fork is None or theirs.fork > held.fork):
-            return False
-        return theirs.length > held.length or theirs.hash == held.hash
-
-
-_NEVER = 1 << 62

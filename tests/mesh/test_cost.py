@@ -1,0 +1,145 @@
+"""What replication costs: a block passes to each peer about once, and what is quiet costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.mesh.wire import Wire
+from tests.party.epochacts import note
+
+from antiphon.feed.store import FeedStore
+from antiphon.mesh import limits
+from antiphon.mesh.codec import decode
+from antiphon.mesh.message import Ranges, Want
+from antiphon.testing.peers import Peers
+
+NAMES = ("alice", "bob", "carol", "dave", "erin")
+
+
+@pytest.fixture
+def peers(tmp_path: Path) -> Iterator[Peers]:
+    with Peers(tmp_path) as made:
+        for name in NAMES:
+            made.add(name)
+        yield made
+
+
+class Ledger:
+    """What was asked for and given on a wire."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.given = 0
+        self.asked: list[tuple[str, bytes, int]] = []
+        wire.watch = self._note
+
+    def _note(self, giver: str, taker: str, data: bytes) -> bool:
+        body = decode(data).body
+        if isinstance(body, Ranges):
+            self.given += len(body.spans)
+        if isinstance(body, Want):
+            self.asked += [(giver, feed, first) for feed, first in body.ranges]
+        return True
+
+
+def test_each_block_passes_to_each_peer_once_though_all_are_neighbours(peers: Peers) -> None:
+    wire = Wire(peers)
+    wire.run()
+    ledger = Ledger(wire)
+    wire.blocks, before = 0, sum(peers.all[0].lengths().values())
+    for number in range(10):
+        note(peers.all[number % 5], f"{number}")
+        for node in wire.nodes.values():
+            node.replica.refresh()
+        wire.run()
+
+    assert all(peer.snapshots() == peers.all[0].snapshots() for peer in peers.all)
+    assert wire.blocks == (sum(peers.all[0].lengths().values()) - before) * 4 > 0
+    assert len(ledger.asked) == len(set(ledger.asked))  # nobody was asked for what another was giving
+    assert ledger.given <= len(ledger.asked)
+
+
+def test_a_peer_that_lacks_much_takes_it_in_pieces(peers: Peers) -> None:
+    alice, bob, *_ = peers.all
+    text = alice.party.create("antiphon/text")
+    for _ in range(40):
+        text.edit("insert", 0, "x" * 100_000)
+    del peers.all[2:]
+    wire = Wire(peers)
+    ledger = Ledger(wire)
+    wire.run()
+
+    assert bob.snapshots() == alice.snapshots()
+    assert wire.peak < 2 * limits.ANSWER_SIZE
+    assert 8 <= ledger.given <= 24
+    assert wire.bytes < 1.1 * 40 * 100_000
+
+
+def test_control_feeds_come_first(peers: Peers) -> None:
+    alice = peers.all[0]
+    for number in range(3):
+        note(alice, f"{number}")
+    del peers.all[2:]
+    fresh = peers.add("fresh", None)
+    wire = Wire(peers, [("alice", "fresh")])
+    ledger = Ledger(wire)
+    wire.run()
+
+    assert fresh.snapshots() == alice.snapshots()
+    kinds = [wire.nodes["alice"].replica.holdings.get(feed) for _, feed, _ in ledger.asked]
+    control = [held is not None and held.control for held in kinds]
+    assert control == sorted(control, reverse=True)
+    assert not all(control)
+
+
+def test_who_is_late_is_not_waited_for_where_another_neighbour_has_the_same(peers: Peers) -> None:
+    del peers.all[3:]
+    note(peers.all[0])
+    peers.pass_on(peers.all[0], peers.all[1])
+    wire = Wire(peers, [("alice", "carol"), ("bob", "carol")])
+    wire.watch = lambda giver, taker, data: not (giver == "alice" and isinstance(decode(data).body, Ranges))
+    wire.run(limits.TIMEOUT_MIN_MS * 2)
+
+    assert peers.all[2].snapshots() == peers.all[1].snapshots()
+
+
+def test_a_quiet_tick_reads_nothing(peers: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = Wire(peers)
+    wire.run()
+
+    def read(*_: object) -> None:
+        raise AssertionError("it looked at the feeds")
+
+    for name in ("feeds", "record", "spans", "block"):
+        monkeypatch.setattr(FeedStore, name, read)
+    for session in wire.nodes["alice"].sessions.values():
+        assert session.tick(wire.now_ms) is None
+        assert session.outgoing() == []
+
+
+def test_nothing_leaves_before_it_is_synced(peers: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    del peers.all[2:]
+    wire = Wire(peers)
+    wire.run()
+    flush = FeedStore._flush_for_others
+
+    def noted(store: FeedStore) -> None:
+        order.append("sync")
+        flush(store)
+
+    monkeypatch.setattr(FeedStore, "_flush_for_others", noted)
+
+    def listen(giver: str, taker: str, data: bytes) -> bool:
+        if isinstance(decode(data).body, Ranges):
+            order.append("leaves")
+        return True
+
+    wire.watch = listen
+    note(peers.all[0])
+    wire.nodes["alice"].replica.refresh()
+    wire.run()
+
+    assert order[0] == "sync"
+    assert "leaves" in order
