@@ -68,6 +68,7 @@ class Ballot:
         self.endorsements: list[Endorsed] = []
         self.refusals: list[Refused] = []
         self.first: set[Choice] = set()  # without a policy: what the founder has attested in the party's first feed
+        self.late: list[tuple[Choice, bytes, Act]] = []  # below a term that its device endorsed: no vote, but its word
         self.void: dict[Position, str] = {}
         self.repeated: set[Position] = set()  # geneses that are not their writer's first in that term
         self._own: dict[bytes, Own] = defaultdict(Own)
@@ -140,6 +141,7 @@ class Ballot:
     ) -> str:
         choice = _choice(act, claim)
         if claim.term < promised:
+            self.late.append((choice, device, act))
             return f"its device has endorsed term {promised}, and so attests nothing in an earlier one"
         if claim.term not in said:
             said[claim.term] = choice

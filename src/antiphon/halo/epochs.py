@@ -223,7 +223,11 @@ class _Fold:
                 proposal.act, proposal.reason or (f"epoch {won.number} is final with another snapshot" if other else "")
             )
         attested = [devices for choice, devices in ballot.attested.items() if choice.snapshot == won.snapshot]
-        return tuple(sorted(set().union(*attested)))
+        # Who endorsed a later term before it heard that this one is final still tells joiners what it has computed.
+        late = [(device, act) for choice, device, act in ballot.late if choice.snapshot == won.snapshot]
+        for _, act in late:
+            self._void.pop(act, None)
+        return tuple(sorted(set().union(*attested, {device for device, _ in late})))
 
 
 def genesis_problem(act: Act, claim: EpochGenesis, config: EpochConfig, previous: FinalEpoch | None) -> str:
