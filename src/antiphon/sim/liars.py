@@ -6,11 +6,60 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from antiphon.core.errors import AntiphonError
+from antiphon.sim.lies import blocks, claims, epochs, histories, wire
+from antiphon.sim.lies.tongue import Tongue
 from antiphon.sim.peer import SimPeer
 from antiphon.sim.trace import Kind
 
 if TYPE_CHECKING:
     from antiphon.sim.run import Stage
+
+#: Each lie by its name; what it is, its docstring says.
+LIES: dict[str, Callable[[Tongue], None]] = {
+    lie.__name__.replace("_", " "): lie
+    for lie in (
+        wire.junk,
+        wire.too_large,
+        wire.unasked,
+        wire.late_answers,
+        wire.hollow_feeds,
+        wire.other_party,
+        wire.false_acknowledgement,
+        wire.replay,
+        wire.broken_ranges,
+        wire.cut_short,
+        wire.bodies_withheld,
+        wire.bad_blobs,
+        wire.greedy,
+        blocks.rubbish,
+        blocks.large,
+        blocks.stolen_ids,
+        blocks.false_time,
+        blocks.false_headers,
+        blocks.false_entries,
+        blocks.stranger,
+        blocks.in_others_names,
+        histories.forked_data,
+        histories.forked_long_ago,
+        histories.forked_thrice,
+        histories.forked_control,
+        claims.self_promotion,
+        claims.puppet,
+        claims.coup,
+        claims.others_feeds,
+        claims.false_device,
+        claims.own_policy,
+        claims.erases_others,
+        claims.false_evidence,
+        claims.copies,
+        claims.rubbish_claims,
+        claims.back_dated,
+        epochs.false_epochs,
+        epochs.false_votes,
+        epochs.stolen_words,
+    )
+}
 
 
 class Liars:
@@ -19,16 +68,22 @@ class Liars:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._count = 0
-        self.lies: dict[str, Callable[[SimPeer, random.Random], None]] = {
-            "junk": self._junk,
-        }
+        self.lies = dict(LIES)
 
     def lie(self, peer: SimPeer, seed: int) -> None:
         """One lie, which the seed chooses."""
         chance = random.Random(seed)  # noqa: S311
         name = chance.choice(sorted(self.lies))
+        others = [other for other in self._stage.peers.values() if other is not peer]
+        tongue = Tongue(peer, others, chance, lambda: self.token(peer))
+        try:
+            self.lies[name](tongue)
+        except AntiphonError as error:
+            if peer.disk.full:
+                raise
+            name = f"{name}, in vain: {error}"[:120]  # it is not admitted any more, its feed has ended, say
         self._stage.world.tell(Kind.LIE, peer.name, text=name)
-        self.lies[name](peer, chance)
+        peer.moved_ms = self._stage.world.now_ms
 
     def token(self, peer: SimPeer) -> str:
         """What a forged write carries; it must show up nowhere."""
@@ -36,10 +91,3 @@ class Liars:
         token = f"<forged by {peer.name} {self._count}>"
         self._stage.forbidden.add(token)
         return token
-
-    def _junk(self, peer: SimPeer, chance: random.Random) -> None:
-        """Bytes that are no message."""
-        for name in sorted(peer.neighbours):
-            data = chance.randbytes(chance.choice((1, 40, 4_000)))
-            other = peer.neighbours[name]
-            peer.network.send(peer.name, name, lambda other=other, data=data: other.receive(peer.name, data))  # type: ignore[misc]

@@ -27,7 +27,7 @@ from antiphon.sim.words import words_of
 from antiphon.sim.world import World, WorldClock, WorldDice
 from antiphon.snapshot.blobstore import BlobStore
 
-WORK_MS = 4  # after the first news of several, a peer looks at all of them
+WORK_MS = 50  # after the first news of several, a peer looks at all of them
 RETRY_MS = 500
 _CACHE_ITEMS_MAX = 64
 _MAP_SIZE = 4 << 20
@@ -193,8 +193,8 @@ class SimPeer:
             self.world.after(RETRY_MS, self.restart)
             return False
         except StoreError:
-            if not self.disk.full:
-                raise
+            if self.honest and not self.disk.full:
+                raise  # who lies spoils its own feeds, too
             self._ask(RETRY_MS, self.poke)
             return False
         return True
@@ -206,13 +206,10 @@ class SimPeer:
     def _work(self) -> None:
         now = self.world.now_ms
         self.party.resume()  # a failed save, of a full disk, has stopped it
-        if (
-            self._news
-            or self.store.transaction != self._looked
-            or (self._drive_ms is not None and self._drive_ms <= now)
-        ):
+        due = self._drive_ms is not None and self._drive_ms <= now
+        if due or self._news or self.store.transaction != self._looked:
             self._drive(now)
-        wake = [] if self._drive_ms is None else [self._drive_ms - now + self.clock.now_ms()]
+        wake = [None if self._drive_ms is None else self._drive_ms - now + self.clock.now_ms()]
         for name in sorted(self.neighbours):
             session = self.sessions.get(name)
             if session is None:

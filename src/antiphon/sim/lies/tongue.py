@@ -1,0 +1,165 @@
+"""`Tongue`: what a liar can do that no honest program does, with a member's keys and open sessions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.keys import KeyPair
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import credential_pb2, message_pb2
+from antiphon.feed.append import Draft
+from antiphon.feed.header import NO_HASH, Kind
+from antiphon.feed.limits import SALT_SIZE
+from antiphon.feed.span import Span
+from antiphon.halo import credential
+from antiphon.halo.claims import Claim
+from antiphon.mesh.codec import encode
+from antiphon.mesh.limits import RANGES_MAX
+from antiphon.mesh.message import Announcement, Body, Holding, Message, Ranges
+from antiphon.model.envelope import Genesis, wrap, write_genesis
+from antiphon.sim.peer import SimPeer
+from antiphon.testing.spans import SpanWriter
+
+_ANSWERED = 1  # a request that was answered long ago: what comes for it now is late, and not unasked for
+
+
+class Tongue:
+    """A liar, while it tells one lie."""
+
+    def __init__(
+        self, peer: SimPeer, others: Sequence[SimPeer], chance: random.Random, token: Callable[[], str]
+    ) -> None:
+        self.peer = peer
+        self.others = others
+        self.chance = chance
+        self.token = token  # what a forged write carries: it must show nowhere
+
+    # -- messages of the protocol
+
+    def names(self) -> list[str]:
+        """The neighbours, in an order that the lie's seed decides."""
+        names = sorted(self.peer.neighbours)
+        self.chance.shuffle(names)
+        return names
+
+    def some(self) -> list[str]:
+        """About half of the neighbours, one at least: those who are shown something else than the rest."""
+        names = self.names()
+        return names[: max(1, len(names) // 2)]
+
+    def send(self, name: str, data: bytes) -> None:
+        """Bytes to a neighbour."""
+        peer, other = self.peer, self.peer.neighbours[name]
+        peer.network.send(peer.name, name, lambda: other.receive(peer.name, data))
+
+    def post(self, name: str, body: Body | None, *, heard: int | None = None, party: bytes = b"") -> None:
+        """A message inside the session with a neighbour, if there is one."""
+        session = self.peer.sessions.get(name)
+        if session is None or not session.connected:
+            return
+        greeting = session._greeting
+        told = session._heard if heard is None else heard
+        message = Message(party or self.peer.key, greeting.mine, greeting.theirs, told, body)
+        self.send(name, encode(message))
+
+    def push(self, names: Iterable[str], *spans: Span, control: bool = False) -> None:
+        """Have neighbours take ranges, though they did not ask: as late answers about feeds that are announced."""
+        for name in names:
+            for span in spans:
+                held = Holding(span.feed, 0, span.end, span.hash_at(span.end - 1), control)
+                self.post(name, Announcement(0, 0, (held,)))
+                self.post(name, Ranges(_ANSWERED, (span.encode(),)))
+
+    def push_bytes(self, name: str, *spans: bytes) -> None:
+        self.post(name, Ranges(_ANSWERED, spans[:RANGES_MAX]))
+
+    # -- feeds
+
+    def data_feed(self) -> bytes:
+        return bytes(self.peer.member.open_data_feed().feed)
+
+    def pen(self, feed: bytes, at: int | None = None) -> SpanWriter:
+        """A hand that writes a feed of this device from a position on, on paper: nothing of it is in any store."""
+        store, pair = self.peer.store, self.peer.keys.pair(feed)
+        writer = SpanWriter(pair, self.peer.key, seed=self.chance.randrange(1 << 32))
+        record = store.record(feed)
+        if at is not None and at < record.length:
+            block = store.block(feed, at - 1) if at else None
+            record = replace(
+                record,
+                length=at,
+                hash=block.hash if block is not None else NO_HASH,
+                lamport=block.lamport if block is not None else 0,
+            )
+        writer.record = record
+        return writer
+
+    def key(self) -> KeyPair:
+        """A key that nobody knows of."""
+        return KeyPair.from_seed(self.chance.randbytes(32))
+
+    def stranger(self, pair: KeyPair | None = None) -> SpanWriter:
+        """The writer of a feed that nobody has admitted."""
+        return SpanWriter(pair or self.key(), self.peer.key, seed=self.chance.randrange(1 << 32))
+
+    def spans(self, *, foreign: bool = False) -> list[Span]:
+        """Ranges that are held here; `foreign`: of others' feeds only."""
+        store, own = self.peer.store, set()
+        for writer in (self.peer.member.control, self.peer.member.data):
+            if writer is not None:
+                own.add(bytes(writer.feed))
+        records = sorted(store.feeds(self.peer.key), key=lambda record: record.feed)
+        return [
+            span
+            for record in records
+            if record.length > record.start and not (foreign and record.feed in own)
+            for span in store.spans(record.feed, record.start)
+        ]
+
+    # -- messages about items
+
+    def items(self) -> list[bytes]:
+        return sorted(self.peer.party.items())
+
+    def write(self, *drafts: Draft, atomic: bool = False) -> Sequence[Stamp]:
+        """Straight into this device's data feed, looked at by nobody."""
+        return self.peer.member.open_data_feed().extend(drafts, atomic=atomic)
+
+    def setting(self, item: bytes, value: str) -> Draft:
+        """A message that sets something in an object."""
+        model = self.peer.models.get("antiphon/object")
+        return Draft(Kind.MUTATION, item, wrap(Kind.MUTATION, model.set(model.initial(), "forged", value)))  # type: ignore[attr-defined]
+
+    def body(self, item: bytes, value: str) -> bytes:
+        """What a block that sets something in an object has for a body."""
+        return self.chance.randbytes(SALT_SIZE) + self.setting(item, value).message
+
+    def genesis(self, item: bytes, model: str = "antiphon/object") -> Draft:
+        return Draft(Kind.GENESIS, item, write_genesis(Genesis(self.chance.randbytes(16), model, 1)))
+
+    def an_object(self) -> bytes | None:
+        """An item into which a mutation of an object would go, if it counted."""
+        found = [item for item in self.items() if self.peer.party.item(item).model[0] == "antiphon/object"]
+        return self.chance.choice(found) if found else None
+
+    # -- credentials
+
+    def signed(self, claim: Claim, *pairs: KeyPair, expires_ms: int = 0) -> bytes:
+        """A credential, by this device's key unless others are given."""
+        signers = pairs or (self.peer.device.pair,)
+        nonce = self.chance.randbytes(16)
+        return credential.sign(self.peer.key, claim, signers, expires_ms=expires_ms, nonce=nonce)
+
+    def say(self, claim: Claim, *pairs: KeyPair, expires_ms: int = 0) -> Stamp:
+        """Write a credential into this device's control feed, permitted or not."""
+        self.peer.member.sync()
+        return self.peer.member._append(self.signed(claim, *pairs, expires_ms=expires_ms))
+
+
+def as_draft(signed: bytes) -> Draft:
+    """A credential as a message of a control feed."""
+    message = message_pb2.Message(credential=credential_pb2.SignedCredential.FromString(signed))
+    return Draft(Kind.CREDENTIAL, SYSTEM_ITEM, message.SerializeToString(deterministic=True))
