@@ -142,3 +142,4 @@ def test_epochs_and_blobs_come_through_a_bad_network(peers: Peers) -> None:
     wire.run()
 
     same(alice, bob)
+    assert wire.blobs > 0

@@ -46,7 +46,7 @@ def _changed(data: bytes, chance: random.Random) -> bytes:
     return bytes(changed)
 
 
-@settings(max_examples=settings().max_examples // 4)
+@settings(max_examples=settings().max_examples // 8)
 @given(st.integers(0, 1 << 32), st.floats(0.05, 0.6))
 def test_damaged_messages_are_refused_and_nothing_of_them_is_kept(seed: int, share: float) -> None:
     chance = random.Random(seed)

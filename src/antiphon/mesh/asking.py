@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
-from antiphon.core.cid import Cid
+from antiphon.core.cid import CID_SIZE, Cid
 from antiphon.core.errors import BadEncoding, TooLarge
 from antiphon.feed import span as spans
 from antiphon.mesh.limits import ANSWER_SIZE, FEEDS_MAX, NEVER, RANGES_MAX, REQUESTS_MAX
@@ -41,6 +41,7 @@ class Asking:
         self._rest: dict[bytes, int] = {}  # what the peer was late with, or gave in vain: when to ask it again
         self._tried: dict[bytes, tuple[int, int]] = {}  # evidence that was of no use: its cut, and what was held then
         self._without: dict[bytes, None] = {}  # blobs that the peer has not
+        self._seeking = False  # some blobs
         self._blobs_rest_ms = 0
         self._blobs_late = 0
         self._requests: dict[int, _Request] = {}
@@ -173,8 +174,10 @@ class Asking:
     def _want_blobs(self, now_ms: int) -> tuple[list[WantBlobs], int]:
         wanted = self._replica.wanted()
         if not wanted:
-            self._without.clear()
+            if self._seeking:
+                self._forget_blobs()
             return [], NEVER
+        self._seeking = True
         if self._blobs_rest_ms > now_ms:
             return [], self._blobs_rest_ms
         if self._blobs_rest_ms:
@@ -199,6 +202,12 @@ class Asking:
         if cids:
             asked.append(WantBlobs(self._request(tuple(cids), now_ms, blobs=True), tuple(cids)))
         return asked, wake_ms
+
+    def _forget_blobs(self) -> None:
+        """All that was sought is here."""
+        self._seeking = False
+        self._without.clear()
+        self._rest = {key: at_ms for key, at_ms in self._rest.items() if len(key) != CID_SIZE}
 
     def _request(self, keys: tuple[bytes, ...], now_ms: int, *, blobs: bool = False) -> int:
         self._last += 1
