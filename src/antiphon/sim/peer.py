@@ -72,6 +72,7 @@ class SimPeer:
         self._wake_ms: int | None = None
         self._life = 0  # calls that were asked for in an earlier life do nothing
         self._stood = self._said = 0
+        self._forks: set[bytes] = set()  # that were told
         self._looked = -1  # the store's transaction when this was last seen to
         self._news = True
         self._drive_ms: int | None = None
@@ -270,6 +271,12 @@ class SimPeer:
             for word in words_of(machine, control.feed, self._said):
                 self.world.tell(word.kind, self.name, number=word.number, text=word.text)
             self._said = machine.length(control.feed)
+        for feed, end in sorted(machine.fork_ends.items()):
+            if feed not in self._forks:
+                self._forks.add(feed)
+                self.world.tell(
+                    Kind.REFUSE, self.name, text=f"feed {feed.hex()[:8]} has two histories: it ends at {end}"
+                )
         number = self.epochs.number
         if number != self._stood:
             self._stood = number
