@@ -18,6 +18,7 @@ from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.halo.act import Act, Place
+from antiphon.halo.ballot import Ballot
 from antiphon.halo.claims import (
     Claim,
     EpochEndorsement,
@@ -35,6 +36,7 @@ PARTY = b"p" * 32
 FOUNDER_FEED = b"f" * 32
 PROPOSER = b"L" * 32
 FEEDS = {"A": b"A" * 32, "B": b"B" * 32}  # of the proposer, one for each snapshot
+THIRD = b"C" * 32  # where it endorses without a word of what it has attested
 CIDS = {value: bytes(Cid.of(value.encode(), DAG_CBOR)) for value in FEEDS}
 
 Word = tuple[str, int, str]  # attest, term, value | confirm, term, value | endorse, term, ""
@@ -57,8 +59,8 @@ class Run:
 class Election:
     """A party whose policy names some attesters and the proposer as generator."""
 
-    def __init__(self, honest: int, *, liars: bool, terms: int) -> None:
-        self.terms, self.liars = terms, liars
+    def __init__(self, honest: int, *, liars: bool, terms: int, lie: str = "true") -> None:
+        self.terms, self.liars, self.lie = terms, liars, lie
         self.memory: dict[object, EpochChain] = {}
         self.devices = [bytes([65 + 32 + at]) * 32 for at in range(honest)]
         self.feeds = [bytes([128 + at]) * 32 for at in range(honest)]
@@ -71,7 +73,7 @@ class Election:
         ]
         for feed, device in [
             *zip(self.feeds, self.devices, strict=True),
-            *((feed, PROPOSER) for feed in FEEDS.values()),
+            *((feed, PROPOSER) for feed in (*FEEDS.values(), THIRD)),
         ]:
             admission = FeedAdmission(feed, FeedKind.CONTROL, device, device, b"")
             self.base.append(self.act(feed, 0, device, admission))
@@ -86,7 +88,7 @@ class Election:
     def genesis(self, term: int, value: str, seen: Seen = frozenset()) -> Act:
         claim = EpochGenesis(term, 1, b"", {}, Timeframe(), CIDS[value], 0)
         places = {self.feeds[at]: length for at, length in seen if at >= 0}
-        places |= {FEEDS[value]: 100 for at, _ in seen if at < 0 for value in ("AB"[at + 2],)}
+        places |= {feed: 100 for at, _ in seen if at < 0 for feed in (FEEDS["AB"[at + 2]], THIRD)}
         return self.act(FEEDS[value], 10 * term + 5, PROPOSER, claim, places)
 
     def liar(self, run: Run) -> Iterator[Act]:
@@ -100,8 +102,9 @@ class Election:
         for value, feed in FEEDS.items():
             for term in range(self.terms):
                 if term:
-                    claim = EpochEndorsement(1, term, PROPOSER, term - 1, CIDS[value])
-                    yield self.act(feed, 10 * term, PROPOSER, claim)
+                    named = {"true": (term - 1, CIDS[value]), "nothing": (0, b""), "never": (term + 7, CIDS[value])}
+                    claim = EpochEndorsement(1, term, PROPOSER, *named[self.lie])
+                    yield self.act(feed if self.lie == "true" else THIRD, 10 * term, PROPOSER, claim)
                 if not term or any((term, value) == (other, said) for other, said, _ in run.geneses):
                     again = attestation(self.genesis(term, value))
                     yield self.act(feed, 10 * term + 6, PROPOSER, again)
@@ -184,19 +187,19 @@ class Election:
         )
 
 
-def explore(election: Election) -> tuple[int, set[bytes]]:
-    """Look at every run; returns how many there are, and which snapshots were final in some."""
+def explore(election: Election, most: int = 1_000_000) -> tuple[int, set[bytes]]:
+    """Look at every run, or at most so many; returns how many there are, and which snapshots were final in some."""
     first = Run(((),) * len(election.devices), frozenset())
     seen, fresh = {first.key: election.all(first)}, [first]
     found: set[bytes] = set()
-    while fresh:
+    while fresh and len(seen) < most:
         run = fresh.pop()
         before = seen[run.key]
         for after in election.steps(run):
             if after.key in seen:
                 continue
             chain = seen[after.key] = election.all(after)
-            assert chain.conflict == "", after
+            assert chain.conflict == "", (chain.conflict, after)
             assert chain.final[: len(before.final)] == before.final, after
             found |= {epoch.snapshot for epoch in chain.final}
             fresh.append(after)
@@ -206,12 +209,32 @@ def explore(election: Election) -> tuple[int, set[bytes]]:
 @pytest.mark.slow
 def test_honest_attesters_under_a_proposer_that_signs_two_histories() -> None:
     count, found = explore(Election(3, liars=False, terms=3 if SOAK else 2))
+    print(f"{count} runs of three honest attesters")
     assert found == set(CIDS.values())  # either can become final: the search is no empty one
     assert count > 100
 
 
 @pytest.mark.slow
-def test_one_liar_of_four_who_proposes_and_attests_in_two_histories() -> None:
-    count, found = explore(Election(3, liars=True, terms=2))
+@pytest.mark.parametrize("lie", ["true", "nothing", "never"] if SOAK else ["nothing"])
+def test_one_liar_of_four_who_proposes_and_attests_in_two_histories(lie: str) -> None:
+    """Its endorsements name what it has attested, or nothing, or what nobody has ever attested."""
+    count, found = explore(Election(3, liars=True, terms=2, lie=lie), 1_000_000 if SOAK else 1_000)
+    print(f"{count} runs of three honest attesters and a liar")
     assert found == set(CIDS.values())
     assert count > 100
+
+
+@pytest.mark.slow
+def test_one_round_would_not_be_enough_where_attesters_may_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ballot, "votes", lambda ballot, choice: ballot.attested.get(choice, set()))
+    with pytest.raises(AssertionError, match="two geneses"):
+        explore(Election(3, liars=True, terms=2, lie="nothing"))
+
+
+@pytest.mark.slow
+def test_what_an_endorser_says_to_have_attested_must_be_seen_where_attesters_may_lie(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Ballot, "_certified", lambda *_: True)
+    with pytest.raises(AssertionError, match="two geneses"):
+        explore(Election(3, liars=True, terms=2, lie="never"))

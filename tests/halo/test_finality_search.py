@@ -32,20 +32,18 @@ WHOLE = {
     Case(4, (2,), candidates=2): 1436,
     Case(3, (1,), liars=1): 343,
 }
-LARGER = {
-    Case(2, (3, 3)): 25591,
-    Case(3, (3,)): 26133,
-    Case(3, (2, 2)): 37756,
-    Case(3, (2, 2), shrinks=True): 27517,
-    Case(3, (2,), outsider=True): 5368,
-}
+LARGER = {Case(3, (2,), outsider=True): 5368}
 BEGINNINGS = [(Case(3, (2,), outsider=True), 1_500)]  # as far as the limit goes: the short ones first
 if SOAK:
     BEGINNINGS = [
-        (Case(3, (2, 2), restored=True, candidates=1), 60_000),
-        (Case(3, (3,), outsider=True), 100_000),
-        (Case(3, (2,), liars=1, candidates=0), 150_000),
-        (Case(3, (2,), liars=1), 150_000),
+        (Case(2, (3, 3)), 40_000),
+        (Case(3, (3,)), 40_000),
+        (Case(3, (2, 2)), 40_000),
+        (Case(3, (2, 2), shrinks=True), 40_000),
+        (Case(3, (2, 2), restored=True, candidates=1), 40_000),
+        (Case(3, (3,), outsider=True), 30_000),
+        (Case(3, (2,), liars=1, candidates=0), 30_000),
+        (Case(3, (2,), liars=1, candidates=1), 30_000),
     ]
 
 
@@ -61,7 +59,7 @@ def test_in_every_history_of_a_small_election_the_rules_hold(case: Case) -> None
 
 @pytest.mark.parametrize(("case", "limit"), BEGINNINGS, ids=str)
 def test_in_the_shorter_histories_of_larger_elections_the_rules_hold(case: Case, limit: int) -> None:
-    report = Search(case, limit=limit, ending_every=5).run()
+    report = Search(case, limit=limit, ending_every=20).run()
     print(report)
     assert report.whole or report.histories >= limit
     assert any(report.final)
