@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from antiphon.core.errors import AntiphonError, UnknownFeed
-from antiphon.halo.claims import EpochGenesis, EpochRefusal
+from antiphon.halo.claims import EpochGenesis, EpochRefusal, Role
 from antiphon.party import demux
 from antiphon.party.ports import Refused
 from antiphon.sim.peer import SimPeer
@@ -88,6 +88,25 @@ def nothing_unauthorised(stage: Stage) -> Iterator[str]:
                     yield f"{peer.name} shows {token} in item {item.hex()}"
 
 
+def one_party(stage: Stage) -> Iterator[str]:
+    """They agree on who may do what; and nobody but the founder is an owner, or has admitted anybody."""
+    first, *others = stage.honest()
+    digest = first.member.state.digest
+    for peer in others:
+        if peer.member.state.digest != digest:
+            yield f"{peer.name} has another party state than {first.name}"
+    known = {bytes(peer.identity.key): peer.name for peer in stage.peers.values()}
+    founder = bytes(next(iter(stage.peers.values())).identity.key)
+    for member in first.member.state.members:
+        name = known.get(bytes(member.subject))
+        if name is None:
+            yield f"{bytes(member.subject).hex()[:8]}, whom nobody admitted, is a member"
+        elif Role.OWNER in member.roles and bytes(member.subject) != founder:
+            yield f"{name}, whom nobody made one, is an owner"
+    if not any(bytes(member.subject) == founder for member in first.member.state.members):
+        yield "the founder is no member"
+
+
 def epochs_agree(stage: Stage) -> Iterator[str]:
     """No honest peer comes to another snapshot than an honest one has declared; all stand on the last final epoch."""
     devices = {bytes(peer.device.key): peer.name for peer in stage.honest()}
@@ -151,6 +170,7 @@ LAWS: dict[str, Law] = {
     "one quarantine": one_quarantine,
     "nothing lost": nothing_lost,
     "nothing unauthorised": nothing_unauthorised,
+    "one party": one_party,
     "epochs agree": epochs_agree,
     "epochs come": epochs_come,
     "bounded": bounded,

@@ -84,7 +84,10 @@ def false_headers(liar: Tongue) -> None:
 
 
 def false_entries(liar: Tongue) -> None:
-    """A message that has seen what is not there: another hash, another lamport, a block of the future."""
+    """A message that has seen what is not there: another hash, another lamport, a block of the future.
+
+    It waits, or ends its feed. It may count where what it has seen turns out to lie beyond a cut.
+    """
     others = [record for record in liar.peer.store.feeds(liar.peer.key) if record.length and record.end > record.length]
     item = liar.an_object()
     if item is None or not others:
@@ -101,7 +104,7 @@ def false_entries(liar: Tongue) -> None:
     )
     writer = liar.peer.member.open_data_feed()
     writer.see(entry)
-    liar.write(liar.setting(item, liar.token()))
+    liar.write(liar.setting(item, "a message that has seen too much"))
 
 
 def stranger(liar: Tongue) -> None:

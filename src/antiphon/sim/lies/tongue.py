@@ -24,6 +24,7 @@ from antiphon.sim.peer import SimPeer
 from antiphon.testing.spans import SpanWriter
 
 _ANSWERED = 1  # a request that was answered long ago: what comes for it now is late, and not unasked for
+_PAUSE_MS = 20
 
 
 class Tongue:
@@ -67,11 +68,14 @@ class Tongue:
 
     def push(self, names: Iterable[str], *spans: Span, control: bool = False) -> None:
         """Have neighbours take ranges, though they did not ask: as late answers about feeds that are announced."""
+        peer, (_, slowest) = self.peer, self.peer.network.weather.delay_ms
         for name in names:
-            for span in spans:
+            for place, span in enumerate(spans):
                 held = Holding(span.feed, 0, span.end, span.hash_at(span.end - 1), control)
+                answer = Ranges(_ANSWERED, (span.encode(),))
                 self.post(name, Announcement(0, 0, (held,)))
-                self.post(name, Ranges(_ANSWERED, (span.encode(),)))
+                delay_ms = (2 + place) * slowest + _PAUSE_MS  # until it was heard, and something was asked for
+                peer._ask(delay_ms, lambda name=name, answer=answer: self.post(name, answer))  # type: ignore[misc]
 
     def push_bytes(self, name: str, *spans: bytes) -> None:
         self.post(name, Ranges(_ANSWERED, spans[:RANGES_MAX]))
