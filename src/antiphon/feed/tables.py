@@ -62,9 +62,9 @@ class Tables:
 
     def find(self, feed: bytes) -> Record | None:
         data = self._txn.get(feed, db=self._dbs["records"])
-        if data is None:
-            return None
-        stored = bytes(data)
+        return None if data is None else self._decoded(feed, bytes(data))
+
+    def _decoded(self, feed: bytes, stored: bytes) -> Record:
         known = self._memory.records.get(feed)
         if known is not None and known[0] == stored:
             return known[1]
@@ -86,7 +86,7 @@ class Tables:
     def feeds(self) -> Iterator[Record]:
         with self._txn.cursor(self._dbs["records"]) as cursor:
             for key, value in cursor:
-                yield Record.decode(bytes(key), bytes(value))
+                yield self._decoded(bytes(key), bytes(value))
 
     # -- spans
 

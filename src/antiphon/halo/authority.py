@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from antiphon.core.stamp import Stamp
 from antiphon.halo.act import Act, Place
+from antiphon.halo.answers import Answers
 from antiphon.halo.authorship import author_at, erased_in
 from antiphon.halo.claims import (
     Cuts,
@@ -38,7 +39,8 @@ from antiphon.halo.claims import (
 )
 from antiphon.halo.ending import ending_cuts
 from antiphon.halo.floors import Floors
-from antiphon.halo.grant import NO_END, Owner, expired, given, self_signers, subject_of
+from antiphon.halo.grant import NO_END, Owner, expired, given, subject_of
+from antiphon.halo.granting import judge_binding, judge_grant
 from antiphon.halo.inherit import cut_at, device_cuts, echoed_cuts
 from antiphon.halo.policies import policy_at
 
@@ -68,16 +70,14 @@ class Authority:
         self._ends: list[Act] = []
         self.erasures: list[Act] = []
         self._by_position: dict[Position, Act] = {}
-        self._valid: dict[Position, bool] = {}
-        self._binds: dict[tuple[Position, Position], bool] = {}
-        self._echoes: dict[tuple[Position, Position], Cuts] = {}
-        self._ending_known: dict[tuple[bytes, Position, tuple[tuple[bytes, int], ...]], int] = {}
+        self._known = Answers()
         self._good: dict[bytes, list[Act]] = {}  # the valid grants by subject, oldest first
         self._settled = True
 
     def add(self, acts: Iterable[Act]) -> None:
         """Take more acts, and forget the answers that they may change."""
         forget = self._settled = False
+        self._known.forget_feeds()
         for act in acts:
             self._by_position[act.position] = act
             claim = act.claim
@@ -136,10 +136,7 @@ class Authority:
 
     def forget(self) -> None:
         """Forget all answers: something that they rest on has changed."""
-        self._valid.clear()
-        self._binds.clear()
-        self._echoes.clear()
-        self._ending_known.clear()
+        self._known.forget()
         self._settled = False
 
     def _grant(self, subject: bytes, act: Act) -> None:
@@ -162,8 +159,18 @@ class Authority:
         control = self._controls.get(feed)
         if control is not None:
             return control
+        known, keeps = self._known.owners, self._keeps(None)
+        if keeps and feed in known:
+            return known[feed]
         admissions = self._admitted.get(feed, [])
-        return next((owner for owner in admissions if self.alive(owner.opened.place)), None)
+        found = next((owner for owner in admissions if self.alive(owner.opened.place)), None)
+        if keeps:
+            known[feed] = found
+        return found
+
+    def _keeps(self, limit: Stamp | None) -> bool:
+        """Whether an answer about a feed stays as it is until another act comes: not while grants are being judged."""
+        return limit is None and self._settled and self.parent is None
 
     def owners(self) -> dict[bytes, Owner]:
         """Every feed that has an owner."""
@@ -202,9 +209,9 @@ class Authority:
         try:
             return ask()
         finally:
-            self._valid.pop(position, None)
-            for key in [key for key in self._binds if key[0] == position]:
-                del self._binds[key]
+            self._known.valid.pop(position, None)
+            for key in [key for key in self._known.binds if key[0] == position]:
+                del self._known.binds[key]
 
     # -- the parent
 
@@ -228,9 +235,9 @@ class Authority:
     def echoes(self, narrowing: Act, grant: Act) -> Cuts:
         """Where this party's feeds end by a narrowing of the parent."""
         key = (narrowing.position, grant.position)
-        if key not in self._echoes:
-            self._echoes[key] = echoed_cuts(self, narrowing, grant)
-        return self._echoes[key]
+        if key not in self._known.echoes:
+            self._known.echoes[key] = echoed_cuts(self, narrowing, grant)
+        return self._known.echoes[key]
 
     # -- questions
 
@@ -248,12 +255,19 @@ class Authority:
         owner = self.owner(place.feed)
         if owner is None or place.seq >= self.static_end(place.feed):
             return False
-        opened = owner.opened.place
-        if opened.feed != place.feed and not (place.sees(owner.opened.position) and self.alive(opened, limit)):
+        if owner.opened.stamp.feed != place.feed and not place.sees(owner.opened.position):
             return False
-        if not self.roles(owner.identity, opened, limit):
-            return False
-        return place.seq < self._ending(place.feed, owner, limit)
+        return self._may_open(owner, place.feed, limit) and place.seq < self._ending(place.feed, owner, limit)
+
+    def _may_open(self, owner: Owner, feed: bytes, limit: Stamp | None) -> bool:
+        """Whether a feed was opened by a member, in a feed that had not ended."""
+        known, opened = self._known.opened.get(owner.opened.position), owner.opened.place
+        if known is None or not self._keeps(limit):
+            known = opened.feed == feed or self.alive(opened, limit)
+            known = known and bool(self.roles(owner.identity, opened, limit))
+            if self._keeps(limit):
+                self._known.opened[owner.opened.position] = known
+        return known
 
     def static_end(self, feed: bytes) -> int:
         """Where a feed ends by its writer's own doing: a fork, or the word of its identity or device."""
@@ -264,7 +278,7 @@ class Authority:
         # Without its genesis there would be no party to speak of.
         return max(end, 1) if feed == self.genesis_feed else end
 
-    def _past_fork(self, act: Act) -> bool:
+    def past_fork(self, act: Act) -> bool:
         return act.stamp.seq >= self.fork_ends.get(act.stamp.feed, NO_END)
 
     def ends_device(self, act: Act, claim: FeedEnd, owner: Owner) -> bool:
@@ -274,7 +288,7 @@ class Authority:
         carrier = self._controls.get(act.stamp.feed)
         if carrier is None or carrier.identity != owner.identity or claim.identity != owner.identity:
             return False
-        if self._past_fork(act) or expired(act):
+        if self.past_fork(act) or expired(act):
             return False
         return owner.identity in act.signers or owner.device in act.signers
 
@@ -287,12 +301,17 @@ class Authority:
 
     def _ending(self, feed: bytes, owner: Owner, limit: Stamp | None) -> int:
         """The least ending cut; `limit` matters only through the grants that are older."""
+        key = feed, owner.opened.position
+        if self._keeps(limit) and key in self._known.endings:
+            return self._known.endings[key]
         above = self.above(owner.identity, None, limit)
         rank = tuple(sorted((subject, sum(1 for _ in self.older(subject, limit))) for subject in above))
-        known = self._ending_known.get((feed, owner.opened.position, rank))
+        known = self._known.ranked.get((*key, rank))
         if known is None:
             known = min(ending_cuts(self, feed, owner, limit), default=NO_END)
-            self._ending_known[feed, owner.opened.position, rank] = known
+            self._known.ranked[*key, rank] = known
+        if self._keeps(limit):
+            self._known.endings[key] = known
         return known
 
     def older(self, subject: bytes, limit: Stamp | None) -> Iterator[Act]:
@@ -364,76 +383,32 @@ class Authority:
 
     def valid_grant(self, grant: Act) -> bool:
         """Whether a grant's issuer had the right to it."""
-        known = self._valid.get(grant.position)
+        known = self._known.valid.get(grant.position)
         if known is None:
-            known = self._valid[grant.position] = self._judge_grant(grant)
+            known = self._known.valid[grant.position] = judge_grant(self, grant)
         return known
-
-    def _judge_grant(self, grant: Act) -> bool:
-        if self.parent is not None and self.inherited(grant):
-            return self.parent.valid_grant(grant)
-        claim = grant.claim
-        if isinstance(claim, PartyGenesis):
-            return True
-        if self._past_fork(grant) or expired(grant):
-            return False
-        if grant.stamp.feed not in self._controls:
-            return False
-        if isinstance(claim, GroupAdmission) and claim.group in grant.signers:
-            return self.permits(grant.place, _ANY, grant.stamp) and not self._copied(grant)
-        if not self.signed_by_writer(grant):
-            return False
-        if self.permits(grant.place, _OWNER, grant.stamp):
-            return True
-        if isinstance(claim, MemberAdmission) and claim.roles <= _BY_EDITORS:
-            policy = self.policy(grant.place, grant.stamp)
-            return policy.editors_admit and self.permits(grant.place, frozenset({Role.EDITOR}), grant.stamp)
-        return False
-
-    def _copied(self, grant: Act) -> bool:
-        """Whether the same signed bytes count already at an older place: who was removed must not bring them back."""
-        return any(
-            other.digest == grant.digest and other.stamp < grant.stamp and self.valid_grant(other)
-            for other in self.grants.get(subject_of(grant), ())
-            if grant.digest
-        )
 
     def binds(self, narrowing: Act, grant: Act) -> bool:
         """Whether a narrowing takes from a grant that it names: the issuer's right must be older than the grant."""
         key = (narrowing.position, grant.position)
-        known = self._binds.get(key)
+        known = self._known.binds.get(key)
         if known is None:
-            known = self._binds[key] = self._judge_binding(narrowing, grant)
+            known = self._known.binds[key] = judge_binding(self, narrowing, grant)
         return known
-
-    def _judge_binding(self, narrowing: Act, grant: Act) -> bool:
-        if self.parent is not None and self.inherited(narrowing):
-            return self.parent.binds(narrowing, grant)
-        claim = narrowing.claim
-        assert isinstance(claim, Narrowing)
-        if self._past_fork(narrowing) or expired(narrowing):
-            return False
-        if narrowing.stamp.feed not in self._controls or not narrowing.place.sees(grant.position):
-            return False
-        if not self.valid_grant(grant):
-            return False
-        if claim.expired and not 0 < grant.expires_ms <= narrowing.created_ms:
-            return False
-        if not self_signers(grant).isdisjoint(narrowing.signers):
-            return True
-        wanted = _EXPIRERS if claim.expired else _OWNER
-        return self.signed_by_writer(narrowing) and self.permits(narrowing.place, wanted, grant.stamp)
 
     def policy(self, place: Place, limit: Stamp | None = None) -> Policy:
         """The policy at a place: the last one seen there, or one that tightened it and cut before this place."""
         return policy_at(self, place, limit)
 
     def valid_policy(self, act: Act) -> bool:
-        known = self._valid.get(act.position)
+        known = self._known.valid.get(act.position)
         if known is None:
             allowed = self.signed_by_writer(act) and self.permits(act.place, _OWNER, act.stamp)
-            known = self._valid[act.position] = allowed and not expired(act)
+            known = self._known.valid[act.position] = allowed and not expired(act)
         return known
+
+    def is_control(self, feed: bytes) -> bool:
+        return feed in self._controls
 
     def signed_by_writer(self, act: Act) -> bool:
         """Whether the device whose feed carries the act has signed its credential."""

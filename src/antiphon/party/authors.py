@@ -30,6 +30,10 @@ class Authors:
         origin, seen = segments[at] if at >= 0 else (0, NOTHING)
         return author_at(self._steps(lane.feed, origin, seen), seq)
 
+    def forget(self) -> None:
+        """The authority moved, and nobody has asked anything that matters."""
+        self._known, self._own = {}, None
+
     def changed(self, lanes: Iterable[Lane]) -> list[Part]:
         """The authority moved: where the answers are others now, or were not known before."""
         before, self._known, self._own = self._known, {}, None

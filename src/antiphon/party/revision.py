@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.feed.header import Flag, Kind
 from antiphon.model.item import NO_BODY
-from antiphon.party.authors import Part, touched
+from antiphon.party.authors import touched
 from antiphon.party.judge import Judge, changed
 from antiphon.party.lane import Lane
 
@@ -30,7 +30,7 @@ class Revision:
         So are those with access lists whose messages have other authors now: roles and groups may have changed.
         """
         self._judge.forget()
-        spoilt = self._guarded_in(self._engine.authors.changed(self._engine.delivery.lanes.values()))
+        spoilt = self._guarded()
         for lane in self._engine.delivery.lanes.values():
             state = lane.state
             voids = list(self._judge.voids(lane, state.base, state.position))
@@ -41,15 +41,19 @@ class Revision:
                 state.voids = voids
         self._engine.refold_all(spoilt)
 
-    def _guarded_in(self, parts: list[Part]) -> set[bytes]:
-        """The items with access lists that have messages in these parts of feeds."""
+    def _guarded(self) -> set[bytes]:
+        """The items with access lists to which others have written than those who had the right, or so it is now."""
         open_ = {
             entry.id: entry.postings
             for entry in self._engine.cache.open()
             if entry.item and entry.item.access is not None
         }
         saved = self._engine.saved  # what waits is folded with the authors of then
-        guarded = {*saved.guarded(), *open_} if parts else ()
+        guarded = {*saved.guarded(), *open_}
+        if not guarded:
+            self._engine.authors.forget()
+            return set()
+        parts = self._engine.authors.changed(self._engine.delivery.lanes.values())
         return touched(parts, ((item, saved.postings(item) + open_.get(item, [])) for item in guarded))
 
     def end_lane(self, lane: Lane, end: int) -> None:
