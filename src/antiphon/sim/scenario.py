@@ -149,7 +149,7 @@ class _Maker:
         self._epochs = epochs
         self._faults = faults
         self._liars = liars
-        self._length_ms = 4_000 + messages * 40 + self._chance.randrange(4_000)
+        self._length_ms = 4_000 + 40 * min(messages, 200) + 2 * messages + self._chance.randrange(4_000)
         self._acts: list[Act] = []
 
     def scenario(self) -> Scenario:
