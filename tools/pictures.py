@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from antiphon.sim.liars import LIES
 from antiphon.sim.picture import draw
 from antiphon.sim.run import Outcome, run
 from antiphon.sim.scenario import Act, Cast, Rules, Scenario, What
@@ -30,21 +31,29 @@ def partition() -> Scenario:
 def sleeper() -> Scenario:
     """Dora sleeps through two epochs, and writes meanwhile."""
     names = NAMES[:5]
-    acts = [*writes(2, names, 500, 11_500, 40), Act(1_300, What.SLEEP, "dora"), Act(7_000, What.WAKE, "dora")]
+    acts = [*writes(2, names, 500, 13_000, 48), Act(1_300, What.SLEEP, "dora"), Act(9_000, What.WAKE, "dora")]
     return scenario(2, names, names[:3], acts, epoch_messages=28, pruners=frozenset(names[1:3]))
 
 
 def takeover() -> Scenario:
     """Alice is away, and epoch 2 is hers to declare: the other attesters elect one of them."""
     names = NAMES[:5]
-    acts = [*writes(3, names, 500, 9_000, 30), Act(600, What.SLEEP, "alice"), Act(11_500, What.WAKE, "alice")]
+    acts = [*writes(3, names, 500, 7_000, 22), Act(600, What.SLEEP, "alice"), Act(9_000, What.WAKE, "alice")]
     return scenario(3, names, names[:3], acts, epoch_messages=24)
+
+
+def equivocator() -> Scenario:
+    """Emil signs several histories of one feed, and shows each to somebody else."""
+    names = NAMES[:5]
+    lie = Act(3_000, What.LIE, "emil", seed=seed_of_lie("forked thrice"))
+    return scenario(4, names, names[:3], [*writes(4, names, 500, 9_000, 30), lie], epoch_messages=24, liars=names[4:])
 
 
 PICTURES: dict[str, Callable[[], Scenario]] = {
     "partition": partition,
     "sleeper": sleeper,
     "takeover": takeover,
+    "equivocator": equivocator,
 }
 
 
@@ -56,18 +65,20 @@ def scenario(
     *,
     epoch_messages: int,
     pruners: frozenset[str] = frozenset(),
+    liars: Iterable[str] = (),
 ) -> Scenario:
-    cast = Cast(names, attesters=attesters, pruners=pruners)
+    cast = Cast(names, liars=frozenset(liars), attesters=attesters, pruners=pruners)
     ordered = tuple(sorted(acts, key=lambda act: (act.at_ms, act.what.value, act.peer)))
     return Scenario(seed, cast, Rules(epoch_messages=epoch_messages, silent_ms=2_000), acts=ordered)
 
 
 def writes(seed: int, names: tuple[str, ...], begin_ms: int, end_ms: int, count: int) -> list[Act]:
-    """Writes of all, now and then."""
+    """Writes of all in turn, about as far apart, so that epochs are, too."""
     chance = random.Random(seed)
+    step = (end_ms - begin_ms) // count
     return [
         Act(
-            chance.randrange(begin_ms, end_ms),
+            begin_ms + n * step + chance.randrange(step),
             What.WRITE,
             names[n % len(names)],
             chance.choice((1, 1, 2, 3, 6)),
@@ -75,6 +86,12 @@ def writes(seed: int, names: tuple[str, ...], begin_ms: int, end_ms: int, count:
         )
         for n in range(count)
     ]
+
+
+def seed_of_lie(name: str) -> int:
+    """A seed with which a liar chooses this lie, as `Liars.lie` does."""
+    names = sorted(LIES)
+    return next(seed for seed in range(10_000) if random.Random(seed).choice(names) == name)
 
 
 def play(name: str) -> Outcome:

@@ -17,6 +17,7 @@ from antiphon.sim.trace import Kind, Trace
 
 PARTINGS_MAX = 16
 _GROUP_COLOURS = 4
+_TICK_ROOM = 28.0
 
 
 def draw(trace: Trace, *, title: str = "", width: int = 1200) -> str:
@@ -62,7 +63,8 @@ def _draw_partings(sheet: Sheet, frame: Frame) -> None:
 
 
 def _draw_axis(sheet: Sheet, frame: Frame, trace: Trace) -> None:
-    ticks = frame.ticks()
+    torn = [(frame.x(fold.begin_ms) + frame.x(fold.end_ms)) / 2 for fold in frame.folds]
+    ticks = [at for at in frame.ticks() if all(abs(frame.x(at) - x) > _TICK_ROOM for x in torn)]
     grid = "".join(polyline(((frame.x(at), frame.top), (frame.x(at), frame.bottom + 5))) for at in ticks)
     sheet.path(grid, "line faint", stroke=1)
     for at in ticks:
