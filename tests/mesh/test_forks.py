@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from tests.mesh.wire import Wire
-from tests.party.epochacts import note
+from tests.party.epochacts import member, note, pen
 from tests.party.forked import Forked
 
 from antiphon.feed.record import End
 from antiphon.testing.peers import Peer, Peers
+from antiphon.testing.spans import Forged
 
 
 @pytest.fixture
@@ -72,3 +73,26 @@ def test_a_fork_far_back_is_found_in_few_steps(peers: Peers) -> None:
 
     assert ends(forked.feed, forked.alice) == ends(forked.feed, forked.carol) != [None]
     assert wire.messages < 40
+
+
+def test_who_holds_a_fault_finds_out_that_others_were_shown_something_else(peers: Peers) -> None:
+    """Carol was shown a block that breaks a rule, and takes nothing behind it; Alice holds a longer, good history."""
+    alice, mallory, carol = (peers.add(name) for name in ("alice", "mallory", "carol"))
+    item = note(mallory)
+    peers.exchange()
+    paper = pen(mallory)
+    for number in range(5):
+        item.edit("set", "title", str(number))
+    peers.pass_on(mallory, alice)
+    carol.take([paper.forge(Forged(item=item.id, lamport=1))])
+    peers.all.remove(mallory)
+    feed = bytes(paper.pair.key)
+    assert carol.store.record(feed).why is End.FAULT
+    Wire(peers).run()
+
+    assert carol.store.fork(feed) is not None
+    for peer in (alice, carol):
+        member(peer).publish_forks()
+    Wire(peers).run()
+    assert alice.snapshots() == carol.snapshots()
+    assert alice.party.timeframe == carol.party.timeframe

@@ -85,9 +85,14 @@ class Holdings:
         return record is not None and record.writable
 
     def ended(self, feed: bytes) -> bool:
-        """Whether nothing more of a feed is taken."""
+        """Whether nothing more of a feed is taken.
+
+        Who holds a fault compares it with what others hold, once: its writer may have shown them something else.
+        """
         record = self._records.get(feed)
-        return record is not None and record.end <= record.length
+        if record is None or record.end > record.length:
+            return False
+        return record.why is not End.FAULT or self._store.fork(feed) is not None
 
     def since(self, version: int) -> Iterator[tuple[int, Holding]]:
         """What changed after a version, the latest first, with the version at which it did."""

@@ -201,6 +201,8 @@ class Replica:
             and self._hash_before(span.feed, span.first) != span.previous
         ):
             return Taken.BRANCH, None
+        if record is not None and span.first >= record.length >= record.end:  # what goes on behind a fault
+            return Taken.KNOWN, None
         return None, None
 
     def _ingest(self, fit: Sequence[tuple[Span, Base | None]]) -> list[Ingested | None]:

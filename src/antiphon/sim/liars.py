@@ -40,9 +40,6 @@ LIES: dict[str, Callable[[Tongue], None]] = {
         blocks.false_entries,
         blocks.stranger,
         blocks.in_others_names,
-        histories.forked_data,
-        histories.forked_long_ago,
-        histories.forked_thrice,
         histories.forked_control,
         claims.self_promotion,
         claims.puppet,
@@ -59,6 +56,14 @@ LIES: dict[str, Callable[[Tongue], None]] = {
         epochs.false_votes,
         epochs.stolen_words,
     )
+}
+
+#: Lies that can keep a party from its next epoch for ever, so no run tells them unasked. An attester that declares with
+#: one branch of a data feed in its cut, just before the fork is found, binds later terms to a snapshot that others, who
+#: hold the other branch, can neither compute nor refuse: they endorse and declare the same again, term after term.
+BLOCKING: dict[str, Callable[[Tongue], None]] = {
+    lie.__name__.replace("_", " "): lie
+    for lie in (histories.forked_data, histories.forked_long_ago, histories.forked_thrice)
 }
 
 
