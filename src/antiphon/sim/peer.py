@@ -27,7 +27,6 @@ from antiphon.sim.words import words_of
 from antiphon.sim.world import World, WorldClock, WorldDice
 from antiphon.snapshot.blobstore import BlobStore
 
-WORK_MS = 50  # after the first news of several, a peer looks at all of them
 RETRY_MS = 500
 _CACHE_ITEMS_MAX = 64
 _MAP_SIZE = 4 << 20
@@ -49,10 +48,12 @@ class SimPeer:
         honest: bool = True,
         prunes: bool = False,
         skew_ms: int = 0,
+        pace_ms: int = 20,
     ) -> None:
         self.name = name
         self.honest = honest
         self.prunes = prunes
+        self.pace_ms = pace_ms
         self.world = world
         self.network = network
         self.models = models
@@ -179,7 +180,7 @@ class SimPeer:
         """Have it look around soon."""
         if self.up and not self._working:
             self._working = True
-            self._ask(WORK_MS, self._look_around)
+            self._ask(self.pace_ms, self._look_around)
 
     def _ask(self, delay_ms: int, act: Callable[[], None]) -> None:
         life = self._life

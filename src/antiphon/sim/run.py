@@ -173,6 +173,7 @@ class Stage:
             honest=name not in cast.liars,
             prunes=name in cast.pruners,
             skew_ms=dict(cast.skews_ms).get(name, 0),
+            pace_ms=self.scenario.pace_ms,
         )
         return self.peers[name]
 

@@ -11,6 +11,7 @@ from antiphon.core.errors import InvalidInput
 from antiphon.sim.network import CALM, Weather
 
 PEERS_MAX = 200
+PACE_MS_MAX = 800
 NAMES = (
     "alice", "bob", "carol", "dora", "emil", "frida", "georg", "hanna", "ivan", "jana", "karl", "lena", "max", "nora",
     "otto", "paula", "quirin", "rosa", "simon", "tina", "udo", "vera", "willi", "xenia", "yara", "zeno",
@@ -109,6 +110,7 @@ class Scenario:
     weather: Weather = CALM
     acts: tuple[Act, ...] = ()
     degree: int = 3  # how many neighbours a peer has at least
+    pace_ms: int = 20  # after the first of several news, a peer looks at all of them together
 
     def without(self, gone: Iterable[int]) -> Scenario:
         """The same without some of its acts."""
@@ -149,7 +151,7 @@ class _Maker:
         self._epochs = epochs
         self._faults = faults
         self._liars = liars
-        self._length_ms = 4_000 + 40 * min(messages, 200) + 2 * messages + self._chance.randrange(4_000)
+        self._length_ms = 4_000 + 40 * min(messages, 200) + messages + self._chance.randrange(4_000)
         self._acts: list[Act] = []
 
     def scenario(self) -> Scenario:
@@ -159,7 +161,8 @@ class _Maker:
         acts = tuple(sorted(self._acts, key=lambda act: (act.at_ms, act.what.value, act.peer, act.seed)))
         threshold = max(6, self._messages // self._epochs - 2) if self._epochs else 0
         rules = Rules(epoch_messages=threshold, trust=not cast.liars & set(cast.attesters))
-        return Scenario(self._seed, cast, rules, self._weather(), acts)
+        pace_ms = min(PACE_MS_MAX, max(20, self._messages // 10))  # as busy peers do
+        return Scenario(self._seed, cast, rules, self._weather(), acts, pace_ms=pace_ms)
 
     def _has(self, fault: Fault, likely: float = 0.6) -> bool:
         """Each kind is in some runs and not in others, so that they are met alone and together."""

@@ -21,7 +21,8 @@ from antiphon.party.items import Item
 from antiphon.sim.peer import SimPeer
 
 MODELS = ("antiphon/object", "antiphon/array", "antiphon/text", "antiphon/messenger")
-_ITEMS_LOOKED_AT = 40
+_ITEMS_NEW = 4  # of so many items, each write makes a new one; of ten times as many, each tenth
+_TRIES = 4
 
 
 @dataclass(slots=True)
@@ -38,6 +39,7 @@ class Workload:
     """The writes of a run."""
 
     written: list[Written] = field(default_factory=list)
+    items: list[bytes] = field(default_factory=list)  # that were ever made, or begun
     refused: int = 0
     _tokens: int = 0
 
@@ -67,31 +69,33 @@ class Workload:
         self.written += made
 
     def _edit(self, peer: SimPeer, chance: random.Random, written: list[Written]) -> None:
-        items = self._items(peer, chance)
-        if not items or chance.random() < 0.25:
-            item = peer.party.create(chance.choice(MODELS))
-            items = [item.id]
-        item = peer.party.item(chance.choice(items))
+        item = self._choose(peer, chance)
         token = f"<{peer.name} {self._tokens}>"
         self._tokens += 1
-        stamp, used = _change(item, peer, token, chance)
+        stamp, used = _change(item, peer, token, self.items, chance)
         written.append(Written(peer.name, stamp, token if used else ""))
 
-    def _items(self, peer: SimPeer, chance: random.Random) -> list[bytes]:
-        with peer.party.locked() as engine:
-            ids = list(engine.items.ids())
-            ids += sorted(entry.id for entry in engine.cache.dirty.values() if entry.item is not None)
-        return ids if len(ids) <= _ITEMS_LOOKED_AT else chance.sample(ids, _ITEMS_LOOKED_AT)
+    def _choose(self, peer: SimPeer, chance: random.Random) -> Item:
+        """An item that is here, or now and then a new one; the more there are, the less often."""
+        if self.items and chance.random() > _ITEMS_NEW / len(self.items):
+            for _ in range(_TRIES):
+                try:
+                    return peer.party.item(chance.choice(self.items))
+                except UnknownItem:  # it has not come yet
+                    continue
+        item = peer.party.create(chance.choice(MODELS))
+        self.items.append(item.id)
+        return item
 
 
-def _change(item: Item, peer: SimPeer, token: str, chance: random.Random) -> tuple[Stamp, bool]:
+def _change(item: Item, peer: SimPeer, token: str, items: list[bytes], chance: random.Random) -> tuple[Stamp, bool]:
     """One message to an item; whether it carries the token."""
     name, drawn = item.model[0], chance.random()
     if drawn < 0.05:
         return (item.restore() if item.deleted else item.delete()), False
     if drawn < 0.10:
-        others = [other for other in peer.party.items() if other != item.id]
-        return item.move(chance.choice(others) if others else None), False
+        parent = chance.choice(items)
+        return item.move(parent if parent != item.id else None), False
     if drawn < 0.30:
         return _rehearsed(item, peer, chance), False
     if name == "antiphon/object":
