@@ -23,9 +23,9 @@ NAMES = ("alice", "bob", "carol", "dora", "emil", "frida")
 
 def partition() -> Scenario:
     """Three and three peers write apart; then they meet, and stand on an epoch together."""
-    parted = Act(2_500, What.PART, groups=(NAMES[:3], NAMES[3:]))
-    acts = [*writes(1, NAMES, 500, 9_000, 30), parted, Act(6_000, What.HEAL)]
-    return scenario(1, NAMES, NAMES[:1], acts, epoch_messages=32)
+    parted = Act(1_500, What.PART, groups=(NAMES[:3], NAMES[3:]))
+    acts = [*writes(1, NAMES, 500, 9_000, 30), parted, Act(6_500, What.HEAL)]
+    return scenario(1, NAMES, NAMES[:1], acts, epoch_messages=26)
 
 
 def sleeper() -> Scenario:
@@ -43,9 +43,9 @@ def takeover() -> Scenario:
 
 
 def equivocator() -> Scenario:
-    """Emil signs several histories of one feed, and shows each to somebody else."""
+    """Emil signs two histories of his control feed, and shows each to others."""
     names = NAMES[:5]
-    lie = Act(3_000, What.LIE, "emil", seed=seed_of_lie("forked thrice"))
+    lie = Act(3_000, What.LIE, "emil", seed=seed_of_lie("forked control"))
     return scenario(4, names, names[:3], [*writes(4, names, 500, 9_000, 30), lie], epoch_messages=24, liars=names[4:])
 
 
