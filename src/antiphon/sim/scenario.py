@@ -12,6 +12,7 @@ from antiphon.sim.network import CALM, Weather
 
 PEERS_MAX = 200
 PACE_MS_MAX = 800
+MESSAGES_MANY = 1_000
 NAMES = (
     "alice", "bob", "carol", "dora", "emil", "frida", "georg", "hanna", "ivan", "jana", "karl", "lena", "max", "nora",
     "otto", "paula", "quirin", "rosa", "simon", "tina", "udo", "vera", "willi", "xenia", "yara", "zeno",
@@ -203,9 +204,11 @@ class _Maker:
         self._acts.append(Act(at_ms, what, peer, count, self._chance.randrange(1 << 32), parts))
 
     def _write(self, cast: Cast) -> None:
-        left = self._messages
+        left, sizes = self._messages, (1, 1, 2, 3, 5, 8)
+        if left > MESSAGES_MANY:
+            sizes = (1, 2, 5, 10, 20, 40)  # people who write so much import and paste
         while left > 0:
-            count = min(left, self._chance.choice((1, 1, 2, 3, 5, 8)))
+            count = min(left, self._chance.choice(sizes))
             self._add(self._at(), What.WRITE, self._chance.choice(self._names), count)
             left -= count
 
