@@ -1,0 +1,162 @@
+"""Bugs that are planted into the code that ships, one at a time: what the simulation must find."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from antiphon.core.stamp import Stamp
+from antiphon.feed import store as feedstore
+from antiphon.feed.chain import span_hashes
+from antiphon.feed.env import Env
+from antiphon.feed.header import Kind
+from antiphon.feed.span import Span
+from antiphon.halo import epochs as haloepochs
+from antiphon.halo import machine as halomachine
+from antiphon.halo.act import Act, Place
+from antiphon.halo.authority import Authority
+from antiphon.halo.ballot import Ballot
+from antiphon.halo.epoch import EpochConfig
+from antiphon.halo.verdict import judge_data
+from antiphon.model import objectquick, objectsnapshot, objectwire
+from antiphon.model.objectstate import ObjectState, Op
+from antiphon.model.register import find
+from antiphon.party import authority as partyauthority
+from antiphon.party import epochfold
+from antiphon.party.engine import Engine
+from antiphon.party.ports import Save
+from antiphon.sim import liars
+from antiphon.sim.scenario import Fault, Scenario, make
+from antiphon.snapshot.root import SnapshotRoot
+
+Patch = pytest.MonkeyPatch
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """A bug, and the kind of runs in which it shows soon."""
+
+    name: str
+    sow: Callable[[Patch], None]
+    faults: tuple[Fault, ...]
+    peers: int = 3
+    messages: int = 40
+    epochs: int = 2
+    lies: tuple[str, ...] = ()
+
+    def scenario(self, seed: int) -> Scenario:
+        return make(seed, peers=self.peers, messages=self.messages, epochs=self.epochs, faults=self.faults)
+
+    def prepare(self, patch: Patch) -> None:
+        """Where somebody lies, it tells only what this bug believes."""
+        if self.lies:
+            patch.setattr(liars, "LIES", {name: liars.LIES[name] for name in self.lies})
+
+
+def stamps_left_out(patch: Patch) -> None:
+    """An object's snapshot has the values, and not who wrote them when."""
+    fields = objectwire.stamp_fields
+    patch.setattr(objectsnapshot, "_plain_register", lambda key, values, at: b"")
+    patch.setattr(objectsnapshot, "stamp_fields", lambda where, stamp: fields(where, Stamp(1, stamp.feed, 0)))
+
+
+def clock_before_apply(patch: Patch) -> None:
+    """The positions are saved, and then the states that stand there."""
+    save = Engine.save
+
+    def early(self: Engine) -> None:
+        if not self.held and self.base is None:
+            self.catch_up()
+            with self.saving() as put:
+                put(Save(lanes=[lane.state for lane in self.delivery.lanes.values()]))
+        save(self)
+
+    patch.setattr(Engine, "save", early)
+
+
+def chain_unchecked(patch: Patch) -> None:
+    """Ranges are taken without a look at signature, hashes and bodies."""
+
+    def believe(span: Span) -> Span:
+        return replace(span, hashes=span_hashes(span))
+
+    patch.setattr(feedstore, "verify_span", believe)
+
+
+def anybodys_epoch(patch: Patch) -> None:
+    """Every device declares and attests, and one word is enough."""
+    read = Ballot.__init__
+
+    def count_all(
+        self: Ballot, config: EpochConfig, feeds: Mapping[bytes, Sequence[Act]], devices: Mapping[bytes, bytes]
+    ) -> None:
+        everybody = tuple(sorted({*config.attesters, *devices.values()}))
+        read(self, replace(config, attesters=everybody), feeds, devices)
+
+    patch.setattr(Ballot, "__init__", count_all)
+    patch.setattr(EpochConfig, "quorum", property(lambda self: 1))
+    patch.setattr(haloepochs, "_proposer_problem", lambda act, claim, ballot: "")
+
+
+def ties_by_arrival(patch: Patch) -> None:
+    """Of values that were written at the same time, the one that comes last stays."""
+    take = ObjectState.take
+
+    def last_wins(self: ObjectState, ops: Iterable[Op], stamp: Stamp) -> None:
+        ops = list(ops)
+        take(self, ops, stamp)
+        for op in ops:
+            node = find(self.root, op.path)
+            if node is not None and stamp in node.values:
+                for other in [other for other in node.values if other != stamp]:
+                    del node.values[other]
+
+    patch.setattr(ObjectState, "take", last_wins)
+    patch.setattr(objectquick, "_take", lambda *args: False)  # the short way does not come by there
+
+
+def revoked_kept(patch: Patch) -> None:
+    """What a revoked writer wrote past its cut counts, if it had not heard of the revocation."""
+
+    def forgive(authority: Authority, place: Place, kind: Kind) -> str:
+        reason = judge_data(authority, place, kind)
+        return "" if reason == "it stands past the cut of its feed" else reason
+
+    patch.setattr(halomachine, "judge_data", forgive)
+    patch.setattr(partyauthority, "judge_data", forgive)
+
+
+def unsynced_append(patch: Patch) -> None:
+    """The feed store says that a block is written before the disk has it."""
+    begin = Env.__init__
+
+    def careless(self: Env, *args: Any, **options: Any) -> None:
+        begin(self, *args, **options)
+        self.sync_on_commit = False
+
+    patch.setattr(Env, "__init__", careless)
+
+
+def wall_time(patch: Patch) -> None:
+    """A snapshot has the time at which it was computed."""
+
+    def stamped(**fields: Any) -> SnapshotRoot:
+        return SnapshotRoot(**{**fields, "created_ms": time.time_ns()})
+
+    patch.setattr(epochfold, "SnapshotRoot", stamped)
+
+
+PLANTS = (
+    Plant("stamps left out of snapshots", stamps_left_out, (Fault.CRASHES, Fault.JOINS, Fault.PARTS)),
+    Plant("clock advanced before apply", clock_before_apply, (Fault.CRASHES,)),
+    Plant("chain check skipped", chain_unchecked, (Fault.LIARS,), lies=("in others names", "broken ranges")),
+    Plant("an unauthorised epoch accepted", anybodys_epoch, (Fault.LIARS,), lies=("false epochs",)),
+    Plant("ties broken by arrival", ties_by_arrival, (Fault.PARTS, Fault.SLEEP, Fault.DELAY), messages=120, epochs=0),
+    Plant("a revoked writer's late blocks kept", revoked_kept, (Fault.REVOKES, Fault.PARTS)),
+    Plant("an unsynced append acknowledged", unsynced_append, (Fault.CRASHES,)),
+    Plant("wall time in a snapshot", wall_time, ()),
+)

@@ -1,0 +1,32 @@
+"""Each planted bug is found within a few seeds, all of which pass without it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.sim.plants import PLANTS, Plant
+
+from antiphon.sim import run as running
+from antiphon.sim.search import play_safely
+
+pytestmark = pytest.mark.slow
+
+SEEDS_MAX = 200
+_QUIET_MS_MAX = 300_000  # what a bug keeps from coming to rest is found as well
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
+def test_a_planted_bug_is_caught_by_seeds_that_pass_without_it(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant.prepare(monkeypatch)
+    monkeypatch.setattr(running, "QUIET_MS_MAX", _QUIET_MS_MAX)
+    caught = None
+    for seed in range(SEEDS_MAX):
+        with pytest.MonkeyPatch.context() as patch:
+            plant.sow(patch)
+            outcome = play_safely(plant.scenario(seed))
+        clean = play_safely(plant.scenario(seed))
+        assert clean.ok, f"seed {seed} fails without the bug: {clean.broken[0]}"
+        if not outcome.ok:
+            caught = outcome
+            break
+    assert caught is not None, f"{plant.name}: not caught within {SEEDS_MAX} seeds"
+    print(f"{plant.name}: seed {caught.scenario.seed} breaks {caught.broken[0]}")
