@@ -1,0 +1,52 @@
+"""Each lie alone, told again and again to honest peers: they agree, lose nothing, and show nothing that was forged."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from antiphon.sim import liars
+from antiphon.sim.run import Outcome, run
+from antiphon.sim.scenario import Act, Fault, Scenario, What, make
+from antiphon.sim.trace import Kind
+
+pytestmark = pytest.mark.slow
+
+#: Those that neighbours notice at once, and drop the session for.
+_REFUSED = ("junk", "too large", "unasked", "other party", "false acknowledgement", "broken ranges", "cut short")
+
+
+def with_liars(seed: int = 0) -> Scenario:
+    """The first scenario from a seed on in which somebody lies, and does so often."""
+    scenarios = (make(number, messages=30, faults=[Fault.LIARS]) for number in range(seed, seed + 50))
+    scenario = next(islice((one for one in scenarios if one.cast.liars), 1))
+    (liar,) = scenario.cast.liars
+    end = max(act.at_ms for act in scenario.acts)
+    lies = tuple(Act(end * n // 6, What.LIE, liar, seed=n) for n in range(1, 6))
+    acts = sorted((*scenario.acts, *lies), key=lambda act: act.at_ms)
+    return Scenario(scenario.seed, scenario.cast, scenario.rules, scenario.weather, tuple(acts), scenario.degree)
+
+
+def play(name: str, monkeypatch: pytest.MonkeyPatch) -> Outcome:
+    monkeypatch.setattr(liars, "LIES", {name: liars.LIES[name]})
+    return run(with_liars())
+
+
+@pytest.mark.parametrize("name", sorted(liars.LIES))
+def test_a_lie_breaks_no_law(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = play(name, monkeypatch)
+    told = outcome.trace.of(Kind.LIE)
+    assert any(event.text == name for event in told), f"it was never told: {[event.text for event in told]}"
+    assert not outcome.broken, str(outcome.broken[0])
+    if name in _REFUSED:
+        assert outcome.trace.of(Kind.REFUSE)
+
+
+def test_a_run_with_liars_is_replayed_exactly() -> None:
+    assert run(with_liars(3)).trace.digest() == run(with_liars(3)).trace.digest()
+
+
+def test_each_lie_says_what_it_is() -> None:
+    for name, lie in (liars.LIES | liars.BLOCKING).items():
+        assert lie.__doc__, name
