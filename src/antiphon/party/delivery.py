@@ -19,6 +19,7 @@ from antiphon.party.ports import NO_END, Authority, LaneState, Standing
 from antiphon.snapshot.root import FeedCut
 
 BUFFERS_MAX = 8  # lanes whose next blocks are at hand; a span each
+NAMED_MAX = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class Delivery:
         self._asleep: dict[bytes, set[bytes]] = defaultdict(set)  # feed waited for → feeds that wait
         self._buffered: OrderedDict[bytes, None] = OrderedDict()
         self._ends: dict[bytes, int] = {}  # forked feeds
+        self._named: dict[tuple[bytes, int], tuple[bytes, int]] = {}  # delivered blocks that others name: hash, lamport
 
     # -- what to look at
 
@@ -79,6 +81,7 @@ class Delivery:
         lane = self.lanes[feed]
         if end < self._ends.get(feed, NO_END):
             self._ends[feed] = end
+            self._named.clear()
             lane.release()
             self.wake(*self._asleep.pop(feed, ()))
             self._doubt_faults()
@@ -86,6 +89,7 @@ class Delivery:
 
     def rebase(self, feed: bytes, cut: FeedCut) -> None:
         """So many messages of a feed, all of them delivered, are in the base from now on."""
+        self._named.clear()
         self.activate(feed)
         lane = self.lanes[feed]
         state = lane.state
@@ -187,10 +191,13 @@ class Delivery:
             return Standing.COVERED if not end or (other and other.state.position >= end) else Standing.WAITING
         if other is None or other.state.position <= entry.seq:
             return Standing.WAITING
-        known = other.known(entry.seq)
+        known = other.known(entry.seq) or self._named.get((entry.feed, entry.seq))
         if known is None:
             block = self._store.block(entry.feed, entry.seq)
             known = block.hash, block.lamport
+            if len(self._named) >= NAMED_MAX:
+                self._named.clear()
+            self._named[entry.feed, entry.seq] = known
         if known[0] != entry.hash:
             return Standing.WAITING  # for the evidence of a fork
         return Standing.COVERED if known[1] == entry.lamport else Standing.LIE
