@@ -1,0 +1,298 @@
+"""Counterexamples that forced rules on the design, played by whole peers: each by hand, with no chance in it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from antiphon.halo.claims import EpochGenesis, Position, Role
+from antiphon.model.factory import ModelFactory
+from antiphon.party.items import Item
+from antiphon.sim import laws
+from antiphon.sim.lies import blocks, claims
+from antiphon.sim.lies.tongue import Tongue
+from antiphon.sim.peer import SimPeer
+from antiphon.sim.run import Stage
+from antiphon.sim.scenario import Cast, Rules, Scenario
+from antiphon.sim.trace import Kind
+
+pytestmark = pytest.mark.slow
+
+Begin = Callable[..., "Play"]
+
+
+class Play:
+    """A stage on which acts are played by hand."""
+
+    def __init__(self, folder: Path, *names: str, epoch_messages: int = 0, **cast: object) -> None:
+        options = {"attesters": names[:1], **cast}
+        scenario = Scenario(0, Cast(names, **options), Rules(epoch_messages=epoch_messages))  # type: ignore[arg-type]
+        self.stage = Stage(scenario, folder, ModelFactory.standard())
+        self.stage._set_up()
+
+    def __getitem__(self, name: str) -> SimPeer:
+        return self.stage.peers[name]
+
+    def pass_time(self, seconds: float = 2) -> None:
+        for peer in self.stage.peers.values():
+            peer.poke()
+        self.stage.world.run(self.stage.world.now_ms + int(seconds * 1_000))
+
+    def part(self, *groups: str) -> None:
+        self.stage.network.part(group.split() for group in groups)
+
+    def end(self) -> None:
+        """All faults end, and every law holds."""
+        assert self.stage._calm_down()
+        broken = [f"{law}: {text}" for law, check in laws.LAWS.items() for text in check(self.stage)]
+        assert not broken, broken[0]
+
+    def liar(self, name: str) -> Tongue:
+        peer = self[name]
+        others = [other for other in self.stage.peers.values() if other is not peer]
+        return Tongue(peer, others, random.Random(1), lambda: self.stage.liars.token(peer))
+
+    def shown(self, item: bytes) -> list[object]:
+        """What each honest peer shows of an item."""
+        return [peer.party.item(item).value for peer in self.stage.honest()]
+
+    def epochs(self) -> int:
+        return min(peer.epochs.number for peer in self.stage.honest())
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    plays: list[Play] = []
+
+    def start(*names: str, **options: object) -> Play:
+        plays.append(Play(tmp_path, *names, **options))  # type: ignore[arg-type]
+        return plays[-1]
+
+    yield start
+    for play in plays:
+        play.stage.close()
+
+
+def note(peer: SimPeer, model: str = "antiphon/object") -> Item:
+    return peer.party.create(model)
+
+
+def see(peer: SimPeer, item: Item) -> Item:
+    return peer.party.item(item.id)
+
+
+def change(peer: SimPeer, item: Item) -> None:
+    see(peer, item).edit("set", "n", peer.world.now_ms)
+
+
+def test_rule_1_who_has_seen_an_equivocators_other_branch_is_not_blamed(begin: Begin) -> None:
+    play = begin("alice", "bob", "carol", "mallory", liars=frozenset({"mallory"}))
+    item, other = note(play["mallory"]), note(play["alice"])
+    play.pass_time()
+    liar = play.liar("mallory")
+    paper = liar.pen(liar.data_feed())
+    play.part("bob mallory", "alice carol")
+    for number in range(50):
+        item.edit("set", "n", number)
+    play.pass_time()
+    see(play["bob"], other).edit("set", "by", "bob, who has seen the long branch")
+    play["mallory"].crash()  # for good: nobody hears more of her than this
+    for name in ("alice", "carol"):
+        for span in paper.extend([liar.setting(item.id, "the short branch")]):
+            play[name].replica.take([span])
+    play.stage.network.heal()
+    play.end()
+    assert play.shown(other.id) == [{"by": "bob, who has seen the long branch"}] * 3
+    assert all(peer.store.forks() or peer.member.machine.fork_ends for peer in play.stage.honest())
+
+
+def test_rule_2_a_joiner_judges_like_a_veteran(begin: Begin) -> None:
+    names = ("alice", "bob", "carol")
+    play = begin(*names, epoch_messages=10, late=frozenset({"carol"}), pruners=frozenset({"alice"}))
+    play.stage.network.sleep("carol")
+    item = note(play["alice"])
+    play.pass_time()
+    play.part("alice carol", "bob")
+    see(play["bob"], item).edit("set", "by", "bob, long ago")
+    for number in range(12):
+        item.edit("set", "n", number)
+    play.pass_time(4)
+    play.stage.network.wake("carol")
+    play["alice"].member.admit(play["carol"].identity.key, [Role.EDITOR])
+    play.pass_time(4)
+    feed = play["alice"].member.open_data_feed().feed
+    assert feed not in {record.feed for record in play["carol"].store.feeds(play["carol"].key)}, "all is in the epoch"
+    play.end()
+    assert play.epochs() >= 1
+    assert play.shown(item.id) == [{"by": "bob, long ago", "n": 11}] * 3
+
+
+def test_rule_3_a_batch_stays_together_and_a_bad_body_voids_itself_alone(begin: Begin) -> None:
+    play = begin("alice", "bob", "mallory", liars=frozenset({"mallory"}))
+    log, item = note(play["alice"], "antiphon/messenger"), note(play["alice"])
+    play.pass_time()
+    play.part("alice", "bob mallory")
+    for number in range(4):
+        see(play["bob"], log).edit("post", f"bob {number}")
+    with play["alice"].party.batch():
+        for number in range(4):
+            log.edit("post", f"alice {number}")
+    liar = play.liar("mallory")
+    good = liar.setting(item.id, "good")
+    liar.write(good._replace(message=b"\xff"), good, good._replace(message=b""))
+    play.end()
+    for peer in play.stage.honest():
+        said = [row["body"] for row in see(peer, log).value]
+        start = said.index("alice 0")
+        assert said[start : start + 4] == [f"alice {number}" for number in range(4)]
+        assert see(peer, item).value == {"forged": "good"}
+        assert len(peer.party.refused()) == 2
+
+
+def test_rule_5_an_id_cannot_be_taken(begin: Begin) -> None:
+    play = begin("alice", "bob", "mallory", liars=frozenset({"mallory"}))
+    item = note(play["alice"])
+    item.edit("set", "by", "alice")
+    play.pass_time()
+    blocks.stolen_ids(play.liar("mallory"))
+    play.end()
+    assert play.shown(item.id) == [{"by": "alice"}] * 2
+    assert len(play["bob"].party.refused()) == 6
+
+
+def test_rule_6_no_crash_makes_an_honest_writer_look_like_an_equivocator(begin: Begin) -> None:
+    play = begin("alice", "bob", "carol")
+    item = note(play["alice"])
+    for crash_in in (1, 1, 2, 1, 1, 2):
+        alice = play["alice"]
+        alice.disk.crash_in = crash_in
+        alice.guarded(lambda: change(play["alice"], item))
+        play.pass_time(0.05)
+        if not alice.up:
+            alice.restart()
+        play.pass_time()
+    play.end()
+    assert play.stage.world.trace.of(Kind.CRASH)
+    assert all(peer.store.forks() == [] for peer in play.stage.honest())
+
+
+def test_rule_7_no_back_dated_coup(begin: Begin) -> None:
+    play = begin("alice", "bob", "mallory", liars=frozenset({"mallory"}))
+    play.stage._revoke(play["mallory"])
+    play.pass_time()
+    for lie in (claims.back_dated, claims.coup, claims.self_promotion, claims.puppet):
+        lie(play.liar("mallory"))
+        play.pass_time()
+    play.end()
+    members = {bytes(member.subject) for member in play["bob"].member.state.members if member.roles}
+    assert members == {bytes(play[name].identity.key) for name in ("alice", "bob")}
+
+
+def test_rule_8_ended_feeds_never_come_back(begin: Begin) -> None:
+    play = begin("alice", "bob", "carol")
+    item = note(play["alice"])
+    play.pass_time()
+    play.part("alice bob", "carol")
+    see(play["carol"], item).edit("set", "late", "past the cut")
+    play.stage._revoke(play["carol"])
+    play.stage.network.heal()
+    play.pass_time()
+    play["alice"].member.admit(play["carol"].identity.key, [Role.EDITOR])
+    play.pass_time()
+    play["carol"].crash()
+    play["carol"].restart()
+    play.pass_time()
+    see(play["carol"], item).edit("set", "again", "in a new feed")
+    play.end()
+    assert play.shown(item.id) == [{"again": "in a new feed"}] * 3
+
+
+def test_rule_9_an_epoch_and_a_revocation_that_cross_have_one_judge(begin: Begin) -> None:
+    play = begin("alice", "bob", "carol", epoch_messages=10, attesters=("bob",))
+    item = note(play["alice"])
+    play.pass_time()
+    play.part("alice", "bob carol")
+    for number in range(12):
+        see(play["carol"], item).edit("set", f"key {number % 2}", number)
+    play.pass_time(4)
+    assert play["bob"].epochs.number == 1
+    play.stage._revoke(play["carol"])
+    play.end()
+    assert play.shown(item.id) == [{"key 0": 10, "key 1": 11}] * 3, "what a final epoch holds is final"
+
+
+def test_rule_10_a_takeover_and_the_sleeper_agree(begin: Begin) -> None:
+    names = ("alice", "bob", "carol")
+    play = begin(*names, epoch_messages=10, attesters=names)
+    generator = play["alice"].epochs.chain().open.config.generator
+    first = next(name for name in names if bytes(play[name].device.key) == generator)
+    writer = next(name for name in names if name != first)
+    play.stage.network.sleep(first)
+    item = note(play[writer])
+    for number in range(12):
+        item.edit("set", "n", number)
+    play.pass_time(60)
+    play.end()
+    assert play.epochs() >= 1
+    found = play["alice"].epochs.chain().final[0]
+    assert found.term > 0
+
+
+def test_rule_11_an_epoch_from_the_future_is_refused_and_another_made(begin: Begin) -> None:
+    names = ("alice", "bob", "carol")
+    play = begin(*names, epoch_messages=10, attesters=names)
+    generator = play["alice"].epochs.chain().open.config.generator
+    first = next(name for name in names if bytes(play[name].device.key) == generator)
+    play[first].clock._skew_ms = 3_600_000
+    item = note(play["alice"])
+    for number in range(12):
+        item.edit("set", "n", number)
+    play.pass_time(60)
+    play.end()
+    acts = play["alice"].member.machine.acts()
+    created = {act.claim.created_ms for act in acts if isinstance(act.claim, EpochGenesis)}
+    final = play["alice"].epochs.chain().final[0].created_ms
+    assert final < max(created) - 3_000_000
+
+
+def test_rule_13_an_erased_message_is_void_everywhere(begin: Begin) -> None:
+    play = begin("alice", "bob", "carol", late=frozenset({"carol"}))
+    item = note(play["bob"])
+    stamp = item.edit("set", "secret", "yes")
+    item.edit("set", "rest", "stays")
+    play.pass_time()
+    play["alice"].member.erase(Position(bytes(stamp.feed), stamp.seq))
+    play["alice"].member.admit(play["carol"].identity.key, [Role.EDITOR])
+    play.end()
+    assert play.shown(item.id) == [{"rest": "stays"}] * 3
+
+
+def test_rule_15_what_others_wrote_into_a_voided_text_survives(begin: Begin) -> None:
+    play = begin("alice", "bob", "mallory", liars=frozenset({"mallory"}))
+    item = note(play["alice"], "antiphon/text")
+    play.pass_time()
+    play.part("alice", "bob mallory")
+    see(play["mallory"], item).edit("insert", 0, "AAAA")
+    play.pass_time()
+    see(play["bob"], item).edit("insert", 2, "BB")
+    play.stage._revoke(play["mallory"])
+    play.end()
+    assert [str(text) for text in play.shown(item.id)] == ["BB"] * 2
+
+
+def test_rule_16_moves_that_would_close_a_circle_have_one_result(begin: Begin) -> None:
+    play = begin("alice", "bob", "carol")
+    one, two, three = (note(play["alice"]) for _ in range(3))
+    play.pass_time()
+    play.part("alice", "bob", "carol")
+    one.move(two.id)
+    see(play["bob"], two).move(one.id)
+    see(play["bob"], two).move(three.id)
+    see(play["carol"], three).move(one.id)
+    play.end()
+    trees = [peer.party.parents() for peer in play.stage.honest()]
+    assert trees[0] == trees[1] == trees[2]
+    assert len(trees[0]) == 2, "two of the three hang under others, so there is no circle"
