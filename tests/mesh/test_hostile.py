@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.mesh.wire import Wire
-from tests.party.epochacts import note
+from tests.party.epochacts import member, note
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, BadEncoding, InvalidInput, RefusedBlocks, TooLarge
 from antiphon.core.keys import KeyPair
+from antiphon.feed.block import BodyState
 from antiphon.feed.header import Kind
+from antiphon.halo.claims import Position
 from antiphon.mesh import limits
 from antiphon.mesh.codec import decode, encode
 from antiphon.mesh.message import Announcement, Blobs, Body, Holding, Message, Ranges, Want, WantBlobs
@@ -283,3 +285,30 @@ def test_a_peer_that_was_lied_to_goes_on_with_honest_ones(peers: Peers, alice: P
         session.receive(b"rubbish", 0)
     wire.run()
     assert alice.snapshots() == bob.snapshots()
+
+
+@pytest.mark.parametrize("state", [BodyState.LEFT_OUT, BodyState.ERASED])
+def test_blocks_without_their_bodies_are_not_taken(liar: Liar, alice: Peer, state: BodyState) -> None:
+    """Blocks that are held are not asked for again, so whoever gave them hollow would keep the bodies away for ever."""
+    writer = feed_of(alice)
+    want = liar.offer(writer.pair.key, 3)
+    assert want is not None
+    span = writer.write(3)
+    liar.say(Ranges(want.request, (span.with_bodies([], bytes((state,)) * 3).encode(),)))
+    assert bytes(writer.pair.key) not in alice.lengths()
+    liar.say(Ranges(want.request, (span.encode(),)))
+    assert alice.lengths()[bytes(writer.pair.key)] == 3
+
+
+def test_blocks_whose_bodies_were_erased_are_taken_by_who_knows_of_it(peers: Peers, alice: Peer) -> None:
+    bob = peers.add("bob")
+    item = note(bob)
+    stamp = item.edit("set", "title", "secret")
+    peers.exchange()
+    member(alice).erase(Position(bytes(stamp.feed), stamp.seq))
+    peers.exchange()
+    for peer in (alice, bob):
+        peer.store.erase(stamp.feed, stamp.seq)
+    carol = peers.add("carol", None)
+    Wire(peers).run()
+    assert carol.lengths() == alice.lengths()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 
 from antiphon.core.cid import Cid
@@ -43,6 +43,7 @@ class Taken(enum.Enum):
     TAKEN = "taken"
     KNOWN = "known"
     BRANCH = "branch"  # it does not follow from what is held: a range before it shows where the writer forked
+    HOLLOW = "hollow"  # bodies are missing, and nothing here says that they were erased: perhaps others have them
     UNFIT = "unfit"  # it begins too late, or is of a feed that is not taken
 
 
@@ -61,18 +62,27 @@ class Replica:
         whole: bool = True,
         randomness: Randomness | None = None,
     ) -> None:
-        self._begin(party.store, party.key, randomness or party.randomness, control=False)
+        self._begin(party.store, party.key, randomness or party.randomness, party.authority.erased, control=False)
         self.blobs: Blobs | None = party.blobs
         self._epochs = epochs
         self._whole = whole  # all of the last epoch is wanted, not only what it takes to stand on it
 
-    def _begin(self, store: FeedStore, party: bytes, randomness: Randomness, *, control: bool) -> None:
+    def _begin(
+        self,
+        store: FeedStore,
+        party: bytes,
+        randomness: Randomness,
+        erased: Callable[[bytes], Collection[int]],
+        *,
+        control: bool,
+    ) -> None:
         self.store = store
         self.key = bytes(party)
         self.holdings = Holdings(store, party, control=control)
         self.under_way = UnderWay()
         self.ground = 0  # moves when another epoch is stood on
         self._control = control
+        self._erased = erased
         self._randomness = randomness
         self._base: EpochBase | None = None
         self._begins: dict[bytes, Base] = {}
@@ -201,9 +211,16 @@ class Replica:
             and self._hash_before(span.feed, span.first) != span.previous
         ):
             return Taken.BRANCH, None
+        if span.states and not self._may_lack(span):
+            return Taken.HOLLOW, None
         if record is not None and span.first >= record.length >= record.end:  # what goes on behind a fault
             return Taken.KNOWN, None
         return None, None
+
+    def _may_lack(self, span: Span) -> bool:
+        """Whether all bodies that are missing were erased: blocks that are held are not asked for again."""
+        lacking = {span.first + at for at, state in enumerate(span.states) if state != BodyState.PRESENT}
+        return lacking <= set(self._erased(span.feed))
 
     def _ingest(self, fit: Sequence[tuple[Span, Base | None]]) -> list[Ingested | None]:
         verified = False
@@ -311,7 +328,7 @@ class ControlReplica(Replica):
     """The control feeds of a party alone: of a child's parent, where nobody here follows the parent itself."""
 
     def __init__(self, store: FeedStore, party: bytes, *, randomness: Randomness | None = None) -> None:
-        self._begin(store, party, randomness or SystemRandomness(), control=True)
+        self._begin(store, party, randomness or SystemRandomness(), lambda feed: frozenset(), control=True)
         self.blobs = None
         self._epochs = None
         self._whole = False
