@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -25,7 +26,7 @@ def with_liars(seed: int = 0) -> Scenario:
     end = max(act.at_ms for act in scenario.acts)
     lies = tuple(Act(end * n // 6, What.LIE, liar, seed=n) for n in range(1, 6))
     acts = sorted((*scenario.acts, *lies), key=lambda act: act.at_ms)
-    return Scenario(scenario.seed, scenario.cast, scenario.rules, scenario.weather, tuple(acts), scenario.degree)
+    return replace(scenario, acts=tuple(acts))
 
 
 def play(name: str, monkeypatch: pytest.MonkeyPatch) -> Outcome:
@@ -41,6 +42,19 @@ def test_a_lie_breaks_no_law(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert not outcome.broken, str(outcome.broken[0])
     if name in _REFUSED:
         assert outcome.trace.of(Kind.REFUSE)
+
+
+@pytest.mark.parametrize("name", sorted(liars.BLOCKING))
+@pytest.mark.parametrize("seed", range(4))
+def test_forks_of_data_feeds_break_no_law_where_there_are_no_epochs(
+    name: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With epochs they can keep a party from the next one for ever: see `BLOCKING`."""
+    monkeypatch.setattr(liars, "LIES", {name: liars.BLOCKING[name]})
+    scenario = with_liars(10 * seed)
+    outcome = run(replace(scenario, rules=replace(scenario.rules, epoch_messages=0)))
+    assert any(event.text == name for event in outcome.trace.of(Kind.LIE))
+    assert not outcome.broken, str(outcome.broken[0])
 
 
 def test_a_run_with_liars_is_replayed_exactly() -> None:
