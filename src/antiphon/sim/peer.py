@@ -28,7 +28,6 @@ from antiphon.sim.world import World, WorldClock, WorldDice
 from antiphon.snapshot.blobstore import BlobStore
 
 RETRY_MS = 500
-_CACHE_ITEMS_MAX = 64
 _MAP_SIZE = 4 << 20
 
 
@@ -49,11 +48,13 @@ class SimPeer:
         prunes: bool = False,
         skew_ms: int = 0,
         pace_ms: int = 20,
+        open_items: int = 1_024,
     ) -> None:
         self.name = name
         self.honest = honest
         self.prunes = prunes
         self.pace_ms = pace_ms
+        self.open_items = open_items
         self.world = world
         self.network = network
         self.models = models
@@ -113,7 +114,7 @@ class SimPeer:
             models=self.models,
             clock=self.clock,
             randomness=self.dice,
-            cache_items_max=_CACHE_ITEMS_MAX,
+            cache_items_max=self.open_items,
             open_items=lambda: SimItems(self.items_path, self.key, self.disk),
             blobs=self.blobs,
         )

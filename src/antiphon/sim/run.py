@@ -16,9 +16,9 @@ from antiphon.model.factory import ModelFactory
 from antiphon.sim import laws, liars
 from antiphon.sim.network import CALM, Network
 from antiphon.sim.peer import SimPeer
-from antiphon.sim.scenario import Act, Scenario, What
+from antiphon.sim.scenario import MESSAGES_MANY, Act, Scenario, What
 from antiphon.sim.trace import Kind, Trace
-from antiphon.sim.workload import Workload
+from antiphon.sim.workload import MOSTLY_OBJECTS, Workload
 from antiphon.sim.world import World
 
 SETTLE_MS = 60_000  # so long nothing moves, then it is quiet: longer than any time-out in a peer
@@ -95,7 +95,8 @@ class Stage:
         self.scenario = scenario
         self.world = World(scenario.seed)
         self.network = Network(self.world, CALM, keep_all=keep_all)
-        self.workload = Workload()
+        many = sum(act.count for act in scenario.acts if act.what is What.WRITE) > MESSAGES_MANY
+        self.workload = Workload(MOSTLY_OBJECTS, odd=0.002) if many else Workload()
         self.models = models
         self.peers: dict[str, SimPeer] = {}
         self.ends: dict[bytes, End] = {}  # by feed of somebody revoked
@@ -174,6 +175,7 @@ class Stage:
             prunes=name in cast.pruners,
             skew_ms=dict(cast.skews_ms).get(name, 0),
             pace_ms=self.scenario.pace_ms,
+            open_items=self.scenario.open_items,
         )
         return self.peers[name]
 

@@ -112,6 +112,7 @@ class Scenario:
     acts: tuple[Act, ...] = ()
     degree: int = 3  # how many neighbours a peer has at least
     pace_ms: int = 20  # after the first of several news, a peer looks at all of them together
+    open_items: int = 1_024  # that a peer holds in memory
 
     def without(self, gone: Iterable[int]) -> Scenario:
         """The same without some of its acts."""
@@ -163,7 +164,8 @@ class _Maker:
         threshold = max(6, self._messages // self._epochs - 2) if self._epochs else 0
         rules = Rules(epoch_messages=threshold, trust=not cast.liars & set(cast.attesters))
         pace_ms = min(PACE_MS_MAX, max(20, self._messages // 10))  # as busy peers do
-        return Scenario(self._seed, cast, rules, self._weather(), acts, pace_ms=pace_ms)
+        open_items = 1_024 if self._messages > MESSAGES_MANY else self._chance.choice((8, 64, 1_024))
+        return Scenario(self._seed, cast, rules, self._weather(), acts, pace_ms=pace_ms, open_items=open_items)
 
     def _has(self, fault: Fault, likely: float = 0.6) -> bool:
         """Each kind is in some runs and not in others, so that they are met alone and together."""

@@ -21,6 +21,7 @@ from antiphon.party.items import Item
 from antiphon.sim.peer import SimPeer
 
 MODELS = ("antiphon/object", "antiphon/array", "antiphon/text", "antiphon/messenger")
+MOSTLY_OBJECTS = (*MODELS, *["antiphon/object"] * 16)
 _ITEMS_NEW = 4  # of so many items, each write makes a new one; of ten times as many, each tenth
 _TRIES = 4
 
@@ -38,6 +39,8 @@ class Written:
 class Workload:
     """The writes of a run."""
 
+    models: tuple[str, ...] = MODELS  # of new items
+    odd: float = 0.05  # the share of writes that delete, and of those that move
     written: list[Written] = field(default_factory=list)
     items: list[bytes] = field(default_factory=list)  # that were ever made, or begun
     refused: int = 0
@@ -72,7 +75,7 @@ class Workload:
         item = self._choose(peer, chance)
         token = f"<{peer.name} {self._tokens}>"
         self._tokens += 1
-        stamp, used = _change(item, peer, token, self.items, chance)
+        stamp, used = self._change(item, peer, token, chance)
         written.append(Written(peer.name, stamp, token if used else ""))
 
     def _choose(self, peer: SimPeer, chance: random.Random) -> Item:
@@ -83,30 +86,29 @@ class Workload:
                     return peer.party.item(chance.choice(self.items))
                 except UnknownItem:  # it has not come yet
                     continue
-        item = peer.party.create(chance.choice(MODELS))
+        item = peer.party.create(chance.choice(self.models))
         self.items.append(item.id)
         return item
 
-
-def _change(item: Item, peer: SimPeer, token: str, items: list[bytes], chance: random.Random) -> tuple[Stamp, bool]:
-    """One message to an item; whether it carries the token."""
-    name, drawn = item.model[0], chance.random()
-    if drawn < 0.05:
-        return (item.restore() if item.deleted else item.delete()), False
-    if drawn < 0.10:
-        parent = chance.choice(items)
-        return item.move(parent if parent != item.id else None), False
-    if drawn < 0.30:
+    def _change(self, item: Item, peer: SimPeer, token: str, chance: random.Random) -> tuple[Stamp, bool]:
+        """One message to an item; whether it carries the token."""
+        name, drawn = item.model[0], chance.random()
+        if drawn < self.odd:
+            return (item.restore() if item.deleted else item.delete()), False
+        if drawn < 2 * self.odd:
+            parent = chance.choice(self.items)
+            return item.move(parent if parent != item.id else None), False
+        if drawn < 2 * self.odd + 0.2:
+            return _rehearsed(item, peer, chance), False
+        if name == "antiphon/object":
+            return item.edit("set", f"key {chance.randrange(4)}", token), True
+        if name == "antiphon/array":
+            return item.edit("append", token), True
+        if name == "antiphon/text":
+            return item.edit("insert", chance.randint(0, len(str(item.value))), token), True
+        if name == "antiphon/messenger":
+            return item.edit("post", token), True
         return _rehearsed(item, peer, chance), False
-    if name == "antiphon/object":
-        return item.edit("set", f"key {chance.randrange(4)}", token), True
-    if name == "antiphon/array":
-        return item.edit("append", token), True
-    if name == "antiphon/text":
-        return item.edit("insert", chance.randint(0, len(str(item.value))), token), True
-    if name == "antiphon/messenger":
-        return item.edit("post", token), True
-    return _rehearsed(item, peer, chance), False
 
 
 def _rehearsed(item: Item, peer: SimPeer, chance: random.Random) -> Stamp:
