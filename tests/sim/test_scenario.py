@@ -40,6 +40,14 @@ def test_acts_can_be_left_out() -> None:
     assert less.cast == scenario.cast
 
 
+def test_a_busy_party_has_messages_enough_for_all_of_its_epochs() -> None:
+    # Each epoch has its threshold, and what comes while whoever declares it has not looked yet.
+    scenario = make(7, peers=20, messages=10_000, epochs=5, faults=())
+    while_nobody_looks = 10_000 * scenario.pace_ms // scenario.acts[-1].at_ms
+    assert 5 * (scenario.rules.epoch_messages + while_nobody_looks) <= 10_000
+    assert 6 * (scenario.rules.epoch_messages + 2 * while_nobody_looks) > 10_000
+
+
 def test_names_do_not_run_out() -> None:
     assert len({name_of(number) for number in range(200)}) == 200
 

@@ -161,11 +161,18 @@ class _Maker:
         self._write(cast)
         self._trouble(cast)
         acts = tuple(sorted(self._acts, key=lambda act: (act.at_ms, act.what.value, act.peer, act.seed)))
-        threshold = max(6, self._messages // self._epochs - 2) if self._epochs else 0
-        rules = Rules(epoch_messages=threshold, trust=not cast.liars & set(cast.attesters))
         pace_ms = min(PACE_MS_MAX, max(20, self._messages // 10))  # as busy peers do
+        rules = Rules(epoch_messages=self._threshold(pace_ms), trust=not cast.liars & set(cast.attesters))
         open_items = 1_024 if self._messages > MESSAGES_MANY else self._chance.choice((8, 64, 1_024))
         return Scenario(self._seed, cast, rules, self._weather(), acts, pace_ms=pace_ms, open_items=open_items)
+
+    def _threshold(self, pace_ms: int) -> int:
+        """How many messages are an epoch. In a busy party more of them come until whoever is to declare it looks."""
+        if not self._epochs:
+            return 0
+        share = self._messages // self._epochs
+        late = min(share // 2, self._messages * 2 * pace_ms // self._length_ms)
+        return max(6, share - 2 - late)
 
     def _has(self, fault: Fault, likely: float = 0.6) -> bool:
         """Each kind is in some runs and not in others, so that they are met alone and together."""
