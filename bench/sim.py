@@ -30,6 +30,7 @@ HERE = Path(__file__).resolve().parent
 OURS = (sys.executable, "-m", "harness.sim_side")
 REST = "rest"
 RECEIVING = ("protocol", "ingest", "delivery and fold", "epochs", REST)  # what nobody does once for all peers
+WRITTEN_MIN = 0.95  # of what was asked for; if less was, or fewer epochs were made, it was another party
 
 BUSY_GOAL = 20.0  # s
 GROWTH_GOAL = 1.5  # × from the fewest peers to the most
@@ -48,8 +49,9 @@ NOTES = (
     "With more and more peers, each writes the same number of messages and looks at what is new at the same pace; "
     "three attest, every other one prunes. As everybody gets everything, the time of a run grows with the square of "
     "the peers; the cost of a message that is delivered should not. Writing it is paid once, however many get it, so "
-    "that many peers have it easier: received is the cost without writing, founding, checks and closing. All sizes but the largest are played before and "
-    "after it, and their median counts.",
+    "that many peers have it easier: received is the cost without writing, founding, checks and closing. All sizes "
+    "but the largest are played before and after it, and their median counts. A few batches are refused, as one of "
+    "their messages is: then less was written than asked for.",
 )
 
 
@@ -99,7 +101,6 @@ class Bench:
         found = self._ask("play", size=size)
         self.report.progress(f"{what}, in parts")
         timed = self._ask("play", size=size, parts=True)
-        assert found["messages"] == timed["messages"] == messages
         assert found["delivered"] == timed["delivered"], "one seed, two runs"
         self.report.figures["busy"] = {"alone": found, "in parts": timed}
         seconds = found["seconds"]
@@ -107,7 +108,8 @@ class Bench:
         row = (what, *cells, per_second(found["messages"] / seconds), per_second(found["delivered"] / seconds))
         columns = ("asked for", "epochs made", "virtual s", "wall s", "written/s", "delivered/s")
         self.report.table("A busy party", columns, [row])
-        self.report.goals.append(Goal.below(f"{what}, s", seconds, BUSY_GOAL))
+        whole = found["messages"] >= WRITTEN_MIN * messages and found["epochs"] >= epochs
+        self.report.goals.append(Goal.below(f"{what}, s", seconds if whole else None, BUSY_GOAL))
         self._parts(timed)
 
     def _parts(self, timed: dict[str, Any]) -> None:
@@ -165,10 +167,11 @@ class Bench:
 
 def _cost(runs: list[dict[str, Any]], parts: tuple[str, ...] = ()) -> float:
     """µs of each message that was delivered, of all the time or of that of some parts."""
-    return median(
-        1e6 * (sum(run["parts"][part] for part in parts) if parts else run["seconds"]) / run["delivered"]
-        for run in runs
-    )
+    found: list[float] = []
+    for run in runs:
+        seconds = sum(run["parts"][part] for part in parts) if parts else run["seconds"]
+        found.append(1e6 * seconds / run["delivered"])
+    return median(found)
 
 
 def main(plan: Plan | None = None) -> None:
