@@ -181,9 +181,10 @@ class EpochFold:
         count = sum(self._plan.cut.get(lane.feed, 0) - lane.state.base for lane in self._lanes)
         at_once = max(_ROWS_AT_ONCE, len(ids) // (1 + count // _NOTES_AT_ONCE)) if self._scan else _ROWS_AT_ONCE
         for start in range(0, len(ids), at_once):
-            self._check()
             some = ids[start : start + at_once]
-            yield from self._some(some, [item for item in some if item in slow])
+            for change in self._some(some, [item for item in some if item in slow]):
+                self._check()
+                yield change
 
     def _some(self, ids: list[bytes], slow: list[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
         again = set(slow)
@@ -243,6 +244,7 @@ class EpochFold:
         bases = {} if self._base is None else self._base.sure(ids)
         groups = self._scanned(set(ids)) if self._scan or self._items is None else self._looked_up(ids)
         for item in ids:
+            self._check()
             data, _ = fold_epoch(
                 self._party,
                 item,

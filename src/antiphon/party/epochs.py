@@ -33,6 +33,7 @@ from antiphon.halo.membership import Membership
 from antiphon.halo.scrutiny import scrutinise
 from antiphon.model.interface import Discard
 from antiphon.party.base import EpochBase
+from antiphon.party.breath import Breath
 from antiphon.party.capture import Captured, capture
 from antiphon.party.epochcheck import is_other_branch, lacks_body, why_behind, why_refuse, why_wait
 from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
@@ -225,7 +226,7 @@ class Epochs:
                     self._party.models,
                     judge,
                     self._blobs,
-                    lambda: self._over or self._called_off.is_set(),
+                    Breath(lambda: self._over or self._called_off.is_set(), self._party.store),
                 ).run()
         except DamagedItems as error:
             with self._party.locked():  # whoever meets this under the lock has the items built again
