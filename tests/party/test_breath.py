@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon.party import breath
 from antiphon.party.breath import Breath
 
 
@@ -18,8 +17,8 @@ def rests(monkeypatch: pytest.MonkeyPatch, writes: bool) -> int:
     """How often a computation of a tenth of a second, asked every millisecond, rests."""
     at = [0.0]
     slept: list[float] = []
-    monkeypatch.setattr(breath.time, "perf_counter", lambda: at[0])
-    monkeypatch.setattr(breath.time, "sleep", slept.append)
+    monkeypatch.setattr("antiphon.party.breath.time.perf_counter", lambda: at[0])
+    monkeypatch.setattr("antiphon.party.breath.time.sleep", slept.append)
     store = Store()
     step = Breath(lambda: False, store)  # type: ignore[arg-type]
     for number in range(100):
