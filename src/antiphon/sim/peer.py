@@ -308,6 +308,7 @@ class SimPeer:
             raise
         except AntiphonError as error:
             self.world.tell(Kind.REFUSE, self.name, other=sender, text=f"a message: {error}"[:120])
+            session.close()
             del self.sessions[sender]
         else:
             self._news = self._news or bool(session.taken_blobs)
