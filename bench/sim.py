@@ -132,7 +132,10 @@ class Bench:
             for epochs in (0, plan.epochs):
                 self.report.progress(f"{peers} peers, {plan.each} messages each, {epochs} epochs")
                 size = {"peers": peers, "messages": peers * plan.each, "epochs": epochs, "even": True}
-                found.setdefault((epochs, peers), []).append(self._ask("play", size=size, parts=True))
+                one = self._ask("play", size=size, parts=True)
+                each = f"{one['delivered']:,} delivered, {_cost([one]):.0f} µs each"
+                self.report.progress(f"… {one['seconds']:.1f} s, {each}")  # should the rest not come to its end
+                found.setdefault((epochs, peers), []).append(one)
         self.report.figures["growth"] = [
             {"epochs asked for": epochs, "peers": peers, "runs": runs} for (epochs, peers), runs in found.items()
         ]
