@@ -19,8 +19,9 @@ BUSY_S = 0.2  # since the last write
 class Breath:
     """Asked at every step of a computation: whether to stop. It rests now and then, while somebody writes."""
 
-    def __init__(self, stopped: Callable[[], bool], store: FeedReader) -> None:
+    def __init__(self, stopped: Callable[[], bool], store: FeedReader, rest: Callable[[float], object]) -> None:
         self._stopped = stopped
+        self._rest = rest  # for so many seconds, or until there is a reason to stop
         self._store = store
         self._seen = store.transaction
         self._last = time.perf_counter()
@@ -33,6 +34,6 @@ class Breath:
             if seen != self._seen:
                 self._seen, self._moved = seen, now
             if now - self._moved < BUSY_S:  # else nobody is kept waiting, and the computation is not either
-                time.sleep(REST_S)
+                self._rest(REST_S)
             self._last = time.perf_counter()
         return self._stopped()

@@ -226,7 +226,7 @@ class Epochs:
                     self._party.models,
                     judge,
                     self._blobs,
-                    Breath(lambda: self._over or self._called_off.is_set(), self._party.store),
+                    Breath(lambda: self._over or self._called_off.is_set(), self._party.store, self._called_off.wait),
                 ).run()
         except DamagedItems as error:
             with self._party.locked():  # whoever meets this under the lock has the items built again
