@@ -85,6 +85,8 @@ class ItemDemuxer:
     def _clear(self) -> None:
         self._parts: list[Part] = []
         self._taken: dict[bytes, int] = {}  # by item: how many parts were claimed for it
+        self._where: dict[bytes, list[tuple[int, int]]] = defaultdict(list)  # by item: parts, and places in them
+        self._indexed = 0  # so many parts; none before somebody claims
         self._told = 0
         self.count = 0
         self._size = 0
@@ -106,15 +108,22 @@ class ItemDemuxer:
 
     def claim(self, items: Iterable[bytes]) -> Groups:
         """The messages of some items that wait here; they are not given again."""
-        since = {item: self._taken.get(item, 0) for item in items}
+        for place in range(self._indexed, len(self._parts)):
+            for index, item in enumerate(_ids(self._parts[place][0])):
+                self._where[item].append((place, index))
+        self._indexed = len(self._parts)
+        wanted: dict[int, list[int]] = defaultdict(list)
+        for item in items:
+            since = self._taken.get(item, 0)
+            for place, index in self._where.get(item, ()):
+                if place >= since:
+                    wanted[place].append(index)
+            self._taken[item] = len(self._parts)
         groups: Groups = defaultdict(list)
-        first = min(since.values(), default=0)
-        for place, (run, reasons) in enumerate(self._parts[first:], first):
-            which = [i for i, item in enumerate(_ids(run)) if since.get(item, RUNS_MAX) <= place]
-            if which:
-                for item, note in _judged(run, reasons, np.array(which, dtype=np.intp)):
-                    groups[item].append(note)
-        self._taken.update(dict.fromkeys(since, len(self._parts)))
+        for place in sorted(wanted):
+            run, reasons = self._parts[place]
+            for item, note in _judged(run, reasons, np.array(sorted(wanted[place]), dtype=np.intp)):
+                groups[item].append(note)
         return groups
 
     def drain(self) -> Gathered:

@@ -10,6 +10,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ from antiphon.party.postings import decode_postings
 FORMAT = "antiphon.items.3"
 _LOAD_AT_ONCE = 500
 _COLUMNS = "id, model, version, parent, deleted, opaque, guarded"
-_PUT_ITEM = """
-INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET model = excluded.model,
+_ROWS_A_STEP = 100  # Python's lock is let go for each step of SQLite, and a thread that computes takes it every time
+_RENEW_ITEM = """
+ON CONFLICT (id) DO UPDATE SET model = excluded.model,
   version = excluded.version, parent = excluded.parent, deleted = excluded.deleted, opaque = excluded.opaque,
   guarded = excluded.guarded, record = excluded.record
 """  # a row keeps its place, and the tree of ids stays small: records are not in it
@@ -245,14 +247,11 @@ class ItemStore:
         rows = [
             (*known, _checked(row.record or b"", row_key(known))) for row, known in zip(save.rows, columns, strict=True)
         ]
-        run(_PUT_ITEM, rows)
+        self._insert("items", rows, _RENEW_ITEM)
         if self.index is not None and (rows or forgotten):
             described = dict.fromkeys(forgotten) | {row.id: row.facts or None for row in save.rows}
             self._moved += self.index.put((item, facts) for item, facts in described.items() if item != SYSTEM_ITEM)
-        run(
-            "INSERT INTO postings VALUES (?, ?, ?)",
-            [(item, self._part, _checked(runs, item)) for item, runs in save.postings],
-        )
+        self._insert("postings", [(item, self._part, _checked(runs, item)) for item, runs in save.postings])
         self._put_base(save)
         cleared = [(stamp.feed, stamp.seq) for stamp, _, reason in save.verdicts if not reason]
         run("DELETE FROM refused WHERE feed = ? AND seq = ?", cleared)
@@ -265,6 +264,12 @@ class ItemStore:
                 for lane in save.lanes
             ],
         )
+
+    def _insert(self, table: str, rows: Sequence[tuple[Any, ...]], renew: str = "") -> None:
+        for start in range(0, len(rows), _ROWS_A_STEP):
+            some = rows[start : start + _ROWS_A_STEP]
+            marks = ",".join(["(" + ",".join("?" * len(some[0])) + ")"] * len(some))
+            self._db.execute(f"INSERT INTO {table} VALUES {marks} {renew}", list(chain.from_iterable(some)))  # noqa: S608
 
     def _put_base(self, save: Save) -> None:
         if save.gone:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon.core.errors import AntiphonError, UnknownFeed
 from antiphon.halo.claims import EpochGenesis, EpochRefusal, Role
+from antiphon.model.item import NO_BODY
 from antiphon.party import demux
 from antiphon.party.ports import Refused
+from antiphon.sim.ends import Ends
 from antiphon.sim.peer import SimPeer
 
 if TYPE_CHECKING:
@@ -17,6 +19,18 @@ if TYPE_CHECKING:
 REFUSED_MAX = 1 << 20
 UNDER_WAY_MAX = 4_096  # messages of the protocol for each pair of neighbours
 _OPEN_ITEMS_MAX = 2_048
+
+#: Why messages are void for want of rights. What is refused for other reasons is nobody's fault: two people did at once
+#: what only one of them can.
+OF_RIGHTS = frozenset(
+    {
+        "its feed is not admitted as a data feed",
+        "it has not seen the admission of its feed",
+        "it stands past the cut of its feed",
+        "its writer is not an owner or editor",
+        NO_BODY,
+    }
+)
 
 Law = Callable[["Stage"], Iterator[str]]
 
@@ -49,12 +63,19 @@ def one_quarantine(stage: Stage) -> Iterator[str]:
         for row in sorted(found ^ refused, key=str)[:1]:
             who = peer.name if row in found else first.name
             yield f"only {who} refuses {row.feed.hex()[:8]} {row.seq}: {row.reason}"
+    ends, listed = Ends(stage.founder, stage.peers), {(row.feed, row.seq) for row in refused}
+    delivered, base = first.party.timeframe, first.epochs.base
+    for written in stage.workload.written:
+        feed, seq = bytes(written.stamp.feed), written.stamp.seq
+        outside = seq <= delivered.get(feed, -1) and (base is None or seq >= base.length(feed))
+        if outside and not ends.counts(written) and (feed, seq) not in listed:
+            yield f"{first.name} does not list {feed.hex()[:8]} {seq}, which {written.peer} wrote after its revocation"
 
 
 def nothing_lost(stage: Stage) -> Iterator[str]:
     """What was acknowledged to somebody honest is held by everybody, and counts unless its writer was revoked."""
     owned = {peer.name for peer in stage.honest()}
-    ends = {feed: stage.end_of(feed) for feed in stage.ends}
+    ends = Ends(stage.founder, stage.peers)
     for peer in stage.honest():
         refused = {(row.feed, row.seq): row.reason for row in peer.party.refused(REFUSED_MAX)}
         for written in stage.workload.written:
@@ -63,20 +84,14 @@ def nothing_lost(stage: Stage) -> Iterator[str]:
                 continue
             if _length(peer, feed) <= seq:
                 yield f"{peer.name} lacks {feed.hex()[:8]} {seq}, which {written.peer} was told is written"
-            elif (feed, seq) in refused and ((end := ends.get(feed)) is None or seq < end):
-                reason = refused[feed, seq]
-                if not _expected(reason):
-                    yield f"{peer.name} refuses {feed.hex()[:8]} {seq} of {written.peer}: {reason}"
+            elif refused.get((feed, seq)) in OF_RIGHTS and ends.counts(written):
+                yield f"{peer.name} refuses {feed.hex()[:8]} {seq} of {written.peer}: {refused[feed, seq]}"
 
 
 def nothing_unauthorised(stage: Stage) -> Iterator[str]:
     """What liars forged, and what revoked members wrote after their end, shows in no item."""
-    ends = {feed: stage.end_of(feed) for feed in stage.ends}
-    ended = {
-        written.token
-        for written in stage.workload.written
-        if written.token and (end := ends.get(bytes(written.stamp.feed))) is not None and written.stamp.seq >= end
-    }
+    ends = Ends(stage.founder, stage.peers)
+    ended = {written.token for written in stage.workload.written if written.token and not ends.counts(written)}
     forbidden = stage.forbidden | ended
     if not forbidden:
         return
@@ -226,8 +241,3 @@ def _declarers(peer: SimPeer, refusal: EpochRefusal) -> set[bytes]:
         if isinstance(act.claim, EpochGenesis) and (act.claim.term, act.claim.number, act.claim.snapshot) == wanted
         for signer in act.signers
     }
-
-
-def _expected(reason: str) -> bool:
-    """Two people may do what only one of them can: then the later one is told so, and it is nobody's fault."""
-    return "has no" not in reason

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from antiphon.core.errors import AntiphonError, MissingBlob, StoreError
-from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.core.keys import KeyPair
 from antiphon.feed.store import FeedStore
 from antiphon.halo.identity import Device, Identity
 from antiphon.halo.keyfile import KeyKind, Protection
@@ -311,8 +311,9 @@ class SimPeer:
             session.close()
             del self.sessions[sender]
         else:
-            self._news = self._news or bool(session.taken_blobs)
-            session.taken_blobs = 0
+            if session.taken_blobs:
+                self._news, self.moved_ms = True, self.world.now_ms
+                session.taken_blobs = 0
             if session.taken:
                 self.moved_ms = self.world.now_ms
                 self.world.tell(Kind.TAKE, self.name, other=sender, count=session.taken)
@@ -322,7 +323,3 @@ class SimPeer:
 
 def _pair(seed: int, name: str) -> KeyPair:
     return KeyPair.from_seed(sha256(f"{seed} {name}".encode()).digest())
-
-
-def key_of(peer: SimPeer) -> PublicKey:
-    return peer.identity.key

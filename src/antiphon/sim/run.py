@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from antiphon.core.errors import AntiphonError, StoreError
 from antiphon.halo.claims import Policy, Role
+from antiphon.mesh.limits import TIMEOUT_MAX_MS
 from antiphon.model.factory import ModelFactory
 from antiphon.sim import laws, liars
 from antiphon.sim.network import CALM, Network
@@ -21,7 +21,7 @@ from antiphon.sim.trace import Kind, Trace
 from antiphon.sim.workload import MOSTLY_OBJECTS, Workload
 from antiphon.sim.world import World
 
-SETTLE_MS = 60_000  # so long nothing moves, then it is quiet: longer than any time-out in a peer
+SETTLE_MS = 2 * TIMEOUT_MAX_MS  # so long nothing moves, then it is quiet
 QUIET_MS_MAX = 3_600_000  # if it is not quiet by then, it never will be
 _SKEW_MS = 300_000
 
@@ -80,14 +80,6 @@ def run(
     return outcome
 
 
-class End(NamedTuple):
-    """How much of a feed counts, and which block says so."""
-
-    length: int
-    feed: bytes
-    seq: int
-
-
 class Stage:
     """A run under way: the world, and who is in it."""
 
@@ -99,9 +91,7 @@ class Stage:
         self.workload = Workload(MOSTLY_OBJECTS, odd=0.002) if many else Workload()
         self.models = models
         self.peers: dict[str, SimPeer] = {}
-        self.ends: dict[bytes, End] = {}  # by feed of somebody revoked
         self.forbidden: set[str] = set()  # tokens that must show up nowhere
-        self.forked: set[bytes] = set()  # feeds whose writers have signed two histories
         self.liars = liars.Liars(self)
         self._folder = folder
 
@@ -121,12 +111,14 @@ class Stage:
         quiet = self._calm_down()
         outcome = Outcome(scenario, world.trace, virtual_ms=world.now_ms)
         progress(1.0, "checking the laws")
-        for law, check in laws.LAWS.items():
-            found = [Broken(law, text) for text in check(self)] if quiet else []
+        for law, check in laws.LAWS.items() if quiet else ():
+            found = [Broken(law, text) for text in check(self)]
             world.tell(Kind.CHECK, text=f"{law}: {found[0].text}" if found else "", other=law)
             outcome.broken += found
         if not quiet:
-            outcome.broken.append(Broken("quiet", f"something still moves after {QUIET_MS_MAX // 1000} s"))
+            broken = Broken("quiet", f"something still moves after {QUIET_MS_MAX // 1000} s")
+            world.tell(Kind.CHECK, text=str(broken), other=broken.law)
+            outcome.broken.append(broken)
         outcome.messages = len(self.workload.written)
         outcome.delivered = sum(event.count for event in world.trace.of(Kind.TAKE))
         outcome.epochs = max((peer.epochs.number for peer in self.honest()), default=0)
@@ -259,6 +251,10 @@ class Stage:
         """What one peer does, or meets."""
         if act.what is What.RESTART:
             peer.restart()
+        elif act.what in (What.FULL, What.ROOM):
+            peer.disk.full = act.what is What.FULL
+            self.world.tell(Kind.FULL if peer.disk.full else Kind.ROOM, peer.name)
+            peer.poke()
         elif not peer.up:
             return
         elif act.what is What.WRITE:
@@ -268,10 +264,6 @@ class Stage:
         elif act.what is What.CRASH:
             peer.crash()
             self.world.after(1 + act.seed % 3_000, peer.restart)
-        elif act.what in (What.FULL, What.ROOM):
-            peer.disk.full = act.what is What.FULL
-            self.world.tell(Kind.FULL if peer.disk.full else Kind.ROOM, peer.name)
-            peer.poke()
         elif act.what is What.LIE:
             peer.guarded(lambda: self.liars.lie(peer, act.seed))
             peer.poke()
@@ -302,31 +294,19 @@ class Stage:
         founder.member.admit(peer.identity.key, [Role.EDITOR])
 
     def _revoke(self, peer: SimPeer) -> None:
-        founder = self.peers[self.scenario.cast.founder]
+        founder = self.founder
         founder.member.sync()
         machine = founder.member.machine
         machine.authority.settle()
-        if not machine.authority.roles(peer.identity.key, machine.everything()):
-            return  # nor admitted yet
-        owners = machine.authority.owners()
-        feeds = [feed for feed, owner in owners.items() if owner.identity == peer.identity.key]
-        self.world.tell(Kind.REVOKE, founder.name, other=peer.name)
-        stamp = founder.member.revoke(peer.identity.key)
-        held = self._lengths(founder)
-        for feed in feeds:
-            self.ends[feed] = End(held.get(feed, 0), bytes(stamp.feed), stamp.seq)
+        if machine.authority.roles(peer.identity.key, machine.everything()):  # else it is not admitted yet, or no more
+            self.world.tell(Kind.REVOKE, founder.name, other=peer.name)
+            founder.member.revoke(peer.identity.key)
 
     # -- afterwards
 
-    def end_of(self, feed: bytes) -> int | None:
-        """How much of a feed of somebody revoked counts. What was final before the revocation was heard of stays so."""
-        end = self.ends.get(feed)
-        if end is None:
-            return None
-        final = self.honest()[0].epochs.chain().final
-        return max(
-            [end.length, *(epoch.cut.get(feed, 0) for epoch in final if epoch.control.get(end.feed, -1) < end.seq)]
-        )
+    @property
+    def founder(self) -> SimPeer:
+        return self.peers[self.scenario.cast.founder]
 
     def honest(self) -> list[SimPeer]:
         return [peer for peer in self.peers.values() if peer.honest]
