@@ -106,7 +106,7 @@ class FeedStore(FeedReader):
         feed, party = PublicKey(feed), PublicKey(party)
         with self._env.read() as tables:
             known = tables.find(feed)
-        if known is not None and known.party == party and known.writable:
+        if not self._env.readonly and known is not None and known.party == party and known.writable:
             return  # so that a party opens on a full disk, too
 
         def change(tables: Tables) -> None:
