@@ -44,17 +44,30 @@ def test_a_lie_breaks_no_law(name: str, monkeypatch: pytest.MonkeyPatch) -> None
         assert outcome.trace.of(Kind.REFUSE)
 
 
-@pytest.mark.parametrize("name", sorted(liars.BLOCKING))
+@pytest.mark.parametrize("name", sorted(liars.FORKS))
 @pytest.mark.parametrize("seed", range(4))
 def test_forks_of_data_feeds_break_no_law_where_there_are_no_epochs(
     name: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With epochs they can keep a party from the next one for ever: see `BLOCKING`."""
-    monkeypatch.setattr(liars, "LIES", {name: liars.BLOCKING[name]})
+    monkeypatch.setattr(liars, "LIES", {name: liars.FORKS[name]})
     scenario = with_liars(10 * seed)
     outcome = run(replace(scenario, rules=replace(scenario.rules, epoch_messages=0)))
     assert any(event.text == name for event in outcome.trace.of(Kind.LIE))
     assert not outcome.broken, str(outcome.broken[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"), [("forked data", 3), ("forked long ago", 3), ("forked long ago", 7), ("forked long ago", 23)]
+)
+def test_a_branch_that_only_one_attester_holds_stops_no_epoch(
+    name: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They never came to rest: others could neither compute what was declared again in each term, nor refuse it."""
+    monkeypatch.setattr(liars, "LIES", {name: liars.FORKS[name]})
+    outcome = run(make(seed))
+    assert any(event.text == name for event in outcome.trace.of(Kind.LIE))
+    assert not outcome.broken, str(outcome.broken[0])
+    assert outcome.epochs
 
 
 def test_a_run_with_liars_is_replayed_exactly() -> None:
@@ -62,5 +75,5 @@ def test_a_run_with_liars_is_replayed_exactly() -> None:
 
 
 def test_each_lie_says_what_it_is() -> None:
-    for name, lie in (liars.LIES | liars.BLOCKING).items():
+    for name, lie in (liars.LIES | liars.FORKS).items():
         assert lie.__doc__, name

@@ -71,6 +71,18 @@ def _may_generate(within: Authority, act: Act, claim: EpochGenesis) -> bool:
     )
 
 
+def is_vouched(machine: PartyMachine, act: Act) -> bool:
+    """Whether a snapshot that cannot be computed here is right all the same, and must become final for all to go on.
+
+    It holds one branch of a feed whose writer signed two, and is declared again, because attesters have attested it: so
+    one who does not lie has computed it. Nobody else will ever hold that branch.
+    """
+    claim = act.claim
+    assert isinstance(claim, EpochGenesis)
+    ends = machine.fork_ends
+    return any(length > ends.get(feed, length) for feed, length in claim.cut.items()) and forced(machine, act, claim)
+
+
 def forced(machine: PartyMachine, act: Act, claim: EpochGenesis) -> bool:
     """Whether a genesis declares again what its endorsers have attested."""
     if not claim.term:

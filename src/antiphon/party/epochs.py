@@ -30,7 +30,7 @@ from antiphon.halo.claims import EpochGenesis, ModelKey, Policy
 from antiphon.halo.epoch import FinalEpoch, Proposal
 from antiphon.halo.epochs import EpochChain
 from antiphon.halo.membership import Membership
-from antiphon.halo.scrutiny import scrutinise
+from antiphon.halo.scrutiny import is_vouched, scrutinise
 from antiphon.model.interface import Discard
 from antiphon.party.base import EpochBase
 from antiphon.party.breath import Breath
@@ -183,8 +183,7 @@ class Epochs:
                 raise MissingBlocks(f"party {self._party.key.short}: {missing}; fetch it, then declare the epoch")
             plan = self._planned(number, cut, control, created, captured.pins(raw=raw))
             made = self._compute(plan, captured)
-        previous = last.snapshot if last is not None else b""
-        models = tuple(ModelKey(*key) for key in plan.models)
+        previous, models = last.snapshot if last is not None else b"", tuple(ModelKey(*key) for key in plan.models)
         return EpochGenesis(term, number, previous, plan.cut, plan.control, made.cid, plan.created_ms, models)
 
     def _planned(
@@ -401,9 +400,10 @@ class Epochs:
                 refusal, computed = scrutinise(self._member.machine, proposal.act, self._party.clock.now_ms()), b""
             if not refusal:
                 self.waits_for = self._why_wait(genesis)
-                if self.waits_for:
+                if not self.waits_for:
+                    refusal, computed = self._look_into(engine, genesis)
+                elif not is_vouched(self._member.machine, proposal.act):
                     return False
-                refusal, computed = self._look_into(engine, genesis)
             with self._party.locked():
                 if refusal:
                     self._member.refuse(proposal.act, refusal, computed)

@@ -58,10 +58,10 @@ LIES: dict[str, Callable[[Tongue], None]] = {
     )
 }
 
-#: Lies that can keep a party from its next epoch for ever, so no run tells them unasked. An attester that declares with
-#: one branch of a data feed in its cut, just before the fork is found, binds later terms to a snapshot that others, who
-#: hold the other branch, can neither compute nor refuse: they endorse and declare the same again, term after term.
-BLOCKING: dict[str, Callable[[Tongue], None]] = {
+#: Forks of data feeds; tests tell them. An attester that declares with one branch in its cut, just before the fork is
+#: found, binds later terms to a snapshot that those who hold the other branch cannot compute: they attest it because it
+#: is vouched for (`scrutiny.is_vouched`). Before, they waited, and declared the same again, term after term.
+FORKS: dict[str, Callable[[Tongue], None]] = {
     lie.__name__.replace("_", " "): lie
     for lie in (histories.forked_data, histories.forked_long_ago, histories.forked_thrice)
 }
