@@ -14,15 +14,13 @@ of its feeds, replayed in the same run. Both must give the same bytes.
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from contextlib import closing
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from harness.report import Goal, Report, arguments, megabytes, times
+from harness.report import Goal, Report, megabytes, run_in_folder, times
 from harness.side import Side
 
 HERE = Path(__file__).resolve().parent
@@ -166,12 +164,11 @@ class Bench:
 
 
 def main(plan: Plan | None = None) -> None:
-    options = arguments("Epochs: starting from one, making one, and what a writer sees of it.")
-    report = Report("Epochs", options.quick)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
-    with tempfile.TemporaryDirectory(dir=options.dir, prefix="antiphon-bench-") as folder:
-        Bench(plan or (QUICK if options.quick else FULL), report, Path(folder)).run()
-    report.finish(as_json=options.json)
+    run_in_folder(
+        "Epochs",
+        "Epochs: starting from one, making one, and what a writer sees of it.",
+        lambda quick, report, folder: Bench(plan or (QUICK if quick else FULL), report, folder).run(),
+    )
 
 
 if __name__ == "__main__":

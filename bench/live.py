@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from harness import live_work
-from harness.report import Goal, Report, arguments, megabytes, per_second, ratio
+from harness.report import Goal, Report, arguments, megabytes, per_second, ratio, share_harness
 from harness.side import Side
 
 HERE = Path(__file__).resolve().parent
@@ -363,7 +362,7 @@ def _times(value: float | None) -> str:
 def main(plan: Plan | None = None) -> None:
     options = arguments("The live pipeline: mutations, a received trace, opening a party; beside pycrdt and Yjs.")
     report = Report("The live pipeline", options.quick)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+    share_harness()
     with tempfile.TemporaryDirectory(dir=options.dir, prefix="antiphon-bench-") as folder, ExitStack() as stack:
         Bench(plan or (QUICK if options.quick else FULL), report, Path(folder), stack).run()
     report.finish(as_json=options.json)

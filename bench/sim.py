@@ -15,15 +15,13 @@ each of them, and one that breaks ends the benchmark.
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from contextlib import closing
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from harness.report import Goal, Report, arguments, per_second, times
+from harness.report import Goal, Report, per_second, run_in_folder, times
 from harness.side import Side
 
 HERE = Path(__file__).resolve().parent
@@ -178,12 +176,11 @@ def _cost(runs: list[dict[str, Any]], parts: tuple[str, ...] = ()) -> float:
 
 
 def main(plan: Plan | None = None) -> None:
-    options = arguments("The simulator: a busy party, where its time goes, many peers, and small runs with faults.")
-    report = Report("Simulation", options.quick)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
-    with tempfile.TemporaryDirectory(dir=options.dir, prefix="antiphon-bench-") as folder:
-        Bench(plan or (QUICK if options.quick else FULL), report, Path(folder)).run()
-    report.finish(as_json=options.json)
+    run_in_folder(
+        "Simulation",
+        "The simulator: a busy party, where its time goes, many peers, and small runs with faults.",
+        lambda quick, report, folder: Bench(plan or (QUICK if quick else FULL), report, folder).run(),
+    )
 
 
 if __name__ == "__main__":

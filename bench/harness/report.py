@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -104,6 +105,22 @@ def arguments(description: str) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     parser.add_argument("--dir", type=Path, default=_scratch(), help="where the stores go; a disk, not tmpfs")
     return parser.parse_args()
+
+
+def share_harness() -> None:
+    """Let the processes that a benchmark starts find this package."""
+    here = str(Path(__file__).resolve().parents[1])
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
+
+
+def run_in_folder(title: str, description: str, measure: Callable[[bool, Report, Path], None]) -> None:
+    """A whole benchmark, whose stores lie in one folder: `measure` is told whether to be quick."""
+    options = arguments(description)
+    report = Report(title, options.quick)
+    share_harness()
+    with tempfile.TemporaryDirectory(dir=options.dir, prefix="antiphon-bench-") as folder:
+        measure(options.quick, report, Path(folder))
+    report.finish(as_json=options.json)
 
 
 def alternate(rounds: int, measures: Sequence[Callable[[], float]]) -> list[list[float]]:

@@ -139,8 +139,7 @@ class Party:
             return
         with self.processor.locked():
             member.sync()
-            member.machine.authority.settle()
-            admitted = member.machine.authority.roles(self.store.me, member.machine.everything())
+            admitted = member.machine.roles_of(self.store.me)
             if admitted and children.founded(self) and member.control is None:  # no other thread was quicker
                 member.join(member.vouch(self.store.identity))
 

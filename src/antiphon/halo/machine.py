@@ -22,7 +22,7 @@ from antiphon.feed.fork import Fork
 from antiphon.feed.header import Entry, Flag, Kind
 from antiphon.halo.act import Act, Place, Seen, Void, advanced, read_act
 from antiphon.halo.authority import Authority
-from antiphon.halo.claims import EpochAct, EpochGenesis, PartyGenesis, Policy, Position
+from antiphon.halo.claims import EpochAct, EpochGenesis, PartyGenesis, Policy, Position, Roles
 from antiphon.halo.epoch import FinalEpoch, Proposal
 from antiphon.halo.epochs import EpochChain, fold_epochs
 from antiphon.halo.floors import Floors
@@ -405,6 +405,11 @@ class PartyMachine:
     def everything(self) -> Place:
         """A place of all that is delivered, from no feed in particular."""
         return Place(b"", 0, dict(self.timeframe()))
+
+    def roles_of(self, identity: bytes) -> Roles:
+        """What an identity may do, by all that is delivered."""
+        self._authority.settle()
+        return self._authority.roles(identity, self.everything())
 
     def acts(self) -> tuple[Act, ...]:
         """Everything delivered, in force or not."""

@@ -162,8 +162,7 @@ class PartyAuthority:
             raise NotAuthorised(
                 f"this device has no feed in party {party.short}; `join` it, once an owner has admitted its identity"
             )
-        state.authority.settle()
-        roles = state.authority.roles(self._membership.device.identity, state.everything())
+        roles = state.roles_of(self._membership.device.identity)
         if self._membership.data is None and not roles & _WRITERS:  # before a feed is opened in vain
             raise NotAuthorised(
                 f"party {party.short}: this device's identity is no owner or editor; ask an owner for a role"

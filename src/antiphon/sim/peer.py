@@ -122,7 +122,6 @@ class SimPeer:
         self.driver = EpochDriver(self.party, self.member, self.epochs)
         self.replica = Replica(self.party, self.epochs)
         self.sessions = {}
-        self._acts = self.member.machine.act_count
         self._stood = self.epochs.number
         self._news = self.up = True
         self.poke()
@@ -214,9 +213,7 @@ class SimPeer:
             self._drive(now)
         wake = [None if self._drive_ms is None else self._drive_ms - now + self.clock.now_ms()]
         for name in sorted(self.neighbours):
-            session = self.sessions.get(name)
-            if session is None:
-                session = self.sessions[name] = Session(self.replica, name=name)
+            session = self._session(name)
             wake.append(session.tick(self.clock.now_ms()))
             self._send(name, session)
         later = [at for at in wake if at is not None]
@@ -250,8 +247,7 @@ class SimPeer:
         if member.control is not None:
             return
         member.sync()
-        member.machine.authority.settle()
-        if member.machine.authority.roles(self.identity.key, member.machine.everything()):
+        if member.machine.roles_of(self.identity.key):
             member.join(member.vouch(self.identity))
             self.moved_ms = self.world.now_ms
             self.world.tell(Kind.JOIN, self.name)
@@ -288,6 +284,12 @@ class SimPeer:
 
     # -- messages
 
+    def _session(self, name: str) -> Session:
+        """That with a neighbour; a new one, after a restart or after the old one was dropped."""
+        if name not in self.sessions:
+            self.sessions[name] = Session(self.replica, name=name)
+        return self.sessions[name]
+
     def _send(self, name: str, session: Session) -> None:
         other = self.neighbours[name]
         for data in session.outgoing():
@@ -299,9 +301,7 @@ class SimPeer:
             self.guarded(lambda: self._receive(sender, data))
 
     def _receive(self, sender: str, data: bytes) -> None:
-        session = self.sessions.get(sender)
-        if session is None:
-            session = self.sessions[sender] = Session(self.replica, name=sender)
+        session = self._session(sender)
         try:
             session.receive(data, self.clock.now_ms())
         except StoreError:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from antiphon.core.errors import AntiphonError, StoreError
+from antiphon.core.errors import AntiphonError
 from antiphon.halo.claims import Policy, Role
 from antiphon.mesh.limits import TIMEOUT_MAX_MS
 from antiphon.model.factory import ModelFactory
@@ -282,7 +282,7 @@ class Stage:
 
     def _as_founder(self, act: Callable[[], None]) -> None:
         """Done by the founder, later if that cannot be now."""
-        founder = self.peers[self.scenario.cast.founder]
+        founder = self.founder
         if not founder.up or founder.disk.full or not founder.guarded(act):
             self.world.after(1_000, lambda: self._as_founder(act))
         else:
@@ -290,15 +290,12 @@ class Stage:
             founder.poke()
 
     def _admit(self, peer: SimPeer) -> None:
-        founder = self.peers[self.scenario.cast.founder]
-        founder.member.admit(peer.identity.key, [Role.EDITOR])
+        self.founder.member.admit(peer.identity.key, [Role.EDITOR])
 
     def _revoke(self, peer: SimPeer) -> None:
         founder = self.founder
         founder.member.sync()
-        machine = founder.member.machine
-        machine.authority.settle()
-        if machine.authority.roles(peer.identity.key, machine.everything()):  # else it is not admitted yet, or no more
+        if founder.member.machine.roles_of(peer.identity.key):  # else it is not admitted yet, or no more
             self.world.tell(Kind.REVOKE, founder.name, other=peer.name)
             founder.member.revoke(peer.identity.key)
 
@@ -315,5 +312,5 @@ class Stage:
         for peer in self.peers.values():
             try:
                 peer.close()
-            except (AntiphonError, StoreError):
+            except AntiphonError:
                 continue
