@@ -184,10 +184,11 @@ def _frame_of(item: ItemState) -> bytes:
     """The feeds of a record, and the last message of each."""
     names = []
     for number, last in enumerate(item.frame.values(), start=1):
-        named = b"\x08%b\x10%b" % (varint(number), varint(last.lamport))
-        if last.seq:
-            named += b"\x18" + varint(last.seq)
-        names.append(b"\x1a%b%b" % (varint(len(named)), named))
+        lamport, _, seq = last
+        named = b"\x08%b\x10%b" % (varint(number), varint(lamport))
+        if seq:
+            named += b"\x18" + varint(seq)
+        names.append(b"\x1a%c%b" % (len(named), named))
     return b"".join([*(b"\x12\x20" + feed for feed in item.frame), *names])
 
 

@@ -17,7 +17,7 @@ from antiphon.model.objectcodec import check_holds, read_path
 from antiphon.model.objectkept import Foretold
 from antiphon.model.objectstate import ObjectState
 from antiphon.model.objectwire import field, number_field, stamp_fields, varint
-from antiphon.model.register import Content, Counter, Mark, Path, Segment, grow, path_order
+from antiphon.model.register import Content, Counter, Mark, Node, Path, Segment, grow, path_order
 from antiphon.model.value import read_value, value_bytes
 
 _TOTAL_SIZE_MAX = 16  # 2^64 increments of the greatest amount fit
@@ -33,14 +33,11 @@ def write_snapshot(state: ObjectState) -> bytes:
     at = {feed: position for position, feed in enumerate(sorted(feeds), start=1)}
     parts = [field(b"\x0a", feed) for feed in at]
     heard = state.heard
-    parts += [
-        field(b"\x12", number_field(b"\x08", at[feed]) + number_field(b"\x18", heard[feed])) for feed in sorted(heard)
-    ]
+    parts += [_heard(at[feed], heard[feed]) for feed in (at if len(at) == len(heard) else sorted(heard))]
     for key in state.root.segments():
         node = state.root.children[key]
         if not node.children:  # neither a map nor a set, as in most objects
-            values = node.values
-            parts.append(_plain_register(key, values, at) or field(b"\x1a", _register((key,), values, at)))
+            parts.append(_plain_register(key, node, at) or field(b"\x1a", _register((key,), node.values, at)))
         else:
             below = node.below((key,))
             parts += [field(b"\x1a", _register(path, inner.values, at)) for path, inner in below if inner.values]
@@ -49,12 +46,25 @@ def write_snapshot(state: ObjectState) -> bytes:
     return b"".join(parts)
 
 
-def _plain_register(key: Segment, values: dict[Stamp, Content], at: dict[bytes, int]) -> bytes:
-    """One short text or integer at a key, as most registers are, in one piece; empty for any other."""
-    if len(values) > 1 or type(key) is not str:
+def _heard(feed: int, seq: int) -> bytes:
+    if seq and feed < 128:
+        last = varint(seq)
+        return b"\x12%c\x08%c\x18%b" % (3 + len(last), feed, last)
+    return field(b"\x12", number_field(b"\x08", feed) + number_field(b"\x18", seq))
+
+
+def _plain_register(key: Segment, node: Node, at: dict[bytes, int]) -> bytes:
+    """One short text or integer at a key, as most registers are, in one piece; empty for any other.
+
+    A node keeps these bytes: most registers are as they were when the object was last saved.
+    """
+    if len(node.values) > 1 or type(key) is not str:
         return b""
-    ((stamp, content),) = values.items()
+    ((stamp, content),) = node.values.items()
     lamport, feed, seq = stamp
+    where, packed = at[feed], node.packed
+    if packed is not None and packed[0] is content and packed[1] is stamp and packed[2] == where:
+        return packed[3]
     if type(content) is str:
         value = content.encode()
         size = len(value)
@@ -65,13 +75,15 @@ def _plain_register(key: Segment, values: dict[Stamp, Content], at: dict[bytes, 
         value = b"\x18" + varint((content << 1) ^ (content >> 63))
     else:
         return b""
-    name, where, first, second = key.encode(), at[feed], varint(lamport), varint(seq)
+    name, first, second = key.encode(), varint(lamport), varint(seq)
     size, length = len(value), len(name)
     inner = 6 + len(first) + len(second) + size
     if length + inner > 120 or where > 127 or not seq or not lamport:  # a 0 is not written
         return b""
     form = b"\x1a%c\x0a%c%b\x1a%c\x08%c\x10%b\x18%b\x22%c%b"
-    return form % (length + inner + 4, length, name, inner, where, first, second, size, value)
+    row = form % (length + inner + 4, length, name, inner, where, first, second, size, value)
+    node.packed = content, stamp, where, row
+    return row
 
 
 def _register(path: Path, values: dict[Stamp, Content], at: dict[bytes, int]) -> bytes:

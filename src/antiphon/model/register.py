@@ -43,11 +43,12 @@ Content = Any  # a Value, a Mark or a Counter
 class Node:
     """The register at a path, and the nodes below it."""
 
-    __slots__ = ("children", "members", "values")
+    __slots__ = ("children", "members", "packed", "values")
 
     def __init__(self) -> None:
         self.values: dict[Stamp, Content] = {}
         self.children: dict[Segment, Node] = {}
+        self.packed: tuple[Content, Stamp, int, bytes] | None = None  # its bytes in a snapshot: see `objectsnapshot`
         self.members = 0  # how many of the children are elements, so that nobody has to look through them
 
     def child(self, segment: Segment) -> Node:

@@ -36,6 +36,7 @@ from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.root import FeedCut, ModelPin, SnapshotRoot, decode_death, encode_death
 
 _ROWS_AT_ONCE = 1_000
+_READ_AT_ONCE = 100  # rows, or states of the base, between two breaths
 _NOTES_AT_ONCE = 200_000
 _LOOKED_UP_MAX = 5_000
 
@@ -171,6 +172,12 @@ class EpochFold:
         if self._cancelled():
             raise Cancelled(f"epoch {self._plan.number} was called off")
 
+    def _steps(self, ids: list[bytes]) -> Iterator[list[bytes]]:
+        """So many at once that nobody is kept waiting for long."""
+        for start in range(0, len(ids), _READ_AT_ONCE):
+            self._check()
+            yield ids[start : start + _READ_AT_ONCE]
+
     # -- states
 
     def _changes(self, touched: set[bytes], slow: set[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
@@ -188,9 +195,13 @@ class EpochFold:
 
     def _some(self, ids: list[bytes], slow: list[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
         again = set(slow)
-        rows = {} if self._items is None else {row.id: row for row in self._items.rows(ids)}
+        rows: dict[bytes, ItemRow] = {}
+        if self._items is not None:
+            for some in self._steps(ids):
+                rows.update((row.id, row) for row in self._items.rows(some))
         made: dict[bytes, bytes | None] = {}
         for item in ids:
+            self._check()
             row = rows.get(item)
             if item in again or row is None or not self._plain(row):
                 again.add(item)
@@ -241,7 +252,10 @@ class EpochFold:
         made: dict[bytes, bytes | None] = {}
         if not ids:
             return made
-        bases = {} if self._base is None else self._base.sure(ids)
+        bases: dict[bytes, bytes] = {}
+        if self._base is not None:
+            for some in self._steps(ids):
+                bases |= self._base.sure(some)
         groups = self._scanned(set(ids)) if self._scan or self._items is None else self._looked_up(ids)
         for item in ids:
             self._check()
@@ -286,6 +300,7 @@ class EpochFold:
         for item in ids:
             notes: list[Note] = []
             for number, start, stop in self._items.postings(item):
+                self._check()
                 lane = numbers[number]
                 low, high = max(start, lane.state.base), min(stop, self._plan.cut.get(lane.feed, 0))
                 if low < high:
@@ -305,6 +320,7 @@ class EpochFold:
             if start >= stop:
                 continue
             for span, low, high in self._store.runs(lane.feed, start, stop):
+                self._check()
                 run = Run(lane.feed, span, low, high)
                 voids = list(self._judge.voids(lane, run.start, run.stop))
                 found = Gathered([(run, voids)], high - low).groups(first, min(last + 1, PREFIXES))
