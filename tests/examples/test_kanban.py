@@ -45,7 +45,7 @@ CARDS = [Reference(bytes([number]) * 16) for number in range(6)]
 
 
 def test_the_model_keeps_the_laws_of_models() -> None:
-    assert len(run_model_tests(KanbanModel, examples=20)) == 13
+    assert len(run_model_tests(KanbanModel, examples=20)) == 14
 
 
 def test_its_docstring_runs() -> None:

@@ -15,7 +15,7 @@ from antiphon.feed.header import Kind
 from antiphon.model import itemcodec
 from antiphon.model.access import EVERYONE, NOT_NAMED, Access
 from antiphon.model.envelope import Change, Note, wrap
-from antiphon.model.epochfold import fold_epoch
+from antiphon.model.epochfold import fold_epoch, fold_on
 from antiphon.model.factory import ModelFactory
 from antiphon.model.interface import Discard
 from antiphon.model.item import META, NO_ITEM, fold
@@ -49,6 +49,29 @@ def test_an_epoch_has_the_bytes_of_the_live_item() -> None:
     assert live is not None
     assert epoch(None, WORDS) == itemcodec.snapshot(live)
     assert epoch(epoch(None, WORDS[:1]), WORDS[1:]) == itemcodec.snapshot(live)
+
+
+def test_the_state_that_came_with_the_bytes_is_not_restored_from_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = META.set(META.initial(), "name", "x", feed=A)
+    first = [genesis(META.name), said(2, A, 1, name)]
+    later = [said(3, A, 2, META.set(META.initial(), "name", "y", feed=A))]
+    data, _, state = fold_on(None, PARTY, ITEM, None, first, MODELS, MODELS.keys)
+    assert data is not None
+    wanted = epoch(data, later)
+    monkeypatch.setattr(itemcodec, "restore", None)
+    assert fold_on(state, PARTY, ITEM, data, later, MODELS, MODELS.keys).data == wanted
+
+
+def test_a_state_that_keeps_its_messages_is_restored_each_time() -> None:
+    assert fold_on(None, PARTY, ITEM, None, WORDS, MODELS, MODELS.keys).state is None
+
+
+def test_a_state_of_code_that_the_epoch_does_not_list_is_not_gone_on_with() -> None:
+    first = [genesis(META.name), said(2, A, 1, META.set(META.initial(), "name", "x", feed=A))]
+    later = [said(3, A, 2, META.set(META.initial(), "name", "y", feed=A))]
+    data, _, state = fold_on(None, PARTY, ITEM, None, first, MODELS, MODELS.keys)
+    assert state is not None
+    assert fold_on(state, PARTY, ITEM, data, later, MODELS, ()).data == epoch(data, later, raw=True)
 
 
 def test_messages_that_do_not_count_are_told_with_the_reason() -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from antiphon.core.errors import InvalidInput, UnknownModel
 from antiphon.core.stamp import Stamp
@@ -14,8 +14,10 @@ from antiphon.model import itemcodec
 from antiphon.model.envelope import Note
 from antiphon.model.factory import ModelFactory
 from antiphon.model.interface import Discard, Model
-from antiphon.model.item import Authors, feed_itself, fold
+from antiphon.model.item import Authors, feed_itself, fold, keeps_tail
+from antiphon.model.itemstate import ItemState
 from antiphon.model.raw import RAW
+from antiphon.model.replay import stand
 
 Key = tuple[str, int]  # a model, by name and version
 
@@ -30,6 +32,14 @@ class Listed(ModelFactory):
 
     def find(self, name: str, version: int) -> Model[Any] | None:
         return self._code.find(name, version) if (name, version) in self._listed else RAW
+
+
+class EpochItem(NamedTuple):
+    """What an epoch makes of an item: its bytes, and the state that they stand for, if the next may go on with it."""
+
+    data: bytes | None
+    verdicts: dict[Stamp, str]
+    state: ItemState | None
 
 
 def fold_epoch(
@@ -48,25 +58,57 @@ def fold_epoch(
     outside the former, in the total order. `listed` has the models that the epoch reifies; one of them whose code is
     not here, or too old for the base, is `UnknownModel`: who lacks it does not attest.
     """
+    return fold_on(None, party, item_id, base, notes, models, listed, authors, discard)[:2]
+
+
+def fold_on(
+    known: ItemState | None,
+    party: bytes,
+    item_id: bytes,
+    base: bytes | None,
+    notes: Sequence[Note],
+    models: ModelFactory,
+    listed: Collection[Key],
+    authors: Authors = feed_itself,
+    discard: Discard | None = None,
+) -> EpochItem:
+    """`fold_epoch`, for whoever computed the epoch before, too: `known` is the state that came with `base` then.
+
+    It is changed in place. To restore it from the bytes takes longer than all the rest.
+    """
     if not notes and (base is None or _stays(base, models, listed, discard)):
-        return base, {}
+        return EpochItem(base, {}, known)
     chosen = Listed(models, listed)
-    item = None if base is None else itemcodec.restore(base, chosen)
+    if known is not None and chosen.find(known.name, known.version) is known.model:
+        item: ItemState | None = known
+    else:
+        item = None if base is None else itemcodec.restore(base, chosen)
     if item is not None and item.id != item_id:
         raise InvalidInput(f"item {item_id.hex()}: its base is that of item {item.id.hex()}")
     folded = fold(party, item_id, item, notes, chosen, authors, whole=True)
     if folded.late:
         raise InvalidInput(f"item {item_id.hex()}: its messages do not come in the total order")
     if folded.item is None:
-        return None, folded.verdicts
+        return EpochItem(None, folded.verdicts, None)
     model = folded.item.model
     if model is None:
         key = f"{folded.item.name} {folded.item.version}"
         raise UnknownModel(f"item {item_id.hex()}: the epoch reifies {key}, and no code for it is here; install it")
     # Without a snapshot there are messages, and those are forgotten whole or not.
-    if discard is not None and discard.limits and model.has_snapshot:
+    limited = discard is not None and discard.limits
+    if discard is not None and limited and model.has_snapshot:
         model.discard(folded.item.state, discard)
-    return itemcodec.snapshot(folded.item), folded.verdicts
+    data = itemcodec.snapshot(folded.item)
+    return EpochItem(data, folded.verdicts, None if limited else _base_of(folded.item))
+
+
+def _base_of(item: ItemState) -> ItemState | None:
+    """An item as if it were restored from its snapshot; None for those that keep more than the snapshot has."""
+    if item.model is None or item.model is RAW or item.access is not None or keeps_tail(item.model):
+        return None
+    item.frame = {}
+    stand(item)
+    return item
 
 
 def _stays(base: bytes, models: ModelFactory, listed: Collection[Key], discard: Discard | None) -> bool:

@@ -11,20 +11,30 @@ from functools import cached_property
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob
 from antiphon.halo.epoch import FinalEpoch
+from antiphon.model.itemstate import ItemState
 from antiphon.party.ports import Mark
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.paths import missing_on_paths
 from antiphon.snapshot.root import FeedCut, SnapshotRoot, decode_death
 
+#: Some items: their bytes in a snapshot, and the state that those stand for.
+States = dict[bytes, tuple[bytes, ItemState]]
+
 
 class EpochBase:
     """A snapshot root, and the trees below it. Nothing is read before it is asked for, and every blob is verified."""
 
-    def __init__(self, cid: Cid, root: SnapshotRoot, blobs: Blobs) -> None:
+    def __init__(self, cid: Cid, root: SnapshotRoot, blobs: Blobs, states: States | None = None) -> None:
         self.cid = cid
         self.root = root
         self.blobs = blobs
+        self._states = {} if states is None else states
+
+    def take_states(self) -> States:
+        """The states of some items, from when it was computed here. Whoever takes them changes them: they go."""
+        states, self._states = self._states, {}
+        return states
 
     @classmethod
     def load(cls, cid: Cid, blobs: Blobs, *, party: bytes, number: int | None = None) -> EpochBase:

@@ -19,13 +19,13 @@ from antiphon.feed.reader import FeedReader
 from antiphon.model import itemcodec
 from antiphon.model.access import Author
 from antiphon.model.envelope import Note
-from antiphon.model.epochfold import fold_epoch
+from antiphon.model.epochfold import fold_on
 from antiphon.model.factory import ModelFactory
 from antiphon.model.interface import Discard, Model
 from antiphon.model.item import keeps_tail
 from antiphon.party.archive import read_run
 from antiphon.party.authors import Authors
-from antiphon.party.base import EpochBase
+from antiphon.party.base import EpochBase, States
 from antiphon.party.collector import uncollected
 from antiphon.party.demux import PREFIXES, Gathered, prefix
 from antiphon.party.judge import Judge, changed, reason_at
@@ -39,6 +39,7 @@ _ROWS_AT_ONCE = 1_000
 _READ_AT_ONCE = 100  # rows, or states of the base, between two breaths
 _NOTES_AT_ONCE = 200_000
 _LOOKED_UP_MAX = 5_000
+_STATES_MAX = 1_024  # that are kept for the next epoch, as many as are open
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class EpochSnapshot:
     gone: list[bytes] = field(default_factory=list)
     voids: dict[bytes, list[Void]] = field(default_factory=dict)  # in the cut, by feed
     positions: dict[bytes, int] = field(default_factory=dict)  # so far each feed was delivered then
+    states: States = field(default_factory=dict)  # of some items, for the epoch after it
 
 
 class Cancelled(InvalidInput):
@@ -107,6 +109,7 @@ class EpochFold:
         self._deleted: dict[bytes, bool] = {}  # by item that changed
         self._scan = False
         self._found: dict[bytes, list[Void]] = {}
+        self._states: States = {}
 
     def run(self) -> EpochSnapshot:
         with uncollected():
@@ -114,6 +117,7 @@ class EpochFold:
 
     def _run(self) -> EpochSnapshot:
         touched, slow = self._touched()
+        self._states = {} if self._base is None else self._base.take_states()
         previous = self._base.root if self._base is not None else None
         items = tree.update(previous.items if previous else None, self._changes(touched, slow), self._blobs)
         deaths, gone = self._bury(previous.deaths if previous else None)
@@ -134,7 +138,7 @@ class EpochFold:
         )
         cid = self._blobs.put(root.encode(), DAG_CBOR)
         positions = {lane.feed: lane.state.position for lane in self._lanes}
-        return EpochSnapshot(cid, root, self._stale - set(gone), gone, self._found, positions)
+        return EpochSnapshot(cid, root, self._stale - set(gone), gone, self._found, positions, self._states)
 
     def one(self, item: bytes) -> bytes | None:
         """What the snapshot would have of one item. Nothing is written."""
@@ -259,17 +263,22 @@ class EpochFold:
         groups = self._scanned(set(ids)) if self._scan or self._items is None else self._looked_up(ids)
         for item in ids:
             self._check()
-            data, _ = fold_epoch(
+            base = bases.get(item)
+            known, state = self._states.pop(item, (None, None))
+            data, _, state = fold_on(
+                state if known == base else None,
                 self._party,
                 item,
-                bases.get(item),
+                base,
                 groups.get(item, []),
                 self._models,
                 self._listed,
                 self._author,
                 self._plan.discard,
             )
-            if data != bases.get(item) or item in groups:
+            if data is not None and state is not None and len(self._states) < _STATES_MAX:
+                self._states[item] = data, state
+            if data != base or item in groups:
                 made[item] = data
                 if not self._stands(item, data, rows.get(item)):
                     self._stale.add(item)

@@ -288,7 +288,7 @@ class Epochs:
             self.disagreement = Disagreement(following.number, Cid(following.snapshot), made.cid)
             self._refuse_final(following, WRONG, made.cid)
             return False
-        base, known = self._load(following), newer(self._party, made)
+        base, known = EpochBase(made.cid, made.root, self._blobs, made.states), newer(self._party, made)
         with self._party.locked() as engine:
             self._made = None
             if not why_behind(engine, following):  # as it is if a fork came to light meanwhile: look again

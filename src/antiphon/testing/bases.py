@@ -11,7 +11,7 @@ from typing import Any
 
 from antiphon.model import itemcodec
 from antiphon.model.envelope import Note
-from antiphon.model.epochfold import fold_epoch
+from antiphon.model.epochfold import fold_epoch, fold_on
 from antiphon.model.interface import Discard, Model
 from antiphon.model.item import ItemState, fold
 from antiphon.model.replay import keeps_tail
@@ -90,6 +90,17 @@ def epochs_follow_one_another(model: Model[Any], chance: random.Random) -> None:
     _check(history, second, tail, model, chance)
 
 
+def a_state_goes_on_as_its_bytes_do(model: Model[Any], chance: random.Random) -> None:
+    """Who computes epoch after epoch and goes on with the states comes to the bytes of whoever restores them."""
+    history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
+    data: bytes | None = None
+    state: ItemState | None = None
+    for part in history.cut(3):
+        wanted = _epoch(history, data, part)
+        data, _, state = fold_on(state, PARTY, history.item, data, _sorted(part), history.models, history.models.keys)
+        assert data == wanted, "a state that an epoch made differs from the one that its bytes stand for"
+
+
 def raw_messages_are_reified_alike(model: Model[Any], chance: random.Random) -> None:
     """Messages that waited, because an epoch did not list the model, come to what they would have come to before."""
     history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
@@ -117,6 +128,7 @@ def discards_are_the_same_for_all(model: Model[Any], chance: random.Random) -> N
 BASE_LAWS: tuple[Callable[[Model[Any], random.Random], None], ...] = (
     late_messages_come_after_an_epoch,
     epochs_follow_one_another,
+    a_state_goes_on_as_its_bytes_do,
     raw_messages_are_reified_alike,
     discards_are_the_same_for_all,
 )
