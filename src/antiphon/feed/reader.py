@@ -71,7 +71,7 @@ class FeedReader:
         self, feed: bytes, start: int | None = None, stop: int | None = None, columns: Iterable[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The same blocks as Arrow record batches (`antiphon.feed.arrow.SCHEMA`)."""
-        return arrow.batches((_cut(span, low, high) for span, low, high in self.runs(feed, start, stop)), columns)
+        return arrow.batches((cut(span, low, high) for span, low, high in self.runs(feed, start, stop)), columns)
 
     def spans(self, feed: bytes, start: int | None = None, *, bodies: bool = True) -> Iterator[Span]:
         """Everything held from `start` on, as ranges under signed heads: what a peer is given. Synced first."""
@@ -85,7 +85,7 @@ class FeedReader:
     def held(self, feed: bytes, start: int, stop: int) -> Iterator[Span]:
         """Blocks [start, stop), also beyond the end of a feed that was forked: for who judges votes by what is here."""
         for span in self._stored(feed, start, stop, valid=False):
-            yield span if span.end <= stop else _cut(span, 0, stop - span.first)
+            yield span if span.end <= stop else cut(span, 0, stop - span.first)
 
     def fork(self, feed: bytes) -> bytes | None:
         """The evidence that a feed's writer signed two histories, if there is any."""
@@ -188,7 +188,7 @@ def check_held(record: Record, seq: int) -> None:
         )
 
 
-def _cut(span: Span, low: int, high: int) -> Span:
+def cut(span: Span, low: int, high: int) -> Span:
     """Part of a span for reading; its head no longer applies."""
     if low == 0 and high == span.count:
         return span

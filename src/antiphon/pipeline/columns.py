@@ -1,0 +1,167 @@
+"""Blocks as Spark has them: the columns of a block, their types, and Arrow batches of them out of spans.
+
+Spark knows neither unsigned integers nor binaries of a fixed size, so these differ from `antiphon.feed.arrow` in types,
+and `message` is the body without its salt: what a fold takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from antiphon.core.errors import InvalidInput
+from antiphon.feed.block import BodyState
+from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER
+from antiphon.feed.limits import SALT_SIZE
+from antiphon.feed.span import Span
+
+_LONGS = ("seq", "lamport", "created_ms")
+_INTS = ("kind", "flags")
+_TYPES: dict[str, DataType] = {
+    "party": BinaryType(),
+    "feed": BinaryType(),
+    "seq": LongType(),
+    "lamport": LongType(),
+    "kind": IntegerType(),
+    "flags": IntegerType(),
+    "created_ms": LongType(),
+    "item": BinaryType(),
+    "hash": BinaryType(),
+    "body_hash": BinaryType(),
+    "advance": BinaryType(),
+    "state": IntegerType(),
+    "body": BinaryType(),
+    "message": BinaryType(),
+    "fault": StringType(),
+}
+#: Every column that the source offers; `message` is part of `body`, so it has to be asked for.
+COLUMNS = tuple(_TYPES)
+DEFAULT_COLUMNS = tuple(name for name in COLUMNS if name != "message")
+_ARROW: dict[type[DataType], pa.DataType] = {
+    BinaryType: pa.binary(),
+    LongType: pa.int64(),
+    IntegerType: pa.int32(),
+    StringType: pa.string(),
+}
+    BinaryType: pa.binary(),
+    LongType: pa.int64(),
+    IntegerType: pa.int32(),
+    StringType: pa.string(),
+}
+_MAYBE = {"body", "message", "fault"}  # null: not here, or nothing wrong
+BATCH_ROWS = 16_384
+BATCH_SIZE = 16 << 20
+
+
+def spark_schema(names: Sequence[str]) -> StructType:
+    """The schema of a DataFrame with these columns."""
+    unknown = [name for name in names if name not in _TYPES]
+    if unknown or not names or len(set(names)) < len(names):
+        raise InvalidInput(f"columns {', '.join(names) or 'none'}: choose some of {', '.join(COLUMNS)}, each once")
+    return StructType([StructField(name, _TYPES[name], nullable=name in _MAYBE) for name in names])
+
+
+def arrow_schema(names: Sequence[str]) -> pa.Schema:
+    """The same for Arrow, as Spark wants it to the letter."""
+    return pa.schema([pa.field(name, _ARROW[type(_TYPES[name])], nullable=name in _MAYBE) for name in names])
+
+
+def batches(spans: Iterable[Span], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Record batches of spans of one feed, with these columns; bounded in rows and bytes."""
+    schema = arrow_schema(names)
+    waiting: list[Span] = []
+    rows = size = 0
+    for span in spans:
+        waiting.append(span)
+        rows += span.count
+        size += span.size
+        if rows >= BATCH_ROWS or size >= BATCH_SIZE:
+            yield _batch(waiting, schema)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield _batch(waiting, schema)
+
+
+def fault_batch(party: bytes, feed: bytes, seq: int, reason: str, names: Sequence[str]) -> pa.RecordBatch:
+    """A row that stands for what cannot be read: where, and why."""
+    known: dict[str, Any] = {"party": party, "feed": feed, "seq": seq, "fault": reason}
+    schema = arrow_schema(names)
+    empty = {pa.binary(): b"", pa.int64(): 0, pa.int32(): 0, pa.string(): None}
+    row = {f.name: known.get(f.name, None if f.name in _MAYBE else empty[f.type]) for f in schema}
+    return pa.RecordBatch.from_pylist([row], schema=schema)
+
+
+def _batch(spans: list[Span], schema: pa.Schema) -> pa.RecordBatch:
+    headers = np.frombuffer(b"".join([span.headers for span in spans]), dtype=HEADER)
+    return pa.RecordBatch.from_arrays([_column(field.name, spans, headers) for field in schema], schema=schema)
+
+
+def _column(name: str, spans: list[Span], headers: Any) -> pa.Array:
+    count = len(headers)
+    if name in _LONGS:
+        return pa.array(np.ascontiguousarray(headers[name]).view(np.int64))
+    if name in _INTS:
+        return pa.array(headers[name].astype(np.int32))
+    if name in ("party", "feed"):
+        return fixed((spans[0].party if name == "party" else spans[0].feed) * count, HASH_SIZE)
+    if name == "hash":
+        return fixed(b"".join([span.hashes for span in spans]), HASH_SIZE)
+    if name in ("item", "body_hash"):
+        return fixed(headers[name].tobytes(), headers[name].dtype.itemsize)
+    if name == "state":
+        return pa.array(np.frombuffer(_states(spans), dtype=np.uint8).astype(np.int32))
+    if name == "advance":
+        return _variable(b"".join([span.advance for span in spans]), headers["advance"].astype(np.int32) * ENTRY_SIZE)
+    if name == "fault":
+        return pa.nulls(count, pa.string())
+    return _bodies(spans, headers, salted=name == "body")
+
+
+def _bodies(spans: list[Span], headers: Any, *, salted: bool) -> pa.Array:
+    data, sizes = b"".join([span.bodies for span in spans]), headers["body_size"].astype(np.int32)
+    present = None
+    if any(span.states for span in spans):
+        present = np.equal(np.frombuffer(_states(spans), dtype=np.uint8), BodyState.PRESENT)
+        sizes = np.where(present, sizes, 0).astype(np.int32)
+    if salted:
+        return _variable(data, sizes, present)
+    # Without the salt: its bytes stay in the buffer of a larger array, of which every second value is taken.
+    salts = np.full(len(sizes), SALT_SIZE, dtype=np.int32) if present is None else np.where(present, SALT_SIZE, 0)
+    pairs = np.empty(2 * len(sizes), dtype=np.int32)
+    pairs[0::2], pairs[1::2] = salts, sizes - salts
+    taken = _variable(data, pairs).take(pa.array(np.arange(1, 2 * len(sizes), 2)))
+    if present is None:
+        return taken
+    return pa.compute.if_else(pa.array(present), taken, pa.scalar(None, pa.binary()))
+
+
+def _states(spans: list[Span]) -> bytes:
+    return b"".join([span.states or bytes(span.count) for span in spans])
+
+
+def fixed(data: bytes, width: int) -> pa.Array:
+    """Values of one width, as binaries of any."""
+    offsets = np.arange(0, len(data) + 1, width, dtype=np.int32)
+    return pa.Array.from_buffers(pa.binary(), len(data) // width, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def _variable(data: bytes, sizes: Any, present: Any = None) -> pa.Array:
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    validity, nulls = None, 0
+    if present is not None:
+        validity = pa.py_buffer(np.packbits(present, bitorder="little").tobytes())
+        nulls = int(len(present) - present.sum())
+    return pa.Array.from_buffers(pa.binary(), len(sizes), [validity, pa.py_buffer(offsets), pa.py_buffer(data)], nulls)

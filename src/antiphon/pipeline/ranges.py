@@ -1,0 +1,142 @@
+"""How the blocks of a home are divided: ranges of one feed each, about as large as a task should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from antiphon.core.errors import AntiphonError, BrokenChain, CorruptBlock, RefusedBlocks
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed import rules
+from antiphon.feed.chain import verify_span
+from antiphon.feed.header import Entry
+from antiphon.feed.reader import FeedReader, cut
+from antiphon.feed.record import Record
+from antiphon.feed.span import Span
+
+RANGE_BLOCKS = 100_000
+FEEDS_PER_TASK = 64  # a home may have many small feeds
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Blocks [start, stop) of a feed."""
+
+    party: bytes
+    feed: bytes
+    start: int
+    stop: int
+
+    @property
+    def count(self) -> int:
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Which blocks are wanted; empty sets of parties or feeds stand for all."""
+
+    parties: frozenset[bytes] = frozenset()
+    feeds: frozenset[bytes] = frozenset()
+    seq_min: int = 0
+    seq_max: int = (1 << 63) - 1
+    after: Timeframe = field(default_factory=Timeframe)
+    until: Timeframe | None = None  # feeds that it does not have are left out
+
+    def of(self, record: Record) -> Range | None:
+        """What is wanted of a feed; None if nothing is."""
+        if (self.parties and record.party not in self.parties) or (self.feeds and record.feed not in self.feeds):
+            return None
+        # Behind an anchor nothing may be left out: if blocks are pruned there, whoever reads the range is told.
+        start = max(self.after[record.feed] + 1 if record.feed in self.after else record.start, self.seq_min)
+        stop = min(record.valid_length, self.seq_max + 1)
+        if self.until is not None:
+            stop = min(stop, self.until.get(record.feed, -1) + 1)
+        return Range(record.party, record.feed, start, stop) if start < stop else None
+
+
+def wanted(store: FeedReader, limits: Limits) -> list[Range]:
+    """What is wanted of a store, and is there now."""
+    return [one for record in store.feeds() if (one := limits.of(record)) is not None]
+
+
+def divided(found: Sequence[Range], size: int = RANGE_BLOCKS) -> list[tuple[Range, ...]]:
+    """Tasks of about `size` blocks: long feeds are cut, short ones put together; the largest first."""
+    tasks: list[tuple[Range, ...]] = []
+    small: list[Range] = []
+    held = 0
+    for one in sorted(found, key=lambda one: (one.party, one.feed, one.start)):
+        parts = max(1, round(one.count / size))
+        if parts > 1 or one.count >= size // 2:
+            cuts = [one.start + one.count * part // parts for part in range(parts + 1)]
+            tasks += [(Range(one.party, one.feed, low, high),) for low, high in pairwise(cuts)]
+            continue
+        small.append(one)
+        held += one.count
+        if held >= size or len(small) >= FEEDS_PER_TASK:
+            tasks.append(tuple(small))
+            small, held = [], 0
+    if small:
+        tasks.append(tuple(small))
+    return sorted(tasks, key=lambda task: -sum(one.count for one in task))
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first block of a range that does not verify, and why."""
+
+    party: bytes
+    feed: bytes
+    seq: int
+    reason: str
+
+
+def read_range(store: FeedReader, one: Range, told: Callable[[Fault], None], *, verify: bool = True) -> Iterator[Span]:
+    """The blocks of a range, up to the first fault, which is told.
+
+    With `verify` every hash, link, body, head and rule is checked. Order matters to none of them, but for one hash and
+    lamport: those of the block before the range, which its neighbour checks.
+    """
+    at = one.start
+    try:
+        before: tuple[bytes, int] | None = None
+        for span, low, high in store.runs(one.feed, one.start, one.stop):
+            if verify:
+                _check(span, _before(store, span) if before is None else before)
+                before = span.hash_at(span.end - 1), int(span.columns["lamport"][-1])
+            yield cut(span, low, high)
+            at = span.first + high
+    except (CorruptBlock, RefusedBlocks) as error:
+        told(Fault(one.party, one.feed, at if error.seq is None else max(error.seq, at), str(error)))
+        return
+    except AntiphonError as error:  # pruned meanwhile, say
+        told(Fault(one.party, one.feed, at, str(error)))
+        return
+    if at < one.stop:
+        told(Fault(one.party, one.feed, at, f"feed {one.feed.hex()[:8]}: blocks {at} to {one.stop - 1} are gone"))
+
+
+def _before(store: FeedReader, span: Span) -> tuple[bytes, int]:
+    record = store.record(span.feed)
+    if span.first == record.start:
+        return record.start_hash, record.start_lamport
+    block = store.block(span.feed, span.first - 1)
+    return block.hash, block.lamport
+
+
+def _check(span: Span, before: tuple[bytes, int]) -> None:
+    previous, lamport = before
+    if span.previous != previous:
+        raise BrokenChain(
+            f"feed {span.feed.hex()[:8]}, block {span.first}: it does not link up", feed=span.feed, seq=span.first
+        )
+    verify_span(span)
+    fault = rules.judge(span, lamport, _nothing).fault
+    if fault is not None:
+        raise BrokenChain(f"feed {span.feed.hex()[:8]}, {fault.reason}", feed=span.feed, seq=fault.seq)
+
+
+def _nothing(feed: bytes) -> Entry | None:
+    """What a header's entries moved is of no interest here."""
+    return None
