@@ -55,11 +55,6 @@ _ARROW: dict[type[DataType], pa.DataType] = {
     IntegerType: pa.int32(),
     StringType: pa.string(),
 }
-    BinaryType: pa.binary(),
-    LongType: pa.int64(),
-    IntegerType: pa.int32(),
-    StringType: pa.string(),
-}
 _MAYBE = {"body", "message", "fault"}  # null: not here, or nothing wrong
 BATCH_ROWS = 16_384
 BATCH_SIZE = 16 << 20
