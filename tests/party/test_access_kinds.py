@@ -203,7 +203,7 @@ def test_the_way_for_many_items_knows_lists_too(
     peers: Peers, alice: Peer, bob: Peer, monkeypatch: pytest.MonkeyPatch, items: int
 ) -> None:
     """As in a cold rebuild: through the item store, and in a second process."""
-    monkeypatch.setattr(engine, "UNSAVED_ITEMS_MAX", 0)
+    monkeypatch.setattr(engine, "MANY", 0)
     monkeypatch.setattr(bulk, "SECOND_ITEMS_MIN", 1)
     made = [alice.party.create("antiphon/object") for _ in range(items)]
     for note in made:

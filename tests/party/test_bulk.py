@@ -47,7 +47,7 @@ with tempfile.TemporaryDirectory() as folder, Peers(folder, authority=False) as 
         alice.forge(Draft(Kind.MUTATION, item, b"rubbish"))
     alice.party.process()
     assert not forks
-    engine.UNSAVED_ITEMS_MAX, bulk.SECOND_ITEMS_MIN, bulk.ROWS_AT_ONCE = 10, 20, 13
+    engine.MANY, bulk.SECOND_ITEMS_MIN, bulk.ROWS_AT_ONCE = 10, 20, 13
     peers.exchange()
     assert forks, "nothing was folded apart"
     assert bob.snapshots() == alice.snapshots() and len(bob.snapshots()) == 300

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from antiphon.core.stamp import Stamp
-from antiphon.model import itemcodec
 from antiphon.model.item import NO_BODY, fold
-from antiphon.party.cache import Entry
 from antiphon.party.demux import Gathered, Groups, prefix
-from antiphon.party.ports import Index, ItemRow, Posting, Save
+from antiphon.party.ports import ItemRow, Posting, Save
 from antiphon.party.postings import encode_postings
+from antiphon.party.rows import row_of
 from antiphon.party.second import Second
 
 if TYPE_CHECKING:
@@ -98,14 +97,3 @@ def _take(engine: Engine, parts: list[Any] | None, put: Put) -> set[bytes]:
         engine.bodiless = engine.bodiless or any(reason == NO_BODY for _, _, reason in save.verdicts)
         put(save)
     return done
-
-
-def row_of(entry: Entry, index: Index | None) -> ItemRow:
-    item = entry.item
-    if item is None:
-        return ItemRow(entry.id, None)
-    opaque = item.model is None
-    guarded = item.access is not None
-    record = itemcodec.encode(item)
-    facts = b"" if index is None else index.describe(item)
-    return ItemRow(entry.id, record, item.name, item.version, item.parent, item.is_deleted, opaque, guarded, facts)

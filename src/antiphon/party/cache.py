@@ -8,11 +8,15 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from antiphon.model.envelope import Note
 from antiphon.model.item import ItemState
 from antiphon.party.lane import Lane
 from antiphon.party.ports import Posting
+
+if TYPE_CHECKING:
+    from antiphon.party.rows import Made
 
 _new = tuple.__new__  # half the price of calling the class, for every message
 CACHE_ITEMS_MAX = 1024
@@ -21,11 +25,12 @@ CACHE_ITEMS_MAX = 1024
 class Entry:
     """An open item. `item` is None where there are messages but no valid genesis."""
 
-    __slots__ = ("__weakref__", "id", "item", "orphaned", "postings")
+    __slots__ = ("__weakref__", "id", "item", "made", "orphaned", "postings")
 
     def __init__(self, item_id: bytes, item: ItemState | None) -> None:
         self.id = item_id
         self.item = item
+        self.made: Made | None = None  # its row, while a save draws near
         self.orphaned = False  # messages came before a valid genesis, and wait for one
         self.postings: list[Posting] = []  # since the last save
 

@@ -23,21 +23,23 @@ from antiphon.model.item import NO_BODY, ItemState, fold, system_item
 from antiphon.party.archive import Archive
 from antiphon.party.authors import Authors
 from antiphon.party.base import EpochBase
-from antiphon.party.bulk import ROWS_AT_ONCE, row_of, settle_many
+from antiphon.party.bulk import ROWS_AT_ONCE, settle_many
 from antiphon.party.cache import CACHE_ITEMS_MAX, Entry, ItemCache
 from antiphon.party.collector import uncollected
 from antiphon.party.delivery import Delivery
 from antiphon.party.demux import ItemDemuxer
 from antiphon.party.judge import Judge
 from antiphon.party.lane import NOTHING, Lane, Run
-from antiphon.party.ports import NO_END, Authority, Index, Items, LaneState, Posting, Save, Void
+from antiphon.party.ports import NO_END, Authority, Items, LaneState, Posting, Save, Void
 from antiphon.party.postings import encode_postings
-from antiphon.party.rebase import hydrate
 from antiphon.party.revision import Revision
+from antiphon.party.rows import Ahead, row_of
 from antiphon.party.scope import Scope
 
 UNSAVED_MESSAGES_MAX = 5_000  # a restart after a crash folds no more than about this many again; a save is a pause
-UNSAVED_ITEMS_MAX = 1_000
+UNSAVED_ITEMS_MAX = 400
+AHEAD_ROWS = 4  # are made for each message, as a save draws near
+MANY = 1_000  # items that are not open pass through memory, and none of them stays
 
 
 class Engine:
@@ -71,6 +73,7 @@ class Engine:
         self._demux = ItemDemuxer()
         self._verdicts: dict[bytes, dict[Stamp, str]] = {}  # by item: the last word on each message, not saved yet
         self._unsaved = 0
+        self._ahead = Ahead()
         self._known_models: frozenset[tuple[str, int]] = frozenset()
         self.changed: Callable[[Iterable[bytes]], None] = lambda _: None
         self.delivery = Delivery(store, authority, items.lanes())
@@ -171,7 +174,7 @@ class Engine:
         gathered = self._demux.drain()
         items = gathered.items()
         open_ = {item: entry for item in items if (entry := self.cache.get(item)) is not None}  # held: they must not go
-        if len(items) - len(open_) > UNSAVED_ITEMS_MAX and not self.held:
+        if len(items) - len(open_) > MANY and not self.held:
             settle_many(self, gathered, items)
         else:
             records = self.load([item for item in items if item not in open_])
@@ -224,8 +227,12 @@ class Engine:
         if voids:
             lane.state.voids += voids
             self.refold_all(set(groups))
-        if self._unsaved > UNSAVED_MESSAGES_MAX or len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
+        dirty = len(self.cache.dirty)
+        left = min(UNSAVED_MESSAGES_MAX - self._unsaved, UNSAVED_ITEMS_MAX - dirty)
+        if left < 0:
             self.save()
+        elif left * AHEAD_ROWS < dirty:
+            self._ahead.make(self.cache.dirty, AHEAD_ROWS * len(groups), self.saved.index)
 
     # -- what is known now may change what counted before
 
@@ -402,21 +409,9 @@ class Engine:
         put(Save(verdicts=self.drain_verdicts(), lanes=moved))
         self._marks.update((state.feed, _mark(state)) for state in moved)
         self.cache.dirty.clear()
+        self._ahead.clear()
         self._unsaved = 0
         self.changed(self.items.moved())
-
-    def attach(self, make: Callable[[Any], Index], *, only_known: bool = False) -> Index | None:
-        """Keep an index beside the items; filled from what is saved of them, where it is not current."""
-        current, index = self.items.attach(make, only_known=only_known), self.items.index
-        if current or index is None:
-            return index
-        hydrate(self)
-        ids = list(self.items.ids())
-        with self.saving(), uncollected():
-            for start in range(0, len(ids), ROWS_AT_ONCE):
-                states = map(self._decode, self.items.load(ids[start : start + ROWS_AT_ONCE]).values())
-                index.put([(state.id, index.describe(state)) for state in states if state is not None])
-        return index
 
     def close(self, *, clear: bool = False) -> None:
         """Let go of the item store, and of what it holds too."""
@@ -436,6 +431,7 @@ class Engine:
         posted = []
         for entry in entries:
             save.rows.append(row_of(entry, self.items.index))
+            entry.made = None
             if entry.postings:
                 posted.append(entry)
         encoded = encode_postings([entry.postings for entry in posted])

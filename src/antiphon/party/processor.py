@@ -37,6 +37,7 @@ from antiphon.party.cache import CACHE_ITEMS_MAX
 from antiphon.party.engine import Engine
 from antiphon.party.follower import Follower
 from antiphon.party.history import PartyPast
+from antiphon.party.indexing import attach
 from antiphon.party.items import Item
 from antiphon.party.itemstore import ItemStore, delete_file
 from antiphon.party.lane import Lane
@@ -150,14 +151,14 @@ class PartyProcessor:
         """Keep an index for queries beside the items, from now on."""
         with self.locked() as engine:
             self._make_index = make
-            return engine.items.index or engine.attach(make)
+            return engine.items.index or attach(engine, make)
 
     def _attach(self, engine: Engine) -> None:
         """Take up the index that was kept before, or begin one with a party that is empty; to fill one takes time."""
         if self._make_index is not None:
-            engine.attach(self._make_index)
+            attach(engine, self._make_index)
         elif self._index is not None:
-            found = engine.attach(self._index, only_known=engine.items.count() > 0 or not engine.whole)
+            found = attach(engine, self._index, only_known=engine.items.count() > 0 or not engine.whole)
             self._make_index = None if found is None else self._index
 
     def pause(self) -> None:
@@ -417,8 +418,7 @@ class PartyProcessor:
     _follower: Follower | None = None
     _batch: Batch | None = None
     _make_index: Callable[[Any], Index] | None = None
-    _batch_thread = _depth = 0
-    _owner = 0  # the thread that holds the lock
+    _batch_thread = _depth = _owner = 0  # threads: of the batch, and that which holds the lock; how often it does
     _damaged = ""
     _failed = False  # stopped by an error, not by anybody's wish
     _undo_listener: Callable[[Batch], None] | None = None

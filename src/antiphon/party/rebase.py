@@ -12,11 +12,12 @@ from antiphon.core.errors import DamagedBlob, InvalidInput, MissingBlob
 from antiphon.model import itemcodec
 from antiphon.model.item import keeps_tail
 from antiphon.party.base import EpochBase
-from antiphon.party.bulk import ROWS_AT_ONCE, row_of
+from antiphon.party.bulk import ROWS_AT_ONCE
 from antiphon.party.cache import Entry
 from antiphon.party.collector import uncollected
 from antiphon.party.epochfold import EpochSnapshot, otherwise
 from antiphon.party.ports import Authority, ItemRow, Items, LaneState, Mark, Save
+from antiphon.party.rows import row_of
 from antiphon.snapshot.blobs import Blobs
 
 if TYPE_CHECKING:
