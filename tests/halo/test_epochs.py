@@ -352,6 +352,21 @@ def test_a_fork_that_an_epoch_does_not_know_ends_the_feed_at_its_cut_at_the_earl
     assert alice.machine.authority.fork_ends == {data.key: 7}
 
 
+def test_words_about_epochs_and_floors_under_nothing_move_no_right() -> None:
+    alice, bob, data = data_party()
+    seen = alice.machine.timeframe()
+    version = alice.machine.authority.version
+    declare(alice, cut={bytes(data.key): 5})
+    assert numbers(alice) == [1]
+    assert alice.machine.authority.version == version
+    alice.narrow(bob, cuts={})
+    assert alice.machine.authority.version > version
+    assert old_verdict(alice, data, 5, seen) != ""
+    version = alice.machine.authority.version
+    declare(alice, "two", cut={bytes(data.key): 7})
+    assert alice.machine.authority.version > version  # it knows of the revocation; another would not
+
+
 def test_a_grant_ends_at_the_first_epoch_that_reaches_its_expiry() -> None:
     alice, bob = party("bob", policy=False, role=Role.READER)
     alice.admit(bob, Role.EDITOR, expires_ms=NOW + 500)

@@ -63,7 +63,9 @@ def test_answers_are_remembered_until_forgotten() -> None:
     assert asked < 100
     rights.cuts[0] = 8
     assert list(judge.voids(lane, 6, 9)) == [Void(7, 9, "beyond 7")]
-    judge.forget()
+    judge.forget(None)  # the rights of before
+    assert list(judge.voids(lane, 6, 9)) == [Void(7, 9, "beyond 7")]
+    judge.forget(1)
     assert list(judge.voids(lane, 6, 9)) == [Void(8, 9, "beyond 8")]
 
 

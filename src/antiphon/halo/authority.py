@@ -22,6 +22,7 @@ from antiphon.halo.answers import Answers
 from antiphon.halo.authorship import author_at, erased_in
 from antiphon.halo.claims import (
     Cuts,
+    EpochAct,
     Equivocated,
     Erasure,
     FeedAdmission,
@@ -73,13 +74,21 @@ class Authority:
         self._known = Answers()
         self._good: dict[bytes, list[Act]] = {}  # the valid grants by subject, oldest first
         self._settled = True
+        self.version = 0  # moves when an answer about a feed or an identity may be another
 
     def add(self, acts: Iterable[Act]) -> None:
-        """Take more acts, and forget the answers that they may change."""
-        forget = self._settled = False
-        self._known.forget_feeds()
+        """Take more acts, and forget the answers that they may change. Words about epochs give and take nothing."""
+        forget, fresh = False, []
         for act in acts:
             self._by_position[act.position] = act
+            if not isinstance(act.claim, EpochAct):
+                fresh.append(act)
+        if not fresh:
+            return
+        self._settled = False
+        self.version += 1
+        self._known.forget_feeds()
+        for act in fresh:
             claim = act.claim
             if act.admission is not None:
                 self._own(act, act.admission)
@@ -132,12 +141,20 @@ class Authority:
             self.floors = floors
             for feed in self.forks:
                 self._end_fork(feed)
-            self.forget()
+            if self._narrowed():
+                self.forget()
+
+    def _narrowed(self) -> bool:
+        """Whether anything was taken away, or will end: only that is kept from doing so by floors."""
+        if self.parent is not None or self.narrowings or self.forks or self._ends:
+            return True
+        return any(grant.expires_ms for known in self.grants.values() for grant in known)
 
     def forget(self) -> None:
         """Forget all answers: something that they rest on has changed."""
         self._known.forget()
         self._settled = False
+        self.version += 1
 
     def _grant(self, subject: bytes, act: Act) -> None:
         self.grants[subject].append(act)

@@ -54,6 +54,9 @@ class OpenAuthority:
     def fork_end(self, feed: bytes) -> int:
         return NO_END
 
+    def rights(self) -> object:
+        return ()
+
     def entries(self) -> Sequence[Entry]:
         return ()
 
@@ -120,6 +123,9 @@ class PartyAuthority:
 
     def fork_end(self, feed: bytes) -> int:
         return self._forks.get(feed, NO_END)
+
+    def rights(self) -> object:
+        return self._machine.authority.version
 
     def entries(self) -> Sequence[Entry]:
         return self._machine.entries()

@@ -17,9 +17,13 @@ class Judge:
     def __init__(self, authority: EpochJudge) -> None:
         self._authority = authority
         self._cuts: dict[tuple[bytes, int], tuple[int, str]] = {}
+        self._rights: object = None
 
-    def forget(self) -> None:
-        self._cuts.clear()
+    def forget(self, rights: object) -> None:
+        """The authority may have changed: unless these are the rights of before, all is asked again."""
+        if rights != self._rights:
+            self._rights = rights
+            self._cuts.clear()
 
     def voids(self, lane: Lane, start: int, stop: int) -> Iterator[Void]:
         """The void parts of [start, stop), in order."""

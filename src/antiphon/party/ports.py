@@ -69,6 +69,9 @@ class Authority(EpochJudge, Protocol):
     def fork_end(self, feed: bytes) -> int:
         """Where a forked data feed ends for everybody; `NO_END` if it is not forked."""
 
+    def rights(self) -> object:
+        """As long as this is the same, so is every verdict, but for what is erased."""
+
     def entries(self) -> Sequence[Entry]:
         """The control blocks that one's own next message has seen."""
 

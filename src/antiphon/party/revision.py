@@ -29,7 +29,7 @@ class Revision:
 
         So are those with access lists whose messages have other authors now: roles and groups may have changed.
         """
-        self._judge.forget()
+        self._judge.forget(self._engine.authority.rights())
         spoilt = self._guarded()
         for lane in self._engine.delivery.lanes.values():
             state = lane.state
