@@ -88,7 +88,7 @@ class Stage:
         self.world = World(scenario.seed)
         self.network = Network(self.world, CALM, keep_all=keep_all)
         many = sum(act.count for act in scenario.acts if act.what is What.WRITE) > MESSAGES_MANY
-        self.workload = Workload(MOSTLY_OBJECTS, odd=0.002) if many else Workload()
+        self.workload = Workload(MOSTLY_OBJECTS, odd=0.002, batches=0.7, sure=True, stay=8) if many else Workload()
         self.models = models
         self.peers: dict[str, SimPeer] = {}
         self.forbidden: set[str] = set()  # tokens that must show up nowhere

@@ -41,17 +41,22 @@ class Workload:
 
     models: tuple[str, ...] = MODELS  # of new items
     odd: float = 0.05  # the share of writes that delete, and of those that move
+    batches: float = 0.3  # the share of longer acts that are one batch
+    sure: bool = False  # in a batch nothing is tried that may be refused: all of it would be
+    stay: int = 1  # so many edits in a row go to one item: who types or pastes stays there
     written: list[Written] = field(default_factory=list)
     items: list[bytes] = field(default_factory=list)  # that were ever made, or begun
     refused: int = 0
     _tokens: int = 0
+    _stays: list[Item] = field(default_factory=list)  # for each edit that is still to go to the item of the last one
 
     def write(self, peer: SimPeer, count: int, seed: int) -> int:
         """Some edits by one peer; returns how many messages were acknowledged."""
         chance = random.Random(seed)  # noqa: S311
         before = len(self.written)
+        self._stays.clear()
         try:
-            if count > 2 and chance.random() < 0.3:
+            if count > 2 and chance.random() < self.batches:
                 self._batch(peer, count, chance)
             else:
                 for _ in range(count):
@@ -80,6 +85,11 @@ class Workload:
 
     def _choose(self, peer: SimPeer, chance: random.Random) -> Item:
         """An item that is here, or now and then a new one; the more there are, the less often."""
+        if not self._stays:
+            self._stays += [self._find(peer, chance)] * self.stay
+        return self._stays.pop()
+
+    def _find(self, peer: SimPeer, chance: random.Random) -> Item:
         if self.items and chance.random() > _ITEMS_NEW / len(self.items):
             for _ in range(_TRIES):
                 try:
@@ -98,7 +108,7 @@ class Workload:
         if drawn < 2 * self.odd:
             parent = chance.choice(self.items)
             return item.move(parent if parent != item.id else None), False
-        if drawn < 2 * self.odd + 0.2:
+        if drawn < 2 * self.odd + 0.2 and not (self.sure and peer.party.open_batch()):
             return _rehearsed(item, peer, chance), False
         if name == "antiphon/object":
             return item.edit("set", f"key {chance.randrange(4)}", token), True
