@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby, pairwise
 
-from antiphon.core.errors import AntiphonError, BrokenChain, CorruptBlock, RefusedBlocks
+from antiphon.core.errors import AntiphonError, BrokenChain, CorruptBlock, InvalidInput, RefusedBlocks
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed import rules
 from antiphon.feed.chain import verify_span
@@ -14,6 +14,7 @@ from antiphon.feed.header import Entry
 from antiphon.feed.reader import FeedReader, cut
 from antiphon.feed.record import Record
 from antiphon.feed.span import Span
+from antiphon.pipeline.home import open_feeds
 
 RANGE_BLOCKS = 100_000
 FEEDS_PER_TASK = 64  # a home may have many small feeds
@@ -21,8 +22,9 @@ FEEDS_PER_TASK = 64  # a home may have many small feeds
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Blocks [start, stop) of a feed."""
+    """Blocks [start, stop) of a feed in a home."""
 
+    home: str
     party: bytes
     feed: bytes
     start: int
@@ -44,7 +46,7 @@ class Limits:
     after: Timeframe = field(default_factory=Timeframe)
     until: Timeframe | None = None  # feeds that it does not have are left out
 
-    def of(self, record: Record) -> Range | None:
+    def of(self, home: str, record: Record) -> Range | None:
         """What is wanted of a feed; None if nothing is."""
         if (self.parties and record.party not in self.parties) or (self.feeds and record.feed not in self.feeds):
             return None
@@ -53,12 +55,22 @@ class Limits:
         stop = min(record.valid_length, self.seq_max + 1)
         if self.until is not None:
             stop = min(stop, self.until.get(record.feed, -1) + 1)
-        return Range(record.party, record.feed, start, stop) if start < stop else None
+        return Range(home, record.party, record.feed, start, stop) if start < stop else None
 
 
-def wanted(store: FeedReader, limits: Limits) -> list[Range]:
-    """What is wanted of a store, and is there now."""
-    return [one for record in store.feeds() if (one := limits.of(record)) is not None]
+def wanted(homes: Iterable[str], limits: Limits) -> list[Range]:
+    """What is wanted of some homes, and is there now. A party is read from one home alone."""
+    found: list[Range] = []
+    seen: dict[bytes, str] = {}
+    for home in homes:
+        with open_feeds(home) as store:
+            ranges = [one for record in store.feeds() if (one := limits.of(home, record)) is not None]
+        for party in {one.party for one in ranges}:
+            if party in seen:
+                raise InvalidInput(f"party {party.hex()[:8]} is in {seen[party]} and in {home}; name one of them")
+            seen[party] = home
+        found += ranges
+    return found
 
 
 def divided(found: Sequence[Range], size: int = RANGE_BLOCKS) -> list[tuple[Range, ...]]:
@@ -66,11 +78,11 @@ def divided(found: Sequence[Range], size: int = RANGE_BLOCKS) -> list[tuple[Rang
     tasks: list[tuple[Range, ...]] = []
     small: list[Range] = []
     held = 0
-    for one in sorted(found, key=lambda one: (one.party, one.feed, one.start)):
+    for one in sorted(found, key=lambda one: (one.home, one.party, one.feed, one.start)):
         parts = max(1, round(one.count / size))
         if parts > 1 or one.count >= size // 2:
             cuts = [one.start + one.count * part // parts for part in range(parts + 1)]
-            tasks += [(Range(one.party, one.feed, low, high),) for low, high in pairwise(cuts)]
+            tasks += [(replace(one, start=low, stop=high),) for low, high in pairwise(cuts)]
             continue
         small.append(one)
         held += one.count
@@ -90,6 +102,16 @@ class Fault:
     feed: bytes
     seq: int
     reason: str
+
+
+def read_ranges(
+    task: Iterable[Range], told: Callable[[Fault], None], *, verify: bool = True
+) -> Iterator[Iterator[Span]]:
+    """The blocks of each range of a task, from homes that are opened for it."""
+    for home, ranges in groupby(task, key=lambda one: one.home):
+        with open_feeds(home) as store:
+            for one in ranges:
+                yield read_range(store, one, told, verify=verify)
 
 
 def read_range(store: FeedReader, one: Range, told: Callable[[Fault], None], *, verify: bool = True) -> Iterator[Span]:

@@ -2,16 +2,18 @@
 
     spark.read.format("antiphon").option("columns", "feed,seq,lamport,item").load("laptop")
 
-Options: `path` (the home), `party` (keys in hex, with commas; all of them by default), `columns`, `after` and `until`
-(anchors), `verify` (true: every hash, link, body, head and rule is checked), `blocks` (how many a task reads),
-`maxBlocksPerTrigger` (of a stream).
-Filters on party, feed and seq decide which ranges are read; those on other columns are Spark's own work.
+Options: `path` (the home; `load` takes several), `party` (keys in hex, with commas; all of them by default), `columns`,
+`after` and `until` (anchors), `verify` (true: every hash, link, body, head and rule is checked), `blocks` (how many a
+task reads), `maxBlocksPerTrigger` (of a stream). Filters on party, feed and seq decide which ranges are read; those on
+other columns are Spark's own work.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -37,7 +39,7 @@ from antiphon.feed.header import Flag
 from antiphon.feed.reader import FeedReader
 from antiphon.pipeline.columns import DEFAULT_COLUMNS, batches, fault_batch, spark_schema
 from antiphon.pipeline.home import open_feeds, read_anchor, read_parties, write_anchor
-from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided, read_range, wanted
+from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided, read_ranges, wanted
 
 ANCHOR = "anchor"
 MICRO_BATCH_BLOCKS = 200_000
@@ -56,8 +58,8 @@ class Options:
 
     def __init__(self, asked: Mapping[str, str]) -> None:
         given = {name.lower(): value for name, value in asked.items()}  # Spark takes them in any case
-        self.home = given.get("path", given.get("home", ""))
-        if not self.home:
+        self.homes = tuple(json.loads(given["paths"])) if "paths" in given else (given.get("path", ""),)
+        if not all(self.homes):
             raise InvalidInput('the source "antiphon" reads a home: name its folder, as in .load("laptop")')
         self.columns = tuple(name.strip() for name in given.get("columns", ",".join(DEFAULT_COLUMNS)).split(","))
         self.verify = given.get("verify", "true").lower() != "false"
@@ -111,8 +113,7 @@ class BlockReader(DataSourceReader):
                 self._limits = narrower
 
     def partitions(self) -> list[InputPartition]:
-        with open_feeds(self._options.home) as store:
-            return [Task(ranges) for ranges in divided(wanted(store, self._limits), self._options.blocks)]
+        return [Task(ranges) for ranges in divided(wanted(self._options.homes, self._limits), self._options.blocks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(self._options, partition)
@@ -122,13 +123,13 @@ def read_task(options: Options, partition: InputPartition) -> Iterator[pa.Record
     """The batches of one task. A range that cannot be read ends in a row that says why."""
     if not isinstance(partition, Task):
         return
-    with open_feeds(options.home) as store:
-        for one in partition.ranges:
-            faults: list[Fault] = []
-            yield from batches(read_range(store, one, faults.append, verify=options.verify), options.columns)
-            for fault in faults:
-                _refuse(fault, options)
-                yield fault_batch(fault.party, fault.feed, fault.seq, fault.reason, options.columns)
+    faults: list[Fault] = []
+    for spans in read_ranges(partition.ranges, faults.append, verify=options.verify):
+        yield from batches(spans, options.columns)
+        while faults:
+            fault = faults.pop()
+            _refuse(fault, options)
+            yield fault_batch(fault.party, fault.feed, fault.seq, fault.reason, options.columns)
 
 
 def _refuse(fault: Fault, options: Options) -> None:
@@ -181,23 +182,19 @@ class BlockStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """What comes from now on is left to the next run."""
-        with open_feeds(self._options.home) as store:
-            last = {one.feed: one.stop - 1 for one in wanted(store, self._limits)}
+        last = {one.feed: one.stop - 1 for one in wanted(self._options.homes, self._limits)}
         self._limits = replace(self._limits, until=Timeframe(last))
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
         """As much further as the limit allows, each feed by its share, so that none is starved."""
         done = read_anchor(start[ANCHOR])
-        with open_feeds(self._options.home) as store:
-            found = wanted(store, replace(self._limits, after=done))
-            room = limit.max_rows if isinstance(limit, ReadMaxRows) else sum(one.count for one in found)
-            shares = {feed: _batch_end(store, feed, seq) for feed, seq in _shares(found, room).items()}
-        return {ANCHOR: write_anchor(done.merge(Timeframe(shares)))}
+        found = wanted(self._options.homes, replace(self._limits, after=done))
+        room = limit.max_rows if isinstance(limit, ReadMaxRows) else sum(one.count for one in found)
+        return {ANCHOR: write_anchor(done.merge(Timeframe(_shares(found, room))))}
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
         limits = replace(self._limits, after=read_anchor(start[ANCHOR]), until=read_anchor(end[ANCHOR]))
-        with open_feeds(self._options.home) as store:
-            return [Task(ranges) for ranges in divided(wanted(store, limits), self._options.blocks)]
+        return [Task(ranges) for ranges in divided(wanted(self._options.homes, limits), self._options.blocks)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_task(self._options, partition)
@@ -211,8 +208,13 @@ def _shares(found: list[Range], room: int) -> dict[bytes, int]:
     total = sum(one.count for one in found)
     if total <= room:
         return {one.feed: one.stop - 1 for one in found}
-    shares = {one.feed: one.start + one.count * room // total - 1 for one in found if one.count * room >= total}
-    return shares or {found[0].feed: found[0].start}
+    part = [(one, one.count * room // total) for one in found]
+    part = [(one, share) for one, share in part if share] or [(found[0], 1)]
+    ends: dict[bytes, int] = {}
+    for home, some in groupby(part, key=lambda entry: entry[0].home):
+        with open_feeds(home) as store:
+            ends |= {one.feed: _batch_end(store, one.feed, one.start + share - 1) for one, share in some}
+    return ends
 
 
 def _batch_end(store: FeedReader, feed: bytes, seq: int) -> int:

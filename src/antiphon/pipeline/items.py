@@ -1,0 +1,160 @@
+"""Stages `folded` and `items`: one streaming pass over sorted messages, with the very fold of the live pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import BinaryType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
+
+from antiphon.core.errors import AntiphonError
+from antiphon.feed.header import Kind
+from antiphon.model import itemcodec
+from antiphon.model.access import Author
+from antiphon.model.envelope import Note
+from antiphon.model.factory import ModelFactory
+from antiphon.model.item import ItemState, fold
+from antiphon.party.demux import void_kind
+from antiphon.pipeline.messages import BASE_STATE
+from antiphon.pipeline.plan import LanePlan, PartyPlan
+
+Models = Callable[[], ModelFactory]
+ROWS_MAX = 2_000  # of a batch that goes out
+SIZE_MAX = 16 << 20
+
+#: An item, or a message that was refused: those have feed, seq and reason.
+SCHEMA = StructType(
+    [
+        StructField("party", BinaryType(), nullable=False),
+        StructField("item", BinaryType(), nullable=False),
+        StructField("model", StringType(), nullable=True),
+        StructField("version", LongType(), nullable=True),
+        StructField("parent", BinaryType(), nullable=True),
+        StructField("deleted", BooleanType(), nullable=True),
+        StructField("guarded", BooleanType(), nullable=True),
+        StructField("created_ms", LongType(), nullable=True),
+        StructField("snapshot", BinaryType(), nullable=True),
+        StructField("messages", IntegerType(), nullable=True),
+        StructField("feed", BinaryType(), nullable=True),
+        StructField("seq", LongType(), nullable=True),
+        StructField("reason", StringType(), nullable=True),
+    ]
+)
+_ARROW = pa.schema(
+    [
+        ("party", pa.binary()),
+        ("item", pa.binary()),
+        ("model", pa.string()),
+        ("version", pa.int64()),
+        ("parent", pa.binary()),
+        ("deleted", pa.bool_()),
+        ("guarded", pa.bool_()),
+        ("created_ms", pa.int64()),
+        ("snapshot", pa.binary()),
+        ("messages", pa.int32()),
+        ("feed", pa.binary()),
+        ("seq", pa.int64()),
+        ("reason", pa.string()),
+    ]
+)
+_ITEM = ("party", "item", "model", "version", "parent", "deleted", "guarded", "created_ms", "snapshot", "messages")
+
+
+def folded(messages: DataFrame, plans: Iterable[PartyPlan], models: Models = ModelFactory.standard) -> DataFrame:
+    """Items and refusals of messages that come in the total order, item by item, as `messages` has them."""
+    known = messages.sparkSession.sparkContext.broadcast({plan.party: plan for plan in plans})
+
+    def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return Folding(known.value, models()).run(given)
+
+    return messages.mapInArrow(act, SCHEMA)
+
+
+def items(folded: DataFrame) -> DataFrame:
+    """The items: model, parent, state and all. `snapshot` is null where no code for the model is here."""
+    return folded.where(f.col("reason").isNull()).select(*_ITEM)
+
+
+def refused(folded: DataFrame) -> DataFrame:
+    """The messages that do not count, and why: the very list that a live peer has."""
+    return folded.where(f.col("reason").isNotNull()).select("party", "feed", "seq", "item", "reason")
+
+
+@dataclass(slots=True)
+class Folding:
+    """One pass. Rows of an item come together, in order, and may go over the end of a batch."""
+
+    plans: dict[bytes, PartyPlan]
+    models: ModelFactory
+
+    def run(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows: list[tuple[Any, ...]] = []
+        size = 0
+        for (party, item), base, notes in grouped(given):
+            for row in self._fold(party, item, base, notes):
+                rows.append(row)
+                size += len(row[8] or b"")
+            if len(rows) >= ROWS_MAX or size >= SIZE_MAX:
+                yield _batch(rows)
+                rows, size = [], 0
+        if rows:
+            yield _batch(rows)
+
+    def _fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
+        lanes = {lane.feed: lane for lane in self.plans[party].lanes}
+        state = None if base is None else itemcodec.restore(base, self.models)
+        made = fold(party, item, state, notes, self.models, _authors(lanes), whole=True)
+        if made.late:
+            raise AntiphonError(f"item {item.hex()}: its messages did not come in the total order")
+        if made.item is not None:
+            yield _row(party, made.item, len(notes))
+        for stamp, reason in made.verdicts.items():
+            if reason:
+                yield (party, item, *(None,) * 8, stamp.feed, stamp.seq, reason)
+
+
+def grouped(given: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[bytes, bytes], bytes | None, list[Note]]]:
+    """Each item with the state that it stands on, and the messages to it."""
+    key: tuple[bytes, bytes] | None = None
+    base: bytes | None = None
+    notes: list[Note] = []
+    for batch in given:
+        for party, item, lamport, feed, seq, kind, created_ms, message, reason in zip(
+            *(column.to_pylist() for column in batch.columns), strict=True
+        ):
+            if (party, item) != key:
+                if key is not None:
+                    yield key, base, notes
+                key, base, notes = (party, item), None, []
+            if kind == BASE_STATE:
+                base = message
+            else:
+                void = reason or (void_kind(kind) if kind == Kind.CREDENTIAL else "")
+                notes.append(Note(kind, lamport, feed, seq, created_ms, message, void))
+    if key is not None:
+        yield key, base, notes
+
+
+def _authors(lanes: dict[bytes, LanePlan]) -> Callable[[bytes, int], Author]:
+    def author(feed: bytes, seq: int) -> Author:
+        lane = lanes.get(feed)
+        return Author(feed) if lane is None else lane.author(seq)
+
+    return author
+
+
+def _row(party: bytes, item: ItemState, count: int) -> tuple[Any, ...]:
+    data = None if item.model is None else itemcodec.snapshot(item)
+    about = (item.parent, item.is_deleted, item.access is not None, item.created_ms)
+    return (party, bytes(item.id), item.name, item.version, *about, data, count, None, None, None)
+
+
+def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, type=field.type) for column, field in zip(columns, _ARROW, strict=True)], schema=_ARROW
+    )

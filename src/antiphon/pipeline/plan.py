@@ -1,0 +1,246 @@
+"""What is settled of a party before its messages are read in bulk: how far each feed counts, what is void, and whose.
+
+Rights, causal closure and cuts are matters of ranges, not of messages, so they are found as the live pipeline finds
+them, by its own code: control feeds are folded, `Delivery` goes through the blocks that advance, `Judge` and `Authors`
+answer for the parts between two looks at the control feeds. What comes of it is small, and goes to every executor.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import AntiphonError, CorruptBlock
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.header import Flag
+from antiphon.feed.reader import FeedReader
+from antiphon.feed.record import End, Record
+from antiphon.feed.span import Span
+from antiphon.halo.machine import PartyMachine
+from antiphon.model.access import Author
+from antiphon.party.authority import PartyAuthority
+from antiphon.party.authors import Authors
+from antiphon.party.base import EpochBase
+from antiphon.party.delivery import Delivery
+from antiphon.party.judge import Judge
+from antiphon.party.lane import Lane
+from antiphon.party.manager import find_genesis
+from antiphon.party.ports import NO_END, EpochJudge, LaneState, Void
+from antiphon.party.rebase import UNUSABLE
+from antiphon.pipeline.ranges import Fault
+from antiphon.snapshot import tree
+from antiphon.snapshot.blobs import Blobs
+
+NOT_ADMITTED = "no admission of this feed is here"
+FORKED = "its writer signed two histories; the feed ends where they part"
+FAULTY = "its writer broke a rule of headers here or before; the feed ends there"
+
+
+@dataclass(frozen=True, slots=True)
+class LanePlan:
+    """One data feed: blocks [start, length) are held, [base, position) count or are void, the rest does not yet."""
+
+    feed: bytes
+    start: int
+    base: int  # so many are in the snapshot that the party stands on
+    position: int  # so far it is delivered
+    end: int  # nothing counts from here on, for anybody
+    length: int
+    voids: tuple[Void, ...] = ()
+    authors: tuple[tuple[int, Author], ...] = ()  # from which seq on it is whom
+    waits: str = ""  # why what is held beyond the position is not delivered
+    ended: str = ""
+
+    def author(self, seq: int) -> Author:
+        at = bisect_right(self.authors, seq, key=lambda step: step[0]) - 1
+        return self.authors[at][1] if at >= 0 else Author(self.feed)
+
+
+@dataclass(frozen=True, slots=True)
+class PartyPlan:
+    """A party as its control feeds and the order of its messages have it, at one moment."""
+
+    home: str
+    party: bytes
+    lanes: tuple[LanePlan, ...]
+    control: Mapping[bytes, int]  # control feeds, and how many of their blocks are held
+    other: Mapping[bytes, int]  # feeds that nobody has admitted, or not yet
+    base: bytes = b""  # the CID of the snapshot that the party stands on
+    number: int = 0  # of its epoch
+    faults: tuple[Fault, ...] = ()
+    error: str = ""  # why nothing can be said of the party
+
+    @property
+    def anchor(self) -> Timeframe:
+        """Everything that is held, and was looked at."""
+        lengths = {lane.feed: lane.length for lane in self.lanes} | dict(self.control) | dict(self.other)
+        return Timeframe({feed: length - 1 for feed, length in lengths.items() if length})
+
+    def lane(self, feed: bytes) -> LanePlan | None:
+        return next((lane for lane in self.lanes if lane.feed == feed), None)
+
+
+class Held(FeedReader):
+    """A store as it was at one moment, and as far as it can be read: what a peer writes meanwhile is not in it."""
+
+    def __init__(self, store: FeedReader, party: bytes, faults: Iterable[Fault] = ()) -> None:
+        super().__init__(store._env)
+        self.records = {record.feed: record for record in store.feeds(party)}
+        self.faults: dict[bytes, Fault] = {}
+        for fault in sorted(faults, key=lambda fault: -fault.seq):  # of several the first
+            record = self.records.get(fault.feed)
+            if record is not None:
+                self.faults[fault.feed] = replace(fault, seq=self.batch_start(record, fault.seq))
+
+    def runs(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[tuple[Span, int, int]]:
+        known = self.records.get(feed)
+        length = 0 if known is None else known.valid_length
+        if feed in self.faults:
+            length = min(length, self.faults[feed].seq)
+        return super().runs(feed, start, length if stop is None else min(stop, length))
+
+    def batch_start(self, record: Record, end: int) -> int:
+        """An end rounded down to the start of the batch that it falls into (rule 3)."""
+        with suppress(CorruptBlock):
+            while record.start < end < record.length and self.block(record.feed, end - 1).flags & Flag.MORE:
+                end -= 1
+        return end
+
+
+@dataclass(slots=True)
+class Planner:
+    """Finds the plan of one party. `faults` are what verifying its feeds has found."""
+
+    home: str
+    store: FeedReader
+    blobs: Blobs
+    party: bytes
+    faults: Sequence[Fault] = ()
+    _ends: dict[bytes, tuple[int, str]] = field(default_factory=dict)
+
+    def plan(self) -> PartyPlan:
+        held = Held(self.store, self.party, self.faults)
+        lengths = {feed: record.length for feed, record in held.records.items()}
+        try:
+            genesis = find_genesis(self.store, self.party)
+            if genesis is None:
+                return PartyPlan(self.home, self.party, (), {}, lengths, error="the party's genesis is not here")
+            machine = PartyMachine(self.party, genesis)
+            authority = PartyAuthority(self.store, machine)
+            authority.refresh()
+            base = find_base(authority, self.blobs, self.party)
+            delivery = self._deliver(held, authority, base)
+        except AntiphonError as error:
+            return PartyPlan(self.home, self.party, (), {}, lengths, faults=tuple(self.faults), error=str(error))
+        lanes = self._lanes(held, delivery, authority)
+        known = {lane.feed for lane in lanes}
+        control = {feed: length for feed, length in lengths.items() if feed not in known and machine.is_control(feed)}
+        return PartyPlan(
+            self.home,
+            self.party,
+            lanes,
+            control,
+            {feed: length for feed, length in lengths.items() if feed not in known and feed not in control},
+            b"" if base is None else bytes(base.cid),
+            0 if base is None else base.number,
+            tuple(self.faults),
+        )
+
+    def _deliver(self, held: Held, authority: PartyAuthority, base: EpochBase | None) -> Delivery:
+        """Everything that can be delivered, so that the lanes stand where the live pipeline's would."""
+        delivery = Delivery(held, authority, begun(base))
+        for feed in sorted(authority.data_feeds()):
+            delivery.activate(feed)
+        for feed, lane in delivery.lanes.items():
+            record = held.records.get(feed)
+            if record is None:
+                continue
+            end, why = _end(record, authority.fork_end(feed))
+            if end != NO_END:
+                end = max(lane.state.base, held.batch_start(record, end))
+                delivery.end_fork(feed, end)
+                self._ends[feed] = end, why
+            fault = held.faults.get(feed)
+            if fault is not None and fault.seq < end:  # no end for others: what has seen more of it waits
+                self._ends[feed] = fault.seq, fault.reason
+        delivery.wake_for_control()
+        for _ in delivery.pump():
+            pass
+        return delivery
+
+    def _lanes(self, held: Held, delivery: Delivery, authority: PartyAuthority) -> tuple[LanePlan, ...]:
+        waiting = {blocked.feed: blocked.reason for blocked in delivery.blocked()}
+        found = []
+        for feed, lane in sorted(delivery.lanes.items()):
+            record = held.records.get(feed) or Record(feed, self.party)
+            end, ended = self._ends.get(feed, (NO_END, ""))
+            voids, authors = ranges_of(lane, authority, lane.state.position)
+            found.append(
+                LanePlan(
+                    feed,
+                    record.start,
+                    lane.state.base,
+                    lane.state.position,
+                    end,
+                    max(record.length, lane.state.position),
+                    voids,
+                    authors,
+                    waiting.get(feed, ""),
+                    ended,
+                )
+            )
+        return tuple(found)
+
+
+def ranges_of(lane: Lane, judge: EpochJudge, stop: int) -> tuple[tuple[Void, ...], tuple[tuple[int, Author], ...]]:
+    """The void parts of a lane outside its base, and whose its messages are, as one judge has it."""
+    asked = Authors(judge)
+    steps: list[tuple[int, Author]] = []
+    for low, high, origin, seen in lane.pieces(0, stop):
+        for begin, author in asked.find(lane.feed, origin, seen):
+            at = max(begin, low)
+            if at < high and (not steps or steps[-1][1] != author):
+                steps.append((at, author))
+    return tuple(Judge(judge).voids(lane, lane.state.base, stop)), tuple(steps)
+
+
+def find_base(authority: PartyAuthority, blobs: Blobs, party: bytes) -> EpochBase | None:
+    """The snapshot of the last final epoch, if it is here whole."""
+    epoch = authority.final_epoch()
+    if epoch is None:
+        return None
+    with suppress(*UNUSABLE):
+        base = EpochBase.load(Cid(epoch.snapshot), blobs, party=party, number=epoch.number)
+        if not base.contradicts(epoch) and next(tree.missing(base.cid, blobs), None) is None:
+            return base
+    return None
+
+
+def begun(base: EpochBase | None) -> list[LaneState]:
+    """The lanes of a party that stands on a snapshot, before anything outside its cut is delivered."""
+    if base is None:
+        return []
+    return [
+        LaneState(
+            feed,
+            number,
+            position=cut.length,
+            lamport=cut.lamport,
+            hash=cut.hash,
+            segments=[(cut.length, dict(cut.control))] if cut.control else [],
+            base=cut.length,
+            base_lamport=cut.lamport,
+        )
+        for number, (feed, cut) in enumerate(sorted(base.feeds.items()), start=1)
+    ]
+
+
+def _end(record: Record, fork_end: int) -> tuple[int, str]:
+    """Where a feed ends for everybody, and why."""
+    end = min(record.end, fork_end)
+    if end == NO_END:
+        return NO_END, ""
+    return end, FORKED if fork_end == end or record.why is End.FORK else FAULTY
