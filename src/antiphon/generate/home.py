@@ -1,0 +1,99 @@
+"""`generate`: a whole home, as its founder's device has it after everybody has replicated with everybody.
+
+>>> from antiphon.generate.options import Options
+>>> made = generate("home", Options(parties=2, items=20, messages=300, epochs=0))
+>>> made.messages, [party.items for party in made.parties]
+(300, [13, 7])
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from antiphon.core.errors import InvalidInput
+from antiphon.feed.store import FeedStore
+from antiphon.generate.chance import BEGIN_MS, Dial, Dice
+from antiphon.generate.keeper import Keeper
+from antiphon.generate.options import Options, zipf
+from antiphon.generate.party import Author, Plan
+from antiphon.generate.people import House
+from antiphon.generate.report import Made
+from antiphon.generate.sink import Sink
+from antiphon.generate.works import CONTENTS
+from antiphon.halo.identity import new_device, new_identity
+from antiphon.halo.keystore import KeyStore, Protection
+from antiphon.halo.membership import Membership
+from antiphon.party.meta import MetaStore
+from antiphon.snapshot.blobstore import BlobStore
+
+PARTY_EXPONENT = 0.8
+EPOCH_PARTIES = 4  # of so many parties one has epochs: the smaller ones, as each of their messages is folded twice
+
+Tick = Callable[[int], None]  # told how many messages were written since it was last told
+
+
+def generate(home: str | Path, options: Options, tick: Tick = lambda _: None) -> Made:
+    """Write a home into a folder that is empty, or not there yet."""
+    options.check()
+    folder, begin = Path(home), time.perf_counter()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidInput(f"{folder} is not empty, and what is there is not written over; name another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        made = _write(folder, options, tick)
+    except BaseException:  # an interrupt, too: half a home is none
+        _clear(folder)
+        raise
+    made.seconds = time.perf_counter() - begin
+    return made
+
+
+def _clear(folder: Path) -> None:
+    for found in list(folder.iterdir()):
+        if found.is_dir():
+            shutil.rmtree(found)
+        else:
+            found.unlink()
+
+
+def _write(folder: Path, options: Options, tick: Tick) -> Made:
+    clock, dice, made = Dial(), Dice(f"home {options.seed}"), Made()
+    with ExitStack() as opened:
+        keys = KeyStore.create(folder / "keys", protection=Protection.UNPROTECTED, randomness=dice)
+        identity, _ = new_identity(keys, "founder", dice)
+        device = new_device(keys, "founder's device", identity.key)
+        store = opened.enter_context(FeedStore.open(folder / "feeds", sync=False, clock=clock, randomness=dice))
+        meta = opened.enter_context(MetaStore.open(folder / "meta.db", clock=clock))
+        blobs = opened.enter_context(BlobStore.open(folder / "blobs"))
+        scratch = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+        for content in CONTENTS:
+            blobs.put(content)
+        house, sink = House(store, keys, identity, device, clock), Sink(store, tick)
+        for plan in plans(options):
+            clock.ms = BEGIN_MS
+            founder = Membership.found(store, keys, identity, device, clock=clock, randomness=dice)
+            meta.subscribe(founder.party, label=f"party {plan.index}", genesis_feed=founder.genesis_feed)
+            keeper = partial(Keeper, house, founder, scratch, blobs, (options.seed, plan.index))
+            made.parties.append(Author(house, founder, sink, options, plan, keeper).write())
+        sink.flush()
+        store.flush()
+    return made
+
+
+def plans(options: Options) -> list[Plan]:
+    """What goes to each party. The first is the largest, and has the hot item."""
+    hot = min(int(options.messages * options.hot), options.messages - options.items)
+    items = [1 + share for share in zipf(options.items - options.parties, options.parties, PARTY_EXPONENT)]
+    rest = zipf(options.messages - options.items - hot, options.parties, PARTY_EXPONENT)
+    found = []
+    for index, (begun, changes) in enumerate(zip(items, rest, strict=True)):
+        extra = 0 if index else hot
+        chosen = (options.parties - 1 - index) % EPOCH_PARTIES == 0 and 2 * index >= options.parties - 1
+        found.append(Plan(index, begun, begun + changes + extra, extra, options.epochs if chosen else 0))
+    return found

@@ -1,0 +1,217 @@
+"""One party: people write, hear of each other, part and meet again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+
+from antiphon.generate.chance import BEGIN_MS, LENGTH_MS
+from antiphon.generate.keeper import Keeper
+from antiphon.generate.options import Options
+from antiphon.generate.people import House, Writer, gather, members_of
+from antiphon.generate.report import PartyMade
+from antiphon.generate.scribe import Scribe
+from antiphon.generate.sink import Sink
+from antiphon.generate.trouble import fork, revoke, spoil
+from antiphon.generate.wire import Parts
+from antiphon.generate.world import SHARED_EACH, Side, World, meet
+from antiphon.halo.membership import Membership
+
+PHASE_MAX = 4_000  # messages between two meetings
+TURN_MAX = 400  # blocks under one head
+TROUBLE_MIN = 60  # messages to items in a party in which somebody is revoked, or lies
+TROUBLE_BLOCKS_MAX = 50
+ITEM_EXPONENT = 1.0
+_SPOIL = 1 << 20  # the share of bad messages is told in parts of this
+_MOVES, _DELETES, _NAMES = 6, 10, 16  # of 1,024 messages so many are moves, and so on, counted from the first
+
+
+class Plan:
+    """How much there is to be written to a party."""
+
+    def __init__(self, index: int, items: int, messages: int, hot: int, epochs: int) -> None:
+        self.index = index
+        self.items = items
+        self.messages = messages
+        self.hot = hot
+        self.epochs = epochs
+
+
+class Author:
+    """Writes one party."""
+
+    def __init__(
+        self,
+        house: House,
+        founder: Membership,
+        sink: Sink,
+        options: Options,
+        plan: Plan,
+        keeper: Callable[[], Keeper] | None,
+    ) -> None:
+        self._house = house
+        self._founder = founder
+        self._sink = sink
+        self._options = options
+        self._plan = plan
+        self.made = PartyMade(bytes(founder.party), f"party {plan.index}")
+        names = f"{options.seed}/{plan.index}"
+        self._chance = random.Random(names)  # noqa: S311
+        words = [options.seed & 0xFFFFFFFF, options.seed >> 32, plan.index]
+        self._draws = np.random.RandomState(words)  # its streams never change; those of `default_rng` may
+        self._world = World(self.made.party, Parts(self._chance), self.made, self._chance)
+        self._writers = gather(house, founder, sink, self._chance, (options.seed, plan.index), options.writers)
+        self._keeper = None if keeper is None or not plan.epochs else keeper()
+        self.made.writers = len(self._writers)
+        self.made.members = members_of(self._writers) + (self._keeper is not None)
+        self._done = 0
+        self._prepare()
+
+    def _prepare(self) -> None:
+        plan, draws = self._plan, self._draws
+        order = draws.permutation(plan.items)
+        order[[0, int(np.flatnonzero(order == 0)[0])]] = 0, order[0]  # the first item is the most popular
+        self._order = order
+        self._popular = np.add.accumulate((np.arange(plan.items) + 1.0) ** -ITEM_EXPONENT)
+        self._hot = plan.hot / max(1, plan.messages - plan.items)
+        self._phase = max(6, min(PHASE_MAX, plan.messages // 8))
+        troubled = self._options.bad > 0 and plan.messages - plan.items >= TROUBLE_MIN and len(self._writers) > 2
+        size = max(2, min(TROUBLE_BLOCKS_MAX, plan.messages // 100))
+        self._late = size if troubled and plan.index % 2 == 0 else 0
+        self._forked = size if troubled and plan.index % 3 == 0 else 0
+
+    # -- all of it
+
+    def write(self) -> PartyMade:
+        total, epochs = self._plan.messages, self._plan.epochs
+        due = [total * (nth + 1) // (epochs + 1) for nth in range(epochs)]
+        while left := total - self._late - self._forked - self._done:
+            self._world.hear(self._founder.machine.entries())
+            epoch = bool(due) and self._done >= due[0]
+            self._write_phase(min(self._draw_phase(), left), epoch=epoch)
+            if epoch:
+                del due[0]
+            if self._forked and self._done >= total // 3:
+                self._fork()
+            if self._late and self._done >= total * 2 // 3:
+                self._revoke()
+        self._sink.flush()
+        for _ in due:
+            self._epoch()  # a party so small that it was written at once
+        if self._keeper is not None:
+            self._keeper.close()
+        kinds = self.made.kinds
+        self.made.messages = self._done
+        kinds["mutation"] = self._done - sum(kinds.values())
+        return self.made
+
+    def _draw_phase(self) -> int:
+        return 1 + int(self._chance.random() ** 2 * 2 * self._phase)
+
+    def _fork(self) -> None:
+        fork(self._world, self._founder, self._retire(), self._sink, self._forked)
+        self._done += self._forked
+        self._forked = 0
+
+    def _revoke(self) -> None:
+        revoke(self._world, self._founder, self._retire(), self._sink, self._late)
+        self._done += self._late
+        self._late = 0
+
+    def _retire(self) -> Writer:
+        """Somebody who writes no more, with all devices of theirs."""
+        gone = self._writers[-1]
+        self._writers = [writer for writer in self._writers if writer.identity != gone.identity]
+        return gone
+
+    def _epoch(self) -> None:
+        assert self._keeper is not None
+        self._sink.flush()
+        self.made.cut = self._keeper.epoch()
+        self.made.epochs += 1
+
+    # -- between two meetings
+
+    def _write_phase(self, count: int, *, epoch: bool) -> None:
+        chance, writers = self._chance, self._writers
+        most = min(3, len(writers), count) if self._world.ids else 1
+        number = min(most, max(1 + epoch, int(chance.random() * 1.8 * most)))
+        crowd = chance.sample(writers, len(writers))
+        rolls, picks = self._draw(count)
+        shared = int(chance.random() * SHARED_EACH)
+        sides = [Side(self._world, nth, number, shared=shared) for nth in range(number)]
+        at = 0
+        for nth, side in enumerate(sides):
+            stop = count if nth == number - 1 else at + (count - at) // (number - nth)
+            self._write_side(side, crowd[nth::number], rolls[at:stop], picks[at:stop])
+            at = stop
+            if epoch and nth == 0:  # what the other sides have written meanwhile comes late
+                self._epoch()
+        meet(self._world, sides)
+
+    def _draw(self, count: int) -> tuple[list[int], list[int]]:
+        """Random numbers, and items by their popularity, for so many messages."""
+        draws, popular = self._draws, self._popular
+        places = np.searchsorted(popular, draws.random_sample(count) * popular[-1])
+        picks = self._order[np.minimum(places, len(popular) - 1)]
+        if self._hot:
+            picks[draws.random_sample(count) < self._hot] = 0
+        rolls: list[int] = draws.randint(0, 1 << 62, count, dtype=np.int64).tolist()
+        return rolls, picks.tolist()
+
+    def _write_side(self, side: Side, writers: list[Writer], rolls: list[int], picks: list[int]) -> None:
+        """Writers take turns, and each has heard of those before it on its side."""
+        at, nth = 0, 0
+        turn = max(3, min(TURN_MAX, len(rolls) // (2 * len(writers))))
+        while at < len(rolls):
+            stop = min(len(rolls), at + 1 + int(self._chance.random() * 2 * turn))
+            scribe = writers[nth % len(writers)].scribe
+            scribe.see(side.view.values())
+            self._house.clock.ms = BEGIN_MS + LENGTH_MS * self._done // self._plan.messages
+            if stop - at > 4 and self._chance.random() < 0.25:
+                middle = at + 2 + int(self._chance.random() * min(6, stop - at - 2))
+                scribe.open_batch()
+                self._write_run(side, scribe, rolls, picks, at, middle, batch=True)
+                scribe.close()
+                self.made.batches += 1
+                at = middle
+            self._write_run(side, scribe, rolls, picks, at, stop, batch=False)
+            entry = scribe.end()
+            assert entry is not None
+            side.view[entry.feed] = entry
+            at, nth = stop, nth + 1
+
+    def _write_run(
+        self, side: Side, scribe: Scribe, rolls: list[int], picks: list[int], at: int, stop: int, *, batch: bool
+    ) -> None:
+        """The messages of one writer. Nothing in a batch rests on states, for what is there shares a lamport."""
+        world, plan, works, now_ms = self._world, self._plan, self._world.works, self._house.clock.ms
+        items, messages, done, hottest = plan.items, plan.messages, self._done, 0
+        spoilt = 0 if batch else int(self._options.bad * _SPOIL)
+        write, pick = side.write, side.pick
+        for nth in range(at, stop):
+            roll = rolls[nth]
+            if len(world.ids) * messages <= done * items:
+                side.create(scribe)
+                done += 1
+                continue
+            done += 1
+            index = pick(picks[nth])
+            hottest += not index
+            act = roll & 1023
+            if (roll >> 40) & (_SPOIL - 1) < spoilt:
+                spoil(side, scribe, index, roll)
+            elif act >= _NAMES and index not in works:
+                write(scribe, index, roll)
+            elif act < _MOVES:
+                side.move(scribe, index)
+            elif act < _DELETES:
+                side.delete(scribe, index, roll)
+            elif act < _NAMES or batch:
+                side.describe(scribe, index)
+            else:
+                side.mutate(scribe, index, roll, now_ms)
+        self._done = done
+        self.made.hottest += hottest

@@ -1,0 +1,68 @@
+"""The mutations of plain objects, put together from parts that were encoded before: most messages are such.
+
+The bytes are those of `ObjectModel.set`, which a test compares.
+"""
+
+from __future__ import annotations
+
+import random
+
+from antiphon.core.stamp import Stamp
+from antiphon.model.objectcodec import write_mutation
+from antiphon.model.objectstate import Op
+from antiphon.model.objectwire import plain_bytes, varint
+
+WORDS = (
+    "kettle",
+    "lamp",
+    "river",
+    "stone",
+    "paper",
+    "orchard",
+    "engine",
+    "window",
+    "harbour",
+    "meadow",
+    "café",
+    "δέλτα",
+)
+TEXTS, NUMBERS = ("title", "notes", "owner"), ("rank", "done")
+KEYS = (*TEXTS, *NUMBERS)
+VALUES = 256  # different ones at each key
+
+_Name = tuple[int, bytes, int]  # a stamp; a plain tuple is made in less time
+Names = _Name | list[_Name] | None
+
+
+def phrase(chance: random.Random) -> str:
+    return " ".join(WORDS[int(chance.random() * len(WORDS))] for _ in range(3))
+
+
+class Parts:
+    """Values for each key, with the bytes of an operation that writes them."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.values: list[list[str | int]] = [
+            [phrase(chance) if key in TEXTS else chance.randrange(1000) for _ in range(VALUES)] for key in KEYS
+        ]
+        # After the tag and length of the operation: a byte each, as they are short.
+        self._ops = [
+            [plain_bytes(key, value, None)[2:] for value in values]
+            for key, values in zip(KEYS, self.values, strict=True)
+        ]
+        assert all(op for ops in self._ops for op in ops)
+
+    def write(self, key: int, value: int, names: Names, feed: bytes) -> bytes:
+        """The mutation that writes a value in place of what is named, by the writer of `feed`."""
+        op = self._ops[key][value]
+        if names is None:
+            return b"\x12%c%b" % (len(op), op)
+        if isinstance(names, list):
+            op_names = [Stamp(*name) for name in sorted(names)]
+            return write_mutation((Op((KEYS[key],), self.values[key][value], op_names),), feed)
+        lamport, writer, seq = names
+        named = b"\x10%b\x18%b" % (varint(lamport), varint(seq)) if seq else b"\x10%b" % varint(lamport)
+        if writer == feed:
+            return b"\x12%c%b\x3a%c%b" % (len(op) + len(named) + 2, op, len(named), named)
+        size = len(named) + 2
+        return b"\x0a\x20%b\x12%c%b\x3a%c\x08\x01%b" % (writer, len(op) + size + 2, op, size, named)

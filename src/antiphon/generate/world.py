@@ -1,0 +1,227 @@
+"""What a party's writers know: all of it, and what the sides of a partition do before they have heard of each other.
+
+Of plain objects only the stamps are kept that stand at each key, which is all that the next mutation names.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from antiphon.core.ids import NONCE_SIZE, ItemId
+from antiphon.core.keys import KeyPair
+from antiphon.core.stamp import Stamp
+from antiphon.feed.append import Draft
+from antiphon.feed.header import Entry, Kind
+from antiphon.generate.report import PartyMade
+from antiphon.generate.scribe import Scribe
+from antiphon.generate.wire import KEYS, Names, Parts, phrase
+from antiphon.generate.works import ARRAY, FILE, OBJECT, TEXT, THREAD, Copy, Work, act, join
+from antiphon.model.envelope import Change, Genesis, Inception, wrap, write_change, write_genesis
+from antiphon.model.objectwire import plain_bytes
+
+SHARED_MAX = 200  # mutations of an item with a state, beyond which only one side works on it: copies cost
+SHARED_EACH = 8  # of so many items with a state, all sides of a partition may work on one
+LINKS, VIEWS, CHILDREN = 0.03, 0.01, 0.3  # shares of the items
+#: The first items of a party, which the small ones have, too. The first of all may become the hot one.
+_FIRST = (None, TEXT, OBJECT, ARRAY, THREAD, FILE)
+_LINK, _VIEW = len(_FIRST), len(_FIRST) + 1
+_WIDTH = len(KEYS)
+_MUTATION = Kind.MUTATION
+#: How many of a hundred items have each model; None: an object whose registers alone are written.
+_MODELS = [None] * 81 + [OBJECT] * 6 + [TEXT] * 4 + [ARRAY] * 4 + [THREAD] * 3 + [FILE] * 2
+
+
+class Begun(NamedTuple):
+    """An item that begins: its id, the message, and whether it is a link or a view."""
+
+    id: bytes
+    message: bytes
+    link: bool
+    view: bool
+
+
+class World:
+    """The items of a party as everybody has heard of them."""
+
+    def __init__(self, party: bytes, parts: Parts, made: PartyMade, chance: random.Random) -> None:
+        self.party = party
+        self.parts = parts
+        self.made = made
+        self.chance = chance
+        self.ids: list[bytes] = []
+        self.plains: list[int] = []  # indexes of plain objects
+        self.heads: dict[int, Names] = {}  # by index and key: what stands there
+        self.works: dict[int, Work] = {}  # by index, of the others
+        self.latest: dict[bytes, Entry] = {}  # the last block of each feed that others have heard of
+
+    def hear(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            known = self.latest.get(entry.feed)
+            if known is None or entry.seq > known.seq:
+                self.latest[entry.feed] = entry
+
+    def genesis(self, scribe: Scribe, lamport: int, model: str, version: int, known: list[bytes]) -> Begun:
+        """How an item begins that some writer makes, who knows these others."""
+        chance, nth = self.chance, len(self.ids)
+        roll = chance.random()
+        if nth in (_LINK, _VIEW):  # so that small parties have all there is
+            roll = VIEWS if nth == _LINK else 0.0
+        parent = known[int(chance.random() * len(known))] if known and chance.random() < CHILDREN else b""
+        if roll < VIEWS:
+            pair = KeyPair.from_seed(chance.randbytes(32))
+            inception = Inception(pair.key, pair.sign(Inception.statement(self.party, scribe.feed)))
+            item = ItemId.of_view(lamport, party=self.party, key=pair.key)
+            message = write_genesis(Genesis(b"", model, version, parent, None, inception))
+            return Begun(bytes(item), message, False, True)
+        link = None
+        if known and roll < VIEWS + LINKS:
+            link = (known[int(chance.random() * len(known))], known[int(chance.random() * len(known))])
+        nonce = chance.randbytes(NONCE_SIZE)
+        item = ItemId.derive(lamport, party=self.party, feed=scribe.feed, nonce=nonce)
+        message = write_genesis(Genesis(nonce, model, version, parent, link))
+        return Begun(bytes(item), message, link is not None, False)
+
+
+class Side:
+    """One side of a partition: it has seen the world as it was when it began, and itself."""
+
+    def __init__(self, world: World, nth: int = 0, count: int = 1, *, shared: int = 0) -> None:
+        self.world = world
+        self.view = dict(world.latest)
+        self.base = len(world.ids)
+        self._plains = len(world.plains)
+        self._nth, self._count = nth, count  # which of the sides it is
+        self._shared = shared  # which items with a state all sides may work on
+        self.new: list[int] = []
+        self.over: dict[int, Names] = world.heads if count == 1 else {}
+        self.copies: dict[int, Copy] = {}
+
+    # -- what to write to
+
+    def pick(self, draw: int) -> int:
+        """An item that this side knows."""
+        if draw < self.base:
+            return draw
+        if self.new and (not self.base or draw & 1):
+            return self.new[draw % len(self.new)]
+        return draw % self.base
+
+    def sample(self) -> list[bytes]:
+        """Some items that this side knows, for an item that begins to name."""
+        ids, chance = self.world.ids, self.world.chance
+        found = [ids[int(chance.random() * self.base)]] if self.base else []
+        return found + [ids[index] for index in self.new[-2:]]
+
+    # -- writing
+
+    def create(self, scribe: Scribe) -> int:
+        """A new item."""
+        world = self.world
+        index = len(world.ids)
+        model = _MODELS[int(world.chance.random() * len(_MODELS))] if index >= len(_FIRST) else _FIRST[index]
+        kind = model or OBJECT
+        begun = world.genesis(scribe, scribe.next_lamport, kind.name, kind.version, self.sample())
+        scribe.add(Kind.GENESIS, begun.id, begun.message)
+        world.ids.append(begun.id)
+        self.new.append(index)
+        if model is None:
+            world.plains.append(index)
+        else:
+            world.works[index] = Work(model)
+        made = world.made
+        made.items += 1
+        made.models[kind.name] += 1
+        made.kinds["genesis"] += 1
+        made.links += begun.link
+        made.views += begun.view
+        return index
+
+    def mutate(self, scribe: Scribe, index: int, roll: int, now_ms: int) -> None:
+        """A mutation of an item, by its model."""
+        work = self.world.works.get(index)
+        if work is None:
+            self.write(scribe, index, roll)
+        elif self._count == 1 or index >= self.base:
+            self._act(scribe, index, work.state, work, None, now_ms)
+        elif index % SHARED_EACH == self._shared and work.count <= SHARED_MAX:
+            copy = self.copies.get(index)
+            if copy is None:
+                copy = self.copies[index] = Copy(work)
+            self._act(scribe, index, copy.state, work, copy, now_ms)
+        elif (index // SHARED_EACH) % self._count == self._nth and index % SHARED_EACH != self._shared:
+            self._act(scribe, index, work.state, work, None, now_ms)
+        elif self._plains:
+            self.write(scribe, self.world.plains[roll % self._plains], roll)
+        else:
+            self.describe(scribe, index)
+
+    def write(self, scribe: Scribe, index: int, roll: int) -> None:
+        """A register of a plain object."""
+        heads = self.world.heads
+        key = (roll >> 10) % _WIDTH
+        slot = index * _WIDTH + key
+        over = self.over if index < self.base else heads
+        names = over.get(slot)
+        if names is None and over is not heads:
+            names = heads.get(slot)
+        feed, drafts = scribe.feed, scribe.drafts
+        mutation = self.world.parts.write(key, (roll >> 30) & 255, names, feed)
+        at = len(drafts)
+        over[slot] = (scribe.lamport + at * scribe.step, feed, scribe.first + at)
+        size = len(mutation)
+        message = b"\x22%c%b" % (size, mutation) if size < 128 else wrap(_MUTATION, mutation)
+        drafts.append(Draft(_MUTATION, self.world.ids[index], message))
+
+    def _act(self, scribe: Scribe, index: int, state: object, work: Work, copy: Copy | None, now_ms: int) -> None:
+        mutation = act(work.model, state, self.world.chance, scribe.feed, now_ms)
+        stamp = Stamp(scribe.next_lamport, scribe.feed, scribe.next_seq)
+        work.model.apply(state, mutation, stamp)
+        if copy is None:
+            work.count += 1
+        else:
+            copy.log.append((mutation, stamp))
+        scribe.add(_MUTATION, self.world.ids[index], wrap(_MUTATION, mutation))
+
+    def move(self, scribe: Scribe, index: int) -> None:
+        """Another parent, or none."""
+        item = self.world.ids[index]
+        parents = [known for known in self.sample() if known != item]
+        self._change(scribe, item, Change(parent=parents[-1] if parents else b""))
+
+    def delete(self, scribe: Scribe, index: int, roll: int) -> None:
+        """Delete an item, or restore it."""
+        self._change(scribe, self.world.ids[index], Change(deleted=roll % 4 != 0))
+
+    def _change(self, scribe: Scribe, item: bytes, change: Change) -> None:
+        scribe.add(Kind.CHANGE, item, write_change(change))
+        self.world.made.kinds["change"] += 1
+
+    def describe(self, scribe: Scribe, index: int) -> None:
+        """A name, in the metadata."""
+        named = plain_bytes("name", phrase(self.world.chance), None)
+        scribe.add(Kind.METADATA, self.world.ids[index], wrap(Kind.METADATA, named))
+        self.world.made.kinds["metadata"] += 1
+
+
+def meet(world: World, sides: list[Side]) -> None:
+    """The partition is over: everybody hears of what all sides did."""
+    for side in sides:
+        world.hear(side.view.values())
+    if len(sides) == 1:
+        return
+    merged: dict[int, Names] = {}
+    copies: dict[int, list[Copy]] = {}
+    for side in sides:
+        for slot, name in side.over.items():
+            known = merged.get(slot)
+            if known is None:
+                merged[slot] = name
+            else:
+                merged[slot] = [*(known if isinstance(known, list) else [known]), name]  # type: ignore[list-item]
+        for index, copy in side.copies.items():
+            copies.setdefault(index, []).append(copy)
+    world.heads.update(merged)
+    for index, made in copies.items():
+        join(world.works[index], made)
