@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.halo.claims import EpochGenesis, Position, Role
+from antiphon.halo.claims import EpochGenesis, MemberAdmission, Position, Role
 from antiphon.model.factory import ModelFactory
 from antiphon.party.items import Item
 from antiphon.sim import laws
 from antiphon.sim.lies import blocks, claims
-from antiphon.sim.lies.tongue import Tongue
+from antiphon.sim.lies.tongue import Tongue, as_draft
 from antiphon.sim.peer import SimPeer
 from antiphon.sim.run import Stage
 from antiphon.sim.scenario import Cast, Rules, Scenario
@@ -109,6 +109,29 @@ def test_rule_1_who_has_seen_an_equivocators_other_branch_is_not_blamed(begin: B
     assert all(peer.store.forks() or peer.member.machine.fork_ends for peer in play.stage.honest())
 
 
+def test_rule_1_a_data_feed_that_only_one_branch_admits_keeps_nobody_waiting(begin: Begin) -> None:
+    """Bob, who holds the other branch, waited for ever for the feed, and with it for all that Alice wrote since."""
+    play = begin("alice", "bob", "carol", "mallory", liars=frozenset({"mallory"}))
+    item = note(play["alice"])
+    play.pass_time()
+    control = play["mallory"].member.control
+    assert control is not None
+    liar = play.liar("mallory")
+    paper = liar.pen(bytes(control.feed))
+    play.part("alice mallory", "bob carol")
+    note(play["mallory"])  # opens a data feed, in a block that Bob and Carol never see
+    play.pass_time()
+    change(play["alice"], item)
+    stranger = MemberAdmission(bytes(liar.key().key), frozenset({Role.EDITOR}))
+    for name in ("bob", "carol"):
+        play[name].replica.take(list(paper.extend([as_draft(liar.signed(stranger))])))
+        paper = liar.pen(bytes(control.feed))
+    play["mallory"].crash()
+    play.stage.network.heal()
+    play.end()
+    assert all(play.shown(item.id))
+
+
 def test_rule_2_a_joiner_judges_like_a_veteran(begin: Begin) -> None:
     names = ("alice", "bob", "carol")
     play = begin(*names, epoch_messages=10, late=frozenset({"carol"}), pruners=frozenset({"alice"}))
@@ -121,7 +144,7 @@ def test_rule_2_a_joiner_judges_like_a_veteran(begin: Begin) -> None:
         item.edit("set", "n", number)
     play.pass_time(4)
     play.stage.network.wake("carol")
-    play["alice"].member.admit(play["carol"].identity.key, [Role.EDITOR])
+    play.stage._admit(play["carol"])
     play.pass_time(4)
     feed = play["alice"].member.open_data_feed().feed
     assert feed not in {record.feed for record in play["carol"].store.feeds(play["carol"].key)}, "all is in the epoch"
@@ -200,7 +223,7 @@ def test_rule_8_ended_feeds_never_come_back(begin: Begin) -> None:
     play.stage._revoke(play["carol"])
     play.stage.network.heal()
     play.pass_time()
-    play["alice"].member.admit(play["carol"].identity.key, [Role.EDITOR])
+    play.stage._admit(play["carol"])
     play.pass_time()
     play["carol"].crash()
     play["carol"].restart()
@@ -265,7 +288,7 @@ def test_rule_13_an_erased_message_is_void_everywhere(begin: Begin) -> None:
     item.edit("set", "rest", "stays")
     play.pass_time()
     play["alice"].member.erase(Position(bytes(stamp.feed), stamp.seq))
-    play["alice"].member.admit(play["carol"].identity.key, [Role.EDITOR])
+    play.stage._admit(play["carol"])
     play.end()
     assert play.shown(item.id) == [{"rest": "stays"}] * 3
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from antiphon.core.errors import InvalidInput
-from antiphon.sim.scenario import Fault, What, make, name_of
+from antiphon.sim.scenario import SKEW_MS, Fault, What, make, name_of
 
 
 def test_a_seed_makes_one_scenario() -> None:
@@ -26,6 +28,38 @@ def test_each_fault_comes_in_some_seeds_and_not_in_others() -> None:
     seen = [{act.what for act in make(seed, peers=6).acts} for seed in range(40)]
     for what in (What.PART, What.SLEEP, What.CRASH, What.FULL, What.ADMIT, What.REVOKE, What.LIE):
         assert 0 < sum(what in acts for acts in seen) < len(seen), what
+
+
+def test_with_fewer_faults_a_seed_is_the_same_with_less_in_it() -> None:
+    for seed in range(40):
+        whole, chosen = make(seed, peers=6), random.Random(seed).sample(sorted(Fault), 4)
+        part = make(seed, peers=6, faults=chosen)
+        assert part.faults == whole.faults & set(chosen)
+        assert set(part.acts) <= set(whole.acts)
+        assert {act for act in whole.acts if act.what is What.WRITE} <= set(part.acts)
+        assert part.cast.attesters == whole.cast.attesters
+        assert part.cast.liars in (whole.cast.liars, frozenset())
+        assert part.cast.late in (whole.cast.late, frozenset())
+
+
+def test_there_are_always_attesters_enough_who_can_be_relied_on() -> None:
+    for seed in range(300):
+        scenario = make(seed, peers=3 + seed % 7)
+        cast, rules = scenario.cast, scenario.rules
+        policies = [(cast.attesters, rules), *((act.groups[0], act.rules) for act in scenario.acts if act.rules)]
+        off = {name for name, skew_ms in cast.skews_ms if abs(skew_ms) > SKEW_MS}
+        revoked = {act.peer for act in scenario.acts if act.what is What.REVOKE}
+        for attesters, chosen in policies:
+            assert chosen is not None
+            assert set(attesters).isdisjoint(cast.late)
+            assert not rules.trust or set(attesters).isdisjoint(cast.liars)
+            assert len(set(attesters) - cast.liars - off - revoked) >= rules.quorum(len(attesters))
+
+
+def test_attesters_lie_and_clocks_are_off_by_hours_in_some_seeds() -> None:
+    scenarios = [make(seed, peers=5) for seed in range(40)]
+    assert any(scenario.cast.liars & set(scenario.cast.attesters) for scenario in scenarios)
+    assert any(abs(skew_ms) > SKEW_MS for scenario in scenarios for _, skew_ms in scenario.cast.skews_ms)
 
 
 def test_all_messages_are_written() -> None:

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 BROKEN, INTERRUPTED = 1, 130
 SHOWN_MAX = 60
-_FAULTS = ("part", "sleep", "crash", "full", "join", "revoke", "lie", "refuse")
+_FAULTS = ("part", "sleep", "slow", "crash", "full", "join", "revoke", "policy", "erase", "lie", "refuse")
 _FAULT_HELP = (
-    "What may go wrong: `all`, `none`, or some of loss,repeat,delay,parts,sleep,crashes,full,skew,joins,revokes,liars."
+    "What may go wrong: `all`, `none`, or some of loss,repeat,delay,parts,sleep,crashes,full,skew,joins,revokes,liars,"
+    "slow,policy,erases."
 )
 
 app = typer.Typer(no_args_is_help=True, help="Whole parties under faults, on virtual time, from one seed.")

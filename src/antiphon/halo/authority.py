@@ -167,9 +167,10 @@ class Authority:
             self._controls[admission.feed] = owner
             return
         carrier = self._controls.get(act.stamp.feed)
+        known = self._admitted[admission.feed]  # told again by another device it gives no right, but is known of
         if carrier is not None and (carrier.identity, carrier.device) == (admission.identity, admission.device):
-            self._admitted[admission.feed].append(owner)
-            self._admitted[admission.feed].sort(key=lambda known: known.opened.stamp)
+            known.append(owner)
+            known.sort(key=lambda known: known.opened.stamp)
 
     def owner(self, feed: bytes) -> Owner | None:
         """Whose a feed is. Of several admissions of a data feed, the oldest that is in force counts."""

@@ -1,4 +1,4 @@
-"""What one of its members tells the party of forks: the evidence, and words about epochs that only one branch has."""
+"""What one of its members tells the party of forks: the evidence, and what others need of that which one branch has."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from antiphon.core.stamp import Stamp
 from antiphon.feed.fork import Fork
 from antiphon.halo.act import Act, credential_of
-from antiphon.halo.claims import EpochAttestation, EpochGenesis, Equivocated
+from antiphon.halo.claims import EpochAttestation, EpochGenesis, Equivocated, FeedAdmission, FeedKind
 from antiphon.halo.epochs import EpochChain
 from antiphon.halo.grant import NO_END
 
 if TYPE_CHECKING:
+    from antiphon.halo.machine import PartyMachine
     from antiphon.halo.membership import Membership
 
 
@@ -34,11 +35,32 @@ def publish_forks(member: Membership, known: Iterable[Fork]) -> list[Stamp]:
 
 
 def untold(member: Membership) -> list[bytes]:
-    """The credentials about epochs that others need, and that stand only past forks, where they may hold other blocks.
+    """The credentials that others need, and that stand only past forks, where they may hold other blocks.
 
-    Those are what gave a genesis its quorum, and the geneses that this device has itself attested: so nobody can make a
-    device repeat more than one genesis for each of its own votes, and each vote of one that has a quorum.
+    About epochs those are what gave a genesis its quorum, and the geneses that this device has itself attested: so
+    nobody can make a device repeat more than one genesis for each of its own votes, and each vote of one that has a
+    quorum. And admissions of data feeds: they are void there, but people have seen messages of those feeds, and whoever
+    never heard of such a feed would wait for it, and for everything that they wrote since.
     """
+    new = _votes(member) + _admissions(member.machine)
+    return [credential_of(member.machine.block(act.position)) for act in new]
+
+
+def _admissions(machine: PartyMachine) -> list[Act]:
+    past: dict[bytes, Act] = {}
+    told: set[bytes] = set()
+    for act in machine.acts():
+        admission = act.claim
+        if not isinstance(admission, FeedAdmission) or admission.kind is not FeedKind.DATA:
+            continue
+        if act.stamp.seq < machine.common(act.stamp.feed):
+            told.add(admission.feed)
+        else:
+            past.setdefault(admission.feed, act)
+    return [act for feed, act in sorted(past.items()) if feed not in told]
+
+
+def _votes(member: Membership) -> list[Act]:
     machine = member.machine
     chain = machine.epochs()
     wanted = _needed(chain, bytes(member.device.key))
@@ -50,8 +72,7 @@ def untold(member: Membership) -> list[bytes]:
                 told.add(act.digest)
             elif _counts(act, chain):
                 past.setdefault(act.digest, act)
-    new = [act for digest, act in sorted(past.items()) if digest not in told]
-    return [credential_of(machine.block(act.position)) for act in new]
+    return [act for digest, act in sorted(past.items()) if digest not in told]
 
 
 def _needed(chain: EpochChain, device: bytes) -> set[tuple[int, bytes]]:

@@ -21,11 +21,12 @@ def erase_bodies(party: PartyProcessor) -> int:
             return 0
         judge = party.authority.epoch_judge(base.root.control)
         covered = {feed: [seq for seq in judge.erased(feed) if seq < cut.length] for feed, cut in base.feeds.items()}
-    held = {record.feed: record.start for record in party.store.feeds(party.key)}
+    # Where a feed is forked, the epoch may hold more of one branch than can be read here.
+    held = {record.feed: range(record.start, record.valid_length) for record in party.store.feeds(party.key)}
     count = 0
     for feed, seqs in covered.items():
         for seq in seqs:
-            if feed in held and seq >= held[feed] and party.store.block(feed, seq).state is BodyState.PRESENT:
+            if seq in held.get(feed, ()) and party.store.block(feed, seq).state is BodyState.PRESENT:
                 party.store.erase(feed, seq)
                 count += 1
     return count

@@ -21,6 +21,8 @@ NAMES = {
     Kind.FOUND: "founds the party",
     Kind.JOIN: "joins",
     Kind.REVOKE: "is revoked",
+    Kind.POLICY: "changes the policy",
+    Kind.ERASE: "erases a message",
     Kind.DECLARE: "declares an epoch",
     Kind.ATTEST: "attests it",
     Kind.ENDORSE: "endorses a takeover",
@@ -29,6 +31,7 @@ NAMES = {
     Kind.SLEEP: "sleeps",
     Kind.CRASH: "crashes",
     Kind.RESTART: "restarts",
+    Kind.SLOW: "is slow",
     Kind.FULL: "disk full",
     Kind.ROOM: "room again",
     Kind.REFUSE: "refuses",
@@ -68,6 +71,13 @@ def glyph(kind: Kind, at: Point, size: float) -> Glyph:
         return Glyph(polyline(((x - s * 0.7, y - s), (x + s, y), (x - s * 0.7, y + s))) + "z", "fault")
     if kind is Kind.FULL:
         return Glyph(box(x - s * 0.8, y - s * 0.8, s * 1.6, s * 1.6), "fault")
+    if kind is Kind.SLOW:
+        glass = ((x - s * 0.8, y - s), (x + s * 0.8, y - s), (x - s * 0.8, y + s), (x + s * 0.8, y + s))
+        return Glyph(polyline(glass) + "z", "hollow fault", thin)
+    if kind is Kind.POLICY:
+        return Glyph(box(x - s * 0.7, y - s, s * 1.4, s * 2), "hollow good", thin)
+    if kind is Kind.ERASE:
+        return Glyph(box(x - s, y - s * 0.3, s * 2, s * 0.6), "hollow fault", thin)
     if kind is Kind.ROOM:
         return Glyph(box(x - s * 0.8, y - s * 0.8, s * 1.6, s * 1.6), "hollow fault", thin)
     if kind is Kind.LIE:

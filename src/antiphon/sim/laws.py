@@ -10,7 +10,6 @@ from antiphon.halo.claims import EpochGenesis, EpochRefusal, Role
 from antiphon.model.item import NO_BODY
 from antiphon.party import demux
 from antiphon.party.ports import Refused
-from antiphon.sim.ends import Ends
 from antiphon.sim.peer import SimPeer
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def one_quarantine(stage: Stage) -> Iterator[str]:
         for row in sorted(found ^ refused, key=str)[:1]:
             who = peer.name if row in found else first.name
             yield f"only {who} refuses {row.feed.hex()[:8]} {row.seq}: {row.reason}"
-    ends, listed = Ends(stage.founder, stage.peers), {(row.feed, row.seq) for row in refused}
+    ends, listed = stage.ends, {(row.feed, row.seq) for row in refused}
     delivered, base = first.party.timeframe, first.epochs.base
     for written in stage.workload.written:
         feed, seq = bytes(written.stamp.feed), written.stamp.seq
@@ -75,7 +74,7 @@ def one_quarantine(stage: Stage) -> Iterator[str]:
 def nothing_lost(stage: Stage) -> Iterator[str]:
     """What was acknowledged to somebody honest is held by everybody, and counts unless its writer was revoked."""
     owned = {peer.name for peer in stage.honest()}
-    ends = Ends(stage.founder, stage.peers)
+    ends = stage.ends
     for peer in stage.honest():
         refused = {(row.feed, row.seq): row.reason for row in peer.party.refused(REFUSED_MAX)}
         for written in stage.workload.written:
@@ -84,13 +83,15 @@ def nothing_lost(stage: Stage) -> Iterator[str]:
                 continue
             if _length(peer, feed) <= seq:
                 yield f"{peer.name} lacks {feed.hex()[:8]} {seq}, which {written.peer} was told is written"
+            elif (feed, seq) in stage.workload.erased:
+                continue
             elif refused.get((feed, seq)) in OF_RIGHTS and ends.counts(written):
                 yield f"{peer.name} refuses {feed.hex()[:8]} {seq} of {written.peer}: {refused[feed, seq]}"
 
 
 def nothing_unauthorised(stage: Stage) -> Iterator[str]:
     """What liars forged, and what revoked members wrote after their end, shows in no item."""
-    ends = Ends(stage.founder, stage.peers)
+    ends = stage.ends
     ended = {written.token for written in stage.workload.written if written.token and not ends.counts(written)}
     forbidden = stage.forbidden | ended
     if not forbidden:
@@ -143,7 +144,7 @@ def epochs_agree(stage: Stage) -> Iterator[str]:
 
 def epochs_come(stage: Stage) -> Iterator[str]:
     """An epoch that is due is made, since in the end everybody can be heard."""
-    wanted = stage.scenario.rules.epoch_messages
+    wanted = stage.rules.epoch_messages
     if not wanted:
         return
     for peer in stage.honest():

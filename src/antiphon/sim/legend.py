@@ -24,6 +24,7 @@ def summary(frame: Frame, trace: Trace) -> str:
         (Kind.SLEEP, "sleep"),
         (Kind.CRASH, "crash"),
         (Kind.FULL, "full disk"),
+        (Kind.SLOW, "slow peer"),
         (Kind.LIE, "lie"),
     ):
         if counts[kind]:

@@ -54,16 +54,12 @@ LIES: dict[str, Callable[[Tongue], None]] = {
         claims.back_dated,
         epochs.false_epochs,
         epochs.false_votes,
+        epochs.two_votes,
         epochs.stolen_words,
+        histories.forked_data,
+        histories.forked_long_ago,
+        histories.forked_thrice,
     )
-}
-
-#: Forks of data feeds; tests tell them. An attester that declares with one branch in its cut, just before the fork is
-#: found, binds later terms to a snapshot that those who hold the other branch cannot compute: they attest it because it
-#: is vouched for (`scrutiny.is_vouched`). Before, they waited, and declared the same again, term after term.
-FORKS: dict[str, Callable[[Tongue], None]] = {
-    lie.__name__.replace("_", " "): lie
-    for lie in (histories.forked_data, histories.forked_long_ago, histories.forked_thrice)
 }
 
 

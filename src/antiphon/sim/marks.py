@@ -33,6 +33,9 @@ _TELLING = (
     Kind.SLEEP,
     Kind.RESTART,
     Kind.ROOM,
+    Kind.SLOW,
+    Kind.POLICY,
+    Kind.ERASE,
 )
 _COMMON = (Kind.REFUSE, Kind.PRUNE)
 

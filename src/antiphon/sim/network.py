@@ -17,6 +17,10 @@ class Weather:
     loss: float = 0.0
     repeat: float = 0.0
 
+    def __str__(self) -> str:
+        least, most = self.delay_ms
+        return f"{least} to {most} ms late, {self.loss:.0%} lost, {self.repeat:.0%} twice"
+
 
 CALM = Weather()
 
@@ -34,6 +38,9 @@ class Network:
         self.under_way_max = 0
         self.sent = 0
         self.lost = 0
+        self.repeated = 0
+        self.overtaken = 0  # came after one that was sent later
+        self._newest: dict[tuple[str, str], int] = {}  # of the messages that came from one peer to another
 
     def part(self, groups: Iterable[Iterable[str]]) -> None:
         """Only those who are in one group hear each other."""
@@ -67,13 +74,20 @@ class Network:
         if chance.random() < weather.loss or not self.reaches(sender, receiver):
             self.lost += 1
             return
-        for _ in range(1 + (chance.random() < weather.repeat)):
+        number, times = self.sent, 1 + (chance.random() < weather.repeat)
+        self.repeated += times - 1
+        for _ in range(times):
             self.under_way += 1
             self.under_way_max = max(self.under_way_max, self.under_way)
-            self._world.after(chance.randint(*weather.delay_ms), lambda: self._arrive(sender, receiver, deliver))
+            self._world.after(
+                chance.randint(*weather.delay_ms), lambda: self._arrive(sender, receiver, number, deliver)
+            )
 
-    def _arrive(self, sender: str, receiver: str, deliver: Callable[[], None]) -> None:
+    def _arrive(self, sender: str, receiver: str, number: int, deliver: Callable[[], None]) -> None:
         self.under_way -= 1
+        newest = self._newest.get((sender, receiver), 0)
+        self.overtaken += number < newest
+        self._newest[sender, receiver] = max(number, newest)
         if self.reaches(sender, receiver):  # a partition cuts what is on its way, too
             deliver()
         else:

@@ -69,6 +69,7 @@ class SimPeer:
         self.device = Device(_pair(seed, f"{name}'s device"), self.identity.key)
         self.keys.add(self.device.pair, KeyKind.DEVICE, "device", owner=self.identity.key)
         self.up = False
+        self.slow = 1  # how many times as long as usual it takes to look around
         self.moved_ms = 0  # when this peer last came by anything new
         self._working = False
         self._wake_ms: int | None = None
@@ -180,7 +181,7 @@ class SimPeer:
         """Have it look around soon."""
         if self.up and not self._working:
             self._working = True
-            self._ask(self.pace_ms, self._look_around)
+            self._ask(self.pace_ms * self.slow, self._look_around)
 
     def _ask(self, delay_ms: int, act: Callable[[], None]) -> None:
         life = self._life

@@ -5,25 +5,26 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from antiphon.core.errors import AntiphonError
-from antiphon.halo.claims import Policy, Role
+from antiphon.core.errors import AntiphonError, InvalidInput, NotAuthorised
+from antiphon.halo.claims import Policy, Position, Role
 from antiphon.mesh.limits import TIMEOUT_MAX_MS
 from antiphon.model.factory import ModelFactory
 from antiphon.sim import laws, liars
+from antiphon.sim.account import Account, Ends
 from antiphon.sim.network import CALM, Network
 from antiphon.sim.peer import SimPeer
-from antiphon.sim.scenario import MESSAGES_MANY, Act, Scenario, What
+from antiphon.sim.scenario import MESSAGES_MANY, SKEW_MS, Act, Rules, Scenario, What
 from antiphon.sim.trace import Kind, Trace
 from antiphon.sim.workload import MOSTLY_OBJECTS, Workload
 from antiphon.sim.world import World
 
 SETTLE_MS = 2 * TIMEOUT_MAX_MS  # so long nothing moves, then it is quiet
 QUIET_MS_MAX = 3_600_000  # if it is not quiet by then, it never will be
-_SKEW_MS = 300_000
 
 #: Called now and then with the share of acts that is done, and what is going on.
 Progress = Callable[[float, str], None]
@@ -52,6 +53,8 @@ class Outcome:
     epochs: int = 0
     sent: int = 0  # messages of the protocol
     lost: int = 0
+    repeated: int = 0
+    overtaken: int = 0
     virtual_ms: int = 0
     seconds: float = 0.0
 
@@ -92,6 +95,9 @@ class Stage:
         self.models = models
         self.peers: dict[str, SimPeer] = {}
         self.forbidden: set[str] = set()  # tokens that must show up nowhere
+        self.rules = scenario.rules  # of now
+        self.account = Account()
+        self.ends: Ends  # when all is quiet
         self.liars = liars.Liars(self)
         self._folder = folder
 
@@ -101,6 +107,8 @@ class Stage:
         scenario, world = self.scenario, self.world
         self._set_up()
         self.network.weather = scenario.weather
+        if scenario.weather != CALM:
+            world.tell(Kind.WEATHER, text=str(scenario.weather))
         begin, count = world.now_ms, len(scenario.acts)
         for place, act in enumerate(scenario.acts):
             world.run(begin + act.at_ms)
@@ -123,38 +131,49 @@ class Stage:
         outcome.delivered = sum(event.count for event in world.trace.of(Kind.TAKE))
         outcome.epochs = max((peer.epochs.number for peer in self.honest()), default=0)
         outcome.sent, outcome.lost = self.network.sent, self.network.lost
+        outcome.repeated, outcome.overtaken = self.network.repeated, self.network.overtaken
         return outcome
 
     def _set_up(self) -> None:
         """All but the latecomers join, in fair weather, and the party agrees on its policy."""
-        cast, rules = self.scenario.cast, self.scenario.rules
+        cast = self.scenario.cast
         founder = self._add(cast.founder, None)
         self.world.tell(Kind.FOUND, founder.name)
         for name in cast.names[1:]:
             self._add(name, founder)
             if name not in cast.late:
-                founder.member.admit(self.peers[name].identity.key, [Role.EDITOR])
+                self._admit(self.peers[name])
         self._link()
         founder.poke()
         self._run_until(lambda: self._are_even() and all(map(self._joined, set(cast.names) - cast.late)))
-        attesters = tuple(sorted(bytes(self.peers[name].device.key) for name in cast.attesters))
-        founder.member.set_policy(
-            Policy(
-                attesters=attesters,
-                liars=not rules.trust,
-                silent_ms=rules.silent_ms,
-                skew_ms=_SKEW_MS,
-                epoch_messages=rules.epoch_messages,
-                keep_epochs=rules.keep_epochs,
-            )
-        )
+        self._agree(cast.attesters, self.scenario.rules)
         founder.poke()
         self._run_until(self._are_even)
+
+    def _agree(self, attesters: Iterable[str], rules: Rules) -> None:
+        """The founder sets the party's policy."""
+        self.rules = replace(rules, trust=self.scenario.rules.trust)
+        self.founder.member.set_policy(
+            Policy(
+                attesters=tuple(sorted(bytes(self.peers[name].device.key) for name in attesters)),
+                liars=not self.rules.trust,
+                silent_ms=rules.silent_ms,
+                skew_ms=SKEW_MS,
+                epoch_messages=rules.epoch_messages,
+                keep_epochs=rules.keep_epochs,
+                deleted_epochs=rules.deleted_epochs,
+            )
+        )
 
     def _add(self, name: str, founder: SimPeer | None) -> SimPeer:
         cast = self.scenario.cast
         folder = self._folder / name
         folder.mkdir()
+        skew_ms = dict(cast.skews_ms).get(name, 0)
+        if skew_ms:
+            self.world.tell(
+                Kind.CLOCK, name, text=f"{abs(skew_ms) / 1_000:.0f} s {'ahead' if skew_ms > 0 else 'behind'}"
+            )
         self.peers[name] = SimPeer(
             name,
             self.scenario.seed,
@@ -165,7 +184,7 @@ class Stage:
             founder=founder,
             honest=name not in cast.liars,
             prunes=name in cast.pruners,
-            skew_ms=dict(cast.skews_ms).get(name, 0),
+            skew_ms=skew_ms,
             pace_ms=self.scenario.pace_ms,
             open_items=self.scenario.open_items,
         )
@@ -213,6 +232,7 @@ class Stage:
             if peer.disk.full:
                 self.world.tell(Kind.ROOM, peer.name)
             peer.disk.full, peer.disk.crash_in = False, None
+            self._pace(peer, 1)
             peer.restart()
             peer.poke()
         begin = self.world.now_ms
@@ -221,6 +241,7 @@ class Stage:
             moved = max(peer.moved_ms for peer in self.peers.values())
             if self.world.now_ms - max(moved, begin) >= SETTLE_MS and not self.network.under_way:
                 self.world.tell(Kind.QUIET)
+                self.ends = Ends(self.account, self.founder, self.workload.opened)
                 return True
         return False
 
@@ -244,6 +265,8 @@ class Stage:
             self._as_founder(lambda: self._admit(self.peers[act.peer]))
         elif act.what is What.REVOKE:
             self._as_founder(lambda: self._revoke(self.peers[act.peer]))
+        elif act.what is What.POLICY and act.rules is not None:
+            self._as_founder(lambda: self._change_policy(act.groups[0], act.rules or self.rules))
         else:
             self._act_of(self.peers[act.peer], act)
 
@@ -255,6 +278,8 @@ class Stage:
             peer.disk.full = act.what is What.FULL
             self.world.tell(Kind.FULL if peer.disk.full else Kind.ROOM, peer.name)
             peer.poke()
+        elif act.what in (What.SLOW, What.QUICK):
+            self._pace(peer, act.count if act.what is What.SLOW else 1)
         elif not peer.up:
             return
         elif act.what is What.WRITE:
@@ -264,8 +289,30 @@ class Stage:
         elif act.what is What.CRASH:
             peer.crash()
             self.world.after(1 + act.seed % 3_000, peer.restart)
+        elif act.what is What.ERASE:
+            peer.guarded(lambda: self._erase(peer, act.seed))
         elif act.what is What.LIE:
             peer.guarded(lambda: self.liars.lie(peer, act.seed))
+            peer.poke()
+
+    def _pace(self, peer: SimPeer, slow: int) -> None:
+        """A peer becomes slow, or quick again."""
+        if slow != peer.slow:
+            peer.slow = slow
+            self.world.tell(Kind.QUICK if slow == 1 else Kind.SLOW, peer.name, count=0 if slow == 1 else slow)
+
+    def _erase(self, peer: SimPeer, seed: int) -> None:
+        """One of the peer's own messages, or as the owner anybody's."""
+        own = [written for written in self.workload.written if peer is self.founder or written.peer == peer.name]
+        if not own:
+            return
+        written = random.Random(seed).choice(own)  # noqa: S311
+        position = Position(bytes(written.stamp.feed), written.stamp.seq)
+        with suppress(InvalidInput, NotAuthorised):  # it is final, or its writer has no say any more
+            peer.member.erase(position)
+            self.workload.erased.add(position)
+            self.world.tell(Kind.ERASE, peer.name, other=written.peer, text=f"{written.stamp}")
+            peer.moved_ms = self.world.now_ms
             peer.poke()
 
     def _write(self, peer: SimPeer, act: Act) -> None:
@@ -289,15 +336,23 @@ class Stage:
             founder.moved_ms = self.world.now_ms
             founder.poke()
 
+    def _change_policy(self, attesters: Iterable[str], rules: Rules) -> None:
+        self._agree(attesters, rules)
+        self.world.tell(Kind.POLICY, self.founder.name, text=f"attesters {' '.join(attesters)}, {rules}")
+
     def _admit(self, peer: SimPeer) -> None:
-        self.founder.member.admit(peer.identity.key, [Role.EDITOR])
+        self.world.tell(Kind.ADMIT, self.founder.name, other=peer.name)
+        stamp = self.founder.member.admit(peer.identity.key, [Role.EDITOR])
+        self.account.admitted(peer.name, stamp)
 
     def _revoke(self, peer: SimPeer) -> None:
         founder = self.founder
         founder.member.sync()
         if founder.member.machine.roles_of(peer.identity.key):  # else it is not admitted yet, or no more
             self.world.tell(Kind.REVOKE, founder.name, other=peer.name)
+            self.account.revoking(founder, peer.name)
             founder.member.revoke(peer.identity.key)
+        self.account.is_revoked(peer.name)
 
     # -- afterwards
 

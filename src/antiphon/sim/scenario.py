@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from antiphon.core.errors import InvalidInput
 from antiphon.sim.network import CALM, Weather
 
 PEERS_MAX = 200
 PACE_MS_MAX = 800
+SKEW_MS = 300_000  # what policy allows
 MESSAGES_MANY = 1_000
 NAMES = (
     "alice", "bob", "carol", "dora", "emil", "frida", "georg", "hanna", "ivan", "jana", "karl", "lena", "max", "nora",
@@ -29,10 +31,13 @@ class Fault(StrEnum):
     SLEEP = "sleep"  # a peer hears nothing for a long time, and writes meanwhile
     CRASHES = "crashes"  # peers stop anywhere, and start again; unsynced writes are lost, or torn
     FULL = "full"  # a disk takes no more for a while
-    SKEW = "skew"  # clocks are off
+    SKEW = "skew"  # clocks are off, some by more than policy allows
     JOINS = "joins"  # peers join late
-    REVOKES = "revokes"  # members are revoked, and go on writing
-    LIARS = "liars"  # a member lies in every way that is known
+    REVOKES = "revokes"  # members are revoked, and go on writing; some are admitted again
+    LIARS = "liars"  # members lie in every way that is known, attesters too where policy allows for that
+    SLOW = "slow"  # a peer looks around and answers late, for a while
+    POLICY = "policy"  # the party agrees on something else: who attests, when an epoch is due, what is kept
+    ERASES = "erases"  # messages are erased
 
 
 ALL_FAULTS = frozenset(Fault)
@@ -53,6 +58,25 @@ class What(StrEnum):
     FULL = "full"
     ROOM = "room"
     LIE = "lie"
+    SLOW = "slow"
+    QUICK = "quick"
+    POLICY = "policy"
+    ERASE = "erase"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The party's policy, as far as a scenario chooses it."""
+
+    epoch_messages: int = 0
+    silent_ms: int = 4_000
+    trust: bool = True  # attesters do not lie; else two thirds must agree, in two rounds
+    keep_epochs: int = 0
+    deleted_epochs: int = 0
+
+    def quorum(self, attesters: int) -> int:
+        """How many of the attesters must agree."""
+        return attesters // 2 + 1 if self.trust else attesters * 2 // 3 + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +88,8 @@ class Act:
     peer: str = ""
     count: int = 1
     seed: int = 0
-    groups: tuple[tuple[str, ...], ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ()  # of a network that falls apart; of a policy, who attests
+    rules: Rules | None = None  # of a policy
 
     def __str__(self) -> str:
         parts = [f"{self.at_ms:>9}", f"{self.what.value:<8}", self.peer]
@@ -92,16 +117,6 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """The party's policy, as far as a scenario chooses it."""
-
-    epoch_messages: int = 0
-    silent_ms: int = 4_000
-    trust: bool = True  # attesters do not lie; else two thirds must agree, in two rounds
-    keep_epochs: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Scenario:
     """A run that is still to be played."""
 
@@ -113,6 +128,7 @@ class Scenario:
     degree: int = 3  # how many neighbours a peer has at least
     pace_ms: int = 20  # after the first of several news, a peer looks at all of them together
     open_items: int = 1_024  # that a peer holds in memory
+    faults: frozenset[Fault] = frozenset()  # that are in it
 
     def without(self, gone: Iterable[int]) -> Scenario:
         """The same without some of its acts."""
@@ -126,45 +142,62 @@ def name_of(number: int) -> str:
 
 
 def make(
-    seed: int,
-    *,
-    peers: int = 4,
-    messages: int = 60,
-    epochs: int = 2,
-    faults: Iterable[Fault] = ALL_FAULTS,
-    liars: int | None = None,
+    seed: int, *, peers: int = 4, messages: int = 60, epochs: int = 2, faults: Iterable[Fault] = ALL_FAULTS
 ) -> Scenario:
-    """The scenario of a seed. Which of the allowed faults are in it, and when, the seed decides."""
+    """The scenario of a seed. Which of the allowed faults are in it, and when, the seed decides.
+
+    With fewer of them allowed it is the same with less in it, since all of them are drawn in any case.
+    """
     if not 1 <= peers <= PEERS_MAX:
         raise InvalidInput(f"a simulation has 1 to {PEERS_MAX} peers, not {peers}")
     if messages < 0 or epochs < 0:
         raise InvalidInput("the numbers of messages and epochs are not negative")
-    return _Maker(seed, peers, messages, epochs, frozenset(faults), liars).scenario()
+    return _Maker(seed, peers, messages, epochs, frozenset(faults)).scenario()
 
 
 class _Maker:
-    def __init__(
-        self, seed: int, peers: int, messages: int, epochs: int, faults: frozenset[Fault], liars: int | None
-    ) -> None:
+    """Draws all faults, each with dice of its own, and leaves out those that are not allowed."""
+
+    def __init__(self, seed: int, peers: int, messages: int, epochs: int, allowed: frozenset[Fault]) -> None:
         self._chance = random.Random(f"scenario {seed}")  # noqa: S311
+        self._dice = {fault: random.Random(f"{fault.value} {seed}") for fault in Fault}  # noqa: S311
+        # Each kind is in some runs and not in others, so that they are met alone and together.
+        self._drawn = {fault for fault in Fault if self._dice[fault].random() < _LIKELY and peers > _ALONE[fault]}
+        self._allowed = allowed
         self._seed = seed
         self._names = tuple(map(name_of, range(peers)))
         self._messages = messages
         self._epochs = epochs
-        self._faults = faults
-        self._liars = liars
         self._length_ms = 4_000 + 40 * min(messages, 200) + messages + self._chance.randrange(4_000)
         self._acts: list[Act] = []
 
     def scenario(self) -> Scenario:
+        chance = self._chance
+        pace_ms = min(PACE_MS_MAX, max(20, self._messages // 10))  # as busy peers do
+        open_items = 1_024 if self._messages > MESSAGES_MANY else chance.choice((8, 64, 1_024))
+        self._rules = Rules(self._threshold(pace_ms))
+        if Fault.POLICY in self._drawn:
+            others = self._other_rules()
+            self._rules = self._rules if Fault.POLICY not in self._allowed else others
         cast = self._cast()
-        self._write(cast)
+        self._write()
         self._trouble(cast)
         acts = tuple(sorted(self._acts, key=lambda act: (act.at_ms, act.what.value, act.peer, act.seed)))
-        pace_ms = min(PACE_MS_MAX, max(20, self._messages // 10))  # as busy peers do
-        rules = Rules(epoch_messages=self._threshold(pace_ms), trust=not cast.liars & set(cast.attesters))
-        open_items = 1_024 if self._messages > MESSAGES_MANY else self._chance.choice((8, 64, 1_024))
-        return Scenario(self._seed, cast, rules, self._weather(), acts, pace_ms=pace_ms, open_items=open_items)
+        return Scenario(
+            self._seed,
+            replace(
+                cast,
+                late=cast.late if Fault.JOINS in self._allowed else frozenset(),
+                liars=cast.liars if Fault.LIARS in self._allowed else frozenset(),
+                skews_ms=cast.skews_ms if Fault.SKEW in self._allowed else (),
+            ),
+            self._rules if Fault.LIARS in self._allowed else replace(self._rules, trust=True),
+            self._weather(),
+            acts,
+            pace_ms=pace_ms,
+            open_items=open_items,
+            faults=frozenset(self._drawn & self._allowed),
+        )
 
     def _threshold(self, pace_ms: int) -> int:
         """How many messages are an epoch. In a busy party more of them come until whoever is to declare it looks."""
@@ -174,84 +207,167 @@ class _Maker:
         late = min(share // 2, self._messages * 2 * pace_ms // self._length_ms)
         return max(6, share - 2 - late)
 
-    def _has(self, fault: Fault, likely: float = 0.6) -> bool:
-        """Each kind is in some runs and not in others, so that they are met alone and together."""
-        drawn = self._chance.random() < likely
-        return drawn and fault in self._faults
+    # -- who takes part
 
     def _cast(self) -> Cast:
         chance, others = self._chance, self._names[1:]
-        late = chance.sample(others, chance.randint(1, max(1, len(others) // 3))) if len(others) > 1 else []
-        late = late if self._has(Fault.JOINS) else []
+        late: list[str] = []
+        if Fault.JOINS in self._drawn:
+            dice = self._dice[Fault.JOINS]
+            late = dice.sample(others, dice.randint(1, max(1, len(others) // 3)))
         steady = [name for name in self._names if name not in late]
-        liars: list[str] = []
-        if len(steady) > 2 and self._has(Fault.LIARS):
-            most = max(1, len(steady) // 4) if self._liars is None else self._liars
-            liars = chance.sample(steady[1:], min(most, len(steady) - 2))
+        liars = self._liars(steady)
         honest = [name for name in steady if name not in liars]
-        attesters = tuple(sorted(chance.sample(honest, min(len(honest), chance.choice((1, 3, 3, 5))))))
+        count = chance.choice((1, 3, 3, 5))
+        if self._rules.trust:
+            attesters = chance.sample(honest, min(len(honest), count))
+        else:  # as many as it takes for those who lie to be less than a third
+            attesters = [*liars, *chance.sample(honest, min(len(honest), max(3 * len(liars), count - len(liars))))]
         pruners = frozenset(name for name in self._names if chance.random() < 0.4)
-        skews = [(name, chance.randint(-60_000, 60_000)) for name in self._names]
-        skewed = tuple(skews) if self._has(Fault.SKEW) else ()
-        return Cast(self._names, frozenset(late), frozenset(liars), attesters, pruners, skewed)
+        cast = Cast(self._names, frozenset(late), frozenset(liars), tuple(sorted(attesters)), pruners)
+        self._revoked = self._whom_to_revoke(cast) if Fault.REVOKES in self._drawn else []
+        return replace(cast, skews_ms=self._skews(cast))
+
+    def _liars(self, steady: list[str]) -> list[str]:
+        """Who lies; now and then attesters do. The founder never does: it is the party's own word."""
+        if Fault.LIARS not in self._drawn or len(steady) < 3:
+            self._drawn.discard(Fault.LIARS)
+            return []
+        dice, most = self._dice[Fault.LIARS], max(1, len(steady) // 4)
+        liars = dice.sample(steady[1:], min(most, len(steady) - 2))
+        if len(steady) > 3 * len(liars) and dice.random() < 0.5:
+            self._rules = replace(self._rules, trust=False)
+        return liars
+
+    def _spare(self, cast: Cast) -> int:
+        """How many attesters more may be of no use for good, so that there are epochs all the same."""
+        attesters = len(cast.attesters)
+        return attesters - self._rules.quorum(attesters) - len(cast.liars & set(cast.attesters))
+
+    def _whom_to_revoke(self, cast: Cast) -> list[str]:
+        """Nobody whose attestations the party waits for."""
+        spare = self._spare(cast) > 0
+        fit = [name for name in cast.names[1:] if spare or name not in cast.attesters]
+        best = [name for name in fit if name not in cast.attesters]
+        if not fit:
+            self._drawn.discard(Fault.REVOKES)
+        return [self._dice[Fault.REVOKES].choice(best or fit)] if fit else []
+
+    def _skews(self, cast: Cast) -> tuple[tuple[str, int], ...]:
+        """How far clocks are off; now and then by hours, though not those of attesters that the party waits for."""
+        if Fault.SKEW not in self._drawn:
+            return ()
+        dice, spare = self._dice[Fault.SKEW], self._spare(cast) - len(set(self._revoked) & set(cast.attesters))
+        skews = []
+        for name in cast.names:
+            skew_ms, hours = dice.randint(-60_000, 60_000), dice.choice((-3, -1, 1, 3)) * 3_600_000
+            if dice.random() < 0.25 and (name not in cast.attesters or spare > 0):
+                spare -= name in cast.attesters
+                skew_ms = hours
+            skews.append((name, skew_ms))
+        return tuple(skews)
+
+    # -- what happens
 
     def _weather(self) -> Weather:
-        chance = self._chance
-        loss, repeat = chance.uniform(0.01, 0.3), chance.uniform(0.01, 0.3)
-        slow = chance.choice((200, 1_000, 3_000))
+        loss, repeat, delay = (self._dice[fault] for fault in (Fault.LOSS, Fault.REPEAT, Fault.DELAY))
+        here = self._drawn & self._allowed
         return Weather(
-            (1, slow) if self._has(Fault.DELAY) else (5, 50),
-            loss if self._has(Fault.LOSS) else 0.0,
-            repeat if self._has(Fault.REPEAT) else 0.0,
+            (1, delay.choice((200, 1_000, 3_000))) if Fault.DELAY in here else CALM.delay_ms,
+            loss.uniform(0.01, 0.3) if Fault.LOSS in here else 0.0,
+            repeat.uniform(0.01, 0.3) if Fault.REPEAT in here else 0.0,
         )
 
-    def _at(self) -> int:
-        return self._chance.randrange(self._length_ms)
-
-    def _add(self, at_ms: int, what: What, peer: str = "", count: int = 1, groups: Iterable[list[str]] = ()) -> None:
-        parts = tuple(tuple(sorted(group)) for group in groups)
-        self._acts.append(Act(at_ms, what, peer, count, self._chance.randrange(1 << 32), parts))
-
-    def _write(self, cast: Cast) -> None:
-        left, sizes = self._messages, (1, 1, 2, 3, 5, 8)
+    def _write(self) -> None:
+        chance, left, sizes = self._chance, self._messages, (1, 1, 2, 3, 5, 8)
         if left > MESSAGES_MANY:
             sizes = (1, 2, 5, 10, 20, 40)  # people who write so much import and paste
         while left > 0:
-            count = min(left, self._chance.choice(sizes))
-            self._add(self._at(), What.WRITE, self._chance.choice(self._names), count)
+            count = min(left, chance.choice(sizes))
+            at, name = chance.randrange(self._length_ms), chance.choice(self._names)
+            self._acts.append(Act(at, What.WRITE, name, count, chance.randrange(1 << 32)))
             left -= count
 
+    def _add(self, fault: Fault, at_ms: int, what: What, peer: str = "", **more: Any) -> None:
+        seed = self._dice[fault].randrange(1 << 32)
+        if fault in self._allowed:
+            self._acts.append(Act(at_ms, what, peer, seed=seed, **more))
+
     def _trouble(self, cast: Cast) -> None:
-        chance, names, length = self._chance, list(self._names), self._length_ms
+        names, length = list(self._names), self._length_ms
         for name in sorted(cast.late):
-            self._add(chance.randrange(length // 4, length), What.ADMIT, name)
-        if len(names) > 1 and self._has(Fault.PARTS):
-            for _ in range(chance.randint(1, 3)):
-                begin = self._at()
-                shuffled = chance.sample(names, len(names))
-                cut = chance.randint(1, len(names) - 1)
-                self._add(begin, What.PART, groups=(shuffled[:cut], shuffled[cut:]))
-                self._add(begin + chance.randint(500, length // 2), What.HEAL)
+            self._add(Fault.JOINS, self._dice[Fault.JOINS].randrange(length // 4, length), What.ADMIT, name)
+        if Fault.PARTS in self._drawn:
+            self._part()
         self._each(Fault.SLEEP, What.SLEEP, What.WAKE, names[1:], length)
         self._each(Fault.FULL, What.FULL, What.ROOM, names, length // 4)
-        if self._has(Fault.CRASHES):
-            for _ in range(chance.randint(1, 2 + len(names) // 2)):
-                self._add(self._at(), What.CRASH, chance.choice(names), chance.choice((0, 0, 1, 2, 5)))
-        if len(names) > 2 and self._has(Fault.REVOKES):
-            self._add(chance.randrange(length // 3, length), What.REVOKE, self._member(cast))
+        self._each(Fault.SLOW, What.SLOW, What.QUICK, names, length, (10, 50, 50, 200))
+        for name in self._revoked:
+            dice = self._dice[Fault.REVOKES]
+            at = dice.randrange(length // 4, length)
+            self._add(Fault.REVOKES, at, What.REVOKE, name)
+            if dice.random() < 0.5:
+                self._add(Fault.REVOKES, dice.randrange(at, length + 1), What.ADMIT, name)
         for liar in sorted(cast.liars):
-            for _ in range(chance.randint(2, 6)):
-                self._add(self._at(), What.LIE, liar)
+            for _ in range(self._dice[Fault.LIARS].randint(2, 6)):
+                self._add(Fault.LIARS, self._dice[Fault.LIARS].randrange(length), What.LIE, liar)
+        for at in self._times(Fault.CRASHES, 2 + len(names) // 2):
+            dice = self._dice[Fault.CRASHES]
+            self._add(Fault.CRASHES, at, What.CRASH, dice.choice(names), count=dice.choice((0, 0, 1, 2, 5)))
+        for at in self._times(Fault.ERASES, 3):
+            self._add(Fault.ERASES, at, What.ERASE, self._dice[Fault.ERASES].choice(names))
+        for at in self._times(Fault.POLICY, 2):
+            self._add(Fault.POLICY, at, What.POLICY, groups=self._attesters(cast), rules=self._other_rules())
 
-    def _each(self, fault: Fault, begin: What, end: What, names: list[str], longest: int) -> None:
-        chance = self._chance
-        if names and self._has(fault):
-            for name in chance.sample(names, chance.randint(1, max(1, len(names) // 3))):
-                at = self._at()
-                self._add(at, begin, name)
-                self._add(at + chance.randint(200, max(201, longest)), end, name)
+    def _times(self, fault: Fault, most: int) -> list[int]:
+        if fault not in self._drawn:
+            return []
+        dice = self._dice[fault]
+        return [dice.randrange(self._length_ms) for _ in range(dice.randint(1, most))]
 
-    def _member(self, cast: Cast) -> str:
-        """Whom to revoke: nobody whose attestations the party waits for."""
-        fit = [name for name in cast.names[1:] if name not in cast.attesters]
-        return self._chance.choice(fit or list(cast.names[1:]))
+    def _part(self) -> None:
+        dice, names = self._dice[Fault.PARTS], self._names
+        for begin in self._times(Fault.PARTS, 3):
+            shuffled = dice.sample(names, len(names))
+            cut = dice.randint(1, len(names) - 1)
+            groups = tuple(sorted(shuffled[:cut])), tuple(sorted(shuffled[cut:]))
+            self._add(Fault.PARTS, begin, What.PART, groups=groups)
+            self._add(Fault.PARTS, begin + dice.randint(500, self._length_ms // 2), What.HEAL)
+
+    def _each(
+        self, fault: Fault, begin: What, end: What, names: list[str], longest: int, counts: Sequence[int] = (1,)
+    ) -> None:
+        """Some peers meet a fault for a while."""
+        dice = self._dice[fault]
+        if fault in self._drawn:
+            for name in dice.sample(names, dice.randint(1, max(1, len(names) // 3))):
+                at = dice.randrange(self._length_ms)
+                self._add(fault, at, begin, name, count=dice.choice(counts))
+                self._add(fault, at + dice.randint(200, max(201, longest)), end, name)
+
+    def _other_rules(self) -> Rules:
+        dice = self._dice[Fault.POLICY]
+        return replace(
+            self._rules,
+            epoch_messages=max(6, self._rules.epoch_messages * dice.choice((1, 2, 3)) // 2) if self._epochs else 0,
+            silent_ms=dice.choice((1_500, 4_000, 10_000)),
+            keep_epochs=dice.choice((0, 1, 2)),
+            deleted_epochs=dice.choice((0, 1, 2)),
+        )
+
+    def _attesters(self, cast: Cast) -> tuple[tuple[str, ...]]:
+        """Who attests by another policy: others, if all are to be trusted; nobody who is of no use."""
+        off = {name for name, skew_ms in cast.skews_ms if abs(skew_ms) > SKEW_MS}
+        useless = off | cast.late | cast.liars | set(self._revoked)
+        fit = [name for name in cast.names if name not in useless]
+        dice = self._dice[Fault.POLICY]
+        if not self._rules.trust or not fit:
+            return (cast.attesters,)
+        return (tuple(sorted(dice.sample(fit, min(len(fit), dice.choice((1, 3, 5)))))),)
+
+
+#: How many peers are too few for a fault.
+_ALONE = dict.fromkeys(Fault, 0) | {
+    Fault.PARTS: 1, Fault.SLEEP: 1, Fault.JOINS: 2, Fault.LIARS: 2, Fault.REVOKES: 2,
+}  # fmt: skip
+_LIKELY = 0.6

@@ -15,7 +15,10 @@ class Kind(StrEnum):
     # of the party
     FOUND = "found"  # the party begins
     JOIN = "join"  # a device may write from now on
+    ADMIT = "admit"  # `other` may join, or write again
     REVOKE = "revoke"
+    POLICY = "policy"  # the party agrees on something else
+    ERASE = "erase"  # a message is void from now on
     WRITE = "write"  # `count` messages, acknowledged
     TAKE = "take"  # `count` new blocks came from `other`
     REFUSE = "refuse"  # blocks, a message or an epoch; `text` says why
@@ -34,6 +37,10 @@ class Kind(StrEnum):
     RESTART = "restart"
     FULL = "full"  # its disk takes no more
     ROOM = "room"  # it does again
+    SLOW = "slow"  # it looks around `count` times as seldom
+    QUICK = "quick"  # it does as before
+    CLOCK = "clock"  # its clock is off: `text` says how far
+    WEATHER = "weather"  # how the network treats messages, unless it is calm
     LIE = "lie"  # what a byzantine peer did
     # of the simulation
     SEND = "send"  # a message of the protocol to `other`; kept only where a run keeps everything

@@ -16,11 +16,12 @@ from antiphon.core.errors import (
     UnknownKey,
 )
 from antiphon.core.stamp import Stamp
+from antiphon.halo.claims import Position
 from antiphon.model.interface import Model
 from antiphon.party.items import Item
 from antiphon.sim.peer import SimPeer
 
-MODELS = ("antiphon/object", "antiphon/array", "antiphon/text", "antiphon/messenger")
+MODELS = ("antiphon/object", "antiphon/array", "antiphon/text", "antiphon/messenger", "antiphon/file")
 MOSTLY_OBJECTS = (*MODELS, *["antiphon/object"] * 16)
 _ITEMS_NEW = 4  # of so many items, each write makes a new one; of ten times as many, each tenth
 _TRIES = 4
@@ -32,6 +33,7 @@ class Written:
 
     peer: str
     stamp: Stamp
+    item: bytes
     token: str = ""
 
 
@@ -46,6 +48,8 @@ class Workload:
     stay: int = 1  # so many edits in a row go to one item: who types or pastes stays there
     written: list[Written] = field(default_factory=list)
     items: list[bytes] = field(default_factory=list)  # that were ever made, or begun
+    erased: set[Position] = field(default_factory=set)
+    opened: dict[bytes, int] = field(default_factory=dict)  # how much of the genesis feed each feed's writer had then
     refused: int = 0
     _tokens: int = 0
     _stays: list[Item] = field(default_factory=list)  # for each edit that is still to go to the item of the last one
@@ -81,7 +85,9 @@ class Workload:
         token = f"<{peer.name} {self._tokens}>"
         self._tokens += 1
         stamp, used = self._change(item, peer, token, chance)
-        written.append(Written(peer.name, stamp, token if used else ""))
+        known = peer.store.record(peer.genesis_feed).length
+        self.opened.setdefault(bytes(stamp.feed), known)
+        written.append(Written(peer.name, stamp, item.id, token if used else ""))
 
     def _choose(self, peer: SimPeer, chance: random.Random) -> Item:
         """An item that is here, or now and then a new one; the more there are, the less often."""
@@ -118,6 +124,8 @@ class Workload:
             return item.edit("insert", chance.randint(0, len(str(item.value))), token), True
         if name == "antiphon/messenger":
             return item.edit("post", token), True
+        if name == "antiphon/file":
+            return item.edit("rename", token), True
         return _rehearsed(item, peer, chance), False
 
 

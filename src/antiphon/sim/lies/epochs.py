@@ -8,8 +8,8 @@ from typing import Any
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.halo import credential
-from antiphon.halo.claims import EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal
-from antiphon.sim.lies.tongue import Tongue
+from antiphon.halo.claims import Claim, EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal
+from antiphon.sim.lies.tongue import Tongue, as_draft
 
 _HOURS_MS = 10 * 3_600_000
 
@@ -62,6 +62,23 @@ def false_votes(liar: Tongue) -> None:
     for term in (0, 1, 9):
         liar.say(EpochAttestation(term, number, other, liar.chance.randbytes(32)))
         liar.say(EpochEndorsement(number, term + 1, device, term, other))
+
+
+def two_votes(liar: Tongue) -> None:
+    """Two histories of the control feed: one attests or declares something, the other endorses a takeover."""
+    control = liar.peer.member.control
+    if control is None:
+        return
+    opened, device = liar.peer.epochs.chain().open, bytes(liar.peer.device.key)
+    proposal = opened.proposals[-1] if opened.proposals else None
+    word: Claim = _next(liar)
+    term = 0
+    if proposal is not None:
+        term = proposal.genesis.term
+        word = EpochAttestation(term, opened.number, proposal.genesis.snapshot, proposal.act.digest)
+    writer = liar.pen(bytes(control.feed))
+    liar.push(liar.some(), *writer.extend([as_draft(liar.signed(word))] * liar.chance.randint(1, 2)), control=True)
+    liar.say(EpochEndorsement(opened.number, term + 1, liar.chance.choice((device, *opened.config.attesters))))
 
 
 def stolen_words(liar: Tongue) -> None:
