@@ -39,7 +39,7 @@ from antiphon.party.scope import Scope
 UNSAVED_MESSAGES_MAX = 5_000  # a restart after a crash folds no more than about this many again; a save is a pause
 UNSAVED_ITEMS_MAX = 400
 AHEAD_ROWS = 4  # are made for each message, as a save draws near
-MANY = 1_000  # items that are not open pass through memory, and none of them stays
+MANY = 1_000  # items that came from others: so many are saved, and if they are not open, they pass through memory
 
 
 class Engine:
@@ -182,7 +182,7 @@ class Engine:
                 entry = open_.get(item) or self.cache.put(self.entry_of(item, records.get(item)))
                 self.fold_in(entry, notes)
             self._unsaved += gathered.count
-            if self._unsaved > UNSAVED_MESSAGES_MAX or len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
+            if self._unsaved > UNSAVED_MESSAGES_MAX or len(self.cache.dirty) > MANY:
                 self.save()
 
     def fold_in(self, entry: Entry, notes: list[Note], *, keep: bool = True) -> dict[Stamp, str]:
