@@ -237,3 +237,20 @@ def test_activating_twice_is_activating_once(store: FeedStore) -> None:
     delivery = delivery_of(store, "alice", "alice", "bob")
     assert [lane.state.number for lane in delivery.lanes.values()] == [1, 2]
     assert pump(delivery, store) == [("alice", 0)]
+
+
+def test_blocks_that_were_just_delivered_are_not_read_again_when_others_name_them(
+    store: FeedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, bob = writer("alice"), writer("bob")
+    first = alice.write(3)
+    delivery = delivery_of(store, "alice", "bob")
+    store.ingest(first)
+    pump(delivery, store)
+    store.ingest(bob.write(1, seen=[first.block(1).entry]))
+    monkeypatch.setattr(store, "block", None)
+    assert pump(delivery, store) == [("bob", 0)]
+    lane = delivery.lanes[first.feed]
+    assert lane.known(0) is not None
+    delivery.end_fork(first.feed, 2)
+    assert lane.known(0) is None  # of a forked feed another branch may be delivered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from antiphon.core.errors import UnknownModel
@@ -46,7 +46,9 @@ def capture(party: PartyProcessor) -> Iterator[Captured]:
     party.save()  # by itself: then whoever waits for the lock gets in before the rest
     with party.locked() as engine:
         engine.save()
-        lanes = [deepcopy(lane.state) for lane in engine.delivery.lanes.values()]
+        states = [lane.state for lane in engine.delivery.lanes.values()]
+        # What is in these lists is never changed: only the lists are.
+        lanes = [replace(state, segments=list(state.segments), voids=list(state.voids)) for state in states]
         view = engine.items.view()
         items = view.__enter__()
     try:

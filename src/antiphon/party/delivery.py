@@ -83,6 +83,7 @@ class Delivery:
             self._ends[feed] = end
             self._named.clear()
             lane.release()
+            lane.forget()
             self.wake(*self._asleep.pop(feed, ()))
             self._doubt_faults()
         return max(0, lane.state.position - end)

@@ -14,7 +14,7 @@ from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import InvalidInput
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.header import HASH_SIZE, Kind
+from antiphon.feed.header import HASH_SIZE
 from antiphon.feed.reader import FeedReader
 from antiphon.model import itemcodec
 from antiphon.model.access import Author
@@ -31,6 +31,7 @@ from antiphon.party.demux import PREFIXES, Gathered, prefix
 from antiphon.party.judge import Judge, changed, reason_at
 from antiphon.party.lane import Lane, Run
 from antiphon.party.ports import EpochJudge, ItemRow, Items, LaneState, Void
+from antiphon.party.revision import decides
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.root import FeedCut, ModelPin, SnapshotRoot, decode_death, encode_death
@@ -153,23 +154,31 @@ class EpochFold:
         touched: set[bytes] = set()
         for lane in self._lanes:
             end = self._plan.cut.get(lane.feed, 0)
-            touched |= self._ids(lane.feed, lane.state.base, end)
-            self._beyond |= self._ids(lane.feed, end, lane.state.position)
-            self._unlike |= self._ids(lane.feed, end, lane.state.position, mutations=False)
+            self._sort(lane, end, touched)
             self._found[lane.feed] = found = list(self._judge.voids(lane, lane.state.base, end))
             for start, stop in otherwise(lane.state.voids, found, end):
                 self._unlike |= self._ids(lane.feed, start, stop)
         slow = self._beyond | self._unlike
         return touched, slow if self._items is not None else touched
 
-    def _ids(self, feed: bytes, start: int, stop: int, *, mutations: bool = True) -> set[bytes]:
-        """The items with messages in a part of a feed; or only those with others than mutations."""
+    def _sort(self, lane: Lane, end: int, touched: set[bytes]) -> None:
+        """Put down to which items there are messages in the cut, and to which beyond it."""
+        start, stop = lane.state.base, max(end, lane.state.position)
+        for span, low, high in self._store.runs(lane.feed, start, stop) if start < stop else ():
+            middle = min(max(end - span.first, low), high)
+            ids = span.columns["item"]
+            touched.update(ids[low:middle].tolist())
+            if middle < high:
+                self._beyond.update(ids[middle:high].tolist())
+                self._unlike.update(ids[middle:high][decides(span.columns["kind"][middle:high])].tolist())
+            self._check()
+
+    def _ids(self, feed: bytes, start: int, stop: int) -> set[bytes]:
+        """The items with messages in a part of a feed."""
         found: set[bytes] = set()
-        if start < stop:
-            for span, low, high in self._store.runs(feed, start, stop):
-                ids = span.columns["item"][low:high]
-                found.update((ids if mutations else ids[span.columns["kind"][low:high] != Kind.MUTATION]).tolist())
-                self._check()
+        for span, low, high in self._store.runs(feed, start, stop) if start < stop else ():
+            found.update(span.columns["item"][low:high].tolist())
+            self._check()
         return found
 
     def _check(self) -> None:

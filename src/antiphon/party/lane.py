@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from antiphon.feed.header import HASH_SIZE, Entry, Flag, decode_entries
 from antiphon.feed.reader import FeedReader
@@ -61,16 +62,28 @@ class Buffer:
         self.high = high
 
 
+class Links(NamedTuple):
+    """The blocks of a span as others name them: without what is in them, as they are kept after their delivery."""
+
+    first: int
+    hashes: bytes
+    lamports: npt.NDArray[np.uint64]
+
+
+_NO_LINKS = Links(0, b"", np.zeros(0, dtype=np.uint64))
+
+
 class Lane:
     """How far a feed is delivered, what it waits for, and what its writer had seen of the control feeds."""
 
-    __slots__ = ("_runs", "buffer", "state", "waits_for")
+    __slots__ = ("_recent", "_runs", "buffer", "state", "waits_for")
 
     def __init__(self, state: LaneState) -> None:
         self.state = state
         self.waits_for: Entry | None = None
         self.buffer: Buffer | None = None
         self._runs: Iterator[tuple[Span, int, int]] | None = None
+        self._recent = _NO_LINKS
 
     @property
     def feed(self) -> bytes:
@@ -107,15 +120,24 @@ class Lane:
         """The hash and lamport of a block, if they are at hand."""
         if seq == self.state.position - 1:
             return self.state.hash, self.state.lamport
-        if self.buffer is not None and self.buffer.span.first <= seq < self.buffer.span.end:
-            span, index = self.buffer.span, seq - self.buffer.span.first
-            return span.hashes[index * HASH_SIZE : (index + 1) * HASH_SIZE], int(span.columns["lamport"][index])
+        first, hashes, lamports = self._recent
+        index = seq - first
+        if 0 <= index < len(lamports) and seq < self.state.position:
+            return hashes[index * HASH_SIZE : (index + 1) * HASH_SIZE], int(lamports[index])
         return None
 
     def delivered(self, run: Run) -> None:
+        span = run.span
         self.state.position = run.stop
-        self.state.hash = run.span.hash_at(run.stop - 1)
-        self.state.lamport = int(run.span.columns["lamport"][run.high - 1])
+        self.state.hash = span.hash_at(run.stop - 1)
+        lamports = span.columns["lamport"]
+        self.state.lamport = int(lamports[run.high - 1])
+        if self._recent[1] is not span.hashes:
+            self._recent = Links(span.first, span.hashes, lamports.copy())
+
+    def forget(self) -> None:
+        """Other blocks may stand where those were."""
+        self._recent = _NO_LINKS
 
     def see(self, seq: int, control: dict[bytes, int]) -> None:
         """From block `seq` on, the writer has seen these control blocks too. An entry need not move."""

@@ -49,7 +49,7 @@ def _decisive(engine: Engine, since: Mapping[bytes, int], positions: Mapping[byt
     found: set[bytes] = set()
     for feed, position in positions.items():
         if since.get(feed, 0) < position:
-            found |= engine.items_in(feed, since.get(feed, 0), position, mutations=False)
+            found |= engine.items_in(feed, since.get(feed, 0), position, decisive=True)
     return found
 
 

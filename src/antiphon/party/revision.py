@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from antiphon.feed.header import Flag, Kind
 from antiphon.model.item import NO_BODY
 from antiphon.party.authors import touched
@@ -14,6 +17,14 @@ if TYPE_CHECKING:
     from antiphon.party.engine import Engine
 
 _BODIES_AT_ONCE = 256
+
+
+def decides(kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    """Which messages may decide about others to their item: geneses, and changes, of who may write say.
+
+    Mutations and metadata do not: those of one item commute, or its model keeps them.
+    """
+    return np.logical_or(np.equal(kinds, Kind.GENESIS), np.equal(kinds, Kind.CHANGE))
 
 
 class Revision:
@@ -107,14 +118,14 @@ class Revision:
                 waiting.add(entry.id)
         self._engine.refold_all(waiting)
 
-    def items_in(self, feed: bytes, start: int, stop: int, *, mutations: bool = True) -> set[bytes]:
-        """The items with messages in a part of a feed; or only those with others than mutations."""
+    def items_in(self, feed: bytes, start: int, stop: int, *, decisive: bool = False) -> set[bytes]:
+        """The items with messages in a part of a feed; or only those with some that decide about others."""
         found: set[bytes] = set()
         for span in self._engine.store.spans(feed, max(start, self._engine.store.bounds(feed).start)):
             if span.first >= stop:
                 break
             columns = span.columns[: stop - span.first]
-            found.update((columns if mutations else columns[columns["kind"] != Kind.MUTATION])["item"].tolist())
+            found.update((columns[decides(columns["kind"])] if decisive else columns)["item"].tolist())
         return found
 
     def _has_body(self, feed: bytes, seq: int) -> bool:

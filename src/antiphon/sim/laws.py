@@ -77,11 +77,12 @@ def nothing_lost(stage: Stage) -> Iterator[str]:
     ends = stage.ends
     for peer in stage.honest():
         refused = {(row.feed, row.seq): row.reason for row in peer.party.refused(REFUSED_MAX)}
+        lengths = {feed: _length(peer, feed) for feed in {bytes(each.stamp.feed) for each in stage.workload.written}}
         for written in stage.workload.written:
             feed, seq = bytes(written.stamp.feed), written.stamp.seq
             if written.peer not in owned:
                 continue
-            if _length(peer, feed) <= seq:
+            if lengths[feed] <= seq:
                 yield f"{peer.name} lacks {feed.hex()[:8]} {seq}, which {written.peer} was told is written"
             elif (feed, seq) in stage.workload.erased:
                 continue
