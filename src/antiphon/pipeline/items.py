@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from antiphon.core.errors import AntiphonError
+from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
 from antiphon.model import itemcodec
 from antiphon.model.access import Author
@@ -20,7 +21,7 @@ from antiphon.model.factory import ModelFactory
 from antiphon.model.item import ItemState, fold
 from antiphon.party.demux import void_kind
 from antiphon.pipeline.messages import BASE_STATE
-from antiphon.pipeline.plan import LanePlan, PartyPlan
+from antiphon.pipeline.plan import PartyPlan
 
 Models = Callable[[], ModelFactory]
 ROWS_MAX = 2_000  # of a batch that goes out
@@ -66,10 +67,15 @@ _ITEM = ("party", "item", "model", "version", "parent", "deleted", "guarded", "c
 
 def folded(messages: DataFrame, plans: Iterable[PartyPlan], models: Models = ModelFactory.standard) -> DataFrame:
     """Items and refusals of messages that come in the total order, item by item, as `messages` has them."""
+    return fold_with(Folding, messages, plans, models)
+
+
+def fold_with(folding: type[Folding], messages: DataFrame, plans: Iterable[PartyPlan], models: Models) -> DataFrame:
+    """The same with another way of folding one item."""
     known = messages.sparkSession.sparkContext.broadcast({plan.party: plan for plan in plans})
 
     def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return Folding(known.value, models()).run(given)
+        return folding(known.value, models()).run(given)
 
     return messages.mapInArrow(act, SCHEMA)
 
@@ -95,7 +101,7 @@ class Folding:
         rows: list[tuple[Any, ...]] = []
         size = 0
         for (party, item), base, notes in grouped(given):
-            for row in self._fold(party, item, base, notes):
+            for row in self.fold(party, item, base, notes):
                 rows.append(row)
                 size += len(row[8] or b"")
             if len(rows) >= ROWS_MAX or size >= SIZE_MAX:
@@ -104,17 +110,31 @@ class Folding:
         if rows:
             yield _batch(rows)
 
-    def _fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
-        lanes = {lane.feed: lane for lane in self.plans[party].lanes}
+    def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
+        """The rows of one item: itself, if there is such an item, and the messages to it that were refused."""
         state = None if base is None else itemcodec.restore(base, self.models)
-        made = fold(party, item, state, notes, self.models, _authors(lanes), whole=True)
+        made = fold(party, item, state, notes, self.models, self.authors(party), whole=True)
         if made.late:
             raise AntiphonError(f"item {item.hex()}: its messages did not come in the total order")
         if made.item is not None:
             yield _row(party, made.item, len(notes))
-        for stamp, reason in made.verdicts.items():
-            if reason:
-                yield (party, item, *(None,) * 8, stamp.feed, stamp.seq, reason)
+        yield from refusals(party, item, made.verdicts)
+
+    def authors(self, party: bytes) -> Callable[[bytes, int], Author]:
+        """Whose a message is, by the plan of its party."""
+        plan = self.plans[party]
+
+        def author(feed: bytes, seq: int) -> Author:
+            lane = plan.lane(feed)
+            return Author(feed) if lane is None else lane.author(seq)
+
+        return author
+
+
+def refusals(party: bytes, item: bytes, verdicts: Mapping[Stamp, str]) -> Iterator[tuple[Any, ...]]:
+    for stamp, reason in verdicts.items():
+        if reason:
+            yield (party, item, *(None,) * 8, stamp.feed, stamp.seq, reason)
 
 
 def grouped(given: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[bytes, bytes], bytes | None, list[Note]]]:
@@ -137,14 +157,6 @@ def grouped(given: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[bytes, byte
                 notes.append(Note(kind, lamport, feed, seq, created_ms, message, void))
     if key is not None:
         yield key, base, notes
-
-
-def _authors(lanes: dict[bytes, LanePlan]) -> Callable[[bytes, int], Author]:
-    def author(feed: bytes, seq: int) -> Author:
-        lane = lanes.get(feed)
-        return Author(feed) if lane is None else lane.author(seq)
-
-    return author
 
 
 def _row(party: bytes, item: ItemState, count: int) -> tuple[Any, ...]:

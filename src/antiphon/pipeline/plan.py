@@ -25,6 +25,7 @@ from antiphon.party.authority import PartyAuthority
 from antiphon.party.authors import Authors
 from antiphon.party.base import EpochBase
 from antiphon.party.delivery import Delivery
+from antiphon.party.epochfold import EpochPlan
 from antiphon.party.judge import Judge
 from antiphon.party.lane import Lane
 from antiphon.party.manager import find_genesis
@@ -72,6 +73,7 @@ class PartyPlan:
     number: int = 0  # of its epoch
     faults: tuple[Fault, ...] = ()
     error: str = ""  # why nothing can be said of the party
+    epoch: EpochPlan | None = None  # what is computed is this epoch, and no state of now
 
     @property
     def anchor(self) -> Timeframe:
