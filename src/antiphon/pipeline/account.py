@@ -1,0 +1,67 @@
+"""What became of every block: nothing is dropped silently.
+
+    held = control + based + applied + refused + pending + ended
+
+The left side comes from the stores' own records, the right side from what the stages counted, each on its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from antiphon.pipeline.items import refused
+from antiphon.pipeline.judged import BASED, CONTROL, DELIVERED, ENDED, PENDING
+from antiphon.pipeline.plan import PartyPlan
+from antiphon.pipeline.survey import Survey
+
+
+@dataclass(slots=True)
+class Account:
+    """The blocks of one party."""
+
+    party: bytes
+    held: int
+    control: int = 0
+    based: int = 0
+    applied: int = 0
+    refused: int = 0
+    pending: int = 0
+    ended: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)  # of what was refused
+    waits: dict[bytes, str] = field(default_factory=dict)  # why feeds do not go on
+
+    @property
+    def lost(self) -> int:
+        """Blocks that nobody accounts for; other than 0 only if the pipeline is wrong, or a home changed under it."""
+        return self.held - self.control - self.based - self.applied - self.refused - self.pending - self.ended
+
+
+def account(survey: Survey, judged: DataFrame, folded: DataFrame) -> dict[bytes, Account]:
+    """What became of the blocks of each party of a survey."""
+    found = {plan.party: _begin(plan) for plan in survey.plans}
+    for row in judged.groupBy("party", "standing").count().collect():
+        one, count = found[bytes(row["party"])], row["count"]
+        if row["standing"] == DELIVERED:
+            one.applied += count
+        elif row["standing"] != ENDED:
+            name = {CONTROL: "control", BASED: "based", PENDING: "pending"}[row["standing"]]
+            setattr(one, name, getattr(one, name) + count)
+    for row in refused(folded).groupBy("party", "reason").agg(f.count("*").alias("count")).collect():
+        one, count = found[bytes(row["party"])], row["count"]
+        one.refused += count
+        one.applied -= count
+        one.reasons[row["reason"]] += count
+    return found
+
+
+def _begin(plan: PartyPlan) -> Account:
+    """A party before anything is counted. Blocks beyond the end of a feed are not read, so they are its plan's word."""
+    lanes = plan.lanes
+    held = sum(lane.length - lane.start for lane in lanes) + sum(plan.control.values()) + sum(plan.other.values())
+    ended = sum(max(0, lane.length - max(lane.end, lane.position)) for lane in lanes)
+    waits = {lane.feed: lane.waits for lane in lanes if lane.waits}
+    return Account(plan.party, held, ended=ended, waits=waits)
