@@ -20,7 +20,8 @@ from antiphon.core.errors import InvalidInput
 from antiphon.feed.store import FeedStore
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
-from antiphon.generate.report import FUTURE, NO_ITEM, NO_MESSAGE, REVOKED, RUBBISH, Made, PartyMade
+from antiphon.generate.report import FUTURE, NO_ITEM, NO_MESSAGE, NOT_NAMED, REVOKED, RUBBISH, Made, PartyMade
+from antiphon.model.access import NOT_NAMED as NOT_IN_LIST
 from antiphon.model.item import NO_ITEM as NO_SUCH_ITEM
 from antiphon.model.object import ObjectModel
 from antiphon.model.objectstate import ObjectState
@@ -35,6 +36,7 @@ REASONS = {
     NO_ITEM: NO_SUCH_ITEM,
     FUTURE: "it names the message",
     NO_MESSAGE: NOT_AN_ITEM_MESSAGE,
+    NOT_NAMED: NOT_IN_LIST,
     REVOKED: "it stands past the cut of its feed",
 }
 
@@ -116,7 +118,7 @@ def test_all_that_can_be_wrong_is_there(home: tuple[Path, Made]) -> None:
     assert row["beyond_forks"] > 2
     assert set(row["kinds"]) == {"change", "credential", "genesis", "metadata", "mutation"}
     assert set(row["models"]) == {f"antiphon/{name}" for name in ("array", "file", "messenger", "object", "text")}
-    assert min(row["links"], row["views"], row["batches"], row["epochs"]) > 0
+    assert min(row["links"], row["views"], row["batches"], row["epochs"], row["guarded"]) > 0
 
 
 def test_forked_feeds_are_cut_where_it_was_said_and_control_feeds_tell_of_it(

@@ -63,6 +63,7 @@ class Author:
         self._draws = np.random.RandomState(words)  # its streams never change; those of `default_rng` may
         self._world = World(self.made.party, Parts(self._chance), self.made, self._chance)
         self._writers = gather(house, founder, sink, self._chance, (options.seed, plan.index), options.writers)
+        self._world.people = list(dict.fromkeys(writer.identity for writer in self._writers))
         self._keeper = None if keeper is None or not plan.epochs else keeper()
         self.made.writers = len(self._writers)
         self.made.members = members_of(self._writers) + (self._keeper is not None)
@@ -190,15 +191,22 @@ class Author:
         world, plan, works, now_ms = self._world, self._plan, self._world.works, self._house.clock.ms
         items, messages, done, hottest = plan.items, plan.messages, self._done, 0
         spoilt = 0 if batch else int(self._options.bad * _SPOIL)
-        write, pick = side.write, side.pick
+        write, pick, guarded, guard = side.write, side.pick, world.guarded, 0
         for nth in range(at, stop):
             roll = rolls[nth]
             if len(world.ids) * messages <= done * items:
-                side.create(scribe)
+                index = side.create(scribe)
+                guard = index if scribe.own and not batch and index > 7 and (not guarded or roll & 3 == 0) else 0
                 done += 1
                 continue
             done += 1
+            if guard:
+                side.guard(scribe, guard)
+                guard = 0
+                continue
             index = pick(picks[nth])
+            if guarded and not side.may(scribe, index):
+                index = 0  # which is open to everybody
             hottest += not index
             act = roll & 1023
             if (roll >> 40) & (_SPOIL - 1) < spoilt:

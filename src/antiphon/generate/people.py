@@ -21,6 +21,7 @@ from antiphon.halo.keystore import KeyStore
 from antiphon.halo.membership import Membership
 
 DEVICES_EACH = 3  # of three devices, two are of one person
+OWNER = 3  # of the others, who is an owner as well
 POOL = 4  # people there are for each one in a party
 
 
@@ -30,7 +31,6 @@ class Writer:
 
     identity: bytes
     scribe: Scribe
-    own: bool = False
 
 
 class House:
@@ -50,7 +50,8 @@ def gather(
     """The founder's writer, and those of others, admitted and with open feeds. `names`: the seed, and the party's."""
     data = founder.open_data_feed()
     own = Scribe(house.keys.pair(data.feed), bytes(founder.party), sink, house.clock, chance, own=True)
-    writers = [Writer(bytes(house.identity.key), own, own=True)]
+    own.owner = True
+    writers = [_writer(house.identity.key, own)]
     if count == 1:
         return writers
     seed, party = names
@@ -59,12 +60,19 @@ def gather(
     for nth, person in enumerate(people):
         identity = pair_of(seed, "person", pool[person])
         device = pair_of(seed, "device", pool[person], nth > 0 and people[nth - 1] == person)
-        founder.admit(identity.key, [Role.OWNER if person == 0 else Role.EDITOR])
+        role = Role.OWNER if person == OWNER else Role.EDITOR
+        founder.admit(identity.key, [role])
         feeds = [pair_of(seed, party, nth, kind) for kind in ("control", "data")]
         _join(house, founder, chance, Identity(identity), Device(device, identity.key), feeds)
         scribe = Scribe(feeds[1], bytes(founder.party), sink, house.clock, chance, own=False)
-        writers.append(Writer(bytes(identity.key), scribe))
+        scribe.owner = role is Role.OWNER
+        writers.append(_writer(identity.key, scribe))
     return writers
+
+
+def _writer(identity: bytes, scribe: Scribe) -> Writer:
+    scribe.identity = bytes(identity)
+    return Writer(scribe.identity, scribe)
 
 
 def _join(

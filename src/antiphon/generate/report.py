@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-RUBBISH, NO_ITEM, FUTURE, NO_MESSAGE, REVOKED = "rubbish", "no item", "future", "no item message", "revoked"
+RUBBISH, NO_ITEM, FUTURE, NO_MESSAGE = "rubbish", "no item", "future", "no item message"
+REVOKED, NOT_NAMED = "revoked", "not named"
 
 
 @dataclass(slots=True)
@@ -25,6 +26,7 @@ class PartyMade:
     links: int = 0
     views: int = 0
     batches: int = 0
+    guarded: int = 0  # items with an access list
     refused: dict[tuple[bytes, int], str] = field(default_factory=dict)  # by feed and seq: what is wrong with it
     cut: dict[bytes, int] = field(default_factory=dict)  # of its last epoch
     forks: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # by feed: where it is cut, how long it is
@@ -80,6 +82,7 @@ class Made:
             "models": dict(sorted(models.items())),
             "links": sum(party.links for party in self.parties),
             "views": sum(party.views for party in self.parties),
+            "guarded": sum(party.guarded for party in self.parties),
             "batches": sum(party.batches for party in self.parties),
             "epochs": sum(party.epochs for party in self.parties),
             "forked_feeds": sum(len(party.forks) for party in self.parties),

@@ -27,7 +27,9 @@ class Scribe:
         self._sink = sink
         self._clock = clock
         self._chance = chance
-        self._own = own
+        self.own = own  # the home's
+        self.identity = b""  # whose it is
+        self.owner = False  # whether that is an owner of the party
         self._record = Record(feed=self.feed, party=party, writable=True)
         self._frontier: dict[bytes, Entry] = {}
         self._begin()
@@ -92,7 +94,7 @@ class Scribe:
         if not self._appends:
             return None
         built = self._build()
-        self._sink.put(self._appends, built.spans, own=self._own)
+        self._sink.put(self._appends, built.spans, own=self.own)
         self._record = built.record
         self._frontier.update(built.moved)
         last = built.written[-1][-1]

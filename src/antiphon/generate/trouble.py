@@ -9,7 +9,7 @@ from antiphon.core.ids import ITEM_ID_SIZE, SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
 from antiphon.generate.people import Writer
-from antiphon.generate.report import FUTURE, NO_ITEM, NO_MESSAGE, REVOKED, RUBBISH
+from antiphon.generate.report import FUTURE, NO_ITEM, NO_MESSAGE, NOT_NAMED, REVOKED, RUBBISH
 from antiphon.generate.scribe import Scribe
 from antiphon.generate.sink import Sink
 from antiphon.generate.works import OBJECT
@@ -22,22 +22,29 @@ from antiphon.model.objectwire import plain_bytes
 def spoil(side: Side, scribe: Scribe, index: int, roll: int) -> None:
     """A message that is refused, and nothing else with it."""
     world = side.world
-    kind, item, why = Kind.MUTATION, world.ids[index], (RUBBISH, NO_ITEM, FUTURE, NO_MESSAGE)[roll % 4]
-    if (why == FUTURE and index in world.works) or (why == NO_MESSAGE and not scribe.next_seq):
-        why = RUBBISH  # the form below is one of objects; and a feed that begins with a credential is no data feed
-    if why == RUBBISH:
-        message = wrap(kind, b"\xff" * (1 + roll % 7))
-    elif why == NO_ITEM:
+    why = (RUBBISH, NO_ITEM, FUTURE, NO_MESSAGE, NOT_NAMED)[roll % 5]
+    kind, item = Kind.MUTATION, world.ids[index]
+    if why == NO_ITEM:
         item = scribe.next_lamport.to_bytes(5, "big") + world.chance.randbytes(ITEM_ID_SIZE - 5)
         message = wrap(kind, plain_bytes("title", "lost", None))
-    elif why == FUTURE:
+    elif why == FUTURE and index not in world.works:  # it has the form of an object's
         later = Stamp(scribe.next_lamport + 1_000, scribe.feed, scribe.next_seq + 1_000)
         message = wrap(kind, plain_bytes("title", "told before", later))
-    else:
+    elif why == NO_MESSAGE and scribe.next_seq:  # a feed that begins with a credential is no data feed
         kind, item, message = Kind.CREDENTIAL, SYSTEM_ITEM, b"no credential"
+    elif why == NOT_NAMED and (barred := _barred(side, scribe)):
+        item = world.ids[barred[roll // 5 % len(barred)]]
+        message = wrap(kind, plain_bytes("title", "not mine to say", None))
+    else:
+        why, message = RUBBISH, wrap(kind, b"\xff" * (1 + roll % 7))
     world.made.refused[scribe.feed, scribe.next_seq] = why
     world.made.kinds["credential"] += kind is Kind.CREDENTIAL
     scribe.add(kind, item, message)
+
+
+def _barred(side: Side, scribe: Scribe) -> list[int]:
+    """The items that a writer knows and may not write to."""
+    return [known for known in side.world.guarded if known < side.base and not side.may(scribe, known)]
 
 
 def _alone(world: World, writer: Writer, count: int) -> Side:

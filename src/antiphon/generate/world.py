@@ -18,10 +18,11 @@ from antiphon.generate.report import PartyMade
 from antiphon.generate.scribe import Scribe
 from antiphon.generate.wire import KEYS, Names, Parts, phrase
 from antiphon.generate.works import ARRAY, FILE, OBJECT, TEXT, THREAD, Copy, Work, act, join
+from antiphon.model.access import EVERYONE, Access
 from antiphon.model.envelope import Change, Genesis, Inception, wrap, write_change, write_genesis
 from antiphon.model.objectwire import plain_bytes
 
-SHARED_MAX = 200  # mutations of an item with a state, beyond which only one side works on it: copies cost
+SHARED_MAX = 60  # mutations of an item with a state, beyond which only one side works on it: copies cost
 SHARED_EACH = 8  # of so many items with a state, all sides of a partition may work on one
 LINKS, VIEWS, CHILDREN = 0.03, 0.01, 0.3  # shares of the items
 #: The first items of a party, which the small ones have, too. The first of all may become the hot one.
@@ -30,7 +31,7 @@ _LINK, _VIEW = len(_FIRST), len(_FIRST) + 1
 _WIDTH = len(KEYS)
 _MUTATION = Kind.MUTATION
 #: How many of a hundred items have each model; None: an object whose registers alone are written.
-_MODELS = [None] * 81 + [OBJECT] * 6 + [TEXT] * 4 + [ARRAY] * 4 + [THREAD] * 3 + [FILE] * 2
+_MODELS = [None] * 87 + [OBJECT] * 4 + [TEXT] * 3 + [ARRAY] * 3 + [THREAD] * 2 + [FILE]
 
 
 class Begun(NamedTuple):
@@ -54,6 +55,8 @@ class World:
         self.plains: list[int] = []  # indexes of plain objects
         self.heads: dict[int, Names] = {}  # by index and key: what stands there
         self.works: dict[int, Work] = {}  # by index, of the others
+        self.guarded: dict[int, frozenset[bytes]] = {}  # by index: who may write to it, besides owners
+        self.people: list[bytes] = []  # who may be named in an access list
         self.latest: dict[bytes, Entry] = {}  # the last block of each feed that others have heard of
 
     def hear(self, entries: Iterable[Entry]) -> None:
@@ -153,7 +156,8 @@ class Side:
         elif (index // SHARED_EACH) % self._count == self._nth and index % SHARED_EACH != self._shared:
             self._act(scribe, index, work.state, work, None, now_ms)
         elif self._plains:
-            self.write(scribe, self.world.plains[roll % self._plains], roll)
+            other = self.world.plains[roll % self._plains]
+            self.write(scribe, other if self.may(scribe, other) else 0, roll)
         else:
             self.describe(scribe, index)
 
@@ -197,6 +201,22 @@ class Side:
     def _change(self, scribe: Scribe, item: bytes, change: Change) -> None:
         scribe.add(Kind.CHANGE, item, write_change(change))
         self.world.made.kinds["change"] += 1
+
+    def guard(self, scribe: Scribe, index: int) -> None:
+        """An access list, for an item that only its creator knows: itself, owners, and some others may write to it."""
+        world = self.world
+        named = frozenset(
+            person for person in world.people if world.chance.random() < 0.5 and person != scribe.identity
+        )
+        cuts = ((scribe.feed, scribe.next_seq),)
+        self._change(scribe, world.ids[index], Change(access=Access(tuple(sorted(named)), (EVERYONE,), cuts)))
+        world.guarded[index] = named
+        world.made.guarded += 1
+
+    def may(self, scribe: Scribe, index: int) -> bool:
+        """Whether the access list of an item, if it has one, lets a writer write to it."""
+        named = self.world.guarded.get(index)
+        return named is None or scribe.owner or scribe.identity in named
 
     def describe(self, scribe: Scribe, index: int) -> None:
         """A name, in the metadata."""
