@@ -19,6 +19,7 @@ from antiphon.halo.machine import Covered, PartyMachine
 from antiphon.halo.membership import Membership, sync_machine
 from antiphon.halo.verdict import judge_data
 from antiphon.model.access import Author
+from antiphon.party.lane import FAR
 from antiphon.party.ports import NO_END, EpochJudge, Seen, Standing
 
 _WRITERS = frozenset({Role.OWNER, Role.EDITOR})
@@ -95,6 +96,7 @@ class PartyAuthority:
         self._transaction = -1
         self._acts = -1
         self._forks: dict[bytes, int] = {}
+        self._may_write: tuple[int, int] | None = None  # with these acts and rights, this device may
 
     @classmethod
     def of(cls, store: FeedStore, membership: Membership) -> PartyAuthority:
@@ -164,6 +166,9 @@ class PartyAuthority:
             raise NotAuthorised(f"party {self._machine.party.hex()[:8]} is only read here; open it as a member")
         self._membership.sync()
         party, state = self._membership.party, self._membership.machine
+        rights = state.act_count, state.authority.version
+        if self._membership.data is not None and rights == self._may_write:
+            return self._membership.open_data_feed()
         if self._membership.control is None:
             raise NotAuthorised(
                 f"this device has no feed in party {party.short}; `join` it, once an owner has admitted its identity"
@@ -181,6 +186,8 @@ class PartyAuthority:
             raise NotAuthorised(
                 f"party {party.short}: this device may not write: {reason}; ask an owner of the party for a role"
             )
+        if not state.judge_data(writer.feed, FAR, seen):  # nor will anything that it writes before it hears more
+            self._may_write = state.act_count, state.authority.version
         return writer
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from antiphon.feed.span import Span
 from antiphon.party.ports import NO_END, LaneState, Seen
 
 NOTHING: Seen = {}
+_RECENT_SPANS = 4  # whose links are kept: what others have seen of a feed is mostly new
 FAR = 1 << 62  # beyond every seq
 ALL_SEQS = range(FAR)  # to halve: what holds from some seq on is found by `bisect`
 
@@ -70,9 +72,6 @@ class Links(NamedTuple):
     lamports: npt.NDArray[np.uint64]
 
 
-_NO_LINKS = Links(0, b"", np.zeros(0, dtype=np.uint64))
-
-
 class Lane:
     """How far a feed is delivered, what it waits for, and what its writer had seen of the control feeds."""
 
@@ -83,7 +82,7 @@ class Lane:
         self.waits_for: Entry | None = None
         self.buffer: Buffer | None = None
         self._runs: Iterator[tuple[Span, int, int]] | None = None
-        self._recent = _NO_LINKS
+        self._recent: deque[Links] = deque(maxlen=_RECENT_SPANS)
 
     @property
     def feed(self) -> bytes:
@@ -120,10 +119,10 @@ class Lane:
         """The hash and lamport of a block, if they are at hand."""
         if seq == self.state.position - 1:
             return self.state.hash, self.state.lamport
-        first, hashes, lamports = self._recent
-        index = seq - first
-        if 0 <= index < len(lamports) and seq < self.state.position:
-            return hashes[index * HASH_SIZE : (index + 1) * HASH_SIZE], int(lamports[index])
+        if seq < self.state.position:
+            for first, hashes, lamports in self._recent:
+                if 0 <= (index := seq - first) < len(lamports):
+                    return hashes[index * HASH_SIZE : (index + 1) * HASH_SIZE], int(lamports[index])
         return None
 
     def delivered(self, run: Run) -> None:
@@ -132,12 +131,12 @@ class Lane:
         self.state.hash = span.hash_at(run.stop - 1)
         lamports = span.columns["lamport"]
         self.state.lamport = int(lamports[run.high - 1])
-        if self._recent[1] is not span.hashes:
-            self._recent = Links(span.first, span.hashes, lamports.copy())
+        if not self._recent or self._recent[0].hashes is not span.hashes:
+            self._recent.appendleft(Links(span.first, span.hashes, lamports.copy()))
 
     def forget(self) -> None:
         """Other blocks may stand where those were."""
-        self._recent = _NO_LINKS
+        self._recent.clear()
 
     def see(self, seq: int, control: dict[bytes, int]) -> None:
         """From block `seq` on, the writer has seen these control blocks too. An entry need not move."""

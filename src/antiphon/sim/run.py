@@ -21,7 +21,7 @@ from antiphon.sim.peer import SimPeer
 from antiphon.sim.scenario import MESSAGES_MANY, SKEW_MS, Act, Rules, Scenario, What
 from antiphon.sim.trace import Kind, Trace
 from antiphon.sim.workload import MOSTLY_OBJECTS, Workload
-from antiphon.sim.world import World
+from antiphon.sim.world import World, seldom_collected
 
 SETTLE_MS = 2 * TIMEOUT_MAX_MS  # so long nothing moves, then it is quiet
 QUIET_MS_MAX = 3_600_000  # if it is not quiet by then, it never will be
@@ -73,7 +73,7 @@ def run(
 ) -> Outcome:
     """Play a scenario. With `keep_all`, the trace has every message of the protocol."""
     began = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="antiphon-sim-", dir=folder) as place:
+    with seldom_collected(), tempfile.TemporaryDirectory(prefix="antiphon-sim-", dir=folder) as place:
         stage = Stage(scenario, Path(place), models or ModelFactory.standard(), keep_all=keep_all)
         try:
             outcome = stage.play(progress or (lambda _share, _text: None))

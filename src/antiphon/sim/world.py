@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from antiphon.sim.trace import Event, Kind, Trace
 
 START_MS = 1_700_000_000_000  # what clocks show when a run begins
+_ALLOCATED = 50_000  # objects between two collections of cycles
 EVENTS_MAX = 5_000_000  # a run that does not end is a fault
+
+
+@contextmanager
+def seldom_collected() -> Iterator[None]:
+    """Many peers have many objects, all of which Python's collector of cycles looks at, and few cycles."""
+    before = gc.get_threshold()
+    gc.set_threshold(_ALLOCATED, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class World:
