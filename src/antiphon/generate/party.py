@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,15 +29,15 @@ _SPOIL = 1 << 20  # the share of bad messages is told in parts of this
 _MOVES, _DELETES, _NAMES = 6, 10, 16  # of 1,024 messages so many are moves, and so on, counted from the first
 
 
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How much there is to be written to a party."""
 
-    def __init__(self, index: int, items: int, messages: int, hot: int, epochs: int) -> None:
-        self.index = index
-        self.items = items
-        self.messages = messages
-        self.hot = hot
-        self.epochs = epochs
+    index: int
+    items: int
+    messages: int
+    hot: int  # of the messages, those to its first item
+    epochs: int
 
 
 class Author:

@@ -33,15 +33,15 @@ class Writer:
     scribe: Scribe
 
 
+@dataclass(frozen=True, slots=True)
 class House:
     """The home's own keys and stores, and what all parties share."""
 
-    def __init__(self, store: FeedStore, keys: KeyStore, identity: Identity, device: Device, clock: Dial) -> None:
-        self.store = store
-        self.keys = keys
-        self.identity = identity
-        self.device = device
-        self.clock = clock
+    store: FeedStore
+    keys: KeyStore
+    identity: Identity
+    device: Device
+    clock: Dial
 
 
 def gather(
