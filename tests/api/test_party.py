@@ -123,6 +123,26 @@ def test_members_are_invited_with_a_role_and_revoked(ada: Store, bob: Store, par
         theirs.object({"title": "Later"})
 
 
+def test_who_is_admitted_again_writes_on_without_a_restart_in_new_feeds(
+    ada: Store, bob: Store, party: Party, theirs: Party
+) -> None:
+    """The device went on with its ended feeds, and could not write before its store was opened anew."""
+    before = theirs.object({"title": "Salt"})
+    exchange(ada, bob)
+    party.revoke(bob.me)
+    theirs.object({"title": "Late"})
+    exchange(ada, bob)
+    party.invite(bob.me, Role.EDITOR)
+    exchange(ada, bob)
+
+    after = theirs.object({"title": "Pepper"})
+    before["title"] = "Sea salt"
+    exchange(ada, bob)
+
+    assert party.item(after.id).value == {"title": "Pepper"}
+    assert party.item(before.id).value == theirs.item(before.id).value == {"title": "Sea salt"}
+
+
 def test_a_view_needs_a_class_and_a_name_and_keeps_its_key(party: Party) -> None:
     with pytest.raises(InvalidInput, match="has a class"):
         party.create_view("", name="Board")

@@ -225,9 +225,6 @@ def test_rule_8_ended_feeds_never_come_back(begin: Begin) -> None:
     play.pass_time()
     play.stage._admit(play["carol"])
     play.pass_time()
-    play["carol"].crash()
-    play["carol"].restart()
-    play.pass_time()
     see(play["carol"], item).edit("set", "again", "in a new feed")
     play.end()
     assert play.shown(item.id) == [{"again": "in a new feed"}] * 3

@@ -53,6 +53,7 @@ from antiphon.party.history import PartyPast
 from antiphon.party.items import Item
 from antiphon.party.ports import Refused
 from antiphon.party.processor import PartyProcessor
+from antiphon.party.renewal import let_go_of_ended
 from antiphon.party.status import Status
 from antiphon.party.undo import UndoStack
 from antiphon.query.check import check
@@ -132,15 +133,14 @@ class Party:
         children.heard(self)
 
     def join(self) -> None:
-        """Open this device's feed, once its identity is admitted; the store and `refresh` see to that."""
+        """Open this device's feed, once its identity is admitted (again); the store and `refresh` see to that."""
         member = self.member
-        if member.control is not None or not self.store.may_vouch:
+        admitted = self.store.may_vouch and let_go_of_ended(self.processor, member)
+        if member.control is not None or not admitted:
             children.echo(self)
             return
         with self.processor.locked():
-            member.sync()
-            admitted = member.machine.roles_of(self.store.me)
-            if admitted and children.founded(self) and member.control is None:  # no other thread was quicker
+            if children.founded(self) and member.control is None:  # no other thread was quicker
                 member.join(member.vouch(self.store.identity))
 
     def refresh(self) -> int:

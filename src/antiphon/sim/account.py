@@ -1,6 +1,7 @@
 """`Account`: who is a member, and where the writes of the revoked end, from what the simulator itself has had done.
 
-Not from the party's own state, which is what the laws look at. Only which epochs are final is the founder's word.
+Not from the party's own state, which is what the laws look at. Only which
+feeds are known and which epochs are final is the founder's word.
 """
 
 from __future__ import annotations
@@ -40,8 +41,10 @@ class Account:
         self.members[name] = stamp.seq
 
     def revoking(self, founder: SimPeer, name: str) -> None:
-        """A revocation is about to be written."""
-        lengths = {record.feed: record.valid_length for record in founder.store.feeds(founder.key)}
+        """A revocation is about to be written. Of a feed whose admission the founder lacks it can keep nothing."""
+        known = founder.member.machine.authority.owners()
+        held = {record.feed: record.valid_length for record in founder.store.feeds(founder.key)}
+        lengths = {feed: length for feed, length in held.items() if feed in known}
         self._begun[name] = Revoked(name, lengths[founder.genesis_feed], lengths)
 
     def is_revoked(self, name: str) -> None:

@@ -84,10 +84,33 @@ def nothing_lost(stage: Stage) -> Iterator[str]:
                 continue
             if lengths[feed] <= seq:
                 yield f"{peer.name} lacks {feed.hex()[:8]} {seq}, which {written.peer} was told is written"
-            elif (feed, seq) in stage.workload.erased:
+            elif written.place in stage.workload.erased:
                 continue
             elif refused.get((feed, seq)) in OF_RIGHTS and ends.counts(written):
                 yield f"{peer.name} refuses {feed.hex()[:8]} {seq} of {written.peer}: {refused[feed, seq]}"
+
+
+def nothing_dropped(stage: Stage) -> Iterator[str]:
+    """What somebody posted or appended shows, unless it was taken away, erased, or its item deleted.
+
+    That all show the same is another law; this one looks at what all have dropped.
+    """
+    load, honest, gone = stage.workload, {peer.name for peer in stage.honest()}, stage.account.names
+    steady = {item for item, maker in load.makers.items() if maker in honest - gone and item not in load.deleted}
+    first, shown = stage.honest()[0], dict[bytes, str]()
+    for written in load.written:
+        here = written.peer in honest and written.item in steady and stage.ends.counts(written)
+        if not (written.stays and here) or written.token in load.taken_away or written.place in load.erased:
+            continue
+        if written.item not in shown:
+            shown[written.item] = repr(_value(first, written.item))
+        if written.token not in shown[written.item]:
+            yield f"item {written.item.hex()} lacks {written.token}: {shown[written.item]:.200}"
+
+
+def who_may_write_can(stage: Stage) -> Iterator[str]:
+    """No write was refused to a member who knew of its admission, on a disk with room."""
+    yield from stage.denied
 
 
 def nothing_unauthorised(stage: Stage) -> Iterator[str]:
@@ -106,7 +129,7 @@ def nothing_unauthorised(stage: Stage) -> Iterator[str]:
 
 
 def one_party(stage: Stage) -> Iterator[str]:
-    """They agree on who may do what; and nobody but the founder is an owner, or has admitted anybody."""
+    """They agree on who may do what; members are whom the founder has admitted and not revoked, owners nobody else."""
     first, *others = stage.honest()
     digest = first.member.state.digest
     for peer in others:
@@ -120,8 +143,12 @@ def one_party(stage: Stage) -> Iterator[str]:
             yield f"{bytes(member.subject).hex()[:8]}, whom nobody admitted, is a member"
         elif Role.OWNER in member.roles and bytes(member.subject) != founder:
             yield f"{name}, whom nobody made one, is an owner"
-    if not any(bytes(member.subject) == founder for member in first.member.state.members):
-        yield "the founder is no member"
+        elif bytes(member.subject) != founder and name not in stage.account.members:
+            yield f"{name}, who was revoked or never admitted, is a member"
+    there = {bytes(member.subject) for member in first.member.state.members}
+    for name in (stage.founder.name, *stage.account.members):
+        if bytes(stage.peers[name].identity.key) not in there:
+            yield f"{name} is no member"
 
 
 def epochs_agree(stage: Stage) -> Iterator[str]:
@@ -186,6 +213,8 @@ LAWS: dict[str, Law] = {
     "one history": one_history,
     "one quarantine": one_quarantine,
     "nothing lost": nothing_lost,
+    "nothing dropped": nothing_dropped,
+    "who may write can": who_may_write_can,
     "nothing unauthorised": nothing_unauthorised,
     "one party": one_party,
     "epochs agree": epochs_agree,

@@ -19,6 +19,7 @@ from antiphon.party.authority import PartyAuthority
 from antiphon.party.epochdriver import EpochDriver
 from antiphon.party.epochs import Epochs
 from antiphon.party.processor import PartyProcessor
+from antiphon.party.renewal import let_go_of_ended
 from antiphon.sim.disk import Crashed, SimDisk, SimItems
 from antiphon.sim.keys import SimKeys
 from antiphon.sim.network import Network
@@ -80,6 +81,7 @@ class SimPeer:
         self._news = True
         self._drive_ms: int | None = None
         self._pruned = 0
+        self._acts = 0  # of the control feeds, when it last looked whether its own feeds have ended
         self.store = self._open_store()
         if founder is None:
             member = Membership.found(
@@ -170,6 +172,11 @@ class SimPeer:
             self.disk.crash_in = None
             self._let_go()
 
+    @property
+    def settled(self) -> bool:
+        """Whether it has looked at all that came."""
+        return self.store.transaction == self._looked
+
     # -- work
 
     def link(self, other: SimPeer) -> None:
@@ -243,11 +250,14 @@ class SimPeer:
             self.poke()
 
     def _join(self) -> None:
-        """Open the control feed, once the identity is admitted."""
+        """Open the control feed, once the identity is admitted; another, once it is admitted again."""
         member = self.member
+        member.sync()
+        if member.machine.act_count != self._acts:
+            self._acts = member.machine.act_count
+            let_go_of_ended(self.party, member)
         if member.control is not None:
             return
-        member.sync()
         if member.machine.roles_of(self.identity.key):
             member.join(member.vouch(self.identity))
             self.moved_ms = self.world.now_ms

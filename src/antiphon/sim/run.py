@@ -6,12 +6,11 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from antiphon.core.errors import AntiphonError, InvalidInput, NotAuthorised
-from antiphon.halo.claims import Policy, Position, Role
+from antiphon.core.errors import AntiphonError, InvalidInput, NotAuthorised, UnknownKey
+from antiphon.halo.claims import Policy, Role
 from antiphon.mesh.limits import TIMEOUT_MAX_MS
 from antiphon.model.factory import ModelFactory
 from antiphon.sim import laws, liars
@@ -95,6 +94,7 @@ class Stage:
         self.models = models
         self.peers: dict[str, SimPeer] = {}
         self.forbidden: set[str] = set()  # tokens that must show up nowhere
+        self.denied: list[str] = []  # writes that were refused to those who may write
         self.rules = scenario.rules  # of now
         self.account = Account()
         self.ends: Ends  # when all is quiet
@@ -307,21 +307,28 @@ class Stage:
         if not own:
             return
         written = random.Random(seed).choice(own)  # noqa: S311
-        position = Position(bytes(written.stamp.feed), written.stamp.seq)
-        with suppress(InvalidInput, NotAuthorised):  # it is final, or its writer has no say any more
-            peer.member.erase(position)
-            self.workload.erased.add(position)
+        erased, before = self.workload.erased, written.place in self.workload.erased
+        erased.add(written.place)  # first: it may crash just after it has said so
+        try:
+            peer.member.erase(written.place)
+        except (InvalidInput, NotAuthorised):  # it is final, or its writer has no say any more
+            if not before:
+                erased.discard(written.place)
+        else:
             self.world.tell(Kind.ERASE, peer.name, other=written.peer, text=f"{written.stamp}")
             peer.moved_ms = self.world.now_ms
             peer.poke()
 
     def _write(self, peer: SimPeer, act: Act) -> None:
         peer.party.resume()
-        before = len(self.workload.written)
+        workload = self.workload
+        before, refused = len(workload.written), len(workload.refused)
         try:
-            self.workload.write(peer, act.count, act.seed)
+            workload.write(peer, act.count, act.seed)
         finally:
-            count = len(self.workload.written) - before
+            count = len(workload.written) - before
+            if len(workload.refused) > refused:
+                self._look_into(peer, workload.refused[-1])
             if count:
                 peer.moved_ms = self.world.now_ms
                 self.world.tell(Kind.WRITE, peer.name, count=count)
@@ -353,6 +360,13 @@ class Stage:
             self.account.revoking(founder, peer.name)
             founder.member.revoke(peer.identity.key)
         self.account.is_revoked(peer.name)
+
+    def _look_into(self, peer: SimPeer, refusal: AntiphonError) -> None:
+        """Whether a write was refused to somebody who has the right, and has had the time to hear of it."""
+        since = -1 if peer is self.founder else self.account.members.get(peer.name)
+        knows = since is not None and peer.store.record(peer.genesis_feed).length > since
+        if isinstance(refusal, NotAuthorised | UnknownKey) and peer.honest and knows and peer.settled:
+            self.denied.append(f"{peer.name} at {self.world.now_ms} ms: {refusal}")
 
     # -- afterwards
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,8 @@ from antiphon.sim.peer import SimPeer
 
 MODELS = ("antiphon/object", "antiphon/array", "antiphon/text", "antiphon/messenger", "antiphon/file")
 MOSTLY_OBJECTS = (*MODELS, *["antiphon/object"] * 16)
+STAYING = frozenset({"antiphon/array", "antiphon/messenger"})  # models in which nobody's word displaces another's
+_TOKEN = re.compile(r"<\w+ \d+>")
 _ITEMS_NEW = 4  # of so many items, each write makes a new one; of ten times as many, each tenth
 _TRIES = 4
 
@@ -35,6 +38,11 @@ class Written:
     stamp: Stamp
     item: bytes
     token: str = ""
+    stays: bool = False  # the token shows in the item until somebody takes it away: it is a post, or was appended
+
+    @property
+    def place(self) -> Position:
+        return Position(bytes(self.stamp.feed), self.stamp.seq)
 
 
 @dataclass(slots=True)
@@ -50,7 +58,10 @@ class Workload:
     items: list[bytes] = field(default_factory=list)  # that were ever made, or begun
     erased: set[Position] = field(default_factory=set)
     opened: dict[bytes, int] = field(default_factory=dict)  # how much of the genesis feed each feed's writer had then
-    refused: int = 0
+    refused: list[AntiphonError] = field(default_factory=list)
+    makers: dict[bytes, str] = field(default_factory=dict)  # who has made each item
+    deleted: set[bytes] = field(default_factory=set)  # items that somebody has deleted, be it for a while
+    taken_away: set[str] = field(default_factory=set)  # tokens that somebody has overwritten or removed
     _tokens: int = 0
     _stays: list[Item] = field(default_factory=list)  # for each edit that is still to go to the item of the last one
 
@@ -65,8 +76,8 @@ class Workload:
             else:
                 for _ in range(count):
                     self._edit(peer, chance, self.written)
-        except (NotAuthorised, InvalidInput, UnknownItem, UnknownKey, MissingBlob):
-            self.refused += 1  # who is not admitted, or not any more, or lacks the item's blobs, is told so
+        except (NotAuthorised, InvalidInput, UnknownItem, UnknownKey, MissingBlob) as error:
+            self.refused.append(error)  # who is not admitted, or not any more, or lacks the item's blobs, is told so
         except StoreError:
             if not peer.disk.full:
                 raise
@@ -85,9 +96,10 @@ class Workload:
         token = f"<{peer.name} {self._tokens}>"
         self._tokens += 1
         stamp, used = self._change(item, peer, token, chance)
-        known = peer.store.record(peer.genesis_feed).length
-        self.opened.setdefault(bytes(stamp.feed), known)
-        written.append(Written(peer.name, stamp, item.id, token if used else ""))
+        feed = bytes(stamp.feed)
+        if feed not in self.opened:
+            self.opened[feed] = peer.store.record(peer.genesis_feed).length
+        written.append(Written(peer.name, stamp, item.id, token if used else "", used and item.model[0] in STAYING))
 
     def _choose(self, peer: SimPeer, chance: random.Random) -> Item:
         """An item that is here, or now and then a new one; the more there are, the less often."""
@@ -104,18 +116,20 @@ class Workload:
                     continue
         item = peer.party.create(chance.choice(self.models))
         self.items.append(item.id)
+        self.makers[item.id] = peer.name
         return item
 
     def _change(self, item: Item, peer: SimPeer, token: str, chance: random.Random) -> tuple[Stamp, bool]:
         """One message to an item; whether it carries the token."""
         name, drawn = item.model[0], chance.random()
         if drawn < self.odd:
+            self.deleted.add(item.id)
             return (item.restore() if item.deleted else item.delete()), False
         if drawn < 2 * self.odd:
             parent = chance.choice(self.items)
             return item.move(parent if parent != item.id else None), False
         if drawn < 2 * self.odd + 0.2 and not (self.sure and peer.party.open_batch()):
-            return _rehearsed(item, peer, chance), False
+            return self._rehearsed(item, peer, chance), False
         if name == "antiphon/object":
             return item.edit("set", f"key {chance.randrange(4)}", token), True
         if name == "antiphon/array":
@@ -126,11 +140,19 @@ class Workload:
             return item.edit("post", token), True
         if name == "antiphon/file":
             return item.edit("rename", token), True
-        return _rehearsed(item, peer, chance), False
+        return self._rehearsed(item, peer, chance), False
+
+    def _rehearsed(self, item: Item, peer: SimPeer, chance: random.Random) -> Stamp:
+        """Something that the model itself thinks of. It may take away what was there."""
+        if item.model[0] not in STAYING:
+            return _rehearsed(item, peer, chance)
+        before = set(_TOKEN.findall(repr(item.value)))
+        stamp = _rehearsed(item, peer, chance)
+        self.taken_away |= before.difference(_TOKEN.findall(repr(item.value)))
+        return stamp
 
 
 def _rehearsed(item: Item, peer: SimPeer, chance: random.Random) -> Stamp:
-    """Something that the model itself thinks of."""
     feed = bytes(peer.member.open_data_feed().feed)
 
     def think(model: Model[Any], state: Any) -> bytes:
