@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-import numpy as np
+from pathlib import Path
 
-from antiphon.feed.header import Kind
-from antiphon.party.revision import decides
+from antiphon.party.revision import decisive_in
+from antiphon.testing.peers import Peers
 
 
-def test_geneses_and_changes_decide_about_other_messages_and_what_commutes_does_not() -> None:
-    kinds = np.array([Kind.GENESIS, Kind.MUTATION, Kind.CHANGE, Kind.METADATA], dtype=np.uint8)
-    assert decides(kinds).tolist() == [True, False, True, False]
+def test_geneses_and_changes_of_who_may_write_decide_about_other_messages_and_what_commutes_does_not(
+    tmp_path: Path,
+) -> None:
+    with Peers(tmp_path) as peers:
+        party = peers.add("alice").party
+        other, guarded, plain = (party.create("antiphon/object") for _ in range(3))
+        feed = bytes(party.engine.authority.writer().feed)
+        first = party.store.bounds(feed).length
+        plain.edit("set", "a", 1)
+        plain.describe("display_name", "b")
+        plain.move(other.id)
+        plain.delete()
+        guarded.may_write()
+        made = party.create("antiphon/object")
+        found = [decisive_in(span, low, high) for span, low, high in party.store.runs(feed, first)]
+        assert set().union(*found) == {bytes(guarded.id), bytes(made.id)}

@@ -31,7 +31,7 @@ from antiphon.party.demux import PREFIXES, Gathered, prefix
 from antiphon.party.judge import Judge, changed, reason_at
 from antiphon.party.lane import Lane, Run
 from antiphon.party.ports import EpochJudge, ItemRow, Items, LaneState, Void
-from antiphon.party.revision import decides
+from antiphon.party.revision import decisive_in
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.root import FeedCut, ModelPin, SnapshotRoot, decode_death, encode_death
@@ -170,7 +170,7 @@ class EpochFold:
             touched.update(ids[low:middle].tolist())
             if middle < high:
                 self._beyond.update(ids[middle:high].tolist())
-                self._unlike.update(ids[middle:high][decides(span.columns["kind"][middle:high])].tolist())
+                self._unlike.update(decisive_in(span, middle, high))
             self._check()
 
     def _ids(self, feed: bytes, start: int, stop: int) -> set[bytes]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from antiphon.core.errors import InvalidMutation
 from antiphon.feed.header import Flag, Kind
+from antiphon.feed.span import Span
+from antiphon.model.envelope import read_change
 from antiphon.model.item import NO_BODY
 from antiphon.party.authors import touched
 from antiphon.party.judge import Judge, changed
@@ -19,12 +21,26 @@ if TYPE_CHECKING:
 _BODIES_AT_ONCE = 256
 
 
-def decides(kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """Which messages may decide about others to their item: geneses, and changes, of who may write say.
+def decisive_in(span: Span, low: int, high: int) -> set[bytes]:
+    """The items to which messages among blocks [low, high) decide about others: geneses, and who may write.
 
-    Mutations and metadata do not: those of one item commute, or its model keeps them.
+    All else commutes: mutations, unless their model keeps them; metadata; moves and deletions.
     """
-    return np.logical_or(np.equal(kinds, Kind.GENESIS), np.equal(kinds, Kind.CHANGE))
+    kinds = span.columns["kind"][low:high]
+    found: set[bytes] = set()
+    for index in np.flatnonzero(np.logical_or(np.equal(kinds, Kind.GENESIS), np.equal(kinds, Kind.CHANGE))).tolist():
+        block = span.block(low + index)
+        if block.kind is Kind.GENESIS or _guards(block.message):
+            found.add(block.item)
+    return found
+
+
+def _guards(change: bytes | None) -> bool:
+    """Whether a change says who may write."""
+    try:
+        return change is None or read_change(change).access is not None
+    except InvalidMutation:
+        return False  # it is refused wherever it stands
 
 
 class Revision:
@@ -124,8 +140,8 @@ class Revision:
         for span in self._engine.store.spans(feed, max(start, self._engine.store.bounds(feed).start)):
             if span.first >= stop:
                 break
-            columns = span.columns[: stop - span.first]
-            found.update((columns[decides(columns["kind"])] if decisive else columns)["item"].tolist())
+            count = min(span.count, stop - span.first)
+            found.update(decisive_in(span, 0, count) if decisive else span.columns[:count]["item"].tolist())
         return found
 
     def _has_body(self, feed: bytes, seq: int) -> bool:
