@@ -71,6 +71,7 @@ def test_on_an_epoch_spark_folds_what_a_live_peer_folds(spark: SparkSession, tmp
             with suppress(NotAuthorised, InvalidInput, InvalidMutation, UnknownItem):
                 act(chance.choice(peers.all), chance)
         peers.exchange()
+        assert "is not" in survey(spark, alice.folder).plans[0].error  # it would have to guess
         keep_blobs(alice)
         looked = survey(spark, alice.folder)
         states, refusals = run(spark, looked)[alice.party.key]

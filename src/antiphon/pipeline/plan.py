@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from antiphon.core.cid import Cid
-from antiphon.core.errors import AntiphonError, CorruptBlock
+from antiphon.core.errors import AntiphonError, CorruptBlock, InvalidInput, MissingBlob
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Flag
 from antiphon.feed.reader import FeedReader
@@ -30,7 +30,6 @@ from antiphon.party.judge import Judge
 from antiphon.party.lane import Lane
 from antiphon.party.manager import find_genesis
 from antiphon.party.ports import NO_END, EpochJudge, LaneState, Void
-from antiphon.party.rebase import UNUSABLE
 from antiphon.pipeline.ranges import Fault
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
@@ -133,7 +132,7 @@ class Planner:
             machine = PartyMachine(self.party, genesis)
             authority = PartyAuthority(self.store, machine)
             authority.refresh()
-            base = find_base(authority, self.blobs, self.party)
+            base = find_base(machine, self.blobs)
             delivery = self._deliver(held, authority, base)
         except AntiphonError as error:
             return PartyPlan(self.home, self.party, (), {}, lengths, faults=tuple(self.faults), error=str(error))
@@ -209,16 +208,22 @@ def ranges_of(lane: Lane, judge: EpochJudge, stop: int) -> tuple[tuple[Void, ...
     return tuple(Judge(judge).voids(lane, lane.state.base, stop)), tuple(steps)
 
 
-def find_base(authority: PartyAuthority, blobs: Blobs, party: bytes) -> EpochBase | None:
-    """The snapshot of the last final epoch, if it is here whole."""
-    epoch = authority.final_epoch()
+def find_base(machine: PartyMachine, blobs: Blobs) -> EpochBase | None:
+    """The snapshot of the last final epoch; None if there is no epoch.
+
+    `MissingBlob` where it is not here whole: on anything else, states would differ from those that peers have.
+    """
+    epoch = machine.epochs().last
     if epoch is None:
         return None
-    with suppress(*UNUSABLE):
-        base = EpochBase.load(Cid(epoch.snapshot), blobs, party=party, number=epoch.number)
-        if not base.contradicts(epoch) and next(tree.missing(base.cid, blobs), None) is None:
-            return base
-    return None
+    base = EpochBase.load(Cid(epoch.snapshot), blobs, party=machine.party, number=epoch.number)
+    wrong = base.contradicts(epoch)
+    if wrong:
+        raise InvalidInput(wrong)
+    lacking = next(tree.missing(base.cid, blobs), None)
+    if lacking is not None:
+        raise MissingBlob(f"blob {lacking} of the snapshot of epoch {epoch.number} is not here", cid=lacking)
+    return base
 
 
 def begun(base: EpochBase | None) -> list[LaneState]:
