@@ -15,6 +15,7 @@ from antiphon.pipeline import open_session
 QUIET = ["ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"]
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:

@@ -1,0 +1,67 @@
+"""A run over a home: its report accounts for every block, and its digests are those of a live peer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from antiphon.api.store import Store
+from antiphon.generate.home import generate
+from antiphon.generate.options import Options
+from antiphon.pipeline.report import states_digest
+from antiphon.pipeline.run import Run
+
+OPTIONS = Options(parties=3, items=60, messages=900, epochs=1, bad=0.03)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run") / "home"
+    generate(folder, OPTIONS)
+    return folder
+
+
+def test_the_report_of_a_run_accounts_for_every_block_and_has_the_digests_of_a_peer(
+    spark: SparkSession, home: Path
+) -> None:
+    told: list[str] = []
+    with Run.begin(spark, home, tell=told.append) as run:
+        report = run.report()
+
+    counts = report.counts
+    assert counts["lost"] == 0
+    assert counts["held"] == sum(counts[name] for name in ("control", "based", "applied", "refused", "pending", "ended"))
+    assert counts["refused"] == report.reasons.total() > 0
+    assert told == ["verify and plan", "fold", "account"] == list(report.seconds)
+    with Store.open(home) as store:
+        for one in report.parties:
+            party = store.party(one.account.party)
+            party.refresh()
+            live = party.processor
+
+            assert one.states == states_digest((bytes(item), live.snapshot(item)) for item in live.items())
+            assert one.items == len(list(live.items()))
+            assert one.epoch == live.status().epoch
+    assert any(one.snapshot for one in report.parties)
+    assert json.loads(json.dumps(report.row()))["blocks"] == counts
+
+
+def test_a_run_over_one_party_leaves_the_others_alone(spark: SparkSession, home: Path) -> None:
+    with Run.begin(spark, home) as run:
+        whole = run.report()
+    chosen = whole.parties[1]
+    with Run.begin(spark, home, [chosen.account.party]) as run:
+        (alone,) = run.report().parties
+
+    assert alone == chosen
+
+
+def test_the_digest_of_states_depends_on_each_and_on_no_order() -> None:
+    states = [(bytes([n]) * 16, bytes([n])) for n in range(40)]
+
+    assert states_digest(states) == states_digest(reversed(states))
+    assert states_digest(states) != states_digest([*states[:-1], (states[-1][0], b"other")])
+    assert states_digest(states) != states_digest(states[:-1])
