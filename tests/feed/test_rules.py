@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.feed import rules
 from antiphon.feed.header import Entry, Flag, Kind
 from antiphon.feed.limits import ADVANCE_MAX, BODY_SIZE_MAX, LAMPORT_MAX, LAMPORT_STEP_MAX, SALT_SIZE
 from antiphon.feed.rules import Fault, Judged, batch_start, judge
@@ -270,3 +272,19 @@ def test_judging_anything_signed_never_fails(blocks: list[Forged]) -> None:
     if judged.fault is not None:
         assert 0 <= judged.fault.seq < span.end
         assert batch_start(span, judged.fault.seq) == judged.fault.seq
+
+
+@given(st.lists(nearly_right | nearly_right | forged_blocks(), min_size=1, max_size=6), st.integers(0, 3) | st.none())
+def test_few_blocks_are_judged_as_many_are(blocks: list[Forged], previous: int | None) -> None:
+    span = hostile_span(ALICE, PARTY, blocks, lamport=previous or 0)
+
+    one_by_one = verdict(span, previous)
+    with mock.patch.object(rules, "_FEW", 0):
+        by_column = verdict(span, previous)
+
+    assert one_by_one == by_column
+
+
+@given(histories())
+def test_few_blocks_of_an_honest_writer_need_no_columns(history: list[Span]) -> None:
+    assert all(rules._is_plain(span, 0) for span in history if not span.first)

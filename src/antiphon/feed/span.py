@@ -100,8 +100,8 @@ class Span:
     @cached_property
     def body_offsets(self) -> Ints:
         """count + 1 offsets into `bodies`; a body that is not here takes no bytes."""
-        sizes = np.where(self.present, self.columns["body_size"], 0)
-        return offsets_of(sizes)
+        sizes = self.columns["body_size"]
+        return offsets_of(np.where(self.present, sizes, 0) if self.states else sizes)
 
     @cached_property
     def advance_offsets(self) -> Ints:
