@@ -23,6 +23,8 @@ from antiphon.halo.ballot import Ballot
 from antiphon.halo.epoch import EpochConfig
 from antiphon.halo.verdict import judge_data
 from antiphon.model import objectquick, objectsnapshot, objectwire
+from antiphon.model.messenger import MessengerModel
+from antiphon.model.messengerstate import MessengerState
 from antiphon.model.objectstate import ObjectState, Op
 from antiphon.model.register import find
 from antiphon.party import authority as partyauthority
@@ -30,6 +32,7 @@ from antiphon.party import epochfold
 from antiphon.party.engine import Engine
 from antiphon.party.ports import Save
 from antiphon.sim import liars
+from antiphon.sim import peer as simpeer
 from antiphon.sim.scenario import Fault, Scenario, make
 from antiphon.snapshot.root import SnapshotRoot
 
@@ -43,6 +46,7 @@ class Plant:
     name: str
     sow: Callable[[Patch], None]
     faults: tuple[Fault, ...]
+    laws: frozenset[str]  # one of them must catch it: that something falls over is not enough
     peers: int = 3
     messages: int = 40
     epochs: int = 2
@@ -150,13 +154,58 @@ def wall_time(patch: Patch) -> None:
     patch.setattr(epochfold, "SnapshotRoot", stamped)
 
 
+def posts_dropped(patch: Patch) -> None:
+    """Some posts go nowhere, everywhere alike: nobody sees that somebody else has more."""
+    apply = MessengerModel.apply
+
+    def forgetful(
+        self: MessengerModel, state: MessengerState, mutation: bytes, stamp: Stamp, *, void: bool = False
+    ) -> None:
+        apply(self, state, mutation, stamp, void=void or stamp.lamport % 5 == 0)
+
+    patch.setattr(MessengerModel, "apply", forgetful)
+
+
+def feeds_kept(patch: Patch) -> None:
+    """Who is admitted again goes on with feeds that have ended."""
+    patch.setattr(simpeer, "let_go_of_ended", lambda party, member: True)
+
+
+_SAME = frozenset({"one history", "one quarantine"})
+_EPOCHS = frozenset({"epochs agree", "epochs come", "quiet"})
+
 PLANTS = (
-    Plant("stamps left out of snapshots", stamps_left_out, (Fault.CRASHES, Fault.JOINS, Fault.PARTS)),
-    Plant("clock advanced before apply", clock_before_apply, (Fault.CRASHES,)),
-    Plant("chain check skipped", chain_unchecked, (Fault.LIARS,), lies=("in others names", "broken ranges")),
-    Plant("an unauthorised epoch accepted", anybodys_epoch, (Fault.LIARS,), lies=("false epochs",)),
-    Plant("ties broken by arrival", ties_by_arrival, (Fault.PARTS, Fault.SLEEP, Fault.DELAY), messages=120, epochs=0),
-    Plant("a revoked writer's late blocks kept", revoked_kept, (Fault.REVOKES, Fault.PARTS)),
-    Plant("an unsynced append acknowledged", unsynced_append, (Fault.CRASHES,)),
-    Plant("wall time in a snapshot", wall_time, ()),
+    Plant(
+        "stamps left out of snapshots",
+        stamps_left_out,
+        (Fault.CRASHES, Fault.JOINS, Fault.PARTS),
+        _SAME | _EPOCHS | {"rebuilt alike"},
+    ),
+    Plant("clock advanced before apply", clock_before_apply, (Fault.CRASHES,), _SAME | {"rebuilt alike"}),
+    Plant(
+        "chain check skipped",
+        chain_unchecked,
+        (Fault.LIARS,),
+        _SAME | {"nothing unauthorised", "nothing lost"},
+        lies=("in others names", "broken ranges"),
+    ),
+    Plant("an unauthorised epoch accepted", anybodys_epoch, (Fault.LIARS,), _SAME | _EPOCHS, lies=("false epochs",)),
+    Plant(
+        "ties broken by arrival",
+        ties_by_arrival,
+        (Fault.PARTS, Fault.SLEEP, Fault.DELAY),
+        frozenset({"one history"}),
+        messages=120,
+        epochs=0,
+    ),
+    Plant(
+        "a revoked writer's late blocks kept",
+        revoked_kept,
+        (Fault.REVOKES, Fault.PARTS),
+        frozenset({"nothing unauthorised", "one quarantine"}),
+    ),
+    Plant("an unsynced append acknowledged", unsynced_append, (Fault.CRASHES,), frozenset({"nothing lost"})),
+    Plant("wall time in a snapshot", wall_time, (), _EPOCHS),
+    Plant("posts dropped by everybody", posts_dropped, (), frozenset({"nothing dropped"})),
+    Plant("ended feeds kept", feeds_kept, (Fault.REVOKES,), frozenset({"who may write can"})),
 )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from antiphon.core.errors import AntiphonError, UnknownFeed
 from antiphon.halo.claims import EpochGenesis, EpochRefusal, Role
 from antiphon.model.item import NO_BODY
-from antiphon.party import demux
 from antiphon.party.ports import Refused
 from antiphon.sim.peer import SimPeer
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 REFUSED_MAX = 1 << 20
 UNDER_WAY_MAX = 4_096  # messages of the protocol for each pair of neighbours
-_OPEN_ITEMS_MAX = 2_048
 
 #: Why messages are void for want of rights. What is refused for other reasons is nobody's fault: two people did at once
 #: what only one of them can.
@@ -201,12 +199,7 @@ def bounded(stage: Stage) -> Iterator[str]:
     if stage.network.under_way_max > UNDER_WAY_MAX * max(1, pairs):
         yield f"{stage.network.under_way_max} messages were under way at once"
     for peer in stage.honest():
-        with peer.party.locked() as engine:
-            waiting, open_ = engine._demux.count, len(engine.cache)
-        if waiting > demux.NOTES_MAX:
-            yield f"{peer.name} lets {waiting} messages wait"
-        if open_ > _OPEN_ITEMS_MAX:
-            yield f"{peer.name} has {open_} items open"
+        yield from (f"{peer.name} had {text}" for text in peer.maxima.beyond(peer))
 
 
 LAWS: dict[str, Law] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from antiphon.core.errors import AntiphonError
@@ -63,6 +63,11 @@ LIES: dict[str, Callable[[Tongue], None]] = {
 }
 
 
+def choose(chance: random.Random, lies: Iterable[str]) -> str:
+    """Which lie an act's seed chooses."""
+    return chance.choice(sorted(lies))
+
+
 class Liars:
     """The lies of a run. Each says in the trace what it was; what it forges names itself, so that it can be found."""
 
@@ -74,7 +79,7 @@ class Liars:
     def lie(self, peer: SimPeer, seed: int) -> None:
         """One lie, which the seed chooses."""
         chance = random.Random(seed)  # noqa: S311
-        name = chance.choice(sorted(self.lies))
+        name = choose(chance, self.lies)
         others = [other for other in self._stage.peers.values() if other is not peer]
         tongue = Tongue(peer, others, chance, lambda: self.token(peer))
         try:

@@ -22,6 +22,7 @@ from antiphon.party.processor import PartyProcessor
 from antiphon.party.renewal import let_go_of_ended
 from antiphon.sim.disk import Crashed, SimDisk, SimItems
 from antiphon.sim.keys import SimKeys
+from antiphon.sim.maxima import Maxima
 from antiphon.sim.network import Network
 from antiphon.sim.trace import Kind
 from antiphon.sim.words import words_of
@@ -65,6 +66,7 @@ class SimPeer:
         self.disk = SimDisk(world.chance)
         self.neighbours: dict[str, SimPeer] = {}
         self.sessions: dict[str, Session] = {}
+        self.maxima = Maxima()
         self.keys = SimKeys.create(folder / "keys", protection=Protection.UNPROTECTED, randomness=self.dice)
         self.identity = Identity(_pair(seed, name))
         self.device = Device(_pair(seed, f"{name}'s device"), self.identity.key)
@@ -223,7 +225,9 @@ class SimPeer:
         for name in sorted(self.neighbours):
             session = self._session(name)
             wake.append(session.tick(self.clock.now_ms()))
-            self._send(name, session)
+        self.maxima.look(self)  # while answers and requests still wait to be sent
+        for name in sorted(self.neighbours):
+            self._send(name, self.sessions[name])
         later = [at for at in wake if at is not None]
         if later:
             self._wake_at(now + max(1, min(later) - self.clock.now_ms()))

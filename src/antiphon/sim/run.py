@@ -69,11 +69,15 @@ def run(
     keep_all: bool = False,
     progress: Progress | None = None,
     folder: str | Path | None = None,
+    trace: Trace | None = None,
 ) -> Outcome:
-    """Play a scenario. With `keep_all`, the trace has every message of the protocol."""
+    """Play a scenario. With `keep_all`, the trace has every message of the protocol.
+
+    Who hands in a trace has what happened until then also where the run ends in an error.
+    """
     began = time.perf_counter()
     with seldom_collected(), tempfile.TemporaryDirectory(prefix="antiphon-sim-", dir=folder) as place:
-        stage = Stage(scenario, Path(place), models or ModelFactory.standard(), keep_all=keep_all)
+        stage = Stage(scenario, Path(place), models or ModelFactory.standard(), keep_all=keep_all, trace=trace)
         try:
             outcome = stage.play(progress or (lambda _share, _text: None))
         finally:
@@ -85,9 +89,17 @@ def run(
 class Stage:
     """A run under way: the world, and who is in it."""
 
-    def __init__(self, scenario: Scenario, folder: Path, models: ModelFactory, *, keep_all: bool = False) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        folder: Path,
+        models: ModelFactory,
+        *,
+        keep_all: bool = False,
+        trace: Trace | None = None,
+    ) -> None:
         self.scenario = scenario
-        self.world = World(scenario.seed)
+        self.world = World(scenario.seed, trace)
         self.network = Network(self.world, CALM, keep_all=keep_all)
         many = sum(act.count for act in scenario.acts if act.what is What.WRITE) > MESSAGES_MANY
         self.workload = Workload(MOSTLY_OBJECTS, odd=0.002, batches=0.7, sure=True, stay=8) if many else Workload()
@@ -303,7 +315,13 @@ class Stage:
 
     def _erase(self, peer: SimPeer, seed: int) -> None:
         """One of the peer's own messages, or as the owner anybody's."""
-        own = [written for written in self.workload.written if peer is self.founder or written.peer == peer.name]
+        base, founds = peer.epochs.base, peer is self.founder
+        own = [
+            written
+            for written in self.workload.written
+            if (founds or written.peer == peer.name)
+            and (base is None or written.stamp.seq >= base.length(bytes(written.stamp.feed)))
+        ]
         if not own:
             return
         written = random.Random(seed).choice(own)  # noqa: S311

@@ -314,8 +314,9 @@ class _Maker:
         for at in self._times(Fault.CRASHES, 2 + len(names) // 2):
             dice = self._dice[Fault.CRASHES]
             self._add(Fault.CRASHES, at, What.CRASH, dice.choice(names), count=dice.choice((0, 0, 1, 2, 5)))
-        for at in self._times(Fault.ERASES, 3):
-            self._add(Fault.ERASES, at, What.ERASE, self._dice[Fault.ERASES].choice(names))
+        for at in self._times(Fault.ERASES, 4):
+            dice = self._dice[Fault.ERASES]
+            self._add(Fault.ERASES, at, What.ERASE, dice.choice((names[0], dice.choice(names))))
         for at in self._times(Fault.POLICY, 2):
             self._add(Fault.POLICY, at, What.POLICY, groups=self._attesters(cast), rules=self._other_rules())
 

@@ -30,13 +30,14 @@ class Found:
 
 
 def play_safely(scenario: Scenario) -> Outcome:
-    """Play a scenario; an error that nobody foresaw breaks a law too."""
+    """Play a scenario; an error that nobody foresaw breaks a law too, and the trace has what came before it."""
+    trace = Trace()
     try:
-        return run(scenario)
+        return run(scenario, trace=trace)
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__} in {where.name}: {error}"
-        return Outcome(scenario, Trace(), [Broken("no errors", text)])
+        return Outcome(scenario, trace, [Broken("no errors", text)])
 
 
 def search(scenarios: Iterable[Scenario], *, play: Play = play_safely) -> Iterator[Outcome]:

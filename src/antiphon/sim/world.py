@@ -29,10 +29,10 @@ def seldom_collected() -> Iterator[None]:
 class World:
     """A queue of calls, each at its time; of equal times, in the order in which they were asked for."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, trace: Trace | None = None) -> None:
         self.chance = random.Random(f"antiphon {seed}")  # noqa: S311
         self.now_ms = 0
-        self.trace = Trace()
+        self.trace = Trace() if trace is None else trace
         self.events = 0
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._asked = 0

@@ -1,0 +1,53 @@
+"""`Maxima`: how large a peer's queues, caches and tables have become during a run, looked at whenever it works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from antiphon.mesh import limits
+from antiphon.party import demux
+
+if TYPE_CHECKING:
+    from antiphon.sim.peer import SimPeer
+
+_OPEN_BEYOND = 1_024  # items that a batch, or what is not saved yet, keeps open beyond what the cache may hold
+
+
+@dataclass(slots=True)
+class Maxima:
+    """Of one peer, over all its lives."""
+
+    waiting: int = 0  # messages that were delivered and not folded
+    open_items: int = 0
+    requests: int = 0  # under way in one session
+    queued: int = 0  # bytes that wait to be sent in one session
+    feeds: int = 0  # that one neighbour has announced
+    claims: int = 0  # that all sessions together wait for
+
+    def look(self, peer: SimPeer) -> None:
+        engine = peer.party._engine
+        if engine is not None:
+            self.waiting = max(self.waiting, engine._demux.count)
+            self.open_items = max(self.open_items, len(engine.cache))
+        for session in peer.sessions.values():
+            self.requests = max(self.requests, session._asking.waiting)
+            self.queued = max(self.queued, session._queued_size)
+            self.feeds = max(self.feeds, len(session._asking.theirs))
+        self.claims = max(self.claims, len(peer.replica.under_way))
+
+    def beyond(self, peer: SimPeer) -> Iterator[str]:
+        """What has become larger than it may."""
+        each = max(limits.RANGES_MAX, limits.CIDS_MAX) * limits.REQUESTS_MAX
+        bounds = {
+            "messages that wait to be folded": (self.waiting, demux.NOTES_MAX),
+            "open items": (self.open_items, peer.open_items + _OPEN_BEYOND),
+            "requests to one neighbour": (self.requests, limits.REQUESTS_MAX),
+            "bytes that wait to be sent": (self.queued, limits.OUTGOING_SIZE_MAX + limits.MESSAGE_SIZE_MAX),
+            "feeds of one neighbour": (self.feeds, limits.FEEDS_MAX),
+            "things that are asked for": (self.claims, each * max(1, len(peer.neighbours))),
+        }
+        for name, (found, most) in bounds.items():
+            if found > most:
+                yield f"{found} {name}, where {most} are allowed"
