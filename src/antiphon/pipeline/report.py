@@ -1,0 +1,111 @@
+"""What a run has come to, as a value: what became of every block, what was refused and why, and CIDs to compare."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from antiphon.core.cid import Cid
+from antiphon.pipeline.account import Account
+
+COUNTS = ("held", "control", "based", "applied", "refused", "pending", "ended", "lost")
+
+
+@dataclass(frozen=True, slots=True)
+class PartyReport:
+    """One party. `states` is a digest of all its items; live peers that hold the same come to the same."""
+
+    account: Account
+    items: int
+    states: bytes
+    epoch: int = 0
+    snapshot: bytes = b""  # the CID of the snapshot of that epoch
+    error: str = ""
+    waits: tuple[str, ...] = ()
+
+    def row(self) -> dict[str, Any]:
+        counts = {name: getattr(self.account, name) for name in COUNTS}
+        snapshot = str(Cid(self.snapshot)) if self.snapshot else ""
+        about = {"items": self.items, "epoch": self.epoch, "snapshot": snapshot, "states": self.states.hex()}
+        reasons = dict(self.account.reasons.most_common())
+        return {
+            "party": self.account.party.hex(),
+            **counts,
+            **about,
+            "reasons": reasons,
+            "waits": list(self.waits),
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """How unevenly messages lie: a hot item is folded by one task."""
+
+    messages: int = 0  # that were folded
+    hottest: int = 0  # of them, to the item that has most
+    item: bytes = b""
+
+    @property
+    def share(self) -> float:
+        return self.hottest / self.messages if self.messages else 0.0
+
+    def row(self) -> dict[str, Any]:
+        return {"messages": self.messages, "hottest": self.hottest, "item": self.item.hex(), "share": self.share}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A whole run."""
+
+    homes: tuple[str, ...]
+    parties: tuple[PartyReport, ...]
+    skew: Skew
+    seconds: dict[str, float] = field(default_factory=dict)  # of each stage
+    versions: dict[str, int] = field(default_factory=dict)  # of tables that were written
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What became of all blocks: held is the sum of the others, and nothing is lost."""
+        return {name: sum(getattr(one.account, name) for one in self.parties) for name in COUNTS}
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """What was refused, by reason."""
+        found: Counter[str] = Counter()
+        for one in self.parties:
+            found.update(one.account.reasons)
+        return found
+
+    def row(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "homes": list(self.homes),
+            "blocks": self.counts,
+            "items": sum(one.items for one in self.parties),
+            "reasons": dict(self.reasons.most_common()),
+            "skew": self.skew.row(),
+            "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
+            "versions": self.versions,
+            "parties": [one.row() for one in self.parties],
+        }
+
+
+def states_digest(states: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """A digest of items and their snapshots, in any order; an item without a snapshot has an empty one."""
+    return combine(hashlib.sha256(item + hashlib.sha256(data).digest()).digest() for item, data in states)
+
+
+def combine(digests: Iterable[bytes]) -> bytes:
+    """The digest of all items' digests. They are put together in groups, so that no task has to hold them all."""
+    groups: dict[int, list[bytes]] = {}
+    for digest in digests:
+        groups.setdefault(digest[0], []).append(digest)
+    return combine_groups(hashlib.sha256(b"".join(sorted(groups[first]))).digest() for first in sorted(groups))
+
+
+def combine_groups(groups: Iterable[bytes]) -> bytes:
+    return hashlib.sha256(b"".join(groups)).digest()
