@@ -382,7 +382,8 @@ class Stage:
     def _look_into(self, peer: SimPeer, refusal: AntiphonError) -> None:
         """Whether a write was refused to somebody who has the right, and has had the time to hear of it."""
         since = -1 if peer is self.founder else self.account.members.get(peer.name)
-        knows = since is not None and peer.store.record(peer.genesis_feed).length > since
+        heard = peer.member.machine.timeframe().get(peer.genesis_feed, -1)  # blocks that wait for others are not
+        knows = since is not None and heard >= since
         if isinstance(refusal, NotAuthorised | UnknownKey) and peer.honest and knows and peer.settled:
             self.denied.append(f"{peer.name} at {self.world.now_ms} ms: {refusal}")
 
