@@ -61,10 +61,12 @@ class Liar:
         self.heard += [message.body for message in heard]
         return heard
 
-    def offer(self, feed: bytes, length: int = 1, *, start: int = 0, control: bool = False) -> Want | None:
+    def offer(
+        self, feed: bytes, length: int = 1, *, start: int = 0, control: bool = False, upto: int = 1
+    ) -> Want | None:
         """Announce a feed; what the honest peer asks for then."""
         holding = Holding(feed, start, length, bytes(32), control)
-        answers = self.say(Announcement(0, 1, (holding,)))
+        answers = self.say(Announcement(0, upto, (holding,)))
         return next((body for body in answers if isinstance(body, Want)), None)
 
 
@@ -136,12 +138,34 @@ def test_an_answer_with_another_feed_is_refused(liar: Liar, alice: Peer) -> None
     assert bytes(other.pair.key) not in alice.lengths()
 
 
-def test_a_late_answer_with_a_feed_that_was_never_announced_is_refused(liar: Liar, alice: Peer) -> None:
+def test_a_second_answer_to_a_request_is_not_looked_at(liar: Liar, alice: Peer) -> None:
     asked, other = feed_of(alice), feed_of(alice, "another")
     want = liar.offer(asked.pair.key)
     assert want is not None
     liar.say(Ranges(want.request, (asked.write().encode(),)))
-    liar.say(Ranges(want.request, (asked.write().encode(),)))  # the same request again: late, and harmless
+    for again in (asked, other):
+        liar.say(Ranges(want.request, (again.write().encode(),)))
+    assert alice.lengths()[bytes(asked.pair.key)] == 1
+    assert bytes(other.pair.key) not in alice.lengths()
+
+
+def test_an_answer_is_taken_though_it_is_late(liar: Liar, alice: Peer) -> None:
+    asked = feed_of(alice)
+    want = liar.offer(asked.pair.key)
+    assert want is not None
+    liar.now_ms += 10 * limits.TIMEOUT_MIN_MS
+    liar.session.tick(liar.now_ms)  # nobody waits for it any more
+    liar.say(Ranges(want.request, (asked.write().encode(),)))
+    assert alice.lengths()[bytes(asked.pair.key)] == 1
+
+
+def test_a_late_answer_with_another_feed_is_refused(liar: Liar, alice: Peer) -> None:
+    asked, other = feed_of(alice), feed_of(alice, "another")
+    want = liar.offer(asked.pair.key)
+    assert want is not None
+    liar.now_ms += 10 * limits.TIMEOUT_MIN_MS
+    liar.session.tick(liar.now_ms)
+    liar.say(Announcement(0, 2, (Holding(other.pair.key, 0, 1, bytes(32), False),)))  # it has that, too
     with pytest.raises(BadEncoding, match="not asked for"):
         liar.say(Ranges(want.request, (other.write().encode(),)))
 
@@ -254,6 +278,17 @@ def test_requests_that_pile_up_are_dropped(alice: Peer, liar: Liar) -> None:
     assert sum(map(len, liar.session.outgoing())) < limits.OUTGOING_SIZE_MAX + limits.MESSAGE_SIZE_MAX
 
 
+def test_answers_that_say_only_what_is_lacking_pile_up_no_more_than_others(
+    liar: Liar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antiphon.mesh.session.OUTGOING_SIZE_MAX", 100_000)
+    nothing = [sha256(b"%d" % number).digest() for number in range(limits.RANGES_MAX)]
+    for number in range(1, 200):
+        want = Want(number, limits.ANSWER_SIZE, tuple((feed, 0) for feed in nothing))
+        liar.session.receive(encode(Message(liar.party, b"the liar", liar.theirs, 0, want)), 0)
+    assert 50_000 < sum(map(len, liar.session.outgoing())) < 110_000
+
+
 def test_evidence_that_is_false_is_refused(liar: Liar, alice: Peer) -> None:
     feed = next(iter(alice.lengths()))
     liar.say(Announcement(0, 1, (Holding(feed, 0, 1, bytes(32), True, 0),)))
@@ -296,7 +331,10 @@ def test_blocks_without_their_bodies_are_not_taken(liar: Liar, alice: Peer, stat
     span = writer.write(3)
     liar.say(Ranges(want.request, (span.with_bodies([], bytes((state,)) * 3).encode(),)))
     assert bytes(writer.pair.key) not in alice.lengths()
-    liar.say(Ranges(want.request, (span.encode(),)))
+    liar.now_ms += limits.TIMEOUT_MAX_MS
+    again = liar.offer(writer.pair.key, 3, upto=2)
+    assert again is not None
+    liar.say(Ranges(again.request, (span.encode(),)))
     assert alice.lengths()[bytes(writer.pair.key)] == 3
 
 

@@ -7,6 +7,9 @@ from antiphon.mesh.limits import ANSWER_SIZE, ANSWERED_MAX
 from antiphon.mesh.message import Blobs, Ranges, Want, WantBlobs
 from antiphon.mesh.replica import Replica
 
+_EMPTY_SIZE = 256  # of an answer with nothing in it, about
+_LACK_SIZE = 64  # of what says that a range or a blob is not here, about
+
 
 class Giving:
     """The giving half of one end of a session."""
@@ -44,7 +47,7 @@ class Giving:
             elif span.size <= left or not (spans or forks):
                 spans.append(span.encode())
                 left -= len(spans[-1])
-        self.size = sum(map(len, spans)) + sum(map(len, forks))
+        self.size = _EMPTY_SIZE + sum(map(len, spans)) + sum(map(len, forks)) + _LACK_SIZE * len(lacks)
         return Ranges(want.request, tuple(spans), tuple(lacks), tuple(forks))
 
     def _blobs(self, want: WantBlobs) -> Blobs:
@@ -60,5 +63,5 @@ class Giving:
                 left -= len(data)
             if left <= 0:
                 break
-        self.size = sum(len(data) for _, data in blobs)
+        self.size = _EMPTY_SIZE + sum(len(data) for _, data in blobs) + _LACK_SIZE * (len(blobs) + len(lacks))
         return Blobs(want.request, tuple(blobs), tuple(lacks))
