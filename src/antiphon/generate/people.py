@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair
-from antiphon.core.v1 import credential_pb2, message_pb2
 from antiphon.feed.header import Kind
 from antiphon.feed.store import FeedStore
 from antiphon.generate.chance import Dial, pair_of
@@ -91,15 +90,10 @@ def _join(
     pen.see(founder.machine.entries())
     for kind, feed in zip((FeedKind.CONTROL, FeedKind.DATA), feeds, strict=True):
         claim = FeedAdmission(feed.key, kind, identity.key, device.key, word)
-        pen.add(Kind.CREDENTIAL, SYSTEM_ITEM, _message(credential.sign(party, claim, [device.pair, feed])))
+        pen.add(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(credential.sign(party, claim, [device.pair, feed])))
     pen.end()
     gathered.flush()
     founder.sync()
-
-
-def _message(signed: bytes) -> bytes:
-    content = credential_pb2.SignedCredential.FromString(signed)
-    return message_pb2.Message(credential=content).SerializeToString(deterministic=True)
 
 
 def members_of(writers: Sequence[Writer]) -> int:

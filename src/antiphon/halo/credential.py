@@ -23,6 +23,7 @@ from google.protobuf.message import DecodeError
 from antiphon.core.errors import BadEncoding, BadSignature, TooLarge
 from antiphon.core.keys import KeyPair, verify
 from antiphon.core.v1 import credential_pb2 as pb
+from antiphon.core.v1 import message_pb2
 from antiphon.feed.fork import Fork
 from antiphon.feed.limits import EVIDENCE_SIZE_MAX
 from antiphon.halo import epochcodec, fields
@@ -66,6 +67,12 @@ def sign(party: bytes, claim: Claim, pairs: Iterable[KeyPair], *, expires_ms: in
         for pair in sorted(pairs, key=lambda pair: pair.key)
     ]
     return pb.SignedCredential(payload=raw, signatures=signatures).SerializeToString(deterministic=True)
+
+
+def message_of(signed: bytes) -> bytes:
+    """A signed credential as the message of a control feed."""
+    message = message_pb2.Message(credential=pb.SignedCredential.FromString(signed))
+    return message.SerializeToString(deterministic=True)
 
 
 def read(party: bytes, data: bytes) -> Credential:

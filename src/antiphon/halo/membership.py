@@ -25,7 +25,6 @@ from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
 from antiphon.core.stamp import Stamp
-from antiphon.core.v1 import credential_pb2, message_pb2
 from antiphon.feed.append import Draft, Written
 from antiphon.feed.block import Block
 from antiphon.feed.fork import Fork
@@ -440,8 +439,7 @@ class Membership:
         if self.control is None:
             raise FeedRetired(f"this device has no control feed in party {self.party.short}; `join` it first")
         self.control.see(*self.machine.entries())
-        message = message_pb2.Message(credential=credential_pb2.SignedCredential.FromString(signed))
-        stamp = self.control.append(Kind.CREDENTIAL, SYSTEM_ITEM, message.SerializeToString(deterministic=True))
+        stamp = self.control.append(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))
         self.sync()
         return stamp
 

@@ -21,7 +21,6 @@ from hashlib import sha256
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
-from antiphon.core.v1 import credential_pb2, message_pb2
 from antiphon.feed.append import Append, Draft, build
 from antiphon.feed.block import Block
 from antiphon.feed.header import Entry, Kind
@@ -225,8 +224,7 @@ class Actor:
 
     def write_signed(self, signed: bytes, seen: Sequence[Entry] | None = None) -> Stamp:
         """Append a block; `seen` stands for what the actor admits to have seen, all that it knows by default."""
-        message = message_pb2.Message(credential=credential_pb2.SignedCredential.FromString(signed))
-        draft = Draft(Kind.CREDENTIAL, SYSTEM_ITEM, message.SerializeToString(deterministic=True))
+        draft = Draft(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))
         append = Append(
             self.control,
             self._rehearsal.party.key,

@@ -9,7 +9,6 @@ from dataclasses import replace
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
-from antiphon.core.v1 import credential_pb2, message_pb2
 from antiphon.feed.append import Draft
 from antiphon.feed.header import NO_HASH, Kind
 from antiphon.feed.limits import SALT_SIZE
@@ -165,5 +164,4 @@ class Tongue:
 
 def as_draft(signed: bytes) -> Draft:
     """A credential as a message of a control feed."""
-    message = message_pb2.Message(credential=credential_pb2.SignedCredential.FromString(signed))
-    return Draft(Kind.CREDENTIAL, SYSTEM_ITEM, message.SerializeToString(deterministic=True))
+    return Draft(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))
