@@ -7,7 +7,7 @@ import random
 import pytest
 
 from antiphon.core.errors import InvalidInput
-from antiphon.sim.scenario import SKEW_MS, Fault, What, make, name_of
+from antiphon.sim.scenario import PATIENCE, SILENT_MS, SKEW_MS, Fault, What, make, name_of
 
 
 def test_a_seed_makes_one_scenario() -> None:
@@ -90,3 +90,9 @@ def test_names_do_not_run_out() -> None:
 def test_absurd_numbers_are_refused(peers: int) -> None:
     with pytest.raises(InvalidInput, match="peers"):
         make(1, peers=peers)
+
+
+def test_nobody_comes_forward_before_a_busy_party_can_have_answered() -> None:
+    quick, busy = make(7, faults=()), make(7, messages=10_000, faults=())
+    assert quick.rules.silent_ms == SILENT_MS
+    assert busy.rules.silent_ms == PATIENCE * busy.pace_ms > SILENT_MS

@@ -13,6 +13,8 @@ from antiphon.sim.network import CALM, Weather
 
 PEERS_MAX = 200
 PACE_MS_MAX = 800
+SILENT_MS = 4_000  # after which others come forward to declare an epoch
+PATIENCE = 15  # looks around: a genesis goes to attesters over several peers, and their word comes back
 SKEW_MS = 300_000  # what policy allows
 MESSAGES_MANY = 1_000
 NAMES = (
@@ -69,7 +71,7 @@ class Rules:
     """The party's policy, as far as a scenario chooses it."""
 
     epoch_messages: int = 0
-    silent_ms: int = 4_000
+    silent_ms: int = SILENT_MS
     trust: bool = True  # attesters do not lie; else two thirds must agree, in two rounds
     keep_epochs: int = 0
     deleted_epochs: int = 0
@@ -175,7 +177,7 @@ class _Maker:
         chance = self._chance
         pace_ms = min(PACE_MS_MAX, max(20, self._messages // 10))  # as busy peers do
         open_items = 1_024 if self._messages > MESSAGES_MANY else chance.choice((8, 64, 1_024))
-        self._rules = Rules(self._threshold(pace_ms))
+        self._rules = Rules(self._threshold(pace_ms), max(SILENT_MS, PATIENCE * pace_ms))
         if Fault.POLICY in self._drawn:
             others = self._other_rules()
             self._rules = self._rules if Fault.POLICY not in self._allowed else others
