@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from antiphon import __version__
-from antiphon.cli import bundle, epochs, generate, sim
+from antiphon.cli import bundle, epochs, generate, pipeline, sim
 from antiphon.cli.common import (
     HERE,
     Home,
@@ -41,6 +41,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Antiphon: an
 app.add_typer(epochs.app, name="epoch")
 app.add_typer(bundle.app, name="party")
 app.add_typer(sim.app, name="sim")
+app.add_typer(pipeline.app, name="pipeline")
 app.command("generate")(generate.generate)
 
 

@@ -1,0 +1,144 @@
+"""`antiphon pipeline`: feeds in bulk, on Spark. What is interrupted ends with 130, and leaves tables as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from antiphon.cli.common import HERE, Json, err, out, show, table
+from antiphon.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+app = typer.Typer(no_args_is_help=True, help="Verify, fold and query feeds in bulk, on Spark.")
+
+INTERRUPTED = 130
+SHOWN_MAX = 20  # parties
+
+Homes = Annotated[
+    list[Path], typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of a peer; may be repeated.")
+]
+Master = Annotated[str | None, typer.Option(help="Of a Spark cluster; without it, all cores of this machine.")]
+Tables = Annotated[Path, typer.Option("--tables", "-t", help="The folder of the tables.")]
+
+
+@app.command()
+def run(
+    home: Homes = [HERE],  # noqa: B006 - typer copies it
+    party: Annotated[list[str] | None, typer.Option(help="The key of a party in hex; may be repeated.")] = None,
+    tables: Annotated[Path | None, typer.Option("--tables", "-t", help="Write tables into this folder.")] = None,
+    master: Master = None,
+    as_json: Json = False,
+) -> None:
+    """Verify and fold the feeds of homes, and tell what became of every block. Ends with 1 if any is lost."""
+    from dataclasses import replace
+
+    with _spark(master, as_json) as (spark, tell):
+        from antiphon.pipeline.home import read_parties
+        from antiphon.pipeline.run import Run
+        from antiphon.pipeline.tablelog import TableLog
+        from antiphon.pipeline.tables import write_tables
+
+        with Run.begin(spark, list(home), read_parties(",".join(party or ())), tell=tell) as made:
+            report = made.report()
+            if tables is not None:
+                report = replace(report, versions=write_tables(made, TableLog(tables)))
+    answer = report.row()
+    show(as_json, answer, lambda: _tell(answer))
+    if answer["blocks"]["lost"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def sql(
+    text: Annotated[str, typer.Argument(help="A statement, over blocks, items, links, epochs, quarantine, changes.")],
+    tables: Tables = Path("tables"),
+    limit: Annotated[int, typer.Option(help="At most so many rows.", min=1)] = 1_000,
+    master: Master = None,
+    as_json: Json = False,
+) -> None:
+    """Ask the tables that runs have written."""
+    with _spark(master, as_json) as (spark, tell):
+        from antiphon.pipeline.sql import ask
+        from antiphon.pipeline.tablelog import TableLog
+
+        tell("ask")
+        rows = [_readable(row) for row in ask(spark, TableLog(tables), text, limit)]
+    show(as_json, rows, lambda: out.print(table(list(rows[0]), rows) if rows else "no rows"))
+
+
+@app.command("tables")
+def list_tables(
+    tables: Tables = Path("tables"),
+    compact: Annotated[bool, typer.Option("--compact", help="Put small files together first.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The tables of a folder: versions, sizes and columns."""
+    with _needed():
+        from antiphon.pipeline.tablelog import TableLog
+
+    log = TableLog(tables)
+    if compact:
+        log.compact()
+    rows = list(log.describe())
+    names = ["table", "version", "rows", "files", "bytes"]
+    show(as_json, rows, lambda: out.print(table(names, rows) if rows else f"there are no tables in {log.folder}"))
+
+
+# -- inside
+
+
+@contextmanager
+def _needed() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise InvalidInput(f"{error}; install the extra: pip install 'antiphon[spark]'") from None
+
+
+@contextmanager
+def _spark(master: str | None, as_json: bool) -> Iterator[tuple[SparkSession, Any]]:
+    """A session, and how to tell which stage begins. A session that ran before is used, and goes on running."""
+    with _needed():
+        from pyspark.sql import SparkSession
+
+        from antiphon.pipeline.session import open_session
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    ran = SparkSession.getActiveSession() is not None
+    session = None
+    try:
+        with Progress(*columns, console=err, transient=True, disable=as_json) as progress:
+            task = progress.add_task("start Spark", total=None)
+            session = open_session(master=master)
+            yield session, lambda name: progress.update(task, description=name)
+    except KeyboardInterrupt:
+        if session is not None:
+            session.sparkContext.cancelAllJobs()
+        err.print("interrupted; tables are as they were")
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        if session is not None and not ran:
+            session.stop()
+
+
+def _readable(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.hex() if isinstance(value, bytes | bytearray) else value for name, value in row.items()}
+
+
+def _tell(answer: dict[str, Any]) -> None:
+    out.print(table(["blocks", " "], [{"blocks": name, " ": f"{n:,}"} for name, n in answer["blocks"].items()]))
+    if answer["reasons"]:
+        rows = [{"refused": n, "reason": reason} for reason, n in answer["reasons"].items()]
+        out.print(table(["refused", "reason"], rows))
+    names = ["party", "held", "applied", "refused", "pending", "items", "epoch", "snapshot", "states"]
+    out.print(table(names, answer["parties"][:SHOWN_MAX]))
+    if len(answer["parties"]) > SHOWN_MAX:
+        out.print(f"and {len(answer['parties']) - SHOWN_MAX} parties more; --json has all")
+    skew, seconds = answer["skew"], ", ".join(f"{name} {value:.1f} s" for name, value in answer["seconds"].items())
+    out.print(f"{answer['items']:,} items; the hottest has {skew['share']:.1%} of all messages; {seconds}")

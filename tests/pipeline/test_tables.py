@@ -1,0 +1,123 @@
+"""Tables: what a run has found, for SQL; all of a run or nothing of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from tests.cli.conftest import call, told
+
+from antiphon.core.errors import InvalidInput
+from antiphon.pipeline.report import Report
+from antiphon.pipeline.run import Run
+from antiphon.pipeline.sql import ask
+from antiphon.pipeline.tablelog import TableLog
+from antiphon.pipeline.tables import write_tables
+from antiphon.testing.peers import Peers
+
+NAMES = {"blocks", "changes", "epochs", "items", "links", "quarantine"}
+
+
+class Written(NamedTuple):
+    home: Path
+    log: TableLog
+    first: Report
+    item: bytes
+
+
+@pytest.fixture(scope="module")
+def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """Two runs, with a change between them; then one that ends when all is committed, and nothing published."""
+    folder = tmp_path_factory.mktemp("tables")
+    log = TableLog(folder / "tables")
+    with Peers(folder / "peers") as peers:
+        alice = peers.add("alice of tables")
+        board = alice.party.create("antiphon/object")
+        board.edit("set", "title", "a board")
+        task = alice.party.create("antiphon/object", parent=board.id)
+        task.edit("set", "size", 3)
+        with Run.begin(spark, alice.folder) as run:
+            first = run.report()
+            write_tables(run, log)
+        task.edit("set", "size", 4)
+        with Run.begin(spark, alice.folder) as run:
+            write_tables(run, log)
+        task.edit("set", "size", 5)
+        with Run.begin(spark, alice.folder) as run, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TableLog, "publish", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                write_tables(run, log)
+        return Written(Path(alice.folder), log, first, bytes(task.id))
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_tables_hold_what_the_last_whole_run_found(spark: SparkSession, written: Written) -> None:
+    found = f"FROM items WHERE item = X'{written.item.hex()}'"
+    (row,) = ask(spark, written.log, f"SELECT state, get_json_object(state, '$.size') size {found}")
+
+    assert written.log.current().run == 2
+    assert set(written.log.current().versions) == NAMES
+    assert (json.loads(row["state"]), row["size"]) == ({"size": 4}, "4")
+
+
+def test_changes_say_which_run_has_made_what(spark: SparkSession, written: Written) -> None:
+    rows = ask(spark, written.log, "SELECT run, item, change FROM changes ORDER BY run, item")
+
+    assert {row["change"] for row in rows if row["run"] == 1} == {"created"}
+    assert [(bytes(row["item"]), row["change"]) for row in rows if row["run"] == 2] == [(written.item, "changed")]
+    assert {row["run"] for row in rows} == {1, 2}
+
+
+def test_links_lead_from_children_to_parents_and_blocks_are_all_there(spark: SparkSession, written: Written) -> None:
+    (link,) = ask(
+        spark,
+        written.log,
+        "SELECT get_json_object(b.state, '$.title') title FROM links l JOIN items b ON l.target = b.item "
+        f"WHERE l.way = 'parent' AND l.source = X'{written.item.hex()}'",
+    )
+    (count,) = ask(spark, written.log, "SELECT count(*) n, count(DISTINCT hash) m FROM blocks")
+
+    assert link["title"] == "a board"
+    assert count["n"] == count["m"] == written.first.counts["held"] + 1
+
+
+def test_what_is_no_sql_is_told_with_the_tables_that_there_are(spark: SparkSession, written: Written) -> None:
+    with pytest.raises(InvalidInput, match="blocks, changes, epochs, items, links, quarantine"):
+        ask(spark, written.log, "SELECT * FROM nothing")
+
+
+def test_the_command_line_runs_again_what_was_interrupted_and_asks(written: Written, tmp_path: Path) -> None:
+    folder = tmp_path / "tables"
+    shutil.copytree(written.log.folder, folder)
+    assert TableLog(folder).table("changes").version() < DeltaTable(str(folder / "changes")).version()
+
+    made = told("pipeline", "run", "--home", written.home, "--tables", folder)
+    rows = told(
+        "pipeline", "sql", "SELECT run, item, change FROM changes WHERE run > 1 ORDER BY run", "--tables", folder
+    )
+    listed = told("pipeline", "tables", "--compact", "--tables", folder)
+
+    assert made["blocks"]["lost"] == 0
+    assert set(made["versions"]) == NAMES
+    item = written.item.hex()
+    assert rows == [{"run": run, "item": item, "change": "changed"} for run in (2, 3)]  # the third once, not twice
+    assert {row["table"]: row["rows"] for row in listed}["items"] == made["items"]
+
+
+def test_an_interrupt_ends_with_130_and_publishes_nothing(
+    written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antiphon.pipeline.tables.items_table", _interrupted)
+
+    done = call("pipeline", "run", "--home", written.home, "--tables", tmp_path / "tables")
+
+    assert done.exit_code == 130
+    assert TableLog(tmp_path / "tables").current().run == 0
