@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from antiphon.generate.home import generate
 from antiphon.generate.options import Options
 from antiphon.pipeline.report import Report, states_digest
 from antiphon.pipeline.run import Run
+from antiphon.pipeline.tables import quarantine_table
 
 OPTIONS = Options(parties=3, items=60, messages=900, epochs=1, bad=0.03)
 
@@ -24,10 +26,29 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+class Done(NamedTuple):
+    report: Report
+    quarantine: dict[str, int]
+
+
 @pytest.fixture(scope="module")
-def report(spark: SparkSession, home: Path) -> Report:
+def done(spark: SparkSession, home: Path) -> Done:
     with Run.begin(spark, home) as run:
-        return run.report()
+        report = run.report()
+        rows = quarantine_table(run).groupBy("standing").sum("count").collect()
+        return Done(report, {row["standing"]: row["sum(count)"] for row in rows})
+
+
+@pytest.fixture
+def report(done: Done) -> Report:
+    return done.report
+
+
+def test_the_quarantine_table_has_all_that_does_not_count(done: Done) -> None:
+    counts = {name: done.report.counts[name] for name in ("refused", "pending", "ended")}
+
+    assert done.quarantine == {name: count for name, count in counts.items() if count}
+    assert len(done.quarantine) > 1
 
 
 def test_the_report_of_a_run_accounts_for_every_block_and_has_the_digests_of_a_peer(report: Report, home: Path) -> None:
