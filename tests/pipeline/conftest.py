@@ -15,13 +15,10 @@ from antiphon.pipeline import open_session
 QUIET = ["ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"]
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
-            # On one worker: a second Spark would cost more than it saves.
-            item.add_marker(pytest.mark.xdist_group("spark"))
             item.add_marker(pytest.mark.slow)
             for rule in QUIET:
                 item.add_marker(pytest.mark.filterwarnings(rule))
