@@ -9,7 +9,7 @@ from itertools import chain
 from antiphon.core.cid import CID_SIZE, Cid
 from antiphon.core.errors import BadEncoding, TooLarge
 from antiphon.feed import span as spans
-from antiphon.mesh.limits import ANSWER_SIZE, FEEDS_MAX, GIVEN_UP_MAX, NEVER, RANGES_MAX, REQUESTS_MAX, TIMEOUT_MAX_MS
+from antiphon.mesh.limits import ANSWER_SIZE, FEEDS_MAX, NEVER, RANGES_MAX, REQUESTS_MAX, TIMEOUT_MAX_MS
 from antiphon.mesh.message import Blobs, Holding, Ranges, Want, WantBlobs
 from antiphon.mesh.pace import Pace
 from antiphon.mesh.replica import Replica, Taken
@@ -46,7 +46,6 @@ class Asking:
         self._blobs_late = 0
         self._requests: dict[int, _Request] = {}
         self._asked: set[bytes] = set()  # all that they are for
-        self._given_up: dict[int, _Request] = {}  # requests that got no answer in time, the latest of them
         self._last = 0
         self._seen = (0, 0)  # version of what is held, and ground, that was looked at
         self.taken = self.taken_blobs = 0
@@ -127,9 +126,6 @@ class Asking:
         for number in late:
             request = self._requests.pop(number)
             self._release(request)
-            self._given_up[number] = request
-            if len(self._given_up) > GIVEN_UP_MAX:
-                del self._given_up[next(iter(self._given_up))]
             for key in request.keys:  # meanwhile others may be asked
                 self._rest[key] = now_ms + self._pace.timeout_ms // 2
 
@@ -225,16 +221,14 @@ class Asking:
     # -- answers
 
     def take(self, answer: Ranges, now_ms: int) -> None:
-        """Take what came, be it late. What nobody asked for is refused, and so is what does not verify."""
+        """Take what came. What nobody asked for is refused, and so is what does not verify."""
         asked = self._answered(answer.request, now_ms, blobs=False)
-        if asked is None:
-            return
         came = [spans.decode(data) for data in answer.spans]
         feeds = [span.feed for span in came]
         if len(set(feeds)) != len(feeds):
             raise BadEncoding("an answer with two ranges of one feed")
         for feed in (*feeds, *(feed for feed, _ in answer.lacks)):
-            if feed not in asked:
+            if feed not in (self.theirs if asked is None else asked):
                 raise BadEncoding(f"an answer with feed {feed.hex()[:8]}, which it was not asked for")
         for evidence in answer.forks:
             self._take_fork(evidence)
@@ -242,8 +236,9 @@ class Asking:
             self.taken += added
             self._settle(feed, fate, added, now_ms)
         for feed, _ in answer.lacks:
-            self._let_go(feed)
-        if not (came or answer.lacks or answer.forks):
+            if asked is not None:
+                self._let_go(feed)
+        if asked is not None and not (came or answer.lacks or answer.forks):
             for feed in asked:
                 self._rest[feed] = now_ms + self._pace.timeout_ms
 
@@ -271,13 +266,13 @@ class Asking:
     def take_blobs(self, answer: Blobs, now_ms: int) -> None:
         """Take blobs that came, and note which the peer has not."""
         asked = self._answered(answer.request, now_ms, blobs=True)
-        if asked is None:
-            return
         for cid in (*(cid for cid, _ in answer.blobs), *answer.lacks):
-            if cid not in asked:
+            if asked is not None and cid not in asked:
                 raise BadEncoding(f"an answer with blob {cid}, which it was not asked for")
         taken = self._replica.take_blobs(answer.blobs)
         self.taken_blobs += taken
+        if asked is None:
+            return
         for cid in answer.lacks:
             self._without[cid] = None
         if answer.blobs:
@@ -287,19 +282,14 @@ class Asking:
             self._blobs_late += 1
 
     def _answered(self, number: int, now_ms: int, *, blobs: bool) -> tuple[bytes, ...] | None:
-        """What a request was for; None if it was answered before, or given up long ago: then nothing of it is taken."""
+        """What a request was for; None if it was answered or given up before."""
         if number > self._last:
             raise BadEncoding(f"an answer to request {number}, which was never made")
-        late = number in self._given_up
-        request = self._given_up.get(number) if late else self._requests.get(number)
+        request = self._requests.get(number)
         if request is None:
             return None
         if request.blobs is not blobs:
             raise BadEncoding(f"an answer to request {number} that is none to what it asks")
-        if late:
-            del self._given_up[number]
-            self._pace.alive()
-            return request.keys
         del self._requests[number]
         self._pace.answered(now_ms - request.asked_ms)
         self._release(request)

@@ -11,7 +11,6 @@ FEEDS_MAX = 1 << 16  # that one peer announces
 RANGES_MAX = 64  # in one request
 CIDS_MAX = 256  # in one request
 REQUESTS_MAX = 4  # under way to one peer
-GIVEN_UP_MAX = 64  # requests to which an answer is still taken though it is late
 ANSWERED_MAX = 64  # requests that are remembered as answered: the same one again is not
 OUTGOING_SIZE_MAX = 16 << 20  # of answers that wait to be sent; what is asked beyond that has to be asked again
 
