@@ -44,8 +44,8 @@ NOTES = (
     "Parts are timed by wrapping their methods, in another run of the same seed. Time in a part that another part "
     "calls is its own: what is delivered while somebody writes is not the writing's. Epochs: due, planned, folded, "
     "attested, stood on, pruned. Rest: the queue of the world, its trace, and what peers do between the parts.",
-    "People who write so much type, paste and import: an act of several edits stays with an item for eight of them, and "
-    "seven in ten such acts are one batch.",
+    "People who write so much type, paste and import: an act of several edits stays with an item for eight of them, "
+    "and seven in ten such acts are one batch.",
     "With more and more peers, each writes the same number of messages and looks at what is new at the same pace; "
     "three attest, every other one prunes. As everybody gets everything, the time of a run grows with the square of "
     "the peers; the cost of a message that is delivered should not. Writing it is paid once, however many get it, so "
