@@ -7,13 +7,25 @@ something. A writer that saves for 25 ms beside it takes twice as long; with a r
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from heapq import merge
 
 from antiphon.feed.reader import FeedReader
 
 WORK_S = 0.002
 REST_S = 0.0005
 BUSY_S = 0.2  # since the last write
+SORTED_AT_ONCE = 4_000  # to sort 100,000 ids takes 50 ms, in which no other thread runs
+
+
+def in_order(ids: Iterable[bytes], breathe: Callable[[], object]) -> list[bytes]:
+    """Sorted, with a breath now and then."""
+    left = list(ids)
+    parts = []
+    for start in range(0, len(left), SORTED_AT_ONCE):
+        breathe()
+        parts.append(sorted(left[start : start + SORTED_AT_ONCE]))
+    return parts[0] if len(parts) == 1 else list(merge(*parts))
 
 
 class Breath:

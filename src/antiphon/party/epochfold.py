@@ -26,6 +26,7 @@ from antiphon.model.item import keeps_tail
 from antiphon.party.archive import read_run
 from antiphon.party.authors import Authors
 from antiphon.party.base import EpochBase, States
+from antiphon.party.breath import in_order
 from antiphon.party.collector import uncollected
 from antiphon.party.demux import PREFIXES, Gathered, prefix
 from antiphon.party.judge import Judge, changed, reason_at
@@ -195,7 +196,7 @@ class EpochFold:
 
     def _changes(self, touched: set[bytes], slow: set[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
         """Each item whose bytes may be others than before, by ascending id."""
-        ids = sorted(touched | self._renewed(touched))
+        ids = in_order(touched | self._renewed(touched), self._check)
         # A message costs some 30 times as much to look up as to pass by when all are gone through.
         self._scan = len(slow) > min(_LOOKED_UP_MAX, len(touched) // 32)
         count = sum(self._plan.cut.get(lane.feed, 0) - lane.state.base for lane in self._lanes)
@@ -360,13 +361,15 @@ class EpochFold:
         if self._base is not None and limit:
             known = dict(self._base.deaths())
         else:
-            held = tree.get_many(before, sorted(self._deleted), self._blobs)
-            known = {item: decode_death(value) for item, value in held.items()}
+            known = {}
+            for some in self._steps([] if before is None else in_order(self._deleted, self._check)):
+                held = tree.get_many(before, some, self._blobs)
+                known.update((item, decode_death(value)) for item, value in held.items())
         since = {item: known.get(item, number) for item, deleted in self._deleted.items() if deleted}
         ages = {item: at for item, at in {**known, **since}.items() if self._deleted.get(item, True)}
         gone = sorted(item for item, at in ages.items() if limit and number - at >= limit)
         kept = {item: encode_death(at) for item, at in since.items()}
-        ended = dict.fromkeys([*gone, *(item for item, deleted in self._deleted.items() if not deleted)])
+        ended = dict.fromkeys([*gone, *(item for item in known if not self._deleted.get(item, True))])
         return tree.update(before, sorted((kept | ended).items()), self._blobs), gone
 
     def _feeds(self) -> Iterator[tuple[bytes, bytes]]:
