@@ -20,7 +20,7 @@ from antiphon.pipeline.messages import bases, messages
 from antiphon.pipeline.snapshot import changed, plan_epoch, snapshot
 from antiphon.pipeline.survey import survey
 
-OPTIONS = Options(parties=8, items=240, messages=4_000, epochs=2, bad=0.02)
+OPTIONS = Options(parties=5, items=120, messages=1_800, epochs=2, bad=0.02)
 
 
 @pytest.fixture(scope="module")
