@@ -35,6 +35,7 @@ from antiphon.model.interface import Discard
 from antiphon.party.base import EpochBase
 from antiphon.party.breath import Breath
 from antiphon.party.capture import Captured, capture
+from antiphon.party.collector import uncollected
 from antiphon.party.epochcheck import is_other_branch, lacks_body, why_behind, why_refuse, why_wait
 from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
 from antiphon.party.epochlist import has_refused, unsaid
@@ -176,14 +177,13 @@ class Epochs:
                 created = max(self._party.clock.now_ms(), last.created_ms if last is not None else 0)
                 hydrate(engine)  # if it stands on something else by now
                 captured = stack.enter_context(capture(self._party))
-                cut = dict.fromkeys(engine.authority.data_feeds(), 0)
-                cut |= {lane.feed: lane.position for lane in captured.lanes}
+                cut = dict.fromkeys(engine.authority.data_feeds(), 0) | {x.feed: x.position for x in captured.lanes}
                 control = common_control(self._member.machine)
             if missing := lacks_body(engine, cut):
                 raise MissingBlocks(f"party {self._party.key.short}: {missing}; fetch it, then declare the epoch")
             plan = self._planned(number, cut, control, created, captured.pins(raw=raw))
             made = self._compute(plan, captured)
-        previous, models = last.snapshot if last is not None else b"", tuple(ModelKey(*key) for key in plan.models)
+        previous, models = last.snapshot if last else b"", tuple(ModelKey(*key) for key in plan.models)
         return EpochGenesis(term, number, previous, plan.cut, plan.control, made.cid, plan.created_ms, models)
 
     def _planned(
@@ -243,7 +243,7 @@ class Epochs:
         """One at a time. A batch holds the party's lock, and its states are not written yet: not inside one."""
         if self._party.open_batch() is not None:
             raise InvalidInput(f"party {self._party.key.short}: leave the batch first, then work on epochs")
-        with self._work:
+        with self._work, uncollected():
             yield
 
     # -- following
