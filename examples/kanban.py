@@ -34,7 +34,8 @@ from examples.session import Names, session, table
 import antiphon
 from antiphon import Handle, ModelFactory, Object, Party, Store, Text
 from antiphon.api.registry import Record
-from antiphon.testing.peers import Dice, Ticks
+from antiphon.core.ports import SeededRandomness
+from antiphon.testing.peers import Ticks
 
 VIEW_CLASS = "org.example:document"
 CODE = Record(KanbanModel.name, "model", "Columns of cards", entry="examples.kanban_model:KanbanModel")
@@ -130,7 +131,7 @@ def devices(home: Path) -> Iterator[Devices]:
 
 
 def open_store(home: Path, name: str, models: ModelFactory) -> Store:
-    dice = Dice(f"the kanban of {name}")
+    dice = SeededRandomness(f"the kanban of {name}")
     return antiphon.open(home / name, name=name, models=models, clock=Ticks(), randomness=dice)
 
 

@@ -34,8 +34,9 @@ from examples.session import Names, session, table, words
 import antiphon
 from antiphon import Fact, List, Object, Party, Query, Store, Text, Thread, prop
 from antiphon.api.registry import Record
+from antiphon.core.ports import SeededRandomness
 from antiphon.query.delta import Delta
-from antiphon.testing.peers import Dice, Ticks
+from antiphon.testing.peers import Ticks
 
 VIEW_CLASS = "org.example:planner"
 OPEN_TASKS = Query(Fact.TYPE.is_("task") & (prop("done") == False))  # noqa: E712 - the way filters are written
@@ -184,7 +185,7 @@ def devices(home: Path) -> Iterator[Devices]:
 
 
 def open_store(home: Path, name: str) -> Store:
-    return antiphon.open(home / name, name=name, clock=Ticks(), randomness=Dice(f"the planner of {name}"))
+    return antiphon.open(home / name, name=name, clock=Ticks(), randomness=SeededRandomness(f"the planner of {name}"))
 
 
 def build(ada: Store) -> Planner:

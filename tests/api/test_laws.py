@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 
 import antiphon
 from antiphon import Deleted, Fact, Handle, InvalidInput, List, Object, Party, Query, Store, Text, exchange, prop
-from antiphon.testing.peers import Dice, Ticks
+from antiphon.core.ports import SeededRandomness
+from antiphon.testing.peers import Ticks
 
 pytestmark = pytest.mark.slow
 
@@ -149,7 +150,7 @@ def view_of(party: Party) -> dict[str, Any]:
 
 
 def opened(folder: Path, name: str) -> Store:
-    return antiphon.open(folder / name, name=name, clock=Ticks(), randomness=Dice(name + folder.name))
+    return antiphon.open(folder / name, name=name, clock=Ticks(), randomness=SeededRandomness(name + folder.name))
 
 
 def check_law(folder: Path, chance: random.Random, acts: list[int]) -> None:

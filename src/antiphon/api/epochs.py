@@ -25,8 +25,9 @@ from antiphon.core.keys import KEY_SIZE
 from antiphon.core.timeframe import Timeframe
 from antiphon.halo.claims import Policy
 from antiphon.party.base import EpochBase
+from antiphon.party.disagreement import Disagreement
 from antiphon.party.epochlist import EpochRecord, list_epochs
-from antiphon.party.epochs import Disagreement, Epochs
+from antiphon.party.epochs import Epochs
 from antiphon.party.epochverify import Verification, verify_epoch
 from antiphon.party.history import PartyPast
 from antiphon.party.viewsource import ViewSnapshot, ViewSource

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from typing import Protocol
 
@@ -31,3 +32,13 @@ class SystemRandomness:
 
     def bytes(self, count: int) -> bytes:
         return os.urandom(count)
+
+
+class SeededRandomness:
+    """Bytes that a seed repeats, in every version of Python: for what is played or made up, never for real keys."""
+
+    def __init__(self, seed: str) -> None:
+        self._chance = random.Random(seed)  # noqa: S311
+
+    def bytes(self, count: int) -> bytes:
+        return self._chance.randbytes(count)

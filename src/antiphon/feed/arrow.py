@@ -40,17 +40,23 @@ def batches(spans: Iterable[Span], columns: Iterable[str] | None = None) -> Iter
     if unknown or not names:
         raise InvalidInput(f"blocks have no columns {unknown}; choose from {', '.join(SCHEMA.names)}")
     schema = pa.schema([SCHEMA.field(name) for name in names])
+    for some in gathered(spans, BATCH_ROWS):
+        yield _batch(some, schema)
+
+
+def gathered(spans: Iterable[Span], rows_max: int) -> Iterator[list[Span]]:
+    """Spans that go into a batch together: about so many rows, and no more bytes than `BATCH_SIZE` by much."""
     waiting: list[Span] = []
     rows = size = 0
     for span in spans:
         waiting.append(span)
         rows += span.count
         size += span.size
-        if rows >= BATCH_ROWS or size >= BATCH_SIZE:
-            yield _batch(waiting, schema)
+        if rows >= rows_max or size >= BATCH_SIZE:
+            yield waiting
             waiting, rows, size = [], 0, 0
     if waiting:
-        yield _batch(waiting, schema)
+        yield waiting
 
 
 def _batch(spans: list[Span], schema: pa.Schema) -> pa.RecordBatch:
@@ -65,20 +71,21 @@ def _column(name: str, spans: list[Span], headers: Headers) -> pa.Array:
     if name in ("item", "body_hash"):
         return _fixed(headers[name].tobytes(), SCHEMA.field(name).type.byte_width)
     if name == "state":
-        return pa.array(np.frombuffer(_states(spans), dtype=np.uint8))
+        return pa.array(np.frombuffer(states_of(spans), dtype=np.uint8))
     if name == "advance":
         sizes = headers["advance"].astype(np.int32) * ENTRY_SIZE
-        return _variable(pa.binary(), b"".join([span.advance for span in spans]), sizes)
+        return variable(pa.binary(), b"".join([span.advance for span in spans]), sizes)
     if name == "body":
         bodies, sizes = b"".join([span.bodies for span in spans]), headers["body_size"].astype(np.int64)
         if not any(span.states for span in spans):
-            return _variable(pa.large_binary(), bodies, sizes)
-        present = np.equal(np.frombuffer(_states(spans), dtype=np.uint8), BodyState.PRESENT)
-        return _variable(pa.large_binary(), bodies, np.where(present, sizes, 0), present)
+            return variable(pa.large_binary(), bodies, sizes)
+        present = np.equal(np.frombuffer(states_of(spans), dtype=np.uint8), BodyState.PRESENT)
+        return variable(pa.large_binary(), bodies, np.where(present, sizes, 0), present)
     return pa.array(np.ascontiguousarray(headers[name]))
 
 
-def _states(spans: list[Span]) -> bytes:
+def states_of(spans: list[Span]) -> bytes:
+    """The state of each body."""
     return b"".join([span.states or bytes(span.count) for span in spans])
 
 
@@ -86,7 +93,8 @@ def _fixed(data: bytes, width: int) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(data) // width, [None, pa.py_buffer(data)])
 
 
-def _variable(kind: pa.DataType, data: bytes, sizes: Any, present: Any = None) -> pa.Array:
+def variable(kind: pa.DataType, data: bytes, sizes: Any, present: Any = None) -> pa.Array:
+    """Values of these sizes, one after another in `data`; null where one is not present."""
     offsets = np.zeros(len(sizes) + 1, dtype=sizes.dtype)
     np.cumsum(sizes, out=offsets[1:])
     validity, nulls = None, 0

@@ -1,8 +1,7 @@
-"""Time, keys and randomness that follow from a seed alone."""
+"""Time and keys that follow from a seed alone."""
 
 from __future__ import annotations
 
-import random
 from hashlib import sha256
 
 from antiphon.core.keys import KeyPair
@@ -19,16 +18,6 @@ class Dial:
 
     def now_ms(self) -> int:
         return self.ms
-
-
-class Dice:
-    """Randomness that a seed repeats: Python promises the same bytes in every version."""
-
-    def __init__(self, seed: str) -> None:
-        self._chance = random.Random(seed)  # noqa: S311
-
-    def bytes(self, count: int) -> bytes:
-        return self._chance.randbytes(count)
 
 
 def pair_of(*names: object) -> KeyPair:

@@ -17,8 +17,9 @@ from functools import partial
 from pathlib import Path
 
 from antiphon.core.errors import InvalidInput
+from antiphon.core.ports import SeededRandomness
 from antiphon.feed.store import FeedStore
-from antiphon.generate.chance import BEGIN_MS, Dial, Dice
+from antiphon.generate.chance import BEGIN_MS, Dial
 from antiphon.generate.keeper import Keeper
 from antiphon.generate.options import Options, zipf
 from antiphon.generate.party import Author, Plan
@@ -63,7 +64,7 @@ def _clear(folder: Path) -> None:
 
 
 def _write(folder: Path, options: Options, tick: Tick) -> Made:
-    clock, dice, made = Dial(), Dice(f"home {options.seed}"), Made()
+    clock, dice, made = Dial(), SeededRandomness(f"home {options.seed}"), Made()
     with ExitStack() as opened:
         keys = KeyStore.create(folder / "keys", protection=Protection.UNPROTECTED, randomness=dice)
         identity, _ = new_identity(keys, "founder", dice)

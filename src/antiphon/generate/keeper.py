@@ -9,8 +9,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from antiphon.core.ports import SeededRandomness
 from antiphon.feed.tables import Tables
-from antiphon.generate.chance import Dice, pair_of
+from antiphon.generate.chance import pair_of
 from antiphon.generate.people import House
 from antiphon.halo.claims import Policy, Role
 from antiphon.halo.identity import Device, Identity
@@ -34,7 +35,9 @@ class Keeper:
         identity = Identity(pair_of(*names, "keeper"))
         device = Device(pair_of(*names, "keeper's device"), identity.key)
         keys = KeyStore.create(
-            folder / f"{names[1]}.keys", protection=Protection.UNPROTECTED, randomness=Dice(f"{names} keeper")
+            folder / f"{names[1]}.keys",
+            protection=Protection.UNPROTECTED,
+            randomness=SeededRandomness(f"{names} keeper"),
         )
         keys.add(device.pair, KeyKind.DEVICE, "archive", owner=identity.key)
         founder.admit(identity.key, [Role.EPOCH_GENERATOR])
@@ -45,7 +48,7 @@ class Keeper:
             founder.party,
             founder.genesis_feed,
             clock=house.clock,
-            randomness=Dice(f"{names} member"),
+            randomness=SeededRandomness(f"{names} member"),
         )
         member.join(member.vouch(identity))
         founder.sync()
@@ -63,7 +66,7 @@ class Keeper:
                 PartyAuthority.of(self._house.store, member),
                 models=models,
                 clock=self._house.clock,
-                randomness=Dice("not drawn from"),
+                randomness=SeededRandomness("not drawn from"),
                 blobs=blobs,
             )
             self._epochs.append(Epochs(self._stack.enter_context(processor), member))

@@ -32,7 +32,8 @@ from antiphon.mesh.limits import ANSWER_SIZE
 from antiphon.mesh.message import NONCE_SIZE, Holding
 from antiphon.mesh.underway import UnderWay
 from antiphon.party.base import EpochBase
-from antiphon.party.epochs import Disagreement, Epochs
+from antiphon.party.disagreement import Disagreement
+from antiphon.party.epochs import Epochs
 from antiphon.party.processor import PartyProcessor
 from antiphon.snapshot.blobs import Blobs
 

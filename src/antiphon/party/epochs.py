@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from antiphon.core.cid import Cid
@@ -36,6 +36,7 @@ from antiphon.party.base import EpochBase
 from antiphon.party.breath import Breath
 from antiphon.party.capture import Captured, capture
 from antiphon.party.collector import uncollected
+from antiphon.party.disagreement import Disagreement
 from antiphon.party.epochcheck import is_other_branch, lacks_body, why_behind, why_refuse, why_wait
 from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
 from antiphon.party.epochlist import has_refused, unsaid
@@ -55,15 +56,6 @@ Declared = EpochGenesis | FinalEpoch
 WRONG = "its snapshot is not what the messages make"
 _REASON_MAX = 500  # characters
 _LACKING = (MissingBlob, DamagedBlob, MissingBlocks, UnknownFeed)  # on this machine: that is nobody's fault
-
-
-@dataclass(frozen=True, slots=True)
-class Disagreement:
-    """This device came to another snapshot than the party did. It goes on with its own until somebody decides."""
-
-    number: int
-    theirs: Cid
-    ours: Cid
 
 
 class Epochs:
@@ -177,13 +169,15 @@ class Epochs:
                 created = max(self._party.clock.now_ms(), last.created_ms if last is not None else 0)
                 hydrate(engine)  # if it stands on something else by now
                 captured = stack.enter_context(capture(self._party))
-                cut = dict.fromkeys(engine.authority.data_feeds(), 0) | {x.feed: x.position for x in captured.lanes}
+                cut = dict.fromkeys(engine.authority.data_feeds(), 0)
+                cut |= {lane.feed: lane.position for lane in captured.lanes}
                 control = common_control(self._member.machine)
             if missing := lacks_body(engine, cut):
                 raise MissingBlocks(f"party {self._party.key.short}: {missing}; fetch it, then declare the epoch")
             plan = self._planned(number, cut, control, created, captured.pins(raw=raw))
             made = self._compute(plan, captured)
-        previous, models = last.snapshot if last else b"", tuple(ModelKey(*key) for key in plan.models)
+        previous = last.snapshot if last is not None else b""
+        models = tuple(ModelKey(*key) for key in plan.models)
         return EpochGenesis(term, number, previous, plan.cut, plan.control, made.cid, plan.created_ms, models)
 
     def _planned(

@@ -84,7 +84,13 @@ def _outside(engine: Engine, item: bytes) -> bool:
 
 def begin_at(items: Items, base: EpochBase) -> None:
     """Begin an empty item store at a snapshot: lanes go on after its cut, and items are read when asked for."""
-    lanes = [
+    with items.saving() as put:
+        put(Save(lanes=begun(base), base=Mark(base.number, base.cid, False)))
+
+
+def begun(base: EpochBase) -> list[LaneState]:
+    """The lanes of a party that stands on a snapshot, before anything outside its cut is delivered."""
+    return [
         LaneState(
             feed,
             number,
@@ -97,8 +103,6 @@ def begin_at(items: Items, base: EpochBase) -> None:
         )
         for number, (feed, cut) in enumerate(sorted(base.feeds.items()), start=1)
     ]
-    with items.saving() as put:
-        put(Save(lanes=lanes, base=Mark(base.number, base.cid, False)))
 
 
 class Ground(NamedTuple):

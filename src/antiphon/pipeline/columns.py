@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import (
     BinaryType,
+    BooleanType,
     DataType,
     IntegerType,
     LongType,
@@ -22,6 +23,7 @@ from pyspark.sql.types import (
 )
 
 from antiphon.core.errors import InvalidInput
+from antiphon.feed import arrow
 from antiphon.feed.block import BodyState
 from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER
 from antiphon.feed.limits import SALT_SIZE
@@ -54,10 +56,10 @@ _ARROW: dict[type[DataType], pa.DataType] = {
     LongType: pa.int64(),
     IntegerType: pa.int32(),
     StringType: pa.string(),
+    BooleanType: pa.bool_(),
 }
 _MAYBE = {"body", "message", "fault"}  # null: not here, or nothing wrong
 BATCH_ROWS = 16_384
-BATCH_SIZE = 16 << 20
 
 
 def spark_schema(names: Sequence[str]) -> StructType:
@@ -73,20 +75,23 @@ def arrow_schema(names: Sequence[str]) -> pa.Schema:
     return pa.schema([pa.field(name, _ARROW[type(_TYPES[name])], nullable=name in _MAYBE) for name in names])
 
 
+def arrow_of(schema: StructType) -> pa.Schema:
+    """The schema of what a stage gives to Spark: that holds it to its own as for nulls."""
+    return pa.schema([(field.name, _ARROW[type(field.dataType)]) for field in schema.fields])
+
+
+def batch_of(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows, of which there are some, as a batch."""
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
 def batches(spans: Iterable[Span], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Record batches of spans of one feed, with these columns; bounded in rows and bytes."""
     schema = arrow_schema(names)
-    waiting: list[Span] = []
-    rows = size = 0
-    for span in spans:
-        waiting.append(span)
-        rows += span.count
-        size += span.size
-        if rows >= BATCH_ROWS or size >= BATCH_SIZE:
-            yield _batch(waiting, schema)
-            waiting, rows, size = [], 0, 0
-    if waiting:
-        yield _batch(waiting, schema)
+    for some in arrow.gathered(spans, BATCH_ROWS):
+        yield _batch(some, schema)
 
 
 def fault_batch(party: bytes, feed: bytes, seq: int, reason: str, names: Sequence[str]) -> pa.RecordBatch:
@@ -116,9 +121,11 @@ def _column(name: str, spans: list[Span], headers: Any) -> pa.Array:
     if name in ("item", "body_hash"):
         return fixed(headers[name].tobytes(), headers[name].dtype.itemsize)
     if name == "state":
-        return pa.array(np.frombuffer(_states(spans), dtype=np.uint8).astype(np.int32))
+        return pa.array(np.frombuffer(arrow.states_of(spans), dtype=np.uint8).astype(np.int32))
     if name == "advance":
-        return _variable(b"".join([span.advance for span in spans]), headers["advance"].astype(np.int32) * ENTRY_SIZE)
+        return arrow.variable(
+            pa.binary(), b"".join([span.advance for span in spans]), headers["advance"].astype(np.int32) * ENTRY_SIZE
+        )
     if name == "fault":
         return pa.nulls(count, pa.string())
     return _bodies(spans, headers, salted=name == "body")
@@ -128,35 +135,21 @@ def _bodies(spans: list[Span], headers: Any, *, salted: bool) -> pa.Array:
     data, sizes = b"".join([span.bodies for span in spans]), headers["body_size"].astype(np.int32)
     present = None
     if any(span.states for span in spans):
-        present = np.equal(np.frombuffer(_states(spans), dtype=np.uint8), BodyState.PRESENT)
+        present = np.equal(np.frombuffer(arrow.states_of(spans), dtype=np.uint8), BodyState.PRESENT)
         sizes = np.where(present, sizes, 0).astype(np.int32)
     if salted:
-        return _variable(data, sizes, present)
+        return arrow.variable(pa.binary(), data, sizes, present)
     # Without the salt: its bytes stay in the buffer of a larger array, of which every second value is taken.
     salts = np.full(len(sizes), SALT_SIZE, dtype=np.int32) if present is None else np.where(present, SALT_SIZE, 0)
     pairs = np.empty(2 * len(sizes), dtype=np.int32)
     pairs[0::2], pairs[1::2] = salts, sizes - salts
-    taken = _variable(data, pairs).take(pa.array(np.arange(1, 2 * len(sizes), 2)))
+    taken = arrow.variable(pa.binary(), data, pairs).take(pa.array(np.arange(1, 2 * len(sizes), 2)))
     if present is None:
         return taken
     return pa.compute.if_else(pa.array(present), taken, pa.scalar(None, pa.binary()))
-
-
-def _states(spans: list[Span]) -> bytes:
-    return b"".join([span.states or bytes(span.count) for span in spans])
 
 
 def fixed(data: bytes, width: int) -> pa.Array:
     """Values of one width, as binaries of any."""
     offsets = np.arange(0, len(data) + 1, width, dtype=np.int32)
     return pa.Array.from_buffers(pa.binary(), len(data) // width, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-
-
-def _variable(data: bytes, sizes: Any, present: Any = None) -> pa.Array:
-    offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
-    np.cumsum(sizes, out=offsets[1:])
-    validity, nulls = None, 0
-    if present is not None:
-        validity = pa.py_buffer(np.packbits(present, bitorder="little").tobytes())
-        nulls = int(len(present) - present.sum())
-    return pa.Array.from_buffers(pa.binary(), len(sizes), [validity, pa.py_buffer(offsets), pa.py_buffer(data)], nulls)

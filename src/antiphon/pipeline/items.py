@@ -20,6 +20,7 @@ from antiphon.model.envelope import Note
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item import ItemState, fold
 from antiphon.party.demux import void_kind
+from antiphon.pipeline.columns import arrow_of, batch_of
 from antiphon.pipeline.messages import BASE_STATE
 from antiphon.pipeline.plan import PartyPlan
 
@@ -45,23 +46,7 @@ SCHEMA = StructType(
         StructField("reason", StringType(), nullable=True),
     ]
 )
-_ARROW = pa.schema(
-    [
-        ("party", pa.binary()),
-        ("item", pa.binary()),
-        ("model", pa.string()),
-        ("version", pa.int64()),
-        ("parent", pa.binary()),
-        ("deleted", pa.bool_()),
-        ("guarded", pa.bool_()),
-        ("created_ms", pa.int64()),
-        ("snapshot", pa.binary()),
-        ("messages", pa.int32()),
-        ("feed", pa.binary()),
-        ("seq", pa.int64()),
-        ("reason", pa.string()),
-    ]
-)
+_ARROW = arrow_of(SCHEMA)
 _ITEM = ("party", "item", "model", "version", "parent", "deleted", "guarded", "created_ms", "snapshot", "messages")
 
 
@@ -105,10 +90,10 @@ class Folding:
                 rows.append(row)
                 size += len(row[8] or b"")
             if len(rows) >= ROWS_MAX or size >= SIZE_MAX:
-                yield _batch(rows)
+                yield batch_of(rows, _ARROW)
                 rows, size = [], 0
         if rows:
-            yield _batch(rows)
+            yield batch_of(rows, _ARROW)
 
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
         """The rows of one item: itself, if there is such an item, and the messages to it that were refused."""
@@ -163,10 +148,3 @@ def _row(party: bytes, item: ItemState, count: int) -> tuple[Any, ...]:
     data = None if item.model is None else itemcodec.snapshot(item)
     about = (item.parent, item.is_deleted, item.access is not None, item.created_ms)
     return (party, bytes(item.id), item.name, item.version, *about, data, count, None, None, None)
-
-
-def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, type=field.type) for column, field in zip(columns, _ARROW, strict=True)], schema=_ARROW
-    )

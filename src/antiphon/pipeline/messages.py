@@ -12,6 +12,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 
 from antiphon.core.cid import Cid
 from antiphon.party.base import EpochBase
+from antiphon.pipeline.columns import arrow_of
 from antiphon.pipeline.home import open_blobs
 from antiphon.pipeline.judged import DELIVERED
 from antiphon.pipeline.survey import Survey
@@ -33,19 +34,7 @@ SCHEMA = StructType(
         StructField("reason", StringType(), nullable=True),
     ]
 )
-_ARROW = pa.schema(
-    [
-        ("party", pa.binary()),
-        ("item", pa.binary()),
-        ("lamport", pa.int64()),
-        ("feed", pa.binary()),
-        ("seq", pa.int64()),
-        ("kind", pa.int32()),
-        ("created_ms", pa.int64()),
-        ("message", pa.binary()),
-        ("reason", pa.string()),
-    ]
-)
+_ARROW = arrow_of(SCHEMA)
 
 
 def messages(judged: DataFrame, bases: DataFrame | None = None) -> DataFrame:

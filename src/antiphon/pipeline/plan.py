@@ -29,7 +29,8 @@ from antiphon.party.epochfold import EpochPlan
 from antiphon.party.judge import Judge
 from antiphon.party.lane import Lane
 from antiphon.party.manager import find_genesis
-from antiphon.party.ports import NO_END, EpochJudge, LaneState, Void
+from antiphon.party.ports import NO_END, EpochJudge, Void
+from antiphon.party.rebase import begun
 from antiphon.pipeline.ranges import Fault
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
@@ -152,7 +153,7 @@ class Planner:
 
     def _deliver(self, held: Held, authority: PartyAuthority, base: EpochBase | None) -> Delivery:
         """Everything that can be delivered, so that the lanes stand where the live pipeline's would."""
-        delivery = Delivery(held, authority, begun(base))
+        delivery = Delivery(held, authority, [] if base is None else begun(base))
         for feed in sorted(authority.data_feeds()):
             delivery.activate(feed)
         for feed, lane in delivery.lanes.items():
@@ -224,25 +225,6 @@ def find_base(machine: PartyMachine, blobs: Blobs) -> EpochBase | None:
     if lacking is not None:
         raise MissingBlob(f"blob {lacking} of the snapshot of epoch {epoch.number} is not here", cid=lacking)
     return base
-
-
-def begun(base: EpochBase | None) -> list[LaneState]:
-    """The lanes of a party that stands on a snapshot, before anything outside its cut is delivered."""
-    if base is None:
-        return []
-    return [
-        LaneState(
-            feed,
-            number,
-            position=cut.length,
-            lamport=cut.lamport,
-            hash=cut.hash,
-            segments=[(cut.length, dict(cut.control))] if cut.control else [],
-            base=cut.length,
-            base_lamport=cut.lamport,
-        )
-        for number, (feed, cut) in enumerate(sorted(base.feeds.items()), start=1)
-    ]
 
 
 def _end(record: Record, fork_end: int) -> tuple[int, str]:

@@ -33,6 +33,7 @@ from antiphon.party.lane import Lane
 from antiphon.party.manager import find_genesis
 from antiphon.party.retrace import lanes_at
 from antiphon.pipeline.blocks import blocks
+from antiphon.pipeline.columns import arrow_of
 from antiphon.pipeline.home import open_blobs, open_feeds
 from antiphon.pipeline.items import Folding, Models, fold_with, refusals
 from antiphon.pipeline.judged import judged
@@ -50,7 +51,7 @@ SCHEMA = StructType(
         StructField("root", BooleanType(), nullable=False),
     ]
 )
-_ARROW = pa.schema([("cid", pa.binary()), ("data", pa.binary()), ("root", pa.bool_())])
+_ARROW = arrow_of(SCHEMA)
 BLOBS_AT_ONCE = 1_000
 
 

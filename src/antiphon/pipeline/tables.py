@@ -21,7 +21,7 @@ from antiphon.model import itemcodec
 from antiphon.model.itemstate import ItemState
 from antiphon.model.value import Reference
 from antiphon.pipeline.blocks import blocks
-from antiphon.pipeline.columns import DEFAULT_COLUMNS
+from antiphon.pipeline.columns import DEFAULT_COLUMNS, arrow_of, batch_of
 from antiphon.pipeline.items import Models, refused
 from antiphon.pipeline.judged import PENDING, judged
 from antiphon.pipeline.run import Run
@@ -189,8 +189,7 @@ Rows = Callable[[dict[str, Any], ItemState | None], Iterator[tuple[Any, ...]]]
 
 def _each(items: DataFrame, models: Models, rows: Rows, schema: StructType) -> DataFrame:
     """Rows of each item, made of its state by the code of its model."""
-    kinds = {"binary": pa.binary(), "string": pa.string(), "bigint": pa.int64(), "boolean": pa.bool_()}
-    arrow = pa.schema([(x.name, kinds.get(x.dataType.simpleString(), pa.int32())) for x in schema.fields])
+    arrow = arrow_of(schema)
 
     def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         known = models()
@@ -200,18 +199,12 @@ def _each(items: DataFrame, models: Models, rows: Rows, schema: StructType) -> D
                 data = row["snapshot"]
                 found.extend(rows(row, None if data is None else itemcodec.restore(data, known)))
                 if len(found) >= ROWS_MAX:
-                    yield _batch(found, arrow)
+                    yield batch_of(found, arrow)
                     found = []
         if found:
-            yield _batch(found, arrow)
+            yield batch_of(found, arrow)
 
     return items.mapInArrow(act, schema)
-
-
-def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _item_rows(row: dict[str, Any], item: ItemState | None) -> Iterator[tuple[Any, ...]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from antiphon.core.errors import AntiphonError, MissingBlob, StoreError
 from antiphon.core.keys import KeyPair
+from antiphon.core.ports import SeededRandomness
 from antiphon.feed.store import FeedStore
 from antiphon.halo.identity import Device, Identity
 from antiphon.halo.keyfile import KeyKind, Protection
@@ -26,7 +27,7 @@ from antiphon.sim.maxima import Maxima
 from antiphon.sim.network import Network
 from antiphon.sim.trace import Kind
 from antiphon.sim.words import words_of
-from antiphon.sim.world import World, WorldClock, WorldDice
+from antiphon.sim.world import World, WorldClock
 from antiphon.snapshot.blobstore import BlobStore
 
 RETRY_MS = 500
@@ -61,7 +62,7 @@ class SimPeer:
         self.network = network
         self.models = models
         self.folder = folder
-        self.dice = WorldDice(seed, name)
+        self.dice = SeededRandomness(f"{seed} {name}")
         self.clock = WorldClock(world, skew_ms)
         self.disk = SimDisk(world.chance)
         self.neighbours: dict[str, SimPeer] = {}

@@ -78,13 +78,3 @@ class WorldClock:
 
     def now_ms(self) -> int:
         return START_MS + self._world.now_ms + self._skew_ms
-
-
-class WorldDice:
-    """A peer's own randomness, which its name and the seed repeat."""
-
-    def __init__(self, seed: int, name: str) -> None:
-        self._chance = random.Random(f"{seed} {name}")  # noqa: S311
-
-    def bytes(self, count: int) -> bytes:
-        return self._chance.randbytes(count)

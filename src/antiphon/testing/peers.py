@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
@@ -20,7 +19,7 @@ from types import TracebackType
 
 from antiphon.core.errors import BrokenChain, Equivocation, MissingBlocks
 from antiphon.core.keys import KeyPair, PublicKey
-from antiphon.core.ports import Clock, Randomness
+from antiphon.core.ports import Clock, Randomness, SeededRandomness
 from antiphon.feed.append import Draft, Written
 from antiphon.feed.header import Entry
 from antiphon.feed.span import Span
@@ -53,16 +52,6 @@ class Ticks:
         return self.ms
 
 
-class Dice:
-    """Randomness that a seed repeats."""
-
-    def __init__(self, seed: str) -> None:
-        self._chance = random.Random(seed)  # noqa: S311
-
-    def bytes(self, count: int) -> bytes:
-        return self._chance.randbytes(count)
-
-
 class Peer:
     """One device of one person. `party` is its live pipeline."""
 
@@ -73,7 +62,7 @@ class Peer:
         self.folder = folder
         self.models = models
         self.clock: Clock = Ticks()
-        self.dice: Randomness = Dice(name)
+        self.dice: Randomness = SeededRandomness(name)
         self.store = FeedStore.open(folder / "feeds", sync=False, clock=self.clock, randomness=self.dice)
         self._open_party = open_party
         self._path = folder / "items.db"
