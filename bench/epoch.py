@@ -45,8 +45,10 @@ NOTES = (
     "value read: each of them is opened and its value asked for as well. Bytes are those of feed blocks and blobs.",
     "Opened: an item and its value, for the first time, from a party that has just begun at the epoch.",
     "An epoch is made with nobody writing, then, after every item has changed, beside a writer: a thread of the same "
-    "process with one durable batch of 5 changes after another. The goal is about its longest batch. Nothing: the same "
-    "writer alone. Declared: by one device; attested: recomputed and signed by another, which then stands on it.",
+    "process with one durable batch of 5 changes after another. The goal is about its longest batch in a whole round;"
+    " of several rounds the median counts, for a disk that others use as well keeps everybody waiting now and then, "
+    "and all are shown. What was written before is on the disk when something begins. Nothing: the same writer alone."
+    " Declared: by one device; attested: recomputed and signed by another, which then stands on it.",
     "Rewritten: bytes of the blobs of an epoch's snapshot that the one before does not have, of all its bytes. Feed "
     "bytes are those that a peer is sent.",
 )
@@ -80,7 +82,7 @@ class Bench:
         self.report.progress(f"writing {plan.items:,} items and {plan.mutations:,} mutations")
         self._ask("build", items=plan.items, mutations=plan.mutations)
         self.report.progress("declaring, attesting and standing on epochs")
-        found = self._ask("epochs", share=SHARE, tail=plan.mutations // 100, alone=plan.alone)
+        found = self._ask("epochs", share=SHARE, tail=plan.mutations // 100, alone=plan.alone, rounds=plan.rounds)
         self.report.figures["epochs"] = found
         self.starting()
         self.opening()
@@ -152,15 +154,16 @@ class Bench:
 
     # -- 4. pauses
 
-    def pauses(self, found: dict[str, dict[str, Any]]) -> None:
+    def pauses(self, rounds: list[dict[str, dict[str, Any]]]) -> None:
         rows = []
-        for name, one in found.items():
-            cells = [f"{1e3 * one[what]:.1f}" for what in ("median", "p99", "longest")]
-            rows.append((name, f"{one['seconds']:.1f}", f"{one['batches']:,}", *cells))
-        columns = ("beside", "seconds", "batches", "median, ms", "p99, ms", "longest, ms")
+        for nth, found in enumerate(rounds, 1):
+            for name, one in found.items():
+                cells = [f"{1e3 * one[what]:.1f}" for what in ("median", "p99", "longest")]
+                rows.append((str(nth), name, f"{one['seconds']:.1f}", f"{one['batches']:,}", *cells))
+        columns = ("round", "beside", "seconds", "batches", "median, ms", "p99, ms", "longest, ms")
         self.report.table("A writer beside an epoch", columns, rows)
-        worst = 1e3 * max(one["longest"] for name, one in found.items() if name != "nothing")
-        self.report.goals.append(Goal.below("a writer's longest pause, ms", worst, PAUSE_GOAL))
+        longest = [max(one["longest"] for name, one in found.items() if name != "nothing") for found in rounds]
+        self.report.goals.append(Goal.below("a writer's longest pause, ms", 1e3 * median(longest), PAUSE_GOAL))
 
 
 def main(plan: Plan | None = None) -> None:

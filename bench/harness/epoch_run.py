@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ class Run:
         self.chance = random.Random(4)
         self.cut: dict[bytes, int] = {}
 
-    def all(self, share: float, tail: int, alone: float) -> dict[str, Any]:
+    def all(self, share: float, tail: int, alone: float, rounds: int) -> dict[str, Any]:
         count = max(1, int(len(self.ids) * share))
         found: dict[str, Any] = {"items": len(self.ids), "changed": count}
         found["first"] = self.epoch()
@@ -38,8 +39,10 @@ class Run:
         found["scattered"] = self.epoch()
         self.touch(self.ids[-count:])
         found["newest"] = self.epoch()
-        self.touch(self.ids)
-        found["pauses"] = self.beside(alone)
+        found["pauses"] = []
+        for _ in range(rounds):
+            self.touch(self.ids)
+            found["pauses"].append(self.beside(alone))
         self.touch([self.chance.choice(self.ids) for _ in range(tail)])
         found["feed bytes"] = self.feed_bytes()
         found["messages"] = sum(record.length for record in self.store.feeds(self.one.party.key))
@@ -67,6 +70,7 @@ class Run:
     def beside(self, alone: float) -> dict[str, Any]:
         """The same with a writer on the device that does it."""
         writers = [Writer(device.party, self._objects(), self.chance) for device in (self.one, self.other)]
+        self._receive(self.one)
         found = {"nothing": writers[0].alone(alone)}
         found["declared"] = writers[0].beside(self.one.epochs.declare)
         self._receive(self.other)
@@ -77,9 +81,10 @@ class Run:
         return {name: one._asdict() for name, one in found.items()}
 
     def _receive(self, device: Running) -> None:
-        """What the other has written is not what is looked at: it is received, and saved, before."""
+        """What was written before is not what is looked at: it is received, saved, and on the disk."""
         device.party.process()
         device.party.save()
+        os.sync()
 
     def _objects(self) -> list[bytes]:
         found = self.one.party.items(OBJECT.name)

@@ -1,7 +1,7 @@
 """Our side of bench/epoch.py; it takes one JSON object a line. All commands share a folder.
 
 build    items, mutations          → seconds; the feeds of a party with several devices
-epochs   share, tail, alone        → what epochs cost, what they rewrite, what a writer sees; a joiner's folder
+epochs   share, tail, alone, rounds → what epochs cost, what they rewrite, what a writer sees; a joiner's folder
 start    replay                    → seconds to the first item, to all of them, and bytes read; its item store is new
 opened   count                     → seconds that each of some items takes to be opened from the tree
 """
@@ -50,7 +50,7 @@ def build(folder: str, items: int, mutations: int) -> dict[str, Any]:
     return {"seconds": now() - start, "messages": team.count}
 
 
-def epochs(folder: str, share: float, tail: int, alone: float) -> dict[str, Any]:
+def epochs(folder: str, share: float, tail: int, alone: float, rounds: int) -> dict[str, Any]:
     """One process, so that its devices share the feeds."""
     place = Path(folder)
     ids = [bytes.fromhex(item) for item in json.loads(Path(folder, "ids.json").read_text())]
@@ -60,7 +60,7 @@ def epochs(folder: str, share: float, tail: int, alone: float) -> dict[str, Any]
         shutil.copyfile(place / f"{GENERATOR}.items", place / f"{ATTESTER}.items")
         with running(place, store, GENERATOR) as one, running(place, store, ATTESTER) as other:
             run = Run(one, other, ids, store)
-            answer = run.all(share, tail, alone)
+            answer = run.all(share, tail, alone, rounds)
             expected = [(item.hex(), one.party.snapshot(item).hex()) for item in random.Random(2).sample(ids, PICKS)]
         (place / "expected.json").write_text(json.dumps(expected))
     _joiner(place, run.cut)
