@@ -25,6 +25,8 @@ from antiphon.pipeline.messages import BASE_STATE
 from antiphon.pipeline.plan import PartyPlan
 
 Models = Callable[[], ModelFactory]
+#: An item, by party and id, the state that it stands on, and the messages to it.
+Group = tuple[tuple[bytes, bytes], bytes | None, list[Note]]
 ROWS_MAX = 2_000  # of a batch that goes out
 SIZE_MAX = 16 << 20
 
@@ -83,9 +85,13 @@ class Folding:
     models: ModelFactory
 
     def run(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.fold_all(grouped(given))
+
+    def fold_all(self, groups: Iterable[Group]) -> Iterator[pa.RecordBatch]:
+        """The same for items whose messages are together already."""
         rows: list[tuple[Any, ...]] = []
         size = 0
-        for (party, item), base, notes in grouped(given):
+        for (party, item), base, notes in groups:
             for row in self.fold(party, item, base, notes):
                 rows.append(row)
                 size += len(row[8] or b"")
@@ -102,7 +108,7 @@ class Folding:
         if made.late:
             raise AntiphonError(f"item {item.hex()}: its messages did not come in the total order")
         if made.item is not None:
-            yield _row(party, made.item, len(notes))
+            yield _row(party, made.item, len(notes) - sum(map(bool, made.verdicts.values())))
         yield from refusals(party, item, made.verdicts)
 
     def authors(self, party: bytes) -> Callable[[bytes, int], Author]:
@@ -122,7 +128,7 @@ def refusals(party: bytes, item: bytes, verdicts: Mapping[Stamp, str]) -> Iterat
             yield (party, item, *(None,) * 8, stamp.feed, stamp.seq, reason)
 
 
-def grouped(given: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[bytes, bytes], bytes | None, list[Note]]]:
+def grouped(given: Iterator[pa.RecordBatch]) -> Iterator[Group]:
     """Each item with the state that it stands on, and the messages to it."""
     key: tuple[bytes, bytes] | None = None
     base: bytes | None = None

@@ -88,9 +88,14 @@ class PartyPlan:
 class Held(FeedReader):
     """A store as it was at one moment, and as far as it can be read: what a peer writes meanwhile is not in it."""
 
-    def __init__(self, store: FeedReader, party: bytes, faults: Iterable[Fault] = ()) -> None:
+    def __init__(
+        self, store: FeedReader, party: bytes, faults: Iterable[Fault] = (), until: Timeframe | None = None
+    ) -> None:
         super().__init__(store._env)
         self.records = {record.feed: record for record in store.feeds(party)}
+        if until is not None:  # what was held at an earlier moment
+            lengths = {feed: min(record.length, until.get(feed, -1) + 1) for feed, record in self.records.items()}
+            self.records = {feed: replace(self.records[feed], length=n) for feed, n in lengths.items() if n}
         self.faults: dict[bytes, Fault] = {}
         for fault in sorted(faults, key=lambda fault: -fault.seq):  # of several the first
             record = self.records.get(fault.feed)
@@ -121,10 +126,11 @@ class Planner:
     blobs: Blobs
     party: bytes
     faults: Sequence[Fault] = ()
+    until: Timeframe | None = None  # how far to look; as far as there is anything, by default
     _ends: dict[bytes, tuple[int, str]] = field(default_factory=dict)
 
     def plan(self) -> PartyPlan:
-        held = Held(self.store, self.party, self.faults)
+        held = Held(self.store, self.party, self.faults, self.until)
         lengths = {feed: record.length for feed, record in held.records.items()}
         try:
             genesis = find_genesis(self.store, self.party)
@@ -153,7 +159,7 @@ class Planner:
 
     def _deliver(self, held: Held, authority: PartyAuthority, base: EpochBase | None) -> Delivery:
         """Everything that can be delivered, so that the lanes stand where the live pipeline's would."""
-        delivery = Delivery(held, authority, [] if base is None else begun(base))
+        delivery = self._begin(held, authority, base)
         for feed in sorted(authority.data_feeds()):
             delivery.activate(feed)
         for feed, lane in delivery.lanes.items():
@@ -172,6 +178,9 @@ class Planner:
         for _ in delivery.pump():
             pass
         return delivery
+
+    def _begin(self, held: Held, authority: PartyAuthority, base: EpochBase | None) -> Delivery:
+        return Delivery(held, authority, [] if base is None else begun(base))
 
     def _lanes(self, held: Held, delivery: Delivery, authority: PartyAuthority) -> tuple[LanePlan, ...]:
         waiting = {blocked.feed: blocked.reason for blocked in delivery.blocked()}
