@@ -26,6 +26,7 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.halo.claims import Policy
 from antiphon.party.base import EpochBase
 from antiphon.party.disagreement import Disagreement
+from antiphon.party.elsewhere import Maker
 from antiphon.party.epochlist import EpochRecord, list_epochs
 from antiphon.party.epochs import Epochs
 from antiphon.party.epochverify import Verification, verify_epoch
@@ -139,12 +140,13 @@ class PartyEpochs:
 
     # -- taking part
 
-    def declare(self, *, raw: bool = False) -> EpochRecord:
+    def declare(self, *, raw: bool = False, maker: Maker | None = None) -> EpochRecord:
         """Begin an epoch here and now, if it is this device's turn. It is final once enough attesters agree.
 
-        Items whose model has no code here stop it, unless they are to be kept `raw`.
+        Items whose model has no code here stop it, unless they are to be kept `raw`. A `maker` computes the snapshot
+        instead of this thread, say on Spark (`antiphon.pipeline.epochjob`).
         """
-        genesis = self._alone.declare(raw=raw)
+        genesis = self._alone.declare(raw=raw, maker=maker)
         key = (genesis.number, genesis.snapshot)
         return next(record for record in self.list() if (record.number, record.snapshot) == key)
 

@@ -42,7 +42,7 @@ app.add_typer(snapshots.app)
 @app.command("list")
 def list_(party: PartyKey, home: Home = HERE, as_json: Json = False) -> None:
     """The epochs of a party: who has attested each, who has refused it, and why."""
-    rows = [_row(record) for record in list_epochs(machine_of(home, party))]
+    rows = [epoch_row(record) for record in list_epochs(machine_of(home, party))]
 
     def people() -> None:
         names = ["epoch", "term", "state", "created", "messages", "attested", "snapshot"]
@@ -72,7 +72,7 @@ def status(party: PartyKey, home: Home = HERE, as_json: Json = False) -> None:
         "generator": config.generator.hex(),
         "attesters": [device.hex() for device in config.attesters],
         "quorum": config.quorum,
-        "proposals": [_row(record) for record in list_epochs(machine) if not record.final],
+        "proposals": [epoch_row(record) for record in list_epochs(machine) if not record.final],
         "endorsements": [
             {"term": found.claim.term, "candidate": found.claim.candidate.hex(), "device": found.device.hex()}
             for found in opened.endorsements
@@ -112,7 +112,7 @@ def declare(
         out.print(f"epoch {record.number} is {'final' if record.final else 'proposed: ' + count}")
         out.print(str(record.snapshot), soft_wrap=True)
 
-    show(as_json, _row(record), people)
+    show(as_json, epoch_row(record), people)
 
 
 @app.command()
@@ -239,7 +239,8 @@ def _policy_row(found: Policy) -> dict[str, Any]:
     return answer | {"generator": found.generator.hex(), "attesters": [device.hex() for device in found.attesters]}
 
 
-def _row(record: EpochRecord) -> dict[str, Any]:
+def epoch_row(record: EpochRecord) -> dict[str, Any]:
+    """For JSON."""
     return {
         "epoch": record.number,
         "term": record.term,

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from antiphon.cli.common import HERE, Json, err, out, show, table
-from antiphon.core.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from antiphon.cli import pipeline_epoch
+from antiphon.cli.common import HERE, Json, out, show, table
+from antiphon.cli.sparks import Homes, Master, needed, spark_session
 
 app = typer.Typer(no_args_is_help=True, help="Verify, fold and query feeds in bulk, on Spark.")
+app.command("epoch")(pipeline_epoch.epoch)
 
-INTERRUPTED = 130
 SHOWN_MAX = 20  # parties
 
-Homes = Annotated[
-    list[Path], typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of a peer; may be repeated.")
-]
-Master = Annotated[str | None, typer.Option(help="Of a Spark cluster; without it, all cores of this machine.")]
 Tables = Annotated[Path, typer.Option("--tables", "-t", help="The folder of the tables.")]
 
 
@@ -39,7 +30,7 @@ def run(
     """Verify and fold the feeds of homes, and tell what became of every block. Ends with 1 if any is lost."""
     from dataclasses import replace
 
-    with _spark(master, as_json) as (spark, tell):
+    with spark_session(master, as_json) as (spark, tell):
         from antiphon.pipeline.home import read_parties
         from antiphon.pipeline.run import Run
         from antiphon.pipeline.tablelog import TableLog
@@ -64,7 +55,7 @@ def sql(
     as_json: Json = False,
 ) -> None:
     """Ask the tables that runs have written."""
-    with _spark(master, as_json) as (spark, tell):
+    with spark_session(master, as_json) as (spark, tell):
         from antiphon.pipeline.sql import ask
         from antiphon.pipeline.tablelog import TableLog
 
@@ -80,7 +71,7 @@ def list_tables(
     as_json: Json = False,
 ) -> None:
     """The tables of a folder: versions, sizes and columns."""
-    with _needed():
+    with needed():
         from antiphon.pipeline.tablelog import TableLog
 
     log = TableLog(tables)
@@ -92,39 +83,6 @@ def list_tables(
 
 
 # -- inside
-
-
-@contextmanager
-def _needed() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise InvalidInput(f"{error}; install the extra: pip install 'antiphon[spark]'") from None
-
-
-@contextmanager
-def _spark(master: str | None, as_json: bool) -> Iterator[tuple[SparkSession, Any]]:
-    """A session, and how to tell which stage begins. A session that ran before is used, and goes on running."""
-    with _needed():
-        from pyspark.sql import SparkSession
-
-        from antiphon.pipeline.session import open_session
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    ran = SparkSession.getActiveSession() is not None
-    session = None
-    try:
-        with Progress(*columns, console=err, transient=True, disable=as_json) as progress:
-            task = progress.add_task("start Spark", total=None)
-            session = open_session(master=master)
-            yield session, lambda name: progress.update(task, description=name)
-    except KeyboardInterrupt:
-        if session is not None:
-            session.sparkContext.cancelAllJobs()
-        err.print("interrupted; tables are as they were")
-        raise typer.Exit(INTERRUPTED) from None
-    finally:
-        if session is not None and not ran:
-            session.stop()
 
 
 def _readable(row: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from antiphon.core.cid import Cid
@@ -37,6 +38,7 @@ from antiphon.party.breath import Breath
 from antiphon.party.capture import Captured, capture
 from antiphon.party.collector import uncollected
 from antiphon.party.disagreement import Disagreement
+from antiphon.party.elsewhere import Maker, TakenOver
 from antiphon.party.epochcheck import is_other_branch, lacks_body, why_behind, why_refuse, why_wait
 from antiphon.party.epochfold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
 from antiphon.party.epochlist import has_refused, unsaid
@@ -111,10 +113,11 @@ class Epochs:
 
     # -- making one
 
-    def declare(self, *, raw: bool = False) -> EpochGenesis:
+    def declare(self, *, raw: bool = False, maker: Maker | None = None) -> EpochGenesis:
         """Cut the history here: compute the snapshot of all that is delivered, keep its blobs, and say so.
 
-        An item whose model has no code here stops it, unless such items are to be kept `raw`.
+        An item whose model has no code here stops it, unless such items are to be kept `raw`. With a `maker`, that
+        computes it, and what it gives is compared with what is here.
         """
         with self._working(), self._blobs.putting():  # nothing refers to them before the genesis is written
             self.step()
@@ -123,7 +126,7 @@ class Epochs:
                 known = self._member.machine.act_count
                 chain = self.chain()
                 term, again = self._turn(chain)
-                genesis = declared_again(chain, term, again) if again else self._afresh(chain, term, raw)
+                genesis = declared_again(chain, term, again) if again else self._afresh(chain, term, raw, maker)
                 try:
                     with self._party.locked():
                         self._member.declare(genesis)
@@ -149,7 +152,7 @@ class Epochs:
             f"party {self._party.key.short}: this device may not declare epoch {chain.open.number}: {reasons[-1]}"
         )
 
-    def _afresh(self, chain: EpochChain, term: int, raw: bool) -> EpochGenesis:
+    def _afresh(self, chain: EpochChain, term: int, raw: bool, maker: Maker | None = None) -> EpochGenesis:
         number, last = chain.open.number, chain.last
         self._party.save()
         # Items of models that no epoch has listed are found by their rows alone.
@@ -175,7 +178,7 @@ class Epochs:
             if missing := lacks_body(engine, cut):
                 raise MissingBlocks(f"party {self._party.key.short}: {missing}; fetch it, then declare the epoch")
             plan = self._planned(number, cut, control, created, captured.pins(raw=raw))
-            made = self._compute(plan, captured)
+            made = self._compute(plan, captured, maker)
         previous = last.snapshot if last is not None else b""
         models = tuple(ModelKey(*key) for key in plan.models)
         return EpochGenesis(term, number, previous, plan.cut, plan.control, made.cid, plan.created_ms, models)
@@ -198,7 +201,7 @@ class Epochs:
         self._over = self._over or for_good
         self._called_off.set()
 
-    def _compute(self, plan: EpochPlan, captured: Captured | None = None) -> EpochSnapshot:
+    def _compute(self, plan: EpochPlan, captured: Captured | None = None, maker: Maker | None = None) -> EpochSnapshot:
         """The snapshot of a plan; one that was computed for it before need not be again."""
         if self._made is not None and self._made[0] == plan:
             return self._made[1]
@@ -209,7 +212,8 @@ class Epochs:
         held = capture(self._party) if captured is None else nullcontext(captured)
         try:
             with self._blobs.putting(), held as (engine, lanes, items):
-                made = EpochFold(
+                fold = EpochFold if maker is None else partial(TakenOver, maker(plan))
+                made = fold(
                     self._party.key,
                     plan,
                     engine.base,

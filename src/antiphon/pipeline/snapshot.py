@@ -19,6 +19,7 @@ from pyspark.sql.types import BinaryType, BooleanType, StructField, StructType
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, MissingBlocks
+from antiphon.core.timeframe import Timeframe
 from antiphon.feed.reader import FeedReader
 from antiphon.halo.machine import PartyMachine
 from antiphon.model import itemcodec
@@ -27,18 +28,19 @@ from antiphon.model.epochfold import fold_epoch
 from antiphon.model.factory import ModelFactory
 from antiphon.party.authority import PartyAuthority
 from antiphon.party.base import EpochBase
-from antiphon.party.epochfold import EpochFold
+from antiphon.party.epochfold import EpochFold, EpochPlan
 from antiphon.party.epochplan import plan_of
 from antiphon.party.lane import Lane
 from antiphon.party.manager import find_genesis
 from antiphon.party.retrace import lanes_at
-from antiphon.pipeline.blocks import blocks
+from antiphon.pipeline.blocks import NEEDED
 from antiphon.pipeline.columns import arrow_of
-from antiphon.pipeline.home import open_blobs, open_feeds
+from antiphon.pipeline.home import open_blobs, open_feeds, write_anchor
 from antiphon.pipeline.items import Folding, Models, fold_with, refusals
 from antiphon.pipeline.judged import judged
 from antiphon.pipeline.messages import bases, messages
 from antiphon.pipeline.plan import LanePlan, PartyPlan, ranges_of
+from antiphon.pipeline.session import prepare
 from antiphon.pipeline.survey import Survey, in_workers
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.overlay import Overlay
@@ -55,21 +57,31 @@ _ARROW = arrow_of(SCHEMA)
 BLOBS_AT_ONCE = 1_000
 
 
-def plan_epoch(spark: SparkSession, home: str | Path, party: bytes, number: int) -> PartyPlan:
-    """How to compute a final epoch of a party from its messages and the snapshot before it."""
-    return in_workers(spark, _plan, [(str(home), bytes(party), number)])[0]
+def plan_epoch(spark: SparkSession, home: str | Path, party: bytes, epoch: int | EpochPlan) -> PartyPlan:
+    """How to compute an epoch of a party from its messages and the snapshot before it: a final one by its number,
+    or one that is to be declared.
+    """
+    return in_workers(spark, _plan, [(str(home), bytes(party), epoch)])[0]
 
 
 def changed(spark: SparkSession, plan: PartyPlan, models: Models = ModelFactory.standard) -> DataFrame:
     """The items that an epoch makes other than the epoch before had them; `snapshot` is null for one that is not."""
     looked = Survey((plan.home,), (plan,))
-    found = messages(judged(blocks(spark, looked), looked.plans), bases(spark, looked))
+    found = messages(judged(_blocks(spark, plan), looked.plans), bases(spark, looked))
     return fold_with(EpochFolding, found, looked.plans, models)
+
+
+def _blocks(spark: SparkSession, plan: PartyPlan) -> DataFrame:
+    """The blocks between the two cuts. The column of faults is not asked for: a gap is an error here."""
+    reader = prepare(spark).read.format("antiphon").option("verify", "false")
+    reader = reader.option("columns", ",".join(name for name in NEEDED if name != "fault"))
+    based = Timeframe({lane.feed: lane.base - 1 for lane in plan.lanes if lane.base})
+    return reader.option("after", write_anchor(based)).option("until", write_anchor(plan.anchor)).load(plan.home)
 
 
 def snapshot(changed: DataFrame, plan: PartyPlan) -> DataFrame:
     """The blobs of an epoch, of the items that it changes."""
-    rows = changed.where(f.col("reason").isNull()).select("item", "snapshot", "deleted")
+    rows = changed.where(f.col("reason").isNull()).select("item", "snapshot", "deleted", "messages")
 
     def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _build(plan, given)
@@ -91,15 +103,16 @@ class EpochFolding(Folding):
         yield from refusals(party, item, verdicts)
 
 
-def _plan(asked: tuple[str, bytes, int]) -> PartyPlan:
-    home, party, number = asked
+def _plan(asked: tuple[str, bytes, int | EpochPlan]) -> PartyPlan:
+    home, party, wanted = asked
     with open_feeds(home) as store, open_blobs(home) as blobs:
         machine, authority = _party(store, party)
         chain = machine.epochs().final
-        if not 0 < number <= len(chain):
+        number = wanted if isinstance(wanted, int) else wanted.number
+        if not 0 < number <= (len(chain) if isinstance(wanted, int) else len(chain) + 1):
             raise InvalidInput(f"party {party.hex()[:8]} has no final epoch {number}; {len(chain)} are final")
-        epoch = plan_of(machine, chain[number - 1])
-        base = _base(chain[number - 1].previous, blobs, party, number - 1)
+        epoch = plan_of(machine, chain[number - 1]) if isinstance(wanted, int) else wanted
+        base = _base(chain[number - 2].snapshot if number > 1 else b"", blobs, party, number - 1)
         judge = authority.epoch_judge(epoch.control)
         lanes = []
         for state in lanes_at(store, authority.is_control, base, epoch.cut):
@@ -130,6 +143,7 @@ class _Trees(EpochFold):
     def __init__(self, rows: Iterator[dict[str, Any]], *given: Any) -> None:
         super().__init__(*given)
         self._rows = rows
+        self._count = 0  # messages that were folded
 
     def _touched(self) -> tuple[set[bytes], set[bytes]]:
         return set(), set()
@@ -137,7 +151,13 @@ class _Trees(EpochFold):
     def _changes(self, touched: set[bytes], slow: set[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
         for row in self._rows:
             self._deleted[row["item"]] = row["deleted"]
+            self._count += row["messages"]
             yield row["item"], row["snapshot"]
+        wanted = sum(lane.state.position - lane.state.base for lane in self._lanes)
+        if self._count != wanted:
+            raise InvalidInput(
+                f"epoch {self._plan.number}: {wanted} messages are in its cut, {self._count} were folded"
+            )
 
 
 def _build(plan: PartyPlan, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

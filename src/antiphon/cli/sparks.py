@@ -1,0 +1,66 @@
+"""What the commands of `antiphon pipeline` share: a Spark session, progress, and how an interruption ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from antiphon.cli.common import err
+from antiphon.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INTERRUPTED = 130
+Tell = Callable[[str], None]  # that a stage begins
+
+Homes = Annotated[
+    list[Path],
+    typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of a peer, or an archive; may be repeated."),
+]
+Master = Annotated[str | None, typer.Option(help="Of a Spark cluster; without it, all cores of this machine.")]
+
+
+@contextmanager
+def needed() -> Iterator[None]:
+    """For what the extra `spark` brings."""
+    try:
+        yield
+    except ImportError as error:
+        raise InvalidInput(f"{error}; install the extra: pip install 'antiphon[spark]'") from None
+
+
+@contextmanager
+def spark_session(
+    master: str | None, as_json: bool, kept: str = "tables are as they were"
+) -> Iterator[tuple[SparkSession, Tell]]:
+    """A session, and how to tell which stage begins. A session that ran before is used, and goes on running.
+
+    `kept` is told to whoever interrupts it.
+    """
+    with needed():
+        from pyspark.sql import SparkSession
+
+        from antiphon.pipeline.failures import workers_told
+        from antiphon.pipeline.session import open_session
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    ran = SparkSession.getActiveSession() is not None
+    session = None
+    try:
+        with Progress(*columns, console=err, transient=True, disable=as_json) as progress, workers_told():
+            task = progress.add_task("start Spark", total=None)
+            session = open_session(master=master)
+            yield session, lambda name: progress.update(task, description=name)
+    except KeyboardInterrupt:
+        if session is not None:
+            session.sparkContext.cancelAllJobs()
+        err.print(f"interrupted; {kept}")
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        if session is not None and not ran:
+            session.stop()
