@@ -6,42 +6,24 @@ others as they are; `changes` grows by what the run has made other.
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Callable
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-from antiphon.model import itemcodec
-from antiphon.model.itemstate import ItemState
-from antiphon.model.value import Reference
 from antiphon.pipeline.blocks import blocks
-from antiphon.pipeline.columns import DEFAULT_COLUMNS, arrow_of, batch_of
-from antiphon.pipeline.items import Models, refused
+from antiphon.pipeline.changes import changes
+from antiphon.pipeline.columns import DEFAULT_COLUMNS
+from antiphon.pipeline.items import refused
 from antiphon.pipeline.judged import PENDING, judged
+from antiphon.pipeline.links import links
 from antiphon.pipeline.run import Run
+from antiphon.pipeline.shown import shown
 from antiphon.pipeline.tablelog import PARTITION, Current, TableLog
-from antiphon.query.facts import Facts, facts_of
 
 REFUSED, ENDED = "refused", "ended"
-ROWS_MAX = 2_000  # of a batch that goes out
 
-_ABOUT = ("party", "item", "model", "version", "parent", "deleted", "guarded", "created_ms", "messages")
-_SHOWN = {"type": "string", "name": "string", "state": "string", "data": "binary"}
-_LINKS = StructType(
-    [
-        StructField("party", BinaryType()),
-        StructField("source", BinaryType()),
-        StructField("way", StringType()),
-        StructField("target", BinaryType()),
-        StructField("target_party", BinaryType()),
-    ]
-)
 _EPOCHS = StructType(
     [
         StructField("party", BinaryType()),
@@ -60,16 +42,6 @@ _QUARANTINE = StructType(
         StructField("item", BinaryType()),
         StructField("standing", StringType()),
         StructField("reason", StringType()),
-    ]
-)
-_CHANGES = StructType(
-    [
-        StructField("run", LongType()),
-        StructField("party", BinaryType()),
-        StructField("item", BinaryType()),
-        StructField("change", StringType()),
-        StructField("model", StringType()),
-        StructField("messages", IntegerType()),
     ]
 )
 
@@ -98,14 +70,12 @@ def write_tables(run: Run, log: TableLog) -> dict[str, int]:
 
 def items_table(run: Run) -> DataFrame:
     """Items with the state as bytes (`data`) and as JSON (`state`)."""
-    fields = [run.items.schema[name] for name in _ABOUT]
-    schema = StructType([*fields, *(StructField(name, _type(kind)) for name, kind in _SHOWN.items())])
-    return _each(run.items, run.models, _item_rows, schema)
+    return shown(run.items, run.models)
 
 
 def links_table(run: Run) -> DataFrame:
-    """Where items lead to: to parents, ends of links, embedded items, and what their values refer to."""
-    return _each(run.items.where(f.col("snapshot").isNotNull()), run.models, _link_rows, _LINKS)
+    """Where items lead to."""
+    return links(run.items, run.models)
 
 
 def epochs_table(run: Run) -> DataFrame:
@@ -135,27 +105,8 @@ def blocks_table(run: Run) -> DataFrame:
 
 
 def changes_table(before: DataFrame, now: DataFrame, run: int) -> DataFrame:
-    """What is other than it was: created, changed, deleted, restored or removed."""
-    old = before.select(
-        "party", "item", f.col("data").alias("was"), f.col("deleted").alias("dead"), f.col("model").alias("old_model")
-    )
-    both = now.join(old, ["party", "item"], "full_outer")
-    change = (
-        f.when(f.col("dead").isNull() & f.col("deleted").isNotNull(), "created")
-        .when(f.col("deleted").isNull(), "removed")
-        .when(f.col("deleted") & ~f.col("dead"), "deleted")
-        .when(~f.col("deleted") & f.col("dead"), "restored")
-        .when(~f.col("data").eqNullSafe(f.col("was")), "changed")
-    )
-    found = both.select(
-        f.lit(run).cast("long").alias("run"),
-        "party",
-        "item",
-        change.alias("change"),
-        f.coalesce("model", "old_model").alias("model"),
-        "messages",
-    )
-    return found.where(f.col("change").isNotNull()).select(*_CHANGES.names)
+    """What a run has made other."""
+    return changes(before, now).select(f.lit(run).cast("long").alias("run"), "*")
 
 
 # -- inside
@@ -178,69 +129,3 @@ def _with_others(run: Run, log: TableLog, name: str, rows: DataFrame) -> DataFra
 
 def _before(run: Run, log: TableLog, now: DataFrame) -> DataFrame:
     return log.read(run.spark, "items") if "items" in log.current().versions else now.limit(0)
-
-
-def _type(kind: str) -> BinaryType | StringType:
-    return BinaryType() if kind == "binary" else StringType()
-
-
-Rows = Callable[[dict[str, Any], ItemState | None], Iterator[tuple[Any, ...]]]
-
-
-def _each(items: DataFrame, models: Models, rows: Rows, schema: StructType) -> DataFrame:
-    """Rows of each item, made of its state by the code of its model."""
-    arrow = arrow_of(schema)
-
-    def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        known = models()
-        found: list[tuple[Any, ...]] = []
-        for batch in given:
-            for row in batch.to_pylist():
-                data = row["snapshot"]
-                found.extend(rows(row, None if data is None else itemcodec.restore(data, known)))
-                if len(found) >= ROWS_MAX:
-                    yield batch_of(found, arrow)
-                    found = []
-        if found:
-            yield batch_of(found, arrow)
-
-    return items.mapInArrow(act, schema)
-
-
-def _item_rows(row: dict[str, Any], item: ItemState | None) -> Iterator[tuple[Any, ...]]:
-    about = tuple(row[name] for name in _ABOUT)
-    if item is None:
-        yield (*about, None, None, None, None)
-        return
-    facts = facts_of(item)
-    yield (*about, facts.type or None, facts.name or None, state_json(facts), row["snapshot"])
-
-
-def state_json(facts: Facts) -> str:
-    """What an item shows, as JSON for analysts: maps are objects; bytes, times and references are text."""
-    return json.dumps(_plain(facts.value), ensure_ascii=False, separators=(",", ":"))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat()
-    if isinstance(value, float) and not math.isfinite(value):  # JSON has none
-        return str(value)
-    return str(value) if isinstance(value, Reference) else value
-
-
-def _link_rows(row: dict[str, Any], item: ItemState | None) -> Iterator[tuple[Any, ...]]:
-    assert item is not None
-    facts, party = facts_of(item), row["party"]
-    ends = [("parent", row["parent"], b"")] if row["parent"] else []
-    ends += [] if facts.link is None else [("source", facts.link[0], b""), ("target", facts.link[1], b"")]
-    ends += [("embeds", end, b"") for end in facts.embeds]
-    ends += [("references", bytes(to.item), bytes(to.party)) for to in facts.references]
-    for way, end, other in ends:
-        yield party, row["item"], way, end, other or party

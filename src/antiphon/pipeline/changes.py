@@ -1,0 +1,38 @@
+"""Stage `changes`: what is other than it was."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
+
+SCHEMA = StructType(
+    [
+        StructField("party", BinaryType()),
+        StructField("item", BinaryType()),
+        StructField("change", StringType()),
+        StructField("model", StringType()),
+        StructField("messages", IntegerType()),
+    ]
+)
+
+
+def changes(before: DataFrame, now: DataFrame) -> DataFrame:
+    """A row for each item that was created, changed, deleted, restored or removed between two tables of `shown` items.
+
+    Removed is one that is no longer there at all: the blocks that made it are void now, or gone.
+    """
+    old = before.select(
+        "party", "item", f.col("data").alias("was"), f.col("deleted").alias("dead"), f.col("model").alias("old_model")
+    )
+    both = now.join(old, ["party", "item"], "full_outer")
+    change = (
+        f.when(f.col("dead").isNull() & f.col("deleted").isNotNull(), "created")
+        .when(f.col("deleted").isNull(), "removed")
+        .when(f.col("deleted") & ~f.col("dead"), "deleted")
+        .when(~f.col("deleted") & f.col("dead"), "restored")
+        .when(~f.col("data").eqNullSafe(f.col("was")), "changed")
+    )
+    model = f.coalesce("model", "old_model").alias("model")
+    found = both.select("party", "item", change.alias("change"), model, "messages")
+    return found.where(f.col("change").isNotNull())
