@@ -56,7 +56,7 @@ from antiphon.feed import span as spans
 from antiphon.feed.append import Draft
 from antiphon.feed.chain import Head, head_message, link, span_headers, verify_span
 from antiphon.feed.fork import Fork
-from antiphon.feed.header import HEADER, NO_HASH, PACK, Entry, Kind, decode_entries, encode_entries
+from antiphon.feed.header import HEADER, NO_HASH, PACK, Kind, decode_entries, encode_entries
 from antiphon.feed.quarantine import Refusal
 from antiphon.feed.record import Record
 from antiphon.feed.span import BLOCK_TAG
@@ -227,7 +227,7 @@ def _table_examples(tables: dict[str, dict[bytes, bytes]]) -> dict[str, Example]
         "frontier": stored(
             "frontiers",
             DATA.key + BOB_DATA.key,
-            lambda data: Entry.read(Reader(data[:80], "frontier")).encode() + data[80:],
+            lambda data: decode_entries(data[:80])[0].encode() + data[80:],
         ),
         "quarantine-key": Example(refused, lambda data: holds(data in tables["quarantine"], data)),
         "refusal": stored("quarantine", refused, lambda data: Refusal.decode(data[:-4]).encode() + data[-4:]),

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.core.codec import Reader
 from antiphon.core.errors import BadEncoding
 from antiphon.feed.header import (
     ENTRY,
@@ -86,4 +85,4 @@ def test_an_integer_above_63_bits_is_refused(at: int) -> None:
     data[at + 7] = 0x80
 
     with pytest.raises(BadEncoding, match="above 2"):
-        Entry.read(Reader(bytes(data), "entry"))
+        decode_entries(bytes(data))

@@ -11,13 +11,27 @@ class Gate:
     """Many may pass together, or one alone. Plain classes, because every read and write comes through here."""
 
     def __init__(self) -> None:
-        self.condition = threading.Condition()
+        self.lock = threading.Lock()
+        self.condition = threading.Condition(self.lock)
         self.inside = 0
         self.alone = False
         self._shared = _Shared(self)
 
     def shared(self) -> _Shared:
         return self._shared
+
+    def enter(self) -> None:
+        """Pass it, together with others; `leave` must follow."""
+        with self.lock:  # a plain one is taken without a line of Python
+            while self.alone:
+                self.condition.wait()
+            self.inside += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside and self.alone:
+                self.condition.notify_all()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -44,15 +58,7 @@ class _Shared:
         self._gate = gate
 
     def __enter__(self) -> None:
-        gate = self._gate
-        with gate.condition:
-            while gate.alone:
-                gate.condition.wait()
-            gate.inside += 1
+        self._gate.enter()
 
     def __exit__(self, *_: object) -> None:
-        gate = self._gate
-        with gate.condition:
-            gate.inside -= 1
-            if not gate.inside and gate.alone:
-                gate.condition.notify_all()
+        self._gate.leave()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -56,6 +55,8 @@ class MapFile(ABC, Generic[View]):
         self._gate = Gate()
         self._closed = False
         self._replaced = 0  # transactions in the files that this one took the place of
+        self._commits = 0  # tried here
+        self._number: tuple[int, int] | None = None  # so many were tried when the last transaction had this number
         self._env: Any = None
         new = [folder for folder in (path, *path.parents) if not folder.exists()]
         self._lock = lock_shared(path) if readonly else lock(path)
@@ -97,29 +98,33 @@ class MapFile(ABC, Generic[View]):
     def _view(self, txn: Any) -> View:
         """What a reader gets."""
 
-    @contextmanager
-    def read(self) -> Iterator[View]:
+    def read(self) -> Reading[View]:
         """A consistent view; short-lived, and never held across a yield to a caller."""
+        return Reading(self)
+
+    def begin_reading(self) -> Any:
+        """A transaction, inside the gate; `end_reading` ends both."""
         while True:
-            with self._gate.shared():
+            self._gate.enter()
+            try:
                 self._check_open()
-                try:
-                    txn = self._env.begin(buffers=self.buffers)
-                except lmdb.MapResizedError:
-                    txn = None
-                if txn is not None:
-                    try:
-                        yield self._view(txn)
-                    except lmdb.Error as error:
-                        raise StoreError(
-                            f"the {self.what} at {self.path} cannot be read: {error}. {self.if_damaged}; check the disk"
-                        ) from error
-                    finally:
-                        txn.abort()
-                    return
+                return self._env.begin(buffers=self.buffers)
+            except lmdb.MapResizedError:
+                self._gate.leave()
+            except BaseException:
+                self._gate.leave()
+                raise
             with self._gate.exclusive():
                 self._check_open()
                 self._env.set_mapsize(0)  # another process grew the map: take its size
+
+    def end_reading(self, txn: Any, error: BaseException | None) -> None:
+        txn.abort()
+        self._gate.leave()
+        if isinstance(error, lmdb.Error):
+            raise StoreError(
+                f"the {self.what} at {self.path} cannot be read: {error}. {self.if_damaged}; check the disk"
+            ) from error
 
     def transact(self, act: Callable[[Any], Result]) -> Result:
         """Run `act` in one transaction, durable on return; run again from the start where the map had to grow."""
@@ -130,9 +135,12 @@ class MapFile(ABC, Generic[View]):
             try:
                 with self._gate.shared():
                     self._check_open()
-                    with self._env.begin(write=True, buffers=self.buffers) as txn:
-                        result = act(txn)
-                        self._disk.committing(self.path, synced=self.sync_on_commit)
+                    try:
+                        with self._env.begin(write=True, buffers=self.buffers) as txn:
+                            result = act(txn)
+                            self._disk.committing(self.path, synced=self.sync_on_commit)
+                    finally:
+                        self._commits += 1  # by one at a time: others wait for the transaction
                     self._disk.committed(self.path, synced=self.sync_on_commit)
                     return result
             except lmdb.MapFullError:
@@ -155,11 +163,19 @@ class MapFile(ABC, Generic[View]):
             self._env.set_mapsize(size)
 
     def transaction(self) -> int:
-        """The number of the last committed transaction: it moves when anything changed, in any process."""
+        """The number of the last committed transaction: it moves when anything changed, in any process.
+
+        Only this process writes, unless it reads alone: then a number is known until the next commit here.
+        """
+        commits, known = self._commits, self._number
+        if known is not None and known[0] == commits and not self._closed:
+            return known[1]
         with self._gate.shared():  # the map must not move meanwhile
             self._check_open()
-            number: int = self._env.info()["last_txnid"]
-            return self._replaced + number
+            number: int = self._replaced + self._env.info()["last_txnid"]
+        if not self.readonly:
+            self._number = commits, number
+        return number
 
     def compact(self) -> int:
         """Rewrite the file without what is free or was taken away; returns its new size.
@@ -184,6 +200,7 @@ class MapFile(ABC, Generic[View]):
                     sync_folder(self.path)
                 finally:
                     self._open(map_size)
+                    self._number = None
             except (lmdb.Error, OSError) as error:
                 raise StoreError(
                     f"the {self.what} at {self.path} could not be rewritten: {error}. Nothing is lost; it takes as "
@@ -223,3 +240,19 @@ class MapFile(ABC, Generic[View]):
 
     def _close(self) -> None:
         self._env.close()
+
+
+class Reading(Generic[View]):
+    """A read transaction in a `with` block. A plain class, because every read comes through here."""
+
+    __slots__ = ("_file", "_txn")
+
+    def __init__(self, file: MapFile[View]) -> None:
+        self._file = file
+
+    def __enter__(self) -> View:
+        self._txn = self._file.begin_reading()
+        return self._file._view(self._txn)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._file.end_reading(self._txn, error)

@@ -10,7 +10,6 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from hashlib import sha256
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from antiphon.core.codec import u32
 from antiphon.core.errors import BadEncoding, TooLarge
+from antiphon.core.lazy import lazy
 from antiphon.feed.block import STATES, Block, BodyState
 from antiphon.feed.header import (
     ENTRY_SIZE,
@@ -58,7 +58,7 @@ class Span:
     hashes: bytes = b""  # of each block; kept on disk, recomputed by a receiver
     states: bytes = b""  # BodyState of each block; empty means that all bodies are here
 
-    @cached_property
+    @lazy
     def count(self) -> int:
         return len(self.headers) // HEADER_SIZE
 
@@ -87,23 +87,23 @@ class Span:
             and self.advance_offsets[-1] == len(self.advance)
         )
 
-    @cached_property
+    @lazy
     def columns(self) -> Headers:
         return np.frombuffer(self.headers, dtype=HEADER)
 
-    @cached_property
+    @lazy
     def present(self) -> npt.NDArray[np.bool_]:
         if not self.states:
             return np.ones(self.count, dtype=np.bool_)
         return np.equal(np.frombuffer(self.states, dtype=np.uint8), BodyState.PRESENT)
 
-    @cached_property
+    @lazy
     def body_offsets(self) -> Ints:
         """count + 1 offsets into `bodies`; a body that is not here takes no bytes."""
         sizes = self.columns["body_size"]
         return offsets_of(np.where(self.present, sizes, 0) if self.states else sizes)
 
-    @cached_property
+    @lazy
     def advance_offsets(self) -> Ints:
         return offsets_of(self.columns["advance"].astype(np.int64) * ENTRY_SIZE)
 

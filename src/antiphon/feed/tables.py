@@ -17,13 +17,13 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from antiphon.core.codec import Reader, u32
+from antiphon.core.codec import u32
 from antiphon.core.errors import BadEncoding, CorruptBlock, StoreError, TooLarge, UnknownFeed
 from antiphon.feed import span as spans
 from antiphon.feed.block import Block
 from antiphon.feed.chain import check_bodies
 from antiphon.feed.hashing import chain_in_python
-from antiphon.feed.header import HASH_SIZE, HEADER_SIZE, Entry
+from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER_SIZE, Entry, decode_entries
 from antiphon.feed.record import Record
 from antiphon.feed.span import BLOCK_TAG, Span
 
@@ -247,11 +247,11 @@ def unchecked(data: bytes) -> bytes | None:
 
 def _entry(feed: bytes, data: bytes) -> Entry:
     entry = unchecked(data)
-    if entry is None:
+    if entry is None or len(entry) != ENTRY_SIZE:
         raise CorruptBlock(
             f"feed {feed.hex()[:8]}: its timeframe on disk has changed; restore this feed from a peer", feed=feed, seq=0
         )
-    return Entry.read(Reader(entry, "frontier"))
+    return decode_entries(entry)[0]
 
 
 def _evidence(feed: bytes, data: bytes) -> bytes:

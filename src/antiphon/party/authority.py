@@ -105,7 +105,9 @@ class PartyAuthority:
 
     def refresh(self) -> bool:
         now = self._store.transaction
-        if now != self._transaction:
+        if self._membership is not None:
+            self._membership.sync()  # which perhaps has looked already
+        elif now != self._transaction:
             sync_machine(self._machine, self._store, self._data)
             self._transaction = now
         acts, forks = self._machine.act_count, self._machine.fork_ends
