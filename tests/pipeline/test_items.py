@@ -6,13 +6,14 @@ import random
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.party.histories import act, models, some_ranges
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, NotAuthorised, UnknownItem
 from antiphon.core.timeframe import Timeframe
 from antiphon.halo.claims import Position, Role
 from antiphon.pipeline.blocks import blocks
+from antiphon.pipeline.bulk import fold_survey
 from antiphon.pipeline.items import folded, items, refused
 from antiphon.pipeline.judged import judged
 from antiphon.pipeline.messages import bases, messages
@@ -25,10 +26,9 @@ States = dict[bytes, bytes]
 Refusals = dict[tuple[bytes, int], str]
 
 
-def run(spark: SparkSession, looked: Survey) -> dict[bytes, tuple[States, Refusals]]:
-    """Everything, from blocks to items, party by party."""
-    sorted_ = messages(judged(blocks(spark, looked), looked.plans), bases(spark, looked))
-    made = folded(sorted_, looked.plans, models).cache()
+def run(looked: Survey, rows: DataFrame) -> dict[bytes, tuple[States, Refusals]]:
+    """Items and refusals, party by party."""
+    made = rows.cache()
     found: dict[bytes, tuple[States, Refusals]] = {plan.party: ({}, {}) for plan in looked.plans}
     for row in items(made).collect():
         found[bytes(row.party)][0][bytes(row.item)] = bytes(row.snapshot)
@@ -87,7 +87,9 @@ def test_spark_folds_what_live_peers_fold(spark: SparkSession, tmp_path: Path) -
             peers[bytes(peer.party.key)] = peer
         assert len(peers) == HISTORIES
         looked = survey(spark, [peer.folder for peer in peers.values()])
-        made = run(spark, looked)
+        sorted_ = messages(judged(blocks(spark, looked), looked.plans), bases(spark, looked))
+        made = run(looked, folded(sorted_, looked.plans, models))
+        assert run(looked, fold_survey(spark, looked, models)) == made  # the same in parcels
         for party, peer in peers.items():
             states, refusals = live(peer)
 

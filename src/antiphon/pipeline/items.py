@@ -89,17 +89,7 @@ class Folding:
 
     def fold_all(self, groups: Iterable[Group]) -> Iterator[pa.RecordBatch]:
         """The same for items whose messages are together already."""
-        rows: list[tuple[Any, ...]] = []
-        size = 0
-        for (party, item), base, notes in groups:
-            for row in self.fold(party, item, base, notes):
-                rows.append(row)
-                size += len(row[8] or b"")
-            if len(rows) >= ROWS_MAX or size >= SIZE_MAX:
-                yield batch_of(rows, _ARROW)
-                rows, size = [], 0
-        if rows:
-            yield batch_of(rows, _ARROW)
+        return batches_of(row for (party, item), base, notes in groups for row in self.fold(party, item, base, notes))
 
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
         """The rows of one item: itself, if there is such an item, and the messages to it that were refused."""
@@ -108,7 +98,7 @@ class Folding:
         if made.late:
             raise AntiphonError(f"item {item.hex()}: its messages did not come in the total order")
         if made.item is not None:
-            yield _row(party, made.item, len(notes) - sum(map(bool, made.verdicts.values())))
+            yield item_row(party, made.item, len(notes) - sum(map(bool, made.verdicts.values())))
         yield from refusals(party, item, made.verdicts)
 
     def authors(self, party: bytes) -> Callable[[bytes, int], Author]:
@@ -120,6 +110,20 @@ class Folding:
             return Author(feed) if lane is None else lane.author(seq)
 
         return author
+
+
+def batches_of(found: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
+    """Rows of items and refusals, in batches that are bounded in rows and bytes."""
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    for row in found:
+        rows.append(row)
+        size += len(row[8] or b"")
+        if len(rows) >= ROWS_MAX or size >= SIZE_MAX:
+            yield batch_of(rows, _ARROW)
+            rows, size = [], 0
+    if rows:
+        yield batch_of(rows, _ARROW)
 
 
 def refusals(party: bytes, item: bytes, verdicts: Mapping[Stamp, str]) -> Iterator[tuple[Any, ...]]:
@@ -150,7 +154,8 @@ def grouped(given: Iterator[pa.RecordBatch]) -> Iterator[Group]:
         yield key, base, notes
 
 
-def _row(party: bytes, item: ItemState, count: int) -> tuple[Any, ...]:
+def item_row(party: bytes, item: ItemState, count: int) -> tuple[Any, ...]:
+    """The row of an item in which so many messages count."""
     data = None if item.model is None else itemcodec.snapshot(item)
     about = (item.parent, item.is_deleted, item.access is not None, item.created_ms)
     return (party, bytes(item.id), item.name, item.version, *about, data, count, None, None, None)

@@ -1,0 +1,130 @@
+"""A whole survey folded at once: what `blocks`, `judged`, `messages` and `folded` come to, in parcels.
+
+Those stages are for whoever wants rows of messages. Here none is ever made: executors read the blocks that count, send
+them in columns to where their items are folded, and put them into the total order there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from antiphon.model.factory import ModelFactory
+from antiphon.model.item import Authors, fold
+from antiphon.model.object import ObjectModel
+from antiphon.pipeline.items import SCHEMA, Folding, Models, batches_of, item_row, refusals
+from antiphon.pipeline.ordered import Ordered
+from antiphon.pipeline.parcel import BASE_LANE, BUCKETS_MAX, LaneTask, read_parcels
+from antiphon.pipeline.parcel import SCHEMA as PARCELS
+from antiphon.pipeline.plan import PartyPlan
+from antiphon.pipeline.ranges import RANGE_BLOCKS, Range, divided
+from antiphon.pipeline.registers import Lanes, Registers
+from antiphon.pipeline.survey import Survey
+
+PARTITION_MESSAGES = 200_000  # about so many are in a worker's memory at once, or the messages of one item
+PARTITIONS_PER_CORE = 2
+
+
+def fold_survey(
+    spark: SparkSession,
+    survey: Survey,
+    models: Models = ModelFactory.standard,
+    *,
+    folding: type[Folding] = Folding,
+    partitions: int | None = None,
+) -> DataFrame:
+    """Items and refusals of all that counts in a survey; the columns are those of `folded`."""
+    plans = survey.plans
+    tasks = lane_tasks(plans)
+    if not tasks:
+        return spark.createDataFrame([], SCHEMA)
+    delivered = sum(one.range.count for task in tasks for one in task)
+    few = PARTITIONS_PER_CORE * spark.sparkContext.defaultParallelism
+    buckets = min(partitions or max(few, -(-delivered // PARTITION_MESSAGES)), BUCKETS_MAX)
+    known = spark.sparkContext.broadcast((tasks, plans))
+
+    def read(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in given:
+            for number in batch.column(0).to_pylist():
+                yield from read_parcels(known.value[0][number], buckets)
+
+    def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        plans = known.value[1]
+        ordered = Ordered.of(_rows(given), plans)
+        if ordered is not None:
+            yield from fold_ordered(folding({plan.party: plan for plan in plans}, models()), ordered)
+
+    parcels = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, PARCELS)
+    return parcels.repartitionById(buckets, f.col("bucket")).mapInArrow(act, SCHEMA)
+
+
+def lane_tasks(plans: Sequence[PartyPlan], size: int = RANGE_BLOCKS) -> list[tuple[LaneTask, ...]]:
+    """What tasks read: the blocks of each lane that are delivered, and the states of bases."""
+    places, ranges = {}, []
+    tasks: list[tuple[LaneTask, ...]] = []
+    for party, plan in enumerate(plans):
+        if plan.base:
+            whole = Range(plan.home, plan.party, b"", 0, 0)
+            tasks.append((LaneTask(party, BASE_LANE, whole, plan.base),))
+        for number, lane in enumerate(plan.lanes):
+            start = max(lane.base, lane.start)
+            if start < lane.position:
+                places[plan.party, lane.feed] = party, number
+                ranges.append(Range(plan.home, plan.party, lane.feed, start, lane.position))
+    read = [tuple(LaneTask(*places[one.party, one.feed], one) for one in some) for some in divided(ranges, size)]
+    return tasks + read
+
+
+def _rows(given: Iterator[pa.RecordBatch]) -> Iterator[list[Any]]:
+    """Rows of parcels, whose columns are not copied."""
+    for batch in given:
+        numbers = [column.to_pylist() for column in batch.columns[:3]]
+        for at in range(batch.num_rows):
+            yield [*(column[at] for column in numbers), *(column[at].as_buffer() for column in batch.columns[3:])]
+
+
+def fold_ordered(folding: Folding, ordered: Ordered) -> Iterator[pa.RecordBatch]:
+    """The items of a partition: plain objects on columns, the others one by one."""
+    if type(folding) is not Folding:  # another way of folding has rows of its own
+        return folding.fold_all(ordered.groups())
+    return batches_of(_fold(folding, ordered))
+
+
+class _Party(NamedTuple):
+    key: bytes
+    feeds: list[bytes]
+    authors: Authors
+
+
+def _fold(folding: Folding, ordered: Ordered) -> Iterator[tuple[Any, ...]]:
+    registers = Registers(ordered, Lanes.of(ordered.plans))
+    known = [
+        _Party(plan.party, [lane.feed for lane in plan.lanes], folding.authors(plan.party)) for plan in ordered.plans
+    ]
+    starts, plain = ordered.starts.tolist(), registers.plain.tolist()
+    parties = ordered.party[ordered.starts[:-1]].tolist()
+    for nth, party in enumerate(parties):
+        found = _fold_plain(folding.models, registers, known[party], nth) if plain[nth] else None
+        if found is None:
+            (key, item), base, notes = ordered.group(starts[nth], starts[nth + 1])
+            yield from folding.fold(key, item, base, notes)
+        else:
+            yield from found
+
+
+def _fold_plain(models: ModelFactory, registers: Registers, party: _Party, nth: int) -> list[tuple[Any, ...]] | None:
+    """The rows of an item whose mutations were all plain; None if it is no open object, and has to be folded whole."""
+    item, key = registers.item(nth), party.key
+    made = fold(key, item, None, registers.others(nth), models, party.authors, whole=True)
+    state = made.item
+    if state is None or made.late or state.access is not None or type(state.model) is not ObjectModel:
+        return None
+    if registers.begins(nth) <= state.genesis.lamport:
+        return None
+    registers.fill(nth, state.state, party.feeds)
+    refused = sum(map(bool, made.verdicts.values()))
+    return [item_row(key, state, registers.count(nth) - refused), *refusals(key, item, made.verdicts)]
