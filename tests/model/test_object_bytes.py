@@ -185,6 +185,47 @@ def test_a_plain_write_takes_the_short_way() -> None:
     assert varint(300) == b"\xac\x02"
 
 
+@given(
+    st.lists(
+        st.sampled_from([(1, ADA, 0), (2, ADA, 3), (8, BOB, 1), (9, EVE, 0), (30, EVE, 400), (2, ADA, 2)]), max_size=4
+    ),
+    st.sampled_from(["title", "other"]),
+    st.sampled_from(["x", 7]),
+    st.integers(0, 160),
+    st.binary(max_size=3),
+)
+def test_the_short_way_takes_names_of_all_feeds_as_the_long_one_does(
+    names: list[tuple[int, bytes, int]], key: str, content: str | int, at: int, noise: bytes
+) -> None:
+    base = ObjectState()
+    for stamp in (Stamp(1, ADA, 0), Stamp(2, ADA, 3), Stamp(8, BOB, 1), Stamp(9, EVE, 0)):
+        base.take([Op(("title",), f"{stamp.lamport}")], stamp)
+        base.hear(stamp)
+    data = write_mutation([Op((key,), content, [Stamp(*name) for name in names])], BOB)
+    for changed in (data, data[:at] + noise + data[at + len(noise) :]):
+        for here in (Stamp(40, BOB, 9), Stamp(9, BOB, 2)):
+            short, long = MODEL.restore(MODEL.snapshot(base)), MODEL.restore(MODEL.snapshot(base))
+            before = MODEL.snapshot(short)
+            if take_plain(short, changed, here):
+                long.take(read_mutation(changed, here), here)
+                long.hear(here)
+                assert MODEL.snapshot(short) == MODEL.snapshot(long)
+            else:
+                assert MODEL.snapshot(short) == before
+
+
+def test_a_write_in_place_of_others_takes_the_short_way() -> None:
+    state = ObjectState()
+    for stamp in (Stamp(1, ADA, 0), Stamp(1, EVE, 0), Stamp(1, BOB, 0)):
+        assert take_plain(state, write_mutation([Op(("title",), "x")], stamp.feed), stamp)
+    gone = write_mutation([Op(("title",), "y", [Stamp(1, ADA, 0), Stamp(1, EVE, 0)])], BOB)
+    assert take_plain(state, gone, Stamp(2, BOB, 1))
+    assert take_plain(state, gone, Stamp(3, BOB, 2))  # both are gone by now
+    assert [stamp.lamport for stamp, _ in MODEL.conflicts(state, "title")] == [3, 2, 1]
+    future = write_mutation([Op(("title",), "y", [Stamp(1, ADA, 7)])], BOB)
+    assert not take_plain(state, future, Stamp(4, BOB, 3))  # it is kept until it comes
+
+
 @given(st.randoms(use_true_random=False), st.integers(0, 30))
 @settings(max_examples=40)
 def test_a_snapshot_is_what_the_library_would_write(chance: random.Random, count: int) -> None:

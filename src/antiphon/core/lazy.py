@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar, overload
 Value = TypeVar("Value")
 
 
-class lazy(Generic[Value]):  # noqa: N801: it is used as `property` is
+class lazy(Generic[Value]):  # noqa: N801 (it is used as `property` is)
     """For classes whose instances have a `__dict__`, frozen ones too.
 
     >>> class Circle:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
@@ -58,10 +58,10 @@ class Act:
     expires_ms: int = 0
     problem: str = ""
     digest: bytes = b""  # of its credential's payload
+    position: Position = field(init=False)  # made once: every question of right asks for some of them
 
-    @property
-    def position(self) -> Position:
-        return Position(self.stamp.feed, self.stamp.seq)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "position", Position(self.stamp.feed, self.stamp.seq))
 
     @property
     def admission(self) -> FeedAdmission | None:
