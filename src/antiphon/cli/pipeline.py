@@ -7,12 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from antiphon.cli import pipeline_epoch
+from antiphon.cli import pipeline_archive, pipeline_epoch, pipeline_verify
 from antiphon.cli.common import HERE, Json, out, show, table
 from antiphon.cli.sparks import Homes, Master, needed, spark_session
 
 app = typer.Typer(no_args_is_help=True, help="Verify, fold and query feeds in bulk, on Spark.")
 app.command("epoch")(pipeline_epoch.epoch)
+app.command("verify")(pipeline_verify.verify)
+app.add_typer(pipeline_archive.app, name="archive")
 
 SHOWN_MAX = 20  # parties
 

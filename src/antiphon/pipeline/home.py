@@ -7,7 +7,7 @@ the very process in which the peer runs, and a process opens a store once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from antiphon.core.errors import InvalidInput
@@ -15,6 +15,8 @@ from antiphon.core.keys import PublicKey
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.store import FeedStore
+from antiphon.pipeline.archiveformat import is_archive
+from antiphon.pipeline.archivereader import ArchiveBlobs, archived_feeds
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 from antiphon.snapshot.blobstore import BlobStore
 
@@ -25,13 +27,15 @@ def feeds_folder(home: str | Path) -> Path:
     for found in (folder / "feeds", folder):
         if (found / "data.mdb").is_file():
             return found
-    raise InvalidInput(f"{folder} is no home: it has no feeds; name the folder that `antiphon.open` was given")
+    raise InvalidInput(
+        f"{folder} is no home: it has no feeds; name the folder that `antiphon.open` was given, or an archive"
+    )
 
 
 @contextmanager
 def open_feeds(home: str | Path) -> Iterator[FeedReader]:
-    """The feeds of a home, to be read."""
-    store = FeedStore.open(feeds_folder(home), readonly=True)
+    """The feeds of a home or of an archive, to be read."""
+    store = archived_feeds(home) if is_archive(home) else FeedStore.open(feeds_folder(home), readonly=True)
     try:
         yield store
     finally:
@@ -40,7 +44,11 @@ def open_feeds(home: str | Path) -> Iterator[FeedReader]:
 
 @contextmanager
 def open_blobs(home: str | Path) -> Iterator[Blobs]:
-    """The blobs of a home, to be read; none where it keeps none."""
+    """The blobs of a home or of an archive, to be read; none where it keeps none."""
+    if is_archive(home):
+        with closing(ArchiveBlobs(home)) as archived:
+            yield archived
+        return
     folder = feeds_folder(home).with_name("blobs")
     if not (folder / "data.mdb").is_file():
         yield MemoryBlobs()
