@@ -7,12 +7,15 @@ from dataclasses import replace
 import pytest
 from tests.party.epochacts import (
     agree_on,
+    change,
     device,
     epoch,
+    held,
     honest,
     join,
     member,
     note,
+    pen,
     same,
     say,
     settle,
@@ -252,3 +255,24 @@ def test_an_attester_that_comes_late_speaks_if_joiners_wait_for_it(peers: Peers,
     settle(peers)
     assert member(carol).machine.act_count == before, "once"
     same(alice, carol, join(peers, "dora", of=alice))
+
+
+def test_a_feed_that_goes_on_from_another_branch_than_the_epoch_holds_says_so(peers: Peers, alice: Peer) -> None:
+    """Carol begins at an epoch with a history of her feed that is not the one in her store, and hears of no fork."""
+    carol = peers.add("carol")
+    item = note(carol, "common")
+    peers.exchange()
+    feed = bytes(member(carol).open_data_feed().feed)
+    alice.take(pen(carol).extend([change(carol, item.id, "title", "for Alice")]))
+    item.edit("set", "title", "her own")
+    item.edit("set", "title", "her own again")
+    alice.epochs.declare()
+    carol.take([span for span in alice.ranges(carol.lengths()) if span.feed != feed])
+    carol.blobs.put_all((cid, alice.blobs.get(cid)) for cid in held(alice))
+    carol.rebuild()
+    (blocked,) = carol.party.status().blocked
+
+    assert carol.epochs.number == 1
+    assert carol.party.item(item.id).value["title"] == "for Alice"
+    assert (blocked.feed, blocked.reason) == (feed, "the epoch below it holds another branch of this feed")
+    assert blocked.seq == carol.party.timeframe[feed] + 1 < carol.store.record(feed).length

@@ -221,6 +221,8 @@ class Delivery:
             entry, seq = lane.waits_for, lane.state.position
             if lane.state.fault:
                 found.append(Blocked(feed, seq, None, lane.state.fault))
+            elif lane.other_branch:
+                found.append(Blocked(feed, seq, None, "the epoch below it holds another branch of this feed"))
             elif entry is not None:
                 what = f"block {entry.seq} of feed {entry.feed.hex()[:8]}"
                 other = self.lanes.get(entry.feed)

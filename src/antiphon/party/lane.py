@@ -75,12 +75,13 @@ class Links(NamedTuple):
 class Lane:
     """How far a feed is delivered, what it waits for, and what its writer had seen of the control feeds."""
 
-    __slots__ = ("_recent", "_runs", "buffer", "state", "waits_for")
+    __slots__ = ("_recent", "_runs", "buffer", "other_branch", "state", "waits_for")
 
     def __init__(self, state: LaneState) -> None:
         self.state = state
         self.waits_for: Entry | None = None
         self.buffer: Buffer | None = None
+        self.other_branch = False  # the epoch that it stands on holds another branch of this feed than the one here
         self._runs: Iterator[tuple[Span, int, int]] | None = None
         self._recent: deque[Links] = deque(maxlen=_RECENT_SPANS)
 
@@ -92,6 +93,7 @@ class Lane:
         """The buffer with the next block in it, read from the store where there is none; None at the feed's end."""
         position = self.state.position
         if position >= end or self.state.fault:
+            self.other_branch = False
             self.release()
             return None
         if self.buffer is not None and self.buffer.at < self.buffer.high:
@@ -101,8 +103,9 @@ class Lane:
                 self._runs = store.runs(self.feed, position)
             found = next(self._runs, None)
             if found is not None:
-                if position and found[0].hash_at(position - 1) != self.state.hash:
-                    break  # the epoch that it stands on holds another branch of this feed than the one here
+                self.other_branch = position > 0 and found[0].hash_at(position - 1) != self.state.hash
+                if self.other_branch:
+                    break
                 self.buffer = Buffer(*found)
                 if end != NO_END:
                     self.buffer.cut(end)
