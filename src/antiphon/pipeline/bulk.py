@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item import Authors, fold
 from antiphon.model.object import ObjectModel
-from antiphon.pipeline.items import SCHEMA, Folding, Models, batches_of, item_row, refusals
+from antiphon.pipeline.items import SCHEMA, Folding, Models, batches_of, item_row, known_models, refusals
 from antiphon.pipeline.ordered import Ordered
 from antiphon.pipeline.parcel import BASE_LANE, BUCKETS_MAX, LaneTask, read_parcels
 from antiphon.pipeline.parcel import SCHEMA as PARCELS
@@ -56,7 +56,7 @@ def fold_survey(
         plans = known.value[1]
         ordered = Ordered.of(_rows(given), plans)
         if ordered is not None:
-            yield from fold_ordered(folding({plan.party: plan for plan in plans}, models()), ordered)
+            yield from fold_ordered(folding({plan.party: plan for plan in plans}, known_models(models)), ordered)
 
     parcels = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, PARCELS)
     return parcels.repartitionById(buckets, f.col("bucket")).mapInArrow(act, SCHEMA)
@@ -96,14 +96,15 @@ def fold_ordered(folding: Folding, ordered: Ordered) -> Iterator[pa.RecordBatch]
 
 class _Party(NamedTuple):
     key: bytes
-    feeds: list[bytes]
+    feeds: tuple[bytes, ...]
     authors: Authors
 
 
 def _fold(folding: Folding, ordered: Ordered) -> Iterator[tuple[Any, ...]]:
     registers = Registers(ordered, Lanes.of(ordered.plans))
     known = [
-        _Party(plan.party, [lane.feed for lane in plan.lanes], folding.authors(plan.party)) for plan in ordered.plans
+        _Party(plan.party, feeds, folding.authors(plan.party))
+        for plan, feeds in zip(ordered.plans, ordered.feeds, strict=True)
     ]
     starts, plain = ordered.starts.tolist(), registers.plain.tolist()
     parties = ordered.party[ordered.starts[:-1]].tolist()

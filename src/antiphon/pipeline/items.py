@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,8 @@ from antiphon.party.demux import void_kind
 from antiphon.pipeline.columns import arrow_of, batch_of
 from antiphon.pipeline.messages import BASE_STATE
 from antiphon.pipeline.plan import PartyPlan
+from antiphon.query.facts import facts_of
+from antiphon.query.factscodec import encode_facts
 
 Models = Callable[[], ModelFactory]
 #: An item, by party and id, the state that it stands on, and the messages to it.
@@ -46,10 +49,23 @@ SCHEMA = StructType(
         StructField("feed", BinaryType(), nullable=True),
         StructField("seq", LongType(), nullable=True),
         StructField("reason", StringType(), nullable=True),
+        StructField("facts", BinaryType(), nullable=True),
     ]
 )
 _ARROW = arrow_of(SCHEMA)
-_ITEM = ("party", "item", "model", "version", "parent", "deleted", "guarded", "created_ms", "snapshot", "messages")
+_ITEM = (
+    "party",
+    "item",
+    "model",
+    "version",
+    "parent",
+    "deleted",
+    "guarded",
+    "created_ms",
+    "snapshot",
+    "messages",
+    "facts",
+)
 
 
 def folded(messages: DataFrame, plans: Iterable[PartyPlan], models: Models = ModelFactory.standard) -> DataFrame:
@@ -62,13 +78,15 @@ def fold_with(folding: type[Folding], messages: DataFrame, plans: Iterable[Party
     known = messages.sparkSession.sparkContext.broadcast({plan.party: plan for plan in plans})
 
     def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return folding(known.value, models()).run(given)
+        return folding(known.value, known_models(models)).run(given)
 
     return messages.mapInArrow(act, SCHEMA)
 
 
 def items(folded: DataFrame) -> DataFrame:
-    """The items: model, parent, state and all. `snapshot` is null where no code for the model is here."""
+    """The items: model, parent, state and all. `snapshot` is null where no code for the model is here, and only there
+    `facts` has what can be asked of the item all the same.
+    """
     return folded.where(f.col("reason").isNull()).select(*_ITEM)
 
 
@@ -112,6 +130,17 @@ class Folding:
         return author
 
 
+def known_models(models: Models) -> ModelFactory:
+    """The models for one task. The standard ones are looked for once in a process: that takes as long as some thousand
+    messages."""
+    return _standard() if models == ModelFactory.standard else models()
+
+
+@cache
+def _standard() -> ModelFactory:
+    return ModelFactory.standard()
+
+
 def batches_of(found: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
     """Rows of items and refusals, in batches that are bounded in rows and bytes."""
     rows: list[tuple[Any, ...]] = []
@@ -129,7 +158,7 @@ def batches_of(found: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
 def refusals(party: bytes, item: bytes, verdicts: Mapping[Stamp, str]) -> Iterator[tuple[Any, ...]]:
     for stamp, reason in verdicts.items():
         if reason:
-            yield (party, item, *(None,) * 8, stamp.feed, stamp.seq, reason)
+            yield (party, item, *(None,) * 8, stamp.feed, stamp.seq, reason, None)
 
 
 def grouped(given: Iterator[pa.RecordBatch]) -> Iterator[Group]:
@@ -157,5 +186,6 @@ def grouped(given: Iterator[pa.RecordBatch]) -> Iterator[Group]:
 def item_row(party: bytes, item: ItemState, count: int) -> tuple[Any, ...]:
     """The row of an item in which so many messages count."""
     data = None if item.model is None else itemcodec.snapshot(item)
+    facts = encode_facts(facts_of(item)) if item.model is None else None
     about = (item.parent, item.is_deleted, item.access is not None, item.created_ms)
-    return (party, bytes(item.id), item.name, item.version, *about, data, count, None, None, None)
+    return (party, bytes(item.id), item.name, item.version, *about, data, count, None, None, None, facts)

@@ -43,6 +43,7 @@ class Ordered:
     buffer: bytes
     starts: I64
     plans: Sequence[PartyPlan]
+    feeds: list[tuple[bytes, ...]]  # by party and lane
     voids: npt.NDArray[np.int32] | None  # which of the reasons makes a message void; None where none is
     reasons: list[str]
 
@@ -75,6 +76,7 @@ class Ordered:
             buffer,
             starts,
             plans,
+            [tuple(lane.feed for lane in plan.lanes) for plan in plans],
             None,
             [""],
         )
@@ -117,21 +119,23 @@ class Ordered:
         return (self.plans[self.party[start]].party, self.items[start].tobytes()), base, notes
 
     def notes(self, start: int, stop: int) -> list[Note]:
-        """Messages of one party that stand together."""
-        return self._notes(slice(start, stop)) if start < stop else []
+        """Messages that stand together."""
+        return self._notes(slice(start, stop))
 
     def notes_at(self, rows: I64) -> list[Note]:
-        """Messages of one party, by their places."""
-        return self._notes(rows) if len(rows) else []
+        """Messages by their places."""
+        return self._notes(rows)
 
     def _notes(self, which: Any) -> list[Note]:
-        columns = (self.kinds, self.lamports, self.lane, self.seqs, self.created, self.offsets, self.sizes)
+        columns = (self.kinds, self.lamports, self.party, self.lane, self.seqs, self.created, self.offsets, self.sizes)
         rows = zip(*(column[which].tolist() for column in columns), strict=True)
-        feeds = [lane.feed for lane in self.plans[self.party[which][0]].lanes]
-        buffer = self.buffer
+        feeds, buffer = self.feeds, self.buffer
         found = [
-            _new(Note, (kind, lamport, feeds[lane], seq, created, buffer[at : at + size] if size >= 0 else None, ""))
-            for kind, lamport, lane, seq, created, at, size in rows
+            _new(
+                Note,
+                (kind, lamport, feeds[party][lane], seq, created, buffer[at : at + size] if size >= 0 else None, ""),
+            )
+            for kind, lamport, party, lane, seq, created, at, size in rows
         ]
         if self.voids is not None:
             voids = self.voids[which]

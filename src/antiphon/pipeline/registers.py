@@ -31,6 +31,7 @@ NAMES_MAX = 8
 VARINT_MAX = 5  # bytes; a greater number is left to `fold`
 KEY_MAX = 16  # bytes that are compared at once
 FEED_SIZE = 32
+FAR = (1 << 63) - 1
 _SEQ_BITS = 40
 _KEY_BITS = 63
 _MUTATION = int(Kind.MUTATION)
@@ -112,27 +113,30 @@ class Registers:
         stands = self._resolve(writes)
         self._keep(writes, np.flatnonzero(stands & self.plain[self._item[writes.rows]]))
         self._hear(inside)
-        self._first = np.searchsorted(inside, ordered.starts)
-        self._inside = inside
-        self._others = np.flatnonzero(~mutations)
-        self._others_at = np.searchsorted(self._others, ordered.starts).tolist()
+        self._ids = ordered.items[ordered.starts[:-1]].tobytes()
+        self._starts: list[int] = ordered.starts.tolist()
+        first = np.searchsorted(inside, ordered.starts)
+        lamports = np.append(ordered.lamports[inside], FAR)[first[:-1]]
+        self._begins: list[int] = np.where(first[:-1] < first[1:], lamports, FAR).tolist()
+        others = np.flatnonzero(~mutations)
+        self._others = ordered.notes_at(others)
+        self._others_at: list[int] = np.searchsorted(others, ordered.starts).tolist()
 
     def item(self, nth: int) -> bytes:
-        return bytes(self._ordered.items[self._ordered.starts[nth]])
+        """The id of an item."""
+        return self._ids[16 * nth : 16 * nth + 16]
 
     def count(self, nth: int) -> int:
         """How many messages there are to an item."""
-        return int(self._ordered.starts[nth + 1] - self._ordered.starts[nth])
+        return self._starts[nth + 1] - self._starts[nth]
 
     def others(self, nth: int) -> list[Note]:
         """The messages to an item that are no mutations."""
-        low, high = self._others_at[nth], self._others_at[nth + 1]
-        return self._ordered.notes_at(self._others[low:high])
+        return self._others[self._others_at[nth] : self._others_at[nth + 1]]
 
     def begins(self, nth: int) -> int:
         """The lamport of the first mutation of an item; one above all others if there is none."""
-        at = self._first[nth]
-        return int(self._ordered.lamports[self._inside[at]]) if at < self._first[nth + 1] else 1 << 63
+        return self._begins[nth]
 
     def fill(self, nth: int, state: ObjectState, feeds: Sequence[bytes]) -> None:
         """Let the state of an item, which is a new one, be what its mutations make of it."""

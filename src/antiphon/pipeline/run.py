@@ -25,9 +25,9 @@ from pyspark.sql import functions as f
 from antiphon.model.factory import ModelFactory
 from antiphon.pipeline.account import account
 from antiphon.pipeline.blocks import blocks
-from antiphon.pipeline.items import Models, folded, items
+from antiphon.pipeline.bulk import fold_survey
+from antiphon.pipeline.items import Models, items
 from antiphon.pipeline.judged import judged
-from antiphon.pipeline.messages import bases, messages
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.report import PartyReport, Report, Skew, combine_groups
 from antiphon.pipeline.session import prepare
@@ -96,8 +96,7 @@ class Run:
     @cached_property
     def folded(self) -> DataFrame:
         """Items and refusals. They are kept, for several stages ask for them; on disk where memory does not do."""
-        found = judged(blocks(self.spark, self.survey), self.survey.plans)
-        return folded(messages(found, bases(self.spark, self.survey)), self.survey.plans, self.models).persist()
+        return fold_survey(self.spark, self.survey, self.models).persist()
 
     @property
     def items(self) -> DataFrame:
