@@ -118,6 +118,9 @@ class Committer:
 def _run(group: list[_Job], tables: Tables, part: Callable[[Change], Any]) -> None:
     """May run again from the start, so it begins by forgetting what it did."""
     lone: dict[bytes, list[_Job]] = defaultdict(list)
+    if len(group) == 1 and group[0].lone_append is None:  # all of the transaction or none: it need not be a part of it
+        group[0].error, group[0].results = None, [_apply(tables, change) for change in group[0].changes]
+        return
     for job in group:
         job.error, job.results = None, []
         append = job.lone_append

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -22,6 +23,15 @@ from antiphon.feed.watch import Watch
 _READ_SIZE = 1 << 20
 
 
+class _Listed(NamedTuple):
+    """The last answer of `feeds`: true until the next transaction."""
+
+    at: int
+    party: bytes | None
+    records: tuple[Record, ...]
+    by_feed: dict[bytes, Record]
+
+
 class FeedReader:
     """The half of `FeedStore` that changes nothing. No transaction is held while a caller's code runs."""
 
@@ -29,18 +39,22 @@ class FeedReader:
         self._env = env
         self._watches: frozenset[Watch] = frozenset()
         self._watching = threading.Lock()
-        self._listed: tuple[int, bytes | None, tuple[Record, ...]] = (-1, None, ())  # the last answer of `feeds`
+        self._listed = _Listed(-1, None, (), {})
 
     def feeds(self, party: bytes | None = None) -> tuple[Record, ...]:
-        now, (at, whose, known) = self._env.transaction(), self._listed
-        if at == now and whose == party:  # as several parts of a peer look after each commit
-            return known
+        now, listed = self._env.transaction(), self._listed
+        if listed.at == now and listed.party == party:  # as several parts of a peer look after each commit
+            return listed.records
         with self._env.read() as tables:
             found = tuple([record for record in tables.feeds() if party is None or record.party == party])
-        self._listed = now, party, found
+        self._listed = _Listed(now, party, found, {record.feed: record for record in found})
         return found
 
     def record(self, feed: bytes) -> Record:
+        listed = self._listed
+        known = listed.by_feed.get(feed) if listed.at == self._env.transaction() else None
+        if known is not None:
+            return known
         with self._env.read() as tables:
             return tables.record(feed)
 
@@ -167,8 +181,8 @@ class FeedReader:
 
     def _stored(self, feed: bytes, start: int | None, stop: int | None, *, valid: bool) -> Iterator[Span]:
         """Stored spans from `start`, about a MiB in each transaction, so that none is held across a yield."""
-        at = start
-        while True:
+        at, read = start, -1
+        while read != (now := self._env.transaction()):  # else it has not grown since
             with self._env.read() as tables:
                 record = tables.record(feed)
                 at = record.start if at is None else at
@@ -184,6 +198,7 @@ class FeedReader:
             for span in spans:
                 yield span if valid else span.tail(max(at, span.first))
             at = spans[-1].end
+            read = now if at >= end else -1
 
 
 def check_held(record: Record, seq: int) -> None:

@@ -93,7 +93,7 @@ class Tables:
     def span_at(self, record: Record, seq: int) -> Span:
         """The stored span that holds block `seq`, every byte of it checked."""
         first, stored = self._stored_at(record.feed, seq)
-        span = _decode(record.feed, first, bytes(stored))
+        span = self._tail(record.feed, first, bytes(stored))
         if not span.first <= seq < span.end:
             raise _corrupt(record.feed, seq, "it is missing from the store")
         return span
@@ -108,7 +108,7 @@ class Tables:
             cursor.set_key(_key(record.feed, self._stored_at(record.feed, seq)[0]))
             while seq < stop and size > 0:
                 try:
-                    span = _span_under(cursor, record.feed, seq)
+                    span = self._span_under(cursor, record.feed, seq)
                 except CorruptBlock:
                     if found:
                         break
@@ -181,7 +181,19 @@ class Tables:
             self._memory.keep(self._memory.tails, span.feed, data, span)
         self._txn.put(key, data, db=self._dbs["spans"])
 
+    def _span_under(self, cursor: Any, feed: bytes, seq: int) -> Span:
+        """The span at a cursor, which must be the one that holds block `seq`."""
+        key = bytes(cursor.key())
+        first = int.from_bytes(key[32:], "big")
+        if key[:32] != feed or first > seq:
+            raise _corrupt(feed, seq, "it is missing from the store")
+        span = self._tail(feed, first, bytes(cursor.value()))
+        if seq >= span.end:
+            raise _corrupt(feed, seq, "it is missing from the store")
+        return span
+
     def _tail(self, feed: bytes, first: int, stored: bytes) -> Span:
+        """A stored span, every byte of it checked: by its checksum, or as the very bytes that were written last."""
         known = self._memory.tails.get(feed)
         if known is not None and known[0] == stored and known[1].first == first:
             return known[1]
@@ -286,18 +298,6 @@ def _decode(feed: bytes, first: int, stored: bytes) -> Span:
     if not _intact(feed, first, stored):
         raise _damage(feed, first, stored)
     return spans.split(stored[:-4])
-
-
-def _span_under(cursor: Any, feed: bytes, seq: int) -> Span:
-    """The span at a cursor, which must be the one that holds block `seq`."""
-    key = bytes(cursor.key())
-    first = int.from_bytes(key[32:], "big")
-    if key[:32] != feed or first > seq:
-        raise _corrupt(feed, seq, "it is missing from the store")
-    span = _decode(feed, first, bytes(cursor.value()))
-    if seq >= span.end:
-        raise _corrupt(feed, seq, "it is missing from the store")
-    return span
 
 
 def _damage(feed: bytes, first: int, stored: bytes) -> CorruptBlock:

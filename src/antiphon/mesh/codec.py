@@ -7,8 +7,6 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Sized
-
 from google.protobuf.message import DecodeError
 
 from antiphon.core.cid import Cid
@@ -65,7 +63,8 @@ def decode(data: bytes) -> Message:
         _integer(proto.heard),
         _body(proto),
     )
-    if encode(message) != data:
+    proto.DiscardUnknownFields()
+    if proto.SerializeToString(deterministic=True) != data:
         raise BadEncoding("a message between peers that is not in its one encoding, or newer than this version")
     return message
 
@@ -74,26 +73,26 @@ def _body(proto: pb.Replication) -> Body | None:
     kind = proto.WhichOneof("kind")
     if kind == "announcement":
         announced = proto.announcement
-        _bounded("holdings", announced.holdings, HOLDINGS_MAX)
+        _bounded("holdings", len(announced.holdings), HOLDINGS_MAX)
         if _integer(announced.since) > _integer(announced.upto):
             raise BadEncoding(f"an announcement from version {announced.since} back to {announced.upto}")
         return Announcement(announced.since, announced.upto, tuple(map(_holding, announced.holdings)))
     if kind == "want":
         want = proto.want
-        _bounded("ranges and forks", [*want.ranges, *want.forks], RANGES_MAX)
+        _bounded("ranges and forks", len(want.ranges) + len(want.forks), RANGES_MAX)
         ranges = tuple((_key(one.feed), _integer(one.first)) for one in want.ranges)
         return Want(_integer(want.request), _integer(want.size_max), ranges, tuple(map(_key, want.forks)))
     if kind == "ranges":
         given = proto.ranges
-        _bounded("spans, lacks and forks", [*given.spans, *given.lacks, *given.forks], RANGES_MAX)
+        _bounded("spans, lacks and forks", len(given.spans) + len(given.lacks) + len(given.forks), RANGES_MAX)
         lacks = tuple((_key(one.feed), _integer(one.first)) for one in given.lacks)
         return Ranges(_integer(given.request), tuple(given.spans), lacks, tuple(given.forks))
     if kind == "want_blobs":
-        _bounded("CIDs", proto.want_blobs.cids, CIDS_MAX)
+        _bounded("CIDs", len(proto.want_blobs.cids), CIDS_MAX)
         return WantBlobs(_integer(proto.want_blobs.request), tuple(map(Cid, proto.want_blobs.cids)))
     if kind == "blobs":
         blobs = proto.blobs
-        _bounded("blobs and lacks", [*blobs.blobs, *blobs.lacks], CIDS_MAX)
+        _bounded("blobs and lacks", len(blobs.blobs) + len(blobs.lacks), CIDS_MAX)
         pairs = tuple((Cid(one.cid), one.data) for one in blobs.blobs)
         return Blobs(_integer(blobs.request), pairs, tuple(map(Cid, blobs.lacks)))
     return None
@@ -123,6 +122,6 @@ def _integer(value: int) -> int:
     return value
 
 
-def _bounded(what: str, values: Sized, most: int) -> None:
-    if len(values) > most:
-        raise TooLarge(f"a message between peers with {len(values)} {what}; at most {most} are allowed")
+def _bounded(what: str, count: int, most: int) -> None:
+    if count > most:
+        raise TooLarge(f"a message between peers with {count} {what}; at most {most} are allowed")

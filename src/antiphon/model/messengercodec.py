@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,6 +14,7 @@ from antiphon.core.v1 import messenger_pb2 as pb
 from antiphon.model.heard import FeedTable, heard_names, kept_stamp, read_feeds, read_heard, read_name
 from antiphon.model.interface import InvalidMutation, need
 from antiphon.model.messengerstate import Entry, MessengerState
+from antiphon.model.objectwire import field
 from antiphon.model.value import Value, read_value, to_proto
 
 SENT_MS_MAX = 1 << 62
@@ -73,19 +74,31 @@ def read_act(data: bytes, stamp: Stamp) -> Post | Edit | Redact:
 def write_state(state: MessengerState) -> bytes:
     table = FeedTable.of(_feeds(state))
     proto = pb.MessengerState(feeds=table.feeds, heard=heard_names(state.heard, table))
-    proto.posts.extend(_row(state.posts[stamp], table) for stamp in sorted(state.posts))
-    proto.pending.extend(_row(state.pending[stamp], table) for stamp in sorted(state.pending))
-    return proto.SerializeToString(deterministic=True)
+    parts = [proto.SerializeToString(deterministic=True)]
+    parts += [field(b"\x1a", _packed(state.posts[stamp], table)) for stamp in sorted(state.posts)]
+    parts += [field(b"\x22", _packed(state.pending[stamp], table)) for stamp in sorted(state.pending)]
+    return b"".join(parts)
 
 
-def _feeds(state: MessengerState) -> Iterator[bytes]:
-    yield from state.heard
+def _feeds(state: MessengerState) -> set[bytes]:
+    found = {*state.heard, *(stamp[1] for stamp in state.posts), *(stamp[1] for stamp in state.pending)}
     for entries in (state.posts, state.pending):
         for entry in entries.values():
-            yield entry.stamp.feed
-            yield from (stamp.feed for stamp in (entry.reply_to, entry.redacted) if stamp is not None)
-            yield from (stamp.feed for stamp in entry.versions)
-            yield from (stamp.feed for stamp in entry.waits)
+            if not entry.plain:
+                found.update(stamp.feed for stamp in (entry.reply_to, entry.redacted) if stamp is not None)
+                found.update(stamp.feed for stamp in entry.versions)
+                found.update(stamp.feed for stamp in entry.waits)
+    return found
+
+
+def _packed(entry: Entry, table: FeedTable) -> bytes:
+    """A row as bytes. Those of a plain post are kept: most are as they were when the messenger was last saved."""
+    if not entry.plain:
+        return _row(entry, table).SerializeToString(deterministic=True)
+    where, body, packed = table.index(entry.stamp.feed), entry.versions[entry.stamp], entry.packed
+    if packed is None or packed[0] is not body or packed[1] != where:
+        packed = entry.packed = body, where, _row(entry, table).SerializeToString(deterministic=True)
+    return packed[2]
 
 
 def _row(entry: Entry, table: FeedTable) -> pb.MessengerEntry:

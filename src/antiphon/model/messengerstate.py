@@ -16,7 +16,7 @@ _NONE: frozenset[Stamp] = frozenset()
 class Entry:
     """A post, or what was said of one before it came."""
 
-    __slots__ = ("redacted", "reply_to", "sent_ms", "stamp", "versions", "waits")
+    __slots__ = ("packed", "redacted", "reply_to", "sent_ms", "stamp", "versions", "waits")
 
     def __init__(self, stamp: Stamp, versions: Versions, reply_to: Stamp | None, sent_ms: int) -> None:
         self.stamp = stamp
@@ -25,6 +25,13 @@ class Entry:
         self.sent_ms = sent_ms
         self.waits: set[Stamp] | frozenset[Stamp] = _NONE  # versions that are replaced already, and have not come
         self.redacted: Stamp | None = None  # the least of its redactions
+        self.packed: tuple[Value, int, bytes] | None = None  # its bytes in a snapshot: see `messengercodec`
+
+    @property
+    def plain(self) -> bool:
+        """Whether nobody said anything of it since it was posted, and it answers nothing, as most posts."""
+        alone = len(self.versions) == 1 and self.stamp in self.versions
+        return alone and self.reply_to is None and self.redacted is None and not self.waits
 
 
 class MessengerState:
