@@ -99,7 +99,7 @@ class EpochFolding(Folding):
         data, verdicts = fold_epoch(party, item, base, notes, self.models, listed, self.authors(party), epoch.discard)
         if data != base or notes:
             dead = data is not None and itemcodec.about(data).is_deleted
-            yield (party, item, None, None, None, dead, None, None, data, len(notes), None, None, None)
+            yield (party, item, None, None, None, dead, None, None, data, len(notes), None, None, None, None)
         yield from refusals(party, item, verdicts)
 
 
