@@ -64,4 +64,6 @@ def _begin(plan: PartyPlan) -> Account:
     held = sum(lane.length - lane.start for lane in lanes) + sum(plan.control.values()) + sum(plan.other.values())
     ended = sum(max(0, lane.length - max(lane.end, lane.position)) for lane in lanes)
     waits = {lane.feed: lane.waits for lane in lanes if lane.waits}
-    return Account(plan.party, held, ended=ended, waits=waits)
+    control = sum(count for feed, count in plan.beyond.items() if feed in plan.control)  # votes count there
+    pending = sum(plan.beyond.values()) - control
+    return Account(plan.party, held, control=control, pending=pending, ended=ended, waits=waits)

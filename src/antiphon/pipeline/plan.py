@@ -11,17 +11,19 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 from antiphon.core.cid import Cid
-from antiphon.core.errors import AntiphonError, CorruptBlock, InvalidInput, MissingBlob
+from antiphon.core.errors import AntiphonError, CorruptBlock, InvalidInput, MissingBlob, MissingBlocks, UnknownFeed
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Flag
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.record import End, Record
 from antiphon.feed.span import Span
+from antiphon.feed.store import FeedStore
 from antiphon.halo.machine import PartyMachine
 from antiphon.model.access import Author
-from antiphon.party.authority import PartyAuthority
+from antiphon.party.authority import OpenAuthority, PartyAuthority
 from antiphon.party.authors import Authors
 from antiphon.party.base import EpochBase
 from antiphon.party.delivery import Delivery
@@ -29,7 +31,7 @@ from antiphon.party.epochfold import EpochPlan
 from antiphon.party.judge import Judge
 from antiphon.party.lane import Lane
 from antiphon.party.manager import find_genesis
-from antiphon.party.ports import NO_END, EpochJudge, Void
+from antiphon.party.ports import NO_END, Authority, EpochJudge, Void
 from antiphon.party.rebase import begun
 from antiphon.pipeline.ranges import Fault
 from antiphon.snapshot import tree
@@ -74,6 +76,8 @@ class PartyPlan:
     faults: tuple[Fault, ...] = ()
     error: str = ""  # why nothing can be said of the party
     epoch: EpochPlan | None = None  # what is computed is this epoch, and no state of now
+    #: Of feeds without a lane, how many blocks lie beyond their end: they are held as evidence, and not read.
+    beyond: Mapping[bytes, int] = field(default_factory=dict, compare=False)
 
     @property
     def anchor(self) -> Timeframe:
@@ -92,15 +96,29 @@ class Held(FeedReader):
         self, store: FeedReader, party: bytes, faults: Iterable[Fault] = (), until: Timeframe | None = None
     ) -> None:
         super().__init__(store._env)
-        self.records = {record.feed: record for record in store.feeds(party)}
+        self.records = {record.feed: record for record in store.feeds(party)}  # in one transaction
+        self._party = party
         if until is not None:  # what was held at an earlier moment
-            lengths = {feed: min(record.length, until.get(feed, -1) + 1) for feed, record in self.records.items()}
-            self.records = {feed: replace(self.records[feed], length=n) for feed, n in lengths.items() if n}
+            held = {feed: _until(record, until.get(feed)) for feed, record in self.records.items()}
+            self.records = {feed: record for feed, record in held.items() if record.length}
         self.faults: dict[bytes, Fault] = {}
         for fault in sorted(faults, key=lambda fault: -fault.seq):  # of several the first
             record = self.records.get(fault.feed)
             if record is not None:
                 self.faults[fault.feed] = replace(fault, seq=self.batch_start(record, fault.seq))
+
+    def feeds(self, party: bytes | None = None) -> tuple[Record, ...]:
+        """Those of the party as they were then. Of others, as of a parent whose members its own are, as they are."""
+        return tuple(self.records.values()) if party == self._party else super().feeds(party)
+
+    def record(self, feed: bytes) -> Record:
+        found = self.records.get(feed)
+        if found is not None:
+            return found
+        now = super().record(feed)
+        if now.party == self._party:
+            raise UnknownFeed(f"feed {feed.hex()[:8]} was not here when this was begun")
+        return now
 
     def runs(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[tuple[Span, int, int]]:
         known = self.records.get(feed)
@@ -127,25 +145,22 @@ class Planner:
     party: bytes
     faults: Sequence[Fault] = ()
     until: Timeframe | None = None  # how far to look; as far as there is anything, by default
+    alone: bool = False  # the party runs without credentials: every feed of it counts
     _ends: dict[bytes, tuple[int, str]] = field(default_factory=dict)
 
     def plan(self) -> PartyPlan:
         held = Held(self.store, self.party, self.faults, self.until)
         lengths = {feed: record.length for feed, record in held.records.items()}
         try:
-            genesis = find_genesis(self.store, self.party)
-            if genesis is None:
-                return PartyPlan(self.home, self.party, (), {}, lengths, error="the party's genesis is not here")
-            machine = PartyMachine(self.party, genesis)
-            authority = PartyAuthority(self.store, machine)
-            authority.refresh()
-            base = find_base(machine, self.blobs)
+            machine, authority = self._authority(held)
+            base = None if machine is None else find_base(machine, self.blobs)
             delivery = self._deliver(held, authority, base)
         except AntiphonError as error:
-            return PartyPlan(self.home, self.party, (), {}, lengths, faults=tuple(self.faults), error=str(error))
+            beyond, faults = _beyond(held.records.values()), tuple(self.faults)
+            return PartyPlan(self.home, self.party, (), {}, lengths, faults=faults, error=str(error), beyond=beyond)
         lanes = self._lanes(held, delivery, authority)
         known = {lane.feed for lane in lanes}
-        control = {feed: length for feed, length in lengths.items() if feed not in known and machine.is_control(feed)}
+        control = {feed: length for feed, length in lengths.items() if feed not in known and authority.is_control(feed)}
         return PartyPlan(
             self.home,
             self.party,
@@ -155,9 +170,30 @@ class Planner:
             b"" if base is None else bytes(base.cid),
             0 if base is None else base.number,
             tuple(self.faults),
+            beyond=_beyond(record for feed, record in held.records.items() if feed not in known),
         )
 
-    def _deliver(self, held: Held, authority: PartyAuthority, base: EpochBase | None) -> Delivery:
+    def _authority(self, held: Held) -> tuple[PartyMachine | None, Authority]:
+        """Whose word counts, as of all that is held."""
+        machine: PartyMachine | None = None
+        authority: Authority
+        if self.alone:
+            authority = OpenAuthority(cast(FeedStore, held), self.party)  # nothing is written here
+        else:
+            genesis = find_genesis(held, self.party)
+            if genesis is None:
+                raise MissingBlocks(self._no_genesis(held))
+            machine = PartyMachine(self.party, genesis)
+            authority = PartyAuthority(held, machine)
+        authority.refresh()
+        return machine, authority
+
+    def _no_genesis(self, held: Held) -> str:
+        """What there is to say of a party that does not begin here."""
+        damaged = [fault.reason for fault in held.faults.values() if not fault.seq]
+        return "; ".join(["the party's genesis is not here, or cannot be read", *sorted(damaged)])
+
+    def _deliver(self, held: Held, authority: Authority, base: EpochBase | None) -> Delivery:
         """Everything that can be delivered, so that the lanes stand where the live pipeline's would."""
         delivery = self._begin(held, authority, base)
         for feed in sorted(authority.data_feeds()):
@@ -166,7 +202,7 @@ class Planner:
             record = held.records.get(feed)
             if record is None:
                 continue
-            end, why = _end(record, authority.fork_end(feed))
+            end, why = end_of(record, authority.fork_end(feed))
             if end != NO_END:
                 end = max(lane.state.base, held.batch_start(record, end))
                 delivery.end_fork(feed, end)
@@ -179,10 +215,10 @@ class Planner:
             pass
         return delivery
 
-    def _begin(self, held: Held, authority: PartyAuthority, base: EpochBase | None) -> Delivery:
+    def _begin(self, held: Held, authority: Authority, base: EpochBase | None) -> Delivery:
         return Delivery(held, authority, [] if base is None else begun(base))
 
-    def _lanes(self, held: Held, delivery: Delivery, authority: PartyAuthority) -> tuple[LanePlan, ...]:
+    def _lanes(self, held: Held, delivery: Delivery, authority: Authority) -> tuple[LanePlan, ...]:
         waiting = {blocked.feed: blocked.reason for blocked in delivery.blocked()}
         found = []
         for feed, lane in sorted(delivery.lanes.items()):
@@ -196,7 +232,7 @@ class Planner:
                     lane.state.base,
                     lane.state.position,
                     end,
-                    max(record.length, lane.state.position),
+                    record.length,
                     voids,
                     authors,
                     waiting.get(feed, ""),
@@ -236,7 +272,17 @@ def find_base(machine: PartyMachine, blobs: Blobs) -> EpochBase | None:
     return base
 
 
-def _end(record: Record, fork_end: int) -> tuple[int, str]:
+def _beyond(records: Iterable[Record]) -> dict[bytes, int]:
+    return {record.feed: record.length - record.end for record in records if record.end < record.length}
+
+
+def _until(record: Record, last: int | None) -> Record:
+    """A record as it was when this was the last block. Blocks beyond the end of a feed stay: they are no part of it."""
+    stop = record.start if last is None else last + 1
+    return record if record.end <= stop else replace(record, length=max(record.start, min(record.length, stop)))
+
+
+def end_of(record: Record, fork_end: int) -> tuple[int, str]:
     """Where a feed ends for everybody, and why."""
     end = min(record.end, fork_end)
     if end == NO_END:

@@ -48,21 +48,27 @@ def survey(
     *,
     verify: bool = True,
     blocks: int = RANGE_BLOCKS,
+    open_parties: Collection[bytes] = (),
 ) -> Survey:
     """Look at some parties of a home or of several, or at all. With `verify`, everything that can be is checked first.
 
     Every hash, link, body, head and header is, that is; what depends on others of the party's blocks is planned.
+    `open_parties` run without credentials: every feed of theirs counts, as with an `OpenAuthority`.
     """
     places = tuple(map(str, [homes] if isinstance(homes, str | Path) else homes))
     ranges = in_workers(spark, _list, [(places, frozenset(map(bytes, parties)))])[0]
     faults: dict[bytes, list[Fault]] = defaultdict(list)
     if verify:
-        for found in in_workers(spark, _verify, divided(ranges, blocks)):
+        for found in in_workers(spark, verify_task, divided(ranges, blocks)):
             for fault in found:
                 faults[fault.party].append(fault)
     known = sorted({(one.party, one.home) for one in ranges})
-    plans = in_workers(spark, _plan, [(home, party, tuple(faults[party])) for party, home in known])
-    return Survey(places, tuple(plans))
+    ends: dict[bytes, dict[bytes, int]] = defaultdict(dict)  # what came meanwhile was not looked at
+    for one in ranges:
+        ends[one.party][one.feed] = one.stop - 1
+    alone = frozenset(map(bytes, open_parties))
+    asked = [(home, party, tuple(faults[party]), Timeframe(ends[party]), party in alone) for party, home in known]
+    return Survey(places, tuple(in_workers(spark, _plan, asked)))
 
 
 def in_workers(spark: SparkSession, act: Callable[[Given], Result], given: Sequence[Given]) -> list[Result]:
@@ -78,7 +84,8 @@ def _list(asked: tuple[tuple[str, ...], frozenset[bytes]]) -> list[Range]:
     return wanted(homes, Limits(parties=parties))
 
 
-def _verify(task: tuple[Range, ...]) -> list[Fault]:
+def verify_task(task: tuple[Range, ...]) -> list[Fault]:
+    """What does not verify of some ranges."""
     faults: list[Fault] = []
     for spans in read_ranges(task, faults.append):
         for _ in spans:
@@ -86,7 +93,7 @@ def _verify(task: tuple[Range, ...]) -> list[Fault]:
     return faults
 
 
-def _plan(asked: tuple[str, bytes, tuple[Fault, ...]]) -> PartyPlan:
-    home, party, faults = asked
+def _plan(asked: tuple[str, bytes, tuple[Fault, ...], Timeframe, bool]) -> PartyPlan:
+    home, party, faults, until, alone = asked
     with open_feeds(home) as store, open_blobs(home) as blobs:
-        return Planner(home, store, blobs, party, faults).plan()
+        return Planner(home, store, blobs, party, faults, until, alone).plan()
