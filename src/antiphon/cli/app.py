@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from antiphon import __version__
-from antiphon.cli import bundle, epochs, generate, pipeline, sim
+from antiphon.cli import bundle, epochs, generate, pipeline, pipeline_query, sim
 from antiphon.cli.common import (
     HERE,
     Home,
@@ -42,6 +42,7 @@ app.add_typer(epochs.app, name="epoch")
 app.add_typer(bundle.app, name="party")
 app.add_typer(sim.app, name="sim")
 app.add_typer(pipeline.app, name="pipeline")
+pipeline.app.command("query")(pipeline_query.query)
 app.command("generate")(generate.generate)
 
 

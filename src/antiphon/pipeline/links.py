@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from antiphon.model.factory import ModelFactory
-from antiphon.model.itemstate import ItemState
 from antiphon.pipeline.items import Models
 from antiphon.pipeline.shown import each_item
-from antiphon.query.facts import facts_of
+from antiphon.query.facts import Facts
 
 SCHEMA = StructType(
     [
@@ -31,12 +29,11 @@ def links(items: DataFrame, models: Models = ModelFactory.standard) -> DataFrame
 
     `way` is parent (as last claimed), source or target (of a link), embeds or references.
     """
-    return each_item(items.where(f.col("snapshot").isNotNull()), models, _rows, SCHEMA)
+    return each_item(items, models, _rows, SCHEMA)
 
 
-def _rows(row: dict[str, Any], item: ItemState | None) -> Iterator[tuple[Any, ...]]:
-    assert item is not None
-    facts, party = facts_of(item), row["party"]
+def _rows(row: dict[str, Any], facts: Facts) -> Iterator[tuple[Any, ...]]:
+    party = row["party"]
     ends = [("parent", row["parent"], b"")] if row["parent"] else []
     ends += [] if facts.link is None else [("source", facts.link[0], b""), ("target", facts.link[1], b"")]
     ends += [("embeds", end, b"") for end in facts.embeds]

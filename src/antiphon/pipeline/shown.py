@@ -1,4 +1,4 @@
-"""Stage `shown`: items as tables show them, with type, name, and state as JSON and as bytes."""
+"""Stage `shown`: items as tables show them, with type, name, state as JSON and as bytes, and what queries ask of it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from antiphon.model import itemcodec
 from antiphon.model.factory import ModelFactory
-from antiphon.model.itemstate import ItemState
 from antiphon.model.value import Reference
-from antiphon.pipeline.columns import arrow_of, batch_of
+from antiphon.pipeline import facts
+from antiphon.pipeline.columns import batch_of
 from antiphon.pipeline.items import Models
 from antiphon.query.facts import Facts, facts_of
+from antiphon.query.factscodec import decode_facts
 
 ROWS_MAX = 2_000  # of a batch that goes out
+SIZE_MAX = 4 << 20  # of the snapshots that its rows are made of
 
 #: What the stage `items` says, and is shown as it is.
 ABOUT = ("party", "item", "model", "version", "parent", "deleted", "guarded", "created_ms", "messages")
@@ -29,30 +32,32 @@ _SHOWN = (
     StructField("name", StringType()),
     StructField("state", StringType()),
     StructField("data", BinaryType()),
+    StructField("facts", facts.SCHEMA),
 )
 
-Rows = Callable[[dict[str, Any], ItemState | None], Iterator[tuple[Any, ...]]]
+Rows = Callable[[dict[str, Any], Facts], Iterator[tuple[Any, ...]]]
 
 
 def shown(items: DataFrame, models: Models = ModelFactory.standard) -> DataFrame:
-    """Items, with the state as bytes (`data`) and as JSON (`state`)."""
+    """Items, with the state as bytes (`data`) and as JSON (`state`), and the column `facts` for queries."""
     return each_item(items, models, _rows, StructType([*(items.schema[name] for name in ABOUT), *_SHOWN]))
 
 
 def each_item(items: DataFrame, models: Models, rows: Rows, schema: StructType) -> DataFrame:
-    """Rows of each item, made of its state by the code of its model; of None where that is not here."""
-    arrow = arrow_of(schema)
+    """Rows of each item, made of its facts, which the code of its model says, or those that are there without."""
+    arrow = to_arrow_schema(schema)
 
     def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         known = models()
         found: list[tuple[Any, ...]] = []
+        size = 0
         for batch in given:
             for row in batch.to_pylist():
-                data = row["snapshot"]
-                found.extend(rows(row, None if data is None else itemcodec.restore(data, known)))
-                if len(found) >= ROWS_MAX:
+                found.extend(rows(row, _facts(row, known)))
+                size += len(row["snapshot"] or b"")
+                if len(found) >= ROWS_MAX or size >= SIZE_MAX:
                     yield batch_of(found, arrow)
-                    found = []
+                    found, size = [], 0
         if found:
             yield batch_of(found, arrow)
 
@@ -67,13 +72,27 @@ def state_json(facts: Facts) -> str:
 # -- inside
 
 
-def _rows(row: dict[str, Any], item: ItemState | None) -> Iterator[tuple[Any, ...]]:
-    about = tuple(row[name] for name in ABOUT)
-    if item is None:
-        yield (*about, None, None, None, None)
-        return
-    facts = facts_of(item)
-    yield (*about, facts.type or None, facts.name or None, state_json(facts), row["snapshot"])
+def _facts(row: dict[str, Any], models: ModelFactory) -> Facts:
+    data = row["snapshot"]
+    return decode_facts(row["facts"]) if data is None else facts_of(itemcodec.restore(data, models))
+
+
+def _rows(row: dict[str, Any], said: Facts) -> Iterator[tuple[Any, ...]]:
+    data = row["snapshot"]
+    kind, called, state = shown_of(said)
+    yield (
+        *(row[name] for name in ABOUT),
+        kind,
+        called,
+        None if data is None else state,
+        data,
+        facts.facts_column(said),
+    )
+
+
+def shown_of(facts: Facts) -> tuple[str | None, str | None, str]:
+    """Type, name and state of an item."""
+    return facts.type or None, facts.name or None, state_json(facts)
 
 
 def _plain(value: Any) -> Any:

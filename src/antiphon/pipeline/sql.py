@@ -1,8 +1,8 @@
-"""SQL over the tables that runs have written."""
+"""SQL, and queries, over the tables that runs have written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from antiphon.core.errors import InvalidInput
+from antiphon.pipeline.seen import Seen
+from antiphon.pipeline.standings import with_standings
 from antiphon.pipeline.tablelog import TableLog
 
 ROWS_MAX = 1_000  # that an answer has, unless more are asked for
@@ -23,7 +25,10 @@ def views(spark: SparkSession, log: TableLog) -> Iterator[list[str]]:
         raise InvalidInput(f"there are no tables in {log.folder}; `antiphon pipeline run --tables` writes them")
     try:
         for name in names:
-            log.read(spark, name).createOrReplaceTempView(name)
+            rows = log.read(spark, name)
+            if name == "blocks":
+                rows = with_standings(rows, log.read(spark, "standings"))
+            rows.createOrReplaceTempView(name)
         yield names
     finally:
         for name in names:
@@ -39,3 +44,11 @@ def ask(spark: SparkSession, log: TableLog, text: str, limit: int = ROWS_MAX) ->
         except PySparkException as error:
             told = str(error).split("\n", 1)[0]
             raise InvalidInput(f"{told}; there are the tables {', '.join(names)}") from None
+
+
+def open_tables(spark: SparkSession, log: TableLog, parties: Iterable[bytes] = ()) -> Seen:
+    """The items that the last whole run has left in a folder of tables, of some parties or of all."""
+    items = log.read(spark, "items")
+    if "facts" not in items.columns:
+        raise InvalidInput(f"the table items in {log.folder} was written by an older version; remove it, and run again")
+    return Seen(items, parties)

@@ -87,11 +87,11 @@ def _filter(where: Filter) -> Json:
 
 
 def _value(value: Value) -> AnyValue:
-    plain = read_value(to_proto(value))  # an item's id is a reference, a tuple a list
-    return _plain(plain)
+    return plain(read_value(to_proto(value)))  # an item's id is a reference, a tuple a list
 
 
-def _plain(value: Value) -> AnyValue:
+def plain(value: Value) -> AnyValue:
+    """A value in the form of JSON."""
     if isinstance(value, bytes):
         return {"$bytes": value.hex()}
     if isinstance(value, datetime):
@@ -101,8 +101,8 @@ def _plain(value: Value) -> AnyValue:
     if isinstance(value, float) and not math.isfinite(value):
         return {"$real": str(value)}
     if isinstance(value, dict):
-        return {"$map": {key: _plain(part) for key, part in value.items()}}
-    return [_plain(part) for part in value] if isinstance(value, list) else value
+        return {"$map": {key: plain(part) for key, part in value.items()}}
+    return [plain(part) for part in value] if isinstance(value, list) else value
 
 
 # -- reading

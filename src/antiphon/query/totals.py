@@ -2,12 +2,18 @@
 
 >>> total([1e16, 1, -1e16]), mean([1, 2]), total([1, 2])
 (1.0, 1.5, 3)
+>>> one, other = Sum(), Sum()
+>>> one.add(1e16), one.add(1), other.add(-1e16), one.add_all(other)
+(None, None, None, None)
+>>> one.total(), one.count
+(1.0, 3)
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 _SCALE = 1074  # every real is a whole number of 2^-1074
@@ -38,6 +44,43 @@ def mean(numbers: Sequence[Number]) -> float | None:
     return _nearest(_exact(numbers) / len(numbers)) if special is None else special
 
 
+@dataclass(slots=True)
+class Sum:
+    """A sum that is made in parts, as engines do that divide their work: what they come to is what `total` and `mean`
+    say of all numbers.
+    """
+
+    ints: bool = True  # whether all numbers are
+    whole: int = 0  # exact, in units of 2^-1074
+    count: int = 0
+    up: bool = False  # whether there is an infinity
+    down: bool = False
+
+    def add(self, number: Number, times: int = 1) -> None:
+        self.count += times
+        if type(number) is float and math.isinf(number):
+            self.up, self.down, self.ints = self.up or number > 0, self.down or number < 0, False
+            return
+        self.ints = self.ints and type(number) is int
+        self.whole += _scaled(number) * times
+
+    def add_all(self, other: Sum) -> None:
+        """Another part."""
+        self.ints, self.whole, self.count = self.ints and other.ints, self.whole + other.whole, self.count + other.count
+        self.up, self.down = self.up or other.up, self.down or other.down
+
+    def total(self) -> Number:
+        return self.whole >> _SCALE if self.ints else self._over(1)
+
+    def mean(self) -> float | None:
+        return self._over(self.count) if self.count else None
+
+    def _over(self, count: int) -> float:
+        if self.up or self.down:
+            return math.nan if self.up and self.down else math.inf if self.up else -math.inf
+        return _nearest(Fraction(self.whole, count << _SCALE))
+
+
 def _special(numbers: Sequence[Number]) -> float | None:
     """The sum where infinities decide it."""
     found = {number for number in numbers if type(number) is float and math.isinf(number)}
@@ -45,11 +88,13 @@ def _special(numbers: Sequence[Number]) -> float | None:
 
 
 def _exact(numbers: Sequence[Number]) -> Fraction:
-    whole = 0
-    for number in numbers:
-        top, bottom = number.as_integer_ratio()
-        whole += top << (_SCALE + 1 - bottom.bit_length())  # the bottom is a power of two
-    return Fraction(whole, 1 << _SCALE)
+    return Fraction(sum(map(_scaled, numbers)), 1 << _SCALE)
+
+
+def _scaled(number: Number) -> int:
+    """A finite number, in units of 2^-1074."""
+    top, bottom = number.as_integer_ratio()
+    return top << (_SCALE + 1 - bottom.bit_length())  # the bottom is a power of two
 
 
 def _nearest(exact: Fraction) -> float:

@@ -1,0 +1,97 @@
+"""The column `facts` of items: all that a query can ask of one, in its own words, and so that Spark can filter by it.
+
+data        the facts, byte for byte as the item index keeps them (`query.factscodec`), without claims
+claims      to be under others, by ascending stamp
+forked_to   what it was forked into
+keys        by path: the sort key of what is there (`sortkey`), or its beginning; by name for what no value holds
+members     by path: those of the elements of a list
+
+A path is its keys as a list in JSON, so the whole value is at `[]`; paths of up to four keys are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pyspark.sql.types import ArrayType, BinaryType, LongType, MapType, StringType, StructField, StructType
+
+from antiphon.model.value import Value
+from antiphon.pipeline.sortkey import kept, key_of
+from antiphon.query.facts import MISSING, Facts, Missing
+from antiphon.query.factscodec import apart, encode_facts
+from antiphon.query.filters import Fact, Keys, Path
+from antiphon.query.packed import pack
+
+KEYS_MAX = 4  # of a path that is kept
+
+#: Facts that an item cannot say alone, or that have a column.
+_ELSEWHERE = frozenset({Fact.ID, Fact.PARENT})
+CLAIM = StructType(
+    [
+        StructField("lamport", LongType()),
+        StructField("feed", BinaryType()),
+        StructField("seq", LongType()),
+        StructField("parent", BinaryType()),
+    ]
+)
+KEYS = MapType(StringType(), BinaryType())
+MEMBERS = MapType(StringType(), ArrayType(BinaryType()))
+SCHEMA = StructType(
+    [
+        StructField("data", BinaryType()),
+        StructField("claims", ArrayType(CLAIM)),
+        StructField("forked_to", BinaryType()),
+        StructField("keys", KEYS),
+        StructField("members", MEMBERS),
+    ]
+)
+
+Kept = list[tuple[str, bytes]]
+Members = list[tuple[str, list[bytes]]]
+
+
+class Asked(NamedTuple):
+    """What Spark can filter an item by."""
+
+    data: bytes
+    keys: Kept
+    members: Members
+
+
+def name_of(path: Path) -> str:
+    """Under which name `keys` and `members` have a path."""
+    return path.value if isinstance(path, Fact) else pack(list(path))
+
+
+def asked_of(facts: Facts) -> Asked:
+    """What queries ask, of facts as they are."""
+    keys: Kept = []
+    members: Members = []
+    for path, value in _walk(facts):
+        name = name_of(path)
+        keys.append((name, kept(key_of(value))))
+        if isinstance(value, list | tuple):
+            members.append((name, [kept(key_of(element)) for element in value]))
+    return Asked(apart(encode_facts(facts))[1], keys, members)
+
+
+def facts_column(facts: Facts) -> dict[str, Any]:
+    """The value of the column."""
+    claims = [(at.lamport, at.feed, at.seq, parent) for at, parent in facts.claims]
+    return {**asked_of(facts)._asdict(), "claims": claims, "forked_to": facts.forked_to or None}
+
+
+def _walk(facts: Facts) -> Iterator[tuple[Path, Value]]:
+    for fact in Fact:
+        found = MISSING if fact in _ELSEWHERE else facts.get(fact)
+        if not isinstance(found, Missing):
+            yield fact, found
+    yield from _inside((), facts.value)
+
+
+def _inside(path: Keys, value: Value) -> Iterator[tuple[Keys, Value]]:
+    yield path, value
+    if isinstance(value, dict) and len(path) < KEYS_MAX:
+        for key, part in value.items():
+            yield from _inside((*path, key), part)

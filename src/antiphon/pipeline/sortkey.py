@@ -1,0 +1,79 @@
+"""Sort keys: bytes that compare as values do in queries, so that any engine that compares bytes can filter and sort.
+
+>>> key_of(2) < key_of(2.5) < key_of(3) < key_of("a") < key_of(None) < key_of(b"")
+True
+>>> key_of(1) == key_of(1.0), value_of(key_of(1.0)), key_of(True) == key_of(1)
+(True, 1, False)
+>>> key_of("a").hex(), key_of(1).hex()
+('0261', '01bff00000000000000000')
+
+The first byte is the kind: 1 for numbers, 2 for text, then those of `query.order`. A number is the greatest real that
+is not above it, its bits turned so that they ascend, and by how much it exceeds that: so integers and reals are
+compared exactly. Text is UTF-8, whose order is that of its characters.
+
+Of a long key only the beginning is kept, one byte more than what is compared with it may have (`KEY_SIZE_MAX`):
+then each comparison of the two still has the result that it has with all of the key.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from antiphon.core.errors import BadEncoding
+from antiphon.model.value import Value
+from antiphon.query import order
+from antiphon.query.order import CONTAINER, REFERENCE, column
+
+KEY_SIZE_MAX = 256  # of what stored keys can be compared with
+NUMBER, TEXT = 1, 2
+_BEYOND = 2  # what is added to the kinds of `query.order`
+REFERENCE_KIND, CONTAINER_KIND = REFERENCE + _BEYOND, CONTAINER + _BEYOND
+_NUMBER = struct.Struct(">QH")
+_REAL, _BITS = struct.Struct(">d"), struct.Struct(">Q")
+_SIGN, _ALL = 1 << 63, (1 << 64) - 1
+
+
+def key_of(value: Value) -> bytes:
+    """The key of a value that is there."""
+    stored = column(value)
+    if isinstance(stored, str):
+        return b"\x02" + stored.encode()
+    if isinstance(stored, bytes):
+        return bytes([stored[0] + _BEYOND]) + stored[1:]
+    assert stored is not None, "nothing has no key"
+    return _number(stored)
+
+
+def kept(key: bytes) -> bytes:
+    """What is kept of a key."""
+    return key[: KEY_SIZE_MAX + 1]
+
+
+def is_whole(kept_key: bytes) -> bool:
+    return len(kept_key) <= KEY_SIZE_MAX
+
+
+def value_of(key: bytes) -> Value:
+    """The value of a whole key, in the form of `order.canonical`; or `BadEncoding`."""
+    try:
+        kind, rest = key[0], key[1:]
+        if kind == NUMBER:
+            return _read_number(*_NUMBER.unpack(rest))
+        return rest.decode() if kind == TEXT else order.value_of(bytes([kind - _BEYOND]) + rest)
+    except (IndexError, ValueError, struct.error):
+        raise BadEncoding(f"a sort key that is none: {key[:40].hex()}") from None
+
+
+def _number(number: int | float) -> bytes:
+    real = float(number)
+    if real > number:
+        real = math.nextafter(real, -math.inf)
+    (bits,) = _BITS.unpack(_REAL.pack(real))
+    excess = number - int(real) if isinstance(number, int) else 0
+    return b"\x01" + _NUMBER.pack(bits ^ _ALL if bits & _SIGN else bits | _SIGN, excess)
+
+
+def _read_number(bits: int, excess: int) -> int | float:
+    (real,) = _REAL.unpack(_BITS.pack(bits & ~_SIGN if bits & _SIGN else bits ^ _ALL))
+    return column(int(real) + excess if excess else real)  # type: ignore[return-value]
