@@ -180,5 +180,5 @@ def test_a_damaged_feed_makes_no_epoch(spark: SparkSession, homes: Path) -> None
             flip(homes / "ada" / "feeds" / "data.mdb", TEXT.encode())
             return job(plan)
 
-        with pytest.raises(AntiphonError, match="block 8: its stored bytes have changed"):
+        with pytest.raises(AntiphonError, match=r"block \d: its stored bytes have changed"):
             party.epochs.declare(maker=damaged)

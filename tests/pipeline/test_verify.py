@@ -125,9 +125,9 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
             if name == "frank":
                 writer.extend([Draft(Kind.MUTATION, items[name], wrap(Kind.MUTATION, b"\x99"))])
                 writer.extend([Draft(Kind.GENESIS, items[name], b"no"), Draft(Kind.CREDENTIAL, items[name], b"y")])
+        items["ada"] = write(ada, "ada")  # before she sees what will be lost: what has seen it waits
         for other in others.values():
             antiphon.exchange(ada, other)
-        items["ada"] = write(ada, "ada")
         states: dict[bytes, dict[bytes, bytes]] = {}
         refused: dict[tuple[bytes, int], str] = {}
         for each in ada:

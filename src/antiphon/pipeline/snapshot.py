@@ -19,7 +19,6 @@ from pyspark.sql.types import BinaryType, BooleanType, StructField, StructType
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, MissingBlocks
-from antiphon.core.timeframe import Timeframe
 from antiphon.feed.reader import FeedReader
 from antiphon.halo.machine import PartyMachine
 from antiphon.model import itemcodec
@@ -33,12 +32,10 @@ from antiphon.party.epochplan import plan_of
 from antiphon.party.lane import Lane
 from antiphon.party.manager import find_genesis
 from antiphon.party.retrace import lanes_at
-from antiphon.pipeline.blocks import NEEDED
+from antiphon.pipeline.bulk import fold_survey
 from antiphon.pipeline.columns import arrow_of
-from antiphon.pipeline.home import open_blobs, open_feeds, write_anchor
-from antiphon.pipeline.items import Folding, Models, fold_with, refusals
-from antiphon.pipeline.judged import judged
-from antiphon.pipeline.messages import bases, messages
+from antiphon.pipeline.home import open_blobs, open_feeds
+from antiphon.pipeline.items import Folding, Models, refusals
 from antiphon.pipeline.plan import LanePlan, PartyPlan, ranges_of
 from antiphon.pipeline.session import prepare
 from antiphon.pipeline.survey import Survey, in_workers
@@ -66,17 +63,7 @@ def plan_epoch(spark: SparkSession, home: str | Path, party: bytes, epoch: int |
 
 def changed(spark: SparkSession, plan: PartyPlan, models: Models = ModelFactory.standard) -> DataFrame:
     """The items that an epoch makes other than the epoch before had them; `snapshot` is null for one that is not."""
-    looked = Survey((plan.home,), (plan,))
-    found = messages(judged(_blocks(spark, plan), looked.plans), bases(spark, looked))
-    return fold_with(EpochFolding, found, looked.plans, models)
-
-
-def _blocks(spark: SparkSession, plan: PartyPlan) -> DataFrame:
-    """The blocks between the two cuts. The column of faults is not asked for: a gap is an error here."""
-    reader = prepare(spark).read.format("antiphon").option("verify", "false")
-    reader = reader.option("columns", ",".join(name for name in NEEDED if name != "fault"))
-    based = Timeframe({lane.feed: lane.base - 1 for lane in plan.lanes if lane.base})
-    return reader.option("after", write_anchor(based)).option("until", write_anchor(plan.anchor)).load(plan.home)
+    return fold_survey(prepare(spark), Survey((plan.home,), (plan,)), models, folding=EpochFolding)
 
 
 def snapshot(changed: DataFrame, plan: PartyPlan) -> DataFrame:
