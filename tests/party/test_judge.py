@@ -23,13 +23,17 @@ class Rights:
 
     def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
         self.asked += 1
-        cut = self.cuts.get(seen.get(CONTROL, -1), 1 << 62)
+        cut = self.cuts.get(seen.get(CONTROL, -1), 1 << 63)
         return f"beyond {cut}" if seq >= cut else ""
+
+    def lasting(self) -> bool:
+        return self.lasts
 
     def erased(self, feed: bytes) -> frozenset[int]:
         return self.gone
 
     gone: frozenset[int] = frozenset()
+    lasts = False
 
 
 def judged(rights: Rights, *segments: tuple[int, int], stop: int = 100) -> list[Void]:
@@ -51,6 +55,20 @@ def test_each_part_is_judged_by_what_its_writer_had_seen() -> None:
     """Before the first segment nothing was seen; a later segment has seen the revocation, or the new admission."""
     found = judged(Rights({-1: 0, 0: 1000, 1: 5}), (10, 0), (20, 1))
     assert found == [Void(0, 10, "beyond 0"), Void(20, 100, "beyond 5")]
+
+
+def test_where_no_right_ends_nothing_is_asked_after_the_first_that_counts() -> None:
+    lane = Lane(LaneState(FEED, 1, segments=[(start, {CONTROL: start}) for start in range(10, 60, 10)]))
+    for lasts, asked in ((False, 11), (True, 3)):
+        rights = Rights({-1: 0})
+        rights.lasts = lasts
+        judge = Judge(rights)  # type: ignore[arg-type]
+        assert list(judge.voids(lane, 0, 100)) == [Void(0, 10, "beyond 0")]
+        assert rights.asked == asked
+        rights.lasts = False
+        rights.cuts[30] = 35  # one was taken away
+        judge.forget(object())
+        assert list(judge.voids(lane, 0, 100)) == [Void(0, 10, "beyond 0"), Void(35, 40, "beyond 35")]
 
 
 def test_answers_are_remembered_until_forgotten() -> None:

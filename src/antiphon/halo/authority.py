@@ -141,14 +141,15 @@ class Authority:
             self.floors = floors
             for feed in self.forks:
                 self._end_fork(feed)
-            if self._narrowed():
+            if not self.lasting:
                 self.forget()
 
-    def _narrowed(self) -> bool:
-        """Whether anything was taken away, or will end: only that is kept from doing so by floors."""
+    @property
+    def lasting(self) -> bool:
+        """Whether nothing was taken away, or will end: only that is kept from doing so by floors."""
         if self.parent is not None or self.narrowings or self.forks or self._ends:
-            return True
-        return any(grant.expires_ms for known in self.grants.values() for grant in known)
+            return False
+        return not any(grant.expires_ms for known in self.grants.values() for grant in known)
 
     def forget(self) -> None:
         """Forget all answers: something that they rest on has changed."""

@@ -64,6 +64,9 @@ class OpenAuthority:
     def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
         return ""
 
+    def lasting(self) -> bool:
+        return True
+
     def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
         return Author(feed)
 
@@ -137,6 +140,9 @@ class PartyAuthority:
     def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
         return self._machine.judge_data(feed, seq, seen, kind)
 
+    def lasting(self) -> bool:
+        return self._machine.authority.lasting
+
     def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
         return Author(*self._machine.author(feed, seq, seen))
 
@@ -201,6 +207,9 @@ class _AtEpoch:
 
     def verdict(self, feed: bytes, seq: int, seen: Seen) -> str:
         return judge_data(self._authority, Place(feed, seq, seen), Kind.MUTATION)
+
+    def lasting(self) -> bool:
+        return self._authority.lasting
 
     def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
         return Author(*self._authority.author(Place(feed, seq, seen)))

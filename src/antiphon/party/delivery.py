@@ -110,6 +110,11 @@ class Delivery:
 
     # -- delivery
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether no feed is to be looked at."""
+        return not self._ready
+
     def pump(self) -> Iterator[Run]:
         """Everything that can be delivered now, in a causal order."""
         while self._ready:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from antiphon.core.errors import MissingBlob, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM
@@ -30,7 +29,7 @@ from antiphon.party.delivery import Delivery
 from antiphon.party.demux import ItemDemuxer
 from antiphon.party.judge import Judge
 from antiphon.party.lane import NOTHING, Lane, Run
-from antiphon.party.ports import NO_END, Authority, Items, LaneState, Posting, Save, Void
+from antiphon.party.ports import NO_END, Authority, Items, Posting, Save, Void
 from antiphon.party.postings import encode_postings
 from antiphon.party.revision import Revision
 from antiphon.party.rows import Ahead, row_of
@@ -81,17 +80,28 @@ class Engine:
         self.lamport = max((lane.state.lamport for lane in self.delivery.lanes.values()), default=0)
         self.held = False  # a batch is open: states hold what is not written yet, and must not be saved
         self.broken = False
-        self._marks: dict[bytes, tuple[Any, ...]] = {}  # the lanes as the item store has them
+        self._marks: dict[bytes, tuple[object, ...]] = {}  # the lanes as the item store has them
         self.bodiless = True  # messages may be refused because their bodies are not here
+        self._processed = -1  # the store's transaction when all was last looked at
         self._fresh = True  # verdicts saved by an earlier run are compared with those of now
 
     # -- the pipeline
 
     def process(self) -> int:
         """Take everything that is new and can be delivered; returns how many messages that was."""
-        self._refresh()
+        now, news = self.store.transaction, self.authority.refresh()
+        if now == self._processed and not news and self._at_rest():
+            return 0
+        self._refresh(news)
         with uncollected():
-            return self._deliver()
+            taken = self._deliver()
+        self._processed = now
+        return taken
+
+    def _at_rest(self) -> bool:
+        """Whether nothing but what comes into the store can move anything."""
+        known = not self._fresh and self.models.keys == self._known_models
+        return known and self.delivery.at_rest and (self.lazy or not self._demux.count)
 
     def _deliver(self) -> int:
         taken = 0
@@ -134,8 +144,7 @@ class Engine:
                 self.fold_in(open_[item], notes)
         self.changed(news)
 
-    def _refresh(self) -> None:
-        news = self.authority.refresh()
+    def _refresh(self, news: bool) -> None:
         for feed in self.authority.data_feeds():
             self.delivery.activate(feed)
         for record in self.store.feeds(self.party):
@@ -405,9 +414,9 @@ class Engine:
         dirty = list(self.cache.dirty.values())
         for start in range(0, len(dirty), ROWS_AT_ONCE):
             put(self.save_of(dirty[start : start + ROWS_AT_ONCE], []))
-        moved = [lane.state for feed, lane in self.delivery.lanes.items() if self._marks.get(feed) != _mark(lane.state)]
+        moved = [lane.state for feed, lane in self.delivery.lanes.items() if self._marks.get(feed) != lane.state.mark]
         put(Save(verdicts=self.drain_verdicts(), lanes=moved))
-        self._marks.update((state.feed, _mark(state)) for state in moved)
+        self._marks.update((state.feed, state.mark) for state in moved)
         self.cache.dirty.clear()
         self._ahead.clear()
         self._unsaved = 0
@@ -420,7 +429,7 @@ class Engine:
         self.saved.close()
 
     def _moved(self) -> bool:
-        return any(self._marks.get(feed) != _mark(lane.state) for feed, lane in self.delivery.lanes.items())
+        return any(self._marks.get(feed) != lane.state.mark for feed, lane in self.delivery.lanes.items())
 
     def drain_verdicts(self) -> list[tuple[Stamp, bytes, str]]:
         verdicts, self._verdicts = self._verdicts, {}
@@ -439,8 +448,3 @@ class Engine:
             save.postings.append((entry.id, postings))
             entry.postings = []
         return save
-
-
-def _mark(lane: LaneState) -> tuple[Any, ...]:
-    """What tells whether a lane has changed."""
-    return lane.position, lane.hash, lane.fault, lane.base, len(lane.segments), tuple(lane.voids)

@@ -17,6 +17,7 @@ class Judge:
     def __init__(self, authority: EpochJudge) -> None:
         self._authority = authority
         self._cuts: dict[tuple[bytes, int], tuple[int, str]] = {}
+        self._well: dict[bytes, int] = {}  # by feed: from which origin on all counts, as long as no right ends
         self._rights: object = None
 
     def forget(self, rights: object) -> None:
@@ -24,6 +25,7 @@ class Judge:
         if rights != self._rights:
             self._rights = rights
             self._cuts.clear()
+            self._well.clear()
 
     def voids(self, lane: Lane, start: int, stop: int) -> Iterator[Void]:
         """The void parts of [start, stop), in order."""
@@ -40,14 +42,19 @@ class Judge:
 
     def _ends(self, lane: Lane, start: int, stop: int) -> Iterator[Void]:
         """The parts beyond cuts."""
+        lasting, feed = self._authority.lasting(), lane.feed
         for low, high, origin, seen in lane.pieces(start, stop):
-            key = (lane.feed, origin)
+            if lasting and origin >= self._well.get(feed, FAR):
+                continue  # it has seen more than what counts, and nothing is taken away by seeing more
+            key = (feed, origin)
             known = self._cuts.get(key)
             if known is None:
-                known = self._cuts[key] = self._find(lane.feed, origin, seen)
+                known = self._cuts[key] = self._find(feed, origin, seen)
             first, reason = known
             if first < high:
                 yield Void(max(first, low), high, reason)
+            elif first == FAR:
+                self._well.setdefault(feed, origin)
 
     def _find(self, feed: bytes, origin: int, seen: Seen) -> tuple[int, str]:
         """From which seq on messages with this control timeframe are void, and why. Cuts are ends, so it is one seq."""

@@ -46,6 +46,9 @@ class EpochJudge(Protocol):
 
     def verdict(self, feed: bytes, seq: int, seen: Seen) -> str: ...
 
+    def lasting(self) -> bool:
+        """Whether no right was ever taken away: then who may write may still do so having seen more."""
+
     def author(self, feed: bytes, seq: int, seen: Seen) -> Author: ...
 
     def erased(self, feed: bytes) -> frozenset[int]:
@@ -116,6 +119,11 @@ class LaneState:
     voids: list[Void] = field(default_factory=list)
     base: int = 0  # so many are in the snapshot that the party stands on, and are not judged again
     base_lamport: int = 0  # of the last of those
+
+    @property
+    def mark(self) -> tuple[object, ...]:
+        """What tells whether it has changed."""
+        return self.position, self.hash, self.fault, self.base, len(self.segments), tuple(self.voids)
 
 
 class Posting(NamedTuple):

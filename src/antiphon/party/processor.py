@@ -42,6 +42,7 @@ from antiphon.party.items import Item
 from antiphon.party.itemstore import ItemStore, delete_file
 from antiphon.party.lane import Lane
 from antiphon.party.listeners import Listeners
+from antiphon.party.locked import Locked
 from antiphon.party.ports import Authority, Index, Items, Refused
 from antiphon.party.rebase import ground, hydrate
 from antiphon.party.status import Status
@@ -83,6 +84,7 @@ class PartyProcessor:
         self._index = index  # kept from the start, unless there are items and no index of them
         self._open_items = open_items or (lambda: ItemStore(self.path, self.key))
         self._lock = threading.RLock()
+        self._locked = Locked(self)
         self._events: list[bytes] = []
         self._after: list[Callable[[], None]] = []
         self.listeners = Listeners(self.key.short)
@@ -222,38 +224,9 @@ class PartyProcessor:
 
     # -- the pipeline
 
-    @contextmanager
-    def locked(self) -> Iterator[Engine]:
+    def locked(self) -> Locked:
         """The engine, for one caller at a time. What changed is told when the outermost one leaves."""
-        events: frozenset[bytes] = frozenset()
-        after: list[Callable[[], None]] = []
-        try:
-            with self._lock:
-                self._depth += 1
-                self._owner = threading.get_ident()
-                try:
-                    yield self.engine
-                except DamagedItems as error:
-                    self._damaged = str(error)
-                    raise
-                finally:
-                    try:
-                        if self._depth == 1 and self._damaged:
-                            self._rebuild()
-                    finally:
-                        self._depth -= 1
-                        if self._depth == 0:
-                            self._owner = 0
-                            events = frozenset(self._events)
-                            self._events.clear()
-                            after, self._after = self._after, []
-                            if self._engine is not None and self._engine.broken:
-                                self._reset()
-        finally:
-            if events:  # also where an error came after them
-                self.error = self.listeners.tell(events) or self.error
-            for call in after:
-                call()
+        return self._locked
 
     def is_held(self) -> bool:
         """Whether the calling thread has the party's lock, and so must not wait for another."""
