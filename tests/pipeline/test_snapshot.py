@@ -13,6 +13,7 @@ from tests.pipeline.test_items import live, narrow, run
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, NotAuthorised, UnknownItem
 from antiphon.halo.claims import Policy
+from antiphon.pipeline.bulk import fold_survey
 from antiphon.pipeline.snapshot import changed, plan_epoch, snapshot
 from antiphon.pipeline.survey import survey
 from antiphon.snapshot.blobstore import BlobStore
@@ -74,7 +75,7 @@ def test_on_an_epoch_spark_folds_what_a_live_peer_folds(spark: SparkSession, tmp
         assert "is not" in survey(spark, alice.folder).plans[0].error  # it would have to guess
         keep_blobs(alice)
         looked = survey(spark, alice.folder)
-        states, refusals = run(spark, looked)[alice.party.key]
+        states, refusals = run(looked, fold_survey(spark, looked, models))[alice.party.key]
         wanted, listed = live(alice)
 
         assert looked.plans[0].number == alice.epochs.number > 0
