@@ -13,14 +13,13 @@ from pyspark.sql import SparkSession
 from tests.cli.conftest import call, told
 
 from antiphon.core.errors import InvalidInput
+from antiphon.pipeline.goon import GoOn
 from antiphon.pipeline.report import Report
-from antiphon.pipeline.run import Run
 from antiphon.pipeline.sql import ask
 from antiphon.pipeline.tablelog import TableLog
-from antiphon.pipeline.tables import write_tables
 from antiphon.testing.peers import Peers
 
-NAMES = {"blocks", "changes", "epochs", "items", "links", "quarantine"}
+NAMES = {"blocks", "changes", "epochs", "items", "links", "progress", "quarantine", "standings"}
 
 
 class Written(NamedTuple):
@@ -41,17 +40,14 @@ def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Wr
         board.edit("set", "title", "a board")
         task = alice.party.create("antiphon/object", parent=board.id)
         task.edit("set", "size", 3)
-        with Run.begin(spark, alice.folder) as run:
-            first = run.report()
-            write_tables(run, log)
+        first = GoOn(spark, log, [alice.folder]).run()
         task.edit("set", "size", 4)
-        with Run.begin(spark, alice.folder) as run:
-            write_tables(run, log)
+        GoOn(spark, log, [alice.folder]).run()
         task.edit("set", "size", 5)
-        with Run.begin(spark, alice.folder) as run, pytest.MonkeyPatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr(TableLog, "publish", _interrupted)
             with pytest.raises(KeyboardInterrupt):
-                write_tables(run, log)
+                GoOn(spark, log, [alice.folder]).run()
         return Written(Path(alice.folder), log, first, bytes(task.id))
 
 
@@ -90,7 +86,7 @@ def test_links_lead_from_children_to_parents_and_blocks_are_all_there(spark: Spa
 
 
 def test_what_is_no_sql_is_told_with_the_tables_that_there_are(spark: SparkSession, written: Written) -> None:
-    with pytest.raises(InvalidInput, match="blocks, changes, epochs, items, links, quarantine"):
+    with pytest.raises(InvalidInput, match="blocks, changes, epochs, items, links, progress, quarantine, standings"):
         ask(spark, written.log, "SELECT * FROM nothing")
 
 
@@ -115,7 +111,7 @@ def test_the_command_line_runs_again_what_was_interrupted_and_asks(written: Writ
 def test_an_interrupt_ends_with_130_and_publishes_nothing(
     written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("antiphon.pipeline.tables.items_table", _interrupted)
+    monkeypatch.setattr("antiphon.pipeline.tables.shown", _interrupted)
 
     done = call("pipeline", "run", "--home", written.home, "--tables", tmp_path / "tables")
 

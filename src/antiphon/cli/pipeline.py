@@ -7,13 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from antiphon.cli import pipeline_archive, pipeline_epoch, pipeline_verify
+from antiphon.cli import pipeline_archive, pipeline_epoch, pipeline_stream, pipeline_verify
 from antiphon.cli.common import HERE, Json, out, show, table
 from antiphon.cli.sparks import Homes, Master, needed, spark_session
 
 app = typer.Typer(no_args_is_help=True, help="Verify, fold and query feeds in bulk, on Spark.")
 app.command("epoch")(pipeline_epoch.epoch)
 app.command("verify")(pipeline_verify.verify)
+app.command("stream")(pipeline_stream.stream)
+app.command("changes")(pipeline_stream.changes)
 app.add_typer(pipeline_archive.app, name="archive")
 
 SHOWN_MAX = 20  # parties
@@ -26,22 +28,26 @@ def run(
     home: Homes = [HERE],  # noqa: B006 - typer copies it
     party: Annotated[list[str] | None, typer.Option(help="The key of a party in hex; may be repeated.")] = None,
     tables: Annotated[Path | None, typer.Option("--tables", "-t", help="Write tables into this folder.")] = None,
+    afresh: Annotated[bool, typer.Option("--afresh", help="Do not go on from what the tables hold.")] = False,
     master: Master = None,
     as_json: Json = False,
 ) -> None:
-    """Verify and fold the feeds of homes, and tell what became of every block. Ends with 1 if any is lost."""
-    from dataclasses import replace
+    """Verify and fold the feeds of homes, and tell what became of every block. Ends with 1 if any is lost.
 
+    With tables that an earlier run has written, only what is new since is verified and folded.
+    """
     with spark_session(master, as_json) as (spark, tell):
+        from antiphon.pipeline.goon import GoOn
         from antiphon.pipeline.home import read_parties
         from antiphon.pipeline.run import Run
         from antiphon.pipeline.tablelog import TableLog
-        from antiphon.pipeline.tables import write_tables
 
-        with Run.begin(spark, list(home), read_parties(",".join(party or ())), tell=tell) as made:
-            report = made.report()
-            if tables is not None:
-                report = replace(report, versions=write_tables(made, TableLog(tables)))
+        parties = read_parties(",".join(party or ()))
+        if tables is None:
+            with Run.begin(spark, list(home), parties, tell=tell) as made:
+                report = made.report()
+        else:
+            report = GoOn(spark, TableLog(tables), list(home), parties, tell=tell).run(afresh=afresh)
     answer = report.row()
     show(as_json, answer, lambda: _tell(answer))
     if answer["blocks"]["lost"]:
@@ -78,7 +84,8 @@ def list_tables(
 
     log = TableLog(tables)
     if compact:
-        log.compact()
+        with log.locked():
+            log.compact()
     rows = list(log.describe())
     names = ["table", "version", "rows", "files", "bytes"]
     show(as_json, rows, lambda: out.print(table(names, rows) if rows else f"there are no tables in {log.folder}"))
@@ -101,4 +108,6 @@ def _tell(answer: dict[str, Any]) -> None:
     if len(answer["parties"]) > SHOWN_MAX:
         out.print(f"and {len(answer['parties']) - SHOWN_MAX} parties more; --json has all")
     skew, seconds = answer["skew"], ", ".join(f"{name} {value:.1f} s" for name, value in answer["seconds"].items())
+    for reason, count in answer["afresh"].items():
+        out.print(f"{count} parties were read afresh: {reason}")
     out.print(f"{answer['items']:,} items; the hottest has {skew['share']:.1%} of all messages; {seconds}")

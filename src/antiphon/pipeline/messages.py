@@ -64,10 +64,11 @@ def _states(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             with open_blobs(row["home"]) as blobs:
                 entries = EpochBase.load(Cid(row["base"]), blobs, party=row["party"]).all()
                 while some := list(islice(entries, BASE_ROWS)):
-                    yield _rows(row["party"], some)
+                    yield base_rows(row["party"], some)
 
 
-def _rows(party: bytes, some: list[tuple[bytes, bytes]]) -> pa.RecordBatch:
+def base_rows(party: bytes, some: list[tuple[bytes, bytes]]) -> pa.RecordBatch:
+    """States of some items in a base, as rows among messages."""
     rows = [
         {
             "party": party,

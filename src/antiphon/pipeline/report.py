@@ -66,6 +66,8 @@ class Report:
     skew: Skew
     seconds: dict[str, float] = field(default_factory=dict)  # of each stage
     versions: dict[str, int] = field(default_factory=dict)  # of tables that were written
+    afresh: dict[str, int] = field(default_factory=dict)  # how many parties did not go on from the tables, and why
+    still: int = 0  # how many had nothing new
 
     @property
     def counts(self) -> dict[str, int]:
@@ -90,6 +92,8 @@ class Report:
             "skew": self.skew.row(),
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             "versions": self.versions,
+            "afresh": self.afresh,
+            "still": self.still,
             "parties": [one.row() for one in self.parties],
         }
 

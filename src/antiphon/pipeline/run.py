@@ -22,6 +22,7 @@ from typing import Self
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.model.factory import ModelFactory
 from antiphon.pipeline.account import account
 from antiphon.pipeline.blocks import blocks
@@ -35,13 +36,13 @@ from antiphon.pipeline.survey import Survey, survey
 
 #: What is looked at to count blocks: no bodies.
 _COUNTED = ("party", "feed", "seq", "item", "fault")
-_NONE = combine_groups(())
+NO_STATES = combine_groups(())  # the digest of none
 
 Tell = Callable[[str], None]  # that a stage begins
 
 
-def _silent(_: str) -> None:
-    pass
+def silent(_: str) -> None:
+    """Tell nobody."""
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Run:
     spark: SparkSession
     survey: Survey
     models: Models = ModelFactory.standard
-    tell: Tell = _silent
+    tell: Tell = silent
     seconds: dict[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -62,12 +63,16 @@ class Run:
         parties: Collection[bytes] = (),
         *,
         models: Models = ModelFactory.standard,
-        tell: Tell = _silent,
+        tell: Tell = silent,
+        open_parties: Collection[bytes] = (),
     ) -> Self:
-        """Verify the feeds of some parties, or of all, and plan them; the stages follow when they are asked for."""
+        """Verify the feeds of some parties, or of all, and plan them; the stages follow when they are asked for.
+
+        `open_parties` run without credentials: every feed of theirs counts.
+        """
         seconds: dict[str, float] = {}
-        with _stage("verify and plan", tell, seconds):
-            looked = survey(prepare(spark), homes, parties)
+        with timed("verify and plan", tell, seconds):
+            looked = survey(prepare(spark), homes, parties, open_parties=open_parties)
         return cls(spark, looked, models, tell, seconds)
 
     def __enter__(self) -> Self:
@@ -85,7 +90,7 @@ class Run:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Tell that a stage begins, and measure it."""
-        with _stage(name, self.tell, self.seconds):
+        with timed(name, self.tell, self.seconds):
             yield
 
     @cached_property
@@ -105,17 +110,17 @@ class Run:
     def report(self) -> Report:
         """What has become of every block. It is here that Spark does the work."""
         with self.stage("fold"):
-            found, skew = _states(self.items), _skew(self.items)
+            found, skew = states_of(self.items), skew_of(self.items)
         with self.stage("account"):
             books = account(self.survey, self.judged, self.folded)
         parties = tuple(
             PartyReport(
                 books[plan.party],
-                *found.get(plan.party, (0, _NONE)),
+                *found.get(plan.party, (0, NO_STATES)),
                 plan.number,
                 plan.base,
                 plan.error,
-                _waits(plan),
+                waits_of(plan),
             )
             for plan in self.survey.plans
         )
@@ -123,7 +128,8 @@ class Run:
 
 
 @contextmanager
-def _stage(name: str, tell: Tell, seconds: dict[str, float]) -> Iterator[None]:
+def timed(name: str, tell: Tell, seconds: dict[str, float]) -> Iterator[None]:
+    """Tell that a stage begins, and measure it."""
     tell(name)
     begun = monotonic()
     try:
@@ -132,15 +138,17 @@ def _stage(name: str, tell: Tell, seconds: dict[str, float]) -> Iterator[None]:
         seconds[name] = seconds.get(name, 0.0) + monotonic() - begun
 
 
-def _waits(plan: PartyPlan) -> tuple[str, ...]:
+def waits_of(plan: PartyPlan) -> tuple[str, ...]:
+    """Why feeds of a party do not go on."""
     return tuple(sorted({lane.waits for lane in plan.lanes if lane.waits}))
 
 
-def _states(items: DataFrame) -> dict[bytes, tuple[int, bytes]]:
+def states_of(items: DataFrame) -> dict[bytes, tuple[int, bytes]]:
     """How many items each party has, and the digest of their states: as `states_digest`, but in the JVM."""
     data = f.coalesce("snapshot", f.unhex(f.lit("")))
     digest = f.unhex(f.sha2(f.concat("item", f.unhex(f.sha2(data, 256))), 256))
-    rows = items.select("party", digest.alias("digest")).withColumn("first", f.substring("digest", 1, 1))
+    listed = items.where(f.col("item") != f.lit(bytes(SYSTEM_ITEM)))  # a root is not listed
+    rows = listed.select("party", digest.alias("digest")).withColumn("first", f.substring("digest", 1, 1))
     joined = f.array_join(f.array_sort(f.collect_list(f.hex("digest"))), "")
     groups = rows.groupBy("party", "first").agg(
         f.count("*").alias("count"), f.unhex(f.sha2(f.unhex(joined), 256)).alias("digest")
@@ -153,7 +161,8 @@ def _states(items: DataFrame) -> dict[bytes, tuple[int, bytes]]:
     return {party: (counts[party], combine_groups(digests[party])) for party in counts}
 
 
-def _skew(items: DataFrame) -> Skew:
+def skew_of(items: DataFrame) -> Skew:
+    """How unevenly the messages of items lie."""
     row = items.agg(f.sum("messages").alias("all"), f.max(f.struct("messages", "item")).alias("most")).first()
     if row is None or row["most"] is None:
         return Skew()

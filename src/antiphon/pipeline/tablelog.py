@@ -7,28 +7,50 @@ of Delta see each table at its own last version.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
+import socket
 import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
+from time import time
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
-from deltalake.transaction import AddAction, create_table_with_add_actions
+from deltalake.transaction import (
+    AddAction,
+    CommitProperties,
+    RemoveAction,
+    Transaction,
+    create_table_with_add_actions,
+)
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
-from antiphon.core.errors import BadEncoding, InvalidInput
+from antiphon.core.errors import BadEncoding, InvalidInput, StoreLocked
+from antiphon.feed.lock import sync_folder
+from antiphon.pipeline.columns import arrow_of, batch_of
 
 CURRENT = "current.json"
+LOCK = "writer.lock"
 PARTITION = "bucket"  # the first hex digit of the party's key: sixteen folders, however many parties there are
+CHECKPOINT_EVERY = 32  # versions of a table: its log is read from the last one
+FILES_MAX = 256  # of a table, before small ones are put together
+SMALL_SIZE = 2 << 20  # a table that is written whole: to look for the files that change takes as long
+_FILE = "_file"
 _STATS = ("INT32", "INT64")
+
+#: The id of an application, and the number of its batch that a commit belongs to.
+Stream = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +59,7 @@ class Current:
 
     run: int = 0
     versions: Mapping[str, int] = field(default_factory=dict)
+    streams: Mapping[str, int] = field(default_factory=dict)  # by application id: the last batch that is in it
 
 
 class TableLog:
@@ -49,7 +72,7 @@ class TableLog:
         """The last whole run; run 0 if there was none."""
         try:
             found = json.loads((self.folder / CURRENT).read_bytes())
-            return Current(int(found["run"]), {str(name): int(at) for name, at in found["versions"].items()})
+            return Current(int(found["run"]), _numbers(found["versions"]), _numbers(found.get("streams", {})))
         except FileNotFoundError:
             return Current()
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -59,10 +82,30 @@ class TableLog:
         """From here on readers see these versions: all of them, or none if this is not reached."""
         written = self.folder / f"{CURRENT}.{uuid.uuid4().hex}"
         with written.open("w") as file:
-            json.dump({"run": current.run, "versions": dict(current.versions)}, file)
+            json.dump({"run": current.run, "versions": dict(current.versions), "streams": dict(current.streams)}, file)
             file.flush()
             os.fsync(file.fileno())
         written.replace(self.folder / CURRENT)
+        sync_folder(self.folder)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One program writes into a folder at a time; the kernel drops the lock with the process."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                holder = os.pread(handle, 200, 0).decode("utf-8", "replace").strip() or "another process"
+                raise StoreLocked(
+                    f"the tables in {self.folder} are being written by {holder}; wait for it, or stop it"
+                ) from None
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+            yield
+        finally:
+            os.close(handle)
 
     def table(self, name: str, version: int | None = None) -> DeltaTable:
         """One table as the last whole run has left it, or at another version."""
@@ -73,59 +116,130 @@ class TableLog:
 
     def read(self, spark: SparkSession, name: str, version: int | None = None) -> DataFrame:
         """The rows of one table, as Spark has them; without the column that only says where files lie."""
-        return self._rows(spark, self.table(name, version))
+        return self._rows(spark, self.table(name, version)).drop(PARTITION)
 
-    def read_at(self, spark: SparkSession, name: str, version: int) -> DataFrame:
-        """The same of a version that is not published yet."""
-        return self._rows(spark, DeltaTable(str(self.folder / name), version=version))
+    def read_small(self, name: str) -> list[dict[str, Any]]:
+        """The rows of one table, here; none if it is not there. For those that have a row for a party or a feed."""
+        if name not in self.current().versions:
+            return []
+        files = [_path_of(file) for file in self.table(name).file_uris()]
+        return [row for file in files for row in pq.read_table(file, partitioning=None).to_pylist()]
 
-    def _rows(self, spark: SparkSession, table: DeltaTable) -> DataFrame:
+    def since(self, name: str, column: str, value: int) -> Iterator[dict[str, Any]]:
+        """The rows of a table that have more than this in a column, here, file by file; none if it is not there."""
+        if name in self.current().versions:
+            for file in self.table(name).file_uris():
+                found = pq.read_table(_path_of(file), partitioning=None, filters=[(column, ">", value)])
+                yield from found.to_pylist()
+
+    def _rows(self, spark: SparkSession, table: DeltaTable, files: Sequence[str] | None = None) -> DataFrame:
         schema = StructType.fromJson(json.loads(table.schema().to_json()))
-        files = table.file_uris()
+        files = table.file_uris() if files is None else files
         if not files:
-            return spark.createDataFrame([], schema).drop(PARTITION)
+            return spark.createDataFrame([], schema)
         paths = [file if "://" in file else f"file://{file}" for file in files]
-        return spark.read.schema(schema).parquet(*paths).drop(PARTITION)
+        return spark.read.schema(schema).parquet(*paths)
 
-    def write(self, name: str, rows: DataFrame, *, append: bool = False) -> int:
-        """A new version of a table; what is in it before the commit is seen by nobody. The version is given back.
+    # -- writing: nobody sees any of it before `publish`
 
-        A version that no whole run has published is passed over: it is written anew from the one that is published.
+    def replace(
+        self,
+        name: str,
+        added: DataFrame,
+        gone: Callable[[DataFrame], DataFrame] | None = None,
+        stream: Stream | None = None,
+    ) -> int:
+        """A new version with other rows for some: `gone` puts a column of that name to rows. The version is given back.
+
+        Only files with such rows are written anew. Without `gone` rows are added.
         """
-        home = self.folder / name
-        part = f"part-{uuid.uuid4().hex}"
+        spark, rows, removed = added.sparkSession, added, []
+        if gone is not None and name in self.current().versions:
+            table = self.table(name)
+            known = {_path_of(file): file for file in table.file_uris()}
+            if sum(Path(path).stat().st_size for path in known) <= SMALL_SIZE:
+                removed = list(known.values())
+            elif known:
+                found = gone(self._rows(spark, table).withColumn(_FILE, f.col("_metadata.file_path")))
+                hit = found.where("gone").select(_FILE).distinct().collect()
+                removed = [known[_path_of(row[_FILE])] for row in hit]
+            if removed:
+                stay = gone(self._rows(spark, table, removed)).where(~f.col("gone")).drop("gone")
+                rows = rows.unionByName(stay.select(*rows.columns))
+        rows = rows.withColumn(PARTITION, f.lower(f.substring(f.hex("party"), 1, 1)))
+        home, part = self.folder / name, f"part-{uuid.uuid4().hex}"
         try:
-            put = rows.hint("rebalance", PARTITION).write.partitionBy(PARTITION)
+            keys = [key for key in ("party", "item", "source", "feed", "seq") if key in rows.columns]
+            put = rows.hint("rebalance", PARTITION).sortWithinPartitions(PARTITION, *keys).write.partitionBy(PARTITION)
             put = put.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
             put.option("compression", "zstd").parquet(f"file://{home / part}")
-            added = [_action(home, file) for file in sorted((home / part).rglob("*.parquet"))]
-            return self._commit(name, rows.schema, added, append=append)
+            files = [_action(home, file) for file in sorted((home / part).rglob("*.parquet"))]
+            return self._commit(name, rows.schema, files, removed, stream, [PARTITION])
         except BaseException:
             shutil.rmtree(home / part, ignore_errors=True)
             raise
 
-    def _commit(self, name: str, schema: StructType, added: list[AddAction], *, append: bool) -> int:
+    def put_small(self, name: str, schema: StructType, rows: Iterable[tuple[Any, ...]], stream: Stream | None) -> int:
+        """A new version that has these rows and no others, written here: no job of Spark's is worth it."""
+        home = self.folder / name
+        file = home / f"{uuid.uuid4().hex}.parquet"
+        removed = self.table(name).file_uris() if name in self.current().versions else []
+        home.mkdir(parents=True, exist_ok=True)
+        some, arrow = list(rows), arrow_of(schema)
+        held = pa.Table.from_batches([batch_of(some, arrow)] if some else [], schema=arrow)
+        try:
+            pq.write_table(held, file, compression="zstd")
+            return self._commit(name, schema, [_action(home, file)], removed, stream, [])
+        except BaseException:
+            file.unlink(missing_ok=True)
+            raise
+
+    def _commit(
+        self,
+        name: str,
+        schema: StructType,
+        added: list[AddAction],
+        removed: Sequence[str],
+        stream: Stream | None,
+        partitions: list[str],
+    ) -> int:
         path = str(self.folder / name)
         delta = Schema.from_json(_nullable(schema).json())
+        done = CommitProperties(app_transactions=[Transaction(*stream)] if stream else None)
         if not DeltaTable.is_deltatable(path):
-            create_table_with_add_actions(path, delta, added, partition_by=[PARTITION], name=name)
+            create_table_with_add_actions(
+                path, delta, added, partition_by=partitions, name=name, commit_properties=done
+            )
             return DeltaTable(path).version()
-        table = DeltaTable(path)
-        known = self.current().versions.get(name)
-        if append and table.version() != known:
-            if known is None:  # it was never published: nothing of it counts
-                append = False
-            else:
-                table.restore(known)
-                table = DeltaTable(path)
-        table.create_write_transaction([*added], "append" if append else "overwrite", delta, [PARTITION])
-        return DeltaTable(path).version()
+        table, known = DeltaTable(path), self.current().versions.get(name)
+        if known is not None and table.version() != known:  # a run ended before it published: none of it counts
+            table.restore(known)
+            table = DeltaTable(path)
+        now = int(time() * 1000)
+        home = str(self.folder / name)
+        gone = [RemoveAction(str(Path(_path_of(file)).relative_to(home)), True, now) for file in removed]
+        mode = "overwrite" if known is None else "append"  # what was never published is written over
+        table.create_write_transaction([*gone, *added], mode, delta, partitions, commit_properties=done)
+        version = DeltaTable(path).version()
+        if version % CHECKPOINT_EVERY == 0:
+            DeltaTable(path).create_checkpoint()
+        return version
 
-    def compact(self, *, keep: timedelta = timedelta(days=7)) -> dict[str, dict[str, int]]:
+    def compact_when_due(self) -> bool:
+        """Put small files together where there are many; whether it was done."""
+        due = [name for name in self.current().versions if len(self.table(name).file_uris()) > FILES_MAX]
+        if due:
+            self.compact(only=due)
+        return bool(due)
+
+    def compact(
+        self, *, keep: timedelta = timedelta(days=7), only: Collection[str] | None = None
+    ) -> dict[str, dict[str, int]]:
         """Put small files together, and let go of files that no version needs which is younger than `keep`."""
         current = self.current()
         versions, done = dict(current.versions), {}
-        for name in versions:
+        names = [name for name in versions if only is None or name in only]
+        for name in names:
             path = str(self.folder / name)
             if DeltaTable(path).version() != versions[name]:
                 DeltaTable(path).restore(versions[name])
@@ -133,8 +247,8 @@ class TableLog:
             made = table.optimize.compact()
             versions[name] = DeltaTable(path).version()
             done[name] = {"added": made["numFilesAdded"], "removed": made["numFilesRemoved"]}
-        self.publish(Current(current.run, versions))
-        for name in versions:
+        self.publish(replace(current, versions=versions))
+        for name in names:
             hours = int(keep.total_seconds() // 3600)
             table = DeltaTable(str(self.folder / name))
             gone = table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
@@ -145,10 +259,18 @@ class TableLog:
         """Each table: its version, how many rows, files and bytes it has, and its columns."""
         for name in sorted(self.current().versions):
             table = self.table(name)
-            sizes = [Path(unquote(urlparse(file).path)).stat().st_size for file in table.file_uris()]
+            sizes = [Path(_path_of(file)).stat().st_size for file in table.file_uris()]
             columns = {column.name: str(column.type.type) for column in table.schema().fields}
             about = {"rows": table.count(), "files": len(sizes), "bytes": sum(sizes)}
             yield {"table": name, "version": table.version(), **about, "columns": columns}
+
+
+def _numbers(found: Mapping[str, Any]) -> dict[str, int]:
+    return {str(name): int(number) for name, number in found.items()}
+
+
+def _path_of(file: str) -> str:
+    return unquote(urlparse(file).path)
 
 
 def _nullable(schema: StructType) -> StructType:
@@ -165,9 +287,9 @@ def _action(home: Path, file: Path) -> AddAction:
     for group in range(meta.num_row_groups):
         for at in range(meta.num_columns):
             column = meta.row_group(group).column(at)
-            stats = column.statistics
-            if column.physical_type in _STATS and stats is not None and stats.has_min_max:
-                name = column.path_in_schema
+            stats, name = column.statistics, column.path_in_schema
+            is_plain = column.physical_type in _STATS and "." not in name  # and no part of another
+            if is_plain and stats is not None and stats.has_min_max:
                 low[name] = min(stats.min, low.get(name, stats.min))
                 high[name] = max(stats.max, high.get(name, stats.max))
     stats_text = json.dumps({"numRecords": meta.num_rows, "minValues": low, "maxValues": high, "nullCount": {}})

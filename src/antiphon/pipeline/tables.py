@@ -1,30 +1,38 @@
-"""The tables of a run: blocks, items, links, epochs, quarantine and changes, for SQL and for other programs.
+"""The tables of a run: blocks, items, links, epochs, quarantine, changes, and what is remembered for the next run.
 
-docs/pipeline.md has their columns. A run replaces the rows of the parties that it looked at, and leaves those of
-others as they are; `changes` grows by what the run has made other.
+docs/pipeline.md has their columns. They are written where they change: rows of items that were touched, and of parties
+that were read afresh; rows of parties that a run has not looked at stay as they are.
+
+All of them are committed, and then published together with what is remembered of each party; a batch of a stream has
+its number in the same commits. So a run that ends before that has done nothing, and one that is done twice counts once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-from antiphon.pipeline.blocks import blocks
+from antiphon.pipeline.advance import Advance
 from antiphon.pipeline.changes import changes
 from antiphon.pipeline.columns import DEFAULT_COLUMNS
 from antiphon.pipeline.items import refused
-from antiphon.pipeline.judged import PENDING, judged
+from antiphon.pipeline.judged import ENDED, PENDING
 from antiphon.pipeline.links import links
+from antiphon.pipeline.onward import Step
+from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.run import Run
 from antiphon.pipeline.shown import shown
-from antiphon.pipeline.tablelog import PARTITION, Current, TableLog
+from antiphon.pipeline.standings import Row, standings
+from antiphon.pipeline.tablelog import Current, Stream, TableLog
 
-REFUSED, ENDED = "refused", "ended"
+REFUSED = "refused"
+ARCHIVED = tuple(name for name in DEFAULT_COLUMNS if name != "fault")  # what the table of blocks has of each
 
-_EPOCHS = StructType(
+EPOCHS = StructType(
     [
         StructField("party", BinaryType()),
         StructField("number", LongType()),
@@ -33,7 +41,7 @@ _EPOCHS = StructType(
         StructField("error", StringType()),
     ]
 )
-_QUARANTINE = StructType(
+QUARANTINE = StructType(
     [
         StructField("party", BinaryType()),
         StructField("feed", BinaryType()),
@@ -44,88 +52,149 @@ _QUARANTINE = StructType(
         StructField("reason", StringType()),
     ]
 )
+STANDINGS = StructType(
+    [
+        StructField("party", BinaryType()),
+        StructField("feed", BinaryType()),
+        StructField("start", LongType()),
+        StructField("stop", LongType()),
+        StructField("standing", StringType()),
+        StructField("reason", StringType()),
+    ]
+)
+PROGRESS = StructType([StructField("party", BinaryType()), StructField("progress", StringType())])
+
+Stage = Callable[[str], AbstractContextManager[None]]
 
 
-def write_tables(run: Run, log: TableLog) -> dict[str, int]:
-    """Write all tables of a run, and let readers see them together; their versions. What fails leaves none of it."""
+def write_advance(advance: Advance, log: TableLog, stage: Stage, stream: Stream | None = None) -> Current:
+    """Write what a run has come to, and let readers see it; what they see now. What fails leaves none of it."""
     current = log.current()
-    made: dict[str, Callable[[], DataFrame]] = {
-        "items": lambda: items_table(run),
-        "links": lambda: links_table(run),
-        "epochs": lambda: epochs_table(run),
-        "quarantine": lambda: quarantine_table(run),
-        "blocks": lambda: blocks_table(run),
+    writers: dict[str, Callable[[], int]] = {
+        "items": lambda: log.replace("items", shown(advance.items, advance.models), _touched(advance, "item"), stream),
+        "links": lambda: log.replace(
+            "links", links(advance.items, advance.models), _touched(advance, "source"), stream
+        ),
+        "quarantine": lambda: log.replace("quarantine", quarantined(advance), _listed(advance), stream),
+        "blocks": lambda: log.replace("blocks", advance.new_blocks(ARCHIVED), _afresh(advance), stream),
+        "changes": lambda: log.replace("changes", changed(advance, current.run + 1), None, stream),
     }
-    versions = {}
-    for name, make in made.items():
-        with run.stage(f"write {name}"):
-            versions[name] = log.write(name, _bucketed(_with_others(run, log, name, make())))
-    with run.stage("write changes"):
-        now = log.read_at(run.spark, "items", versions["items"])
-        rows = changes_table(_before(run, log, now), now, current.run + 1)
-        versions["changes"] = log.write("changes", _bucketed(rows), append=True)
-    log.publish(Current(current.run + 1, versions))
-    return versions
+    versions = dict(current.versions)
+    for name, write in writers.items():
+        if name in versions and name in ("items", "links", "changes") and not advance.folds:
+            continue
+        with stage(f"write {name}"):
+            versions[name] = write()
+    with stage("write progress"):
+        plans = [step.plan for step in advance.steps]
+        for name, schema, rows in (
+            ("epochs", EPOCHS, [(one.party, one.number, one.base or None, one.home, one.error) for one in plans]),
+            ("standings", STANDINGS, [row for plan in plans for row in standings(plan)]),
+            ("progress", PROGRESS, [(step.now.party, step.now.encode()) for step in advance.steps]),
+        ):
+            ours = {plan.party for plan in plans}
+            others = [tuple(row.values()) for row in log.read_small(name) if row["party"] not in ours]
+            versions[name] = log.put_small(name, schema, [*others, *rows], stream)
+    streams = {**current.streams, **(dict([stream]) if stream else {})}
+    now = Current(current.run + 1, versions, streams)
+    log.publish(now)
+    return now
 
 
-def items_table(run: Run) -> DataFrame:
-    """Items with the state as bytes (`data`) and as JSON (`state`)."""
-    return shown(run.items, run.models)
-
-
-def links_table(run: Run) -> DataFrame:
-    """Where items lead to."""
-    return links(run.items, run.models)
-
-
-def epochs_table(run: Run) -> DataFrame:
-    """The epoch that each party stands on; number 0 for none."""
-    rows = [(plan.party, plan.number, plan.base or None, plan.home, plan.error) for plan in run.survey.plans]
-    return run.spark.createDataFrame(rows, _EPOCHS)
+def quarantined(advance: Advance) -> DataFrame:
+    """What is refused of what was folded; and of all parties that moved, what waits, and what lies beyond ends."""
+    moved = [*advance.afresh, *(step.plan for step in advance.on if _waits_otherwise(step))]
+    found = advance.refused.withColumn("standing", f.lit(REFUSED)).select("party", "feed", "seq", *_one())
+    ends = [row for plan in moved for row in _ended(plan)]
+    if ends:
+        found = found.unionByName(advance.spark.createDataFrame(ends, QUARANTINE))
+    if advance.waiting is None:
+        return found
+    return found.unionByName(advance.waiting.where(_of(moved)).select("party", "feed", "seq", *_one()))
 
 
 def quarantine_table(run: Run) -> DataFrame:
-    """What does not count, or not yet, and why: single blocks, and ranges beyond the ends of feeds."""
-    ends = [
-        (plan.party, lane.feed, at, lane.length - at, None, ENDED, lane.ended)
-        for plan in run.survey.plans
-        for lane in plan.lanes
-        if (at := max(lane.end, lane.position)) < lane.length
-    ]
-    one, names = f.lit(1).cast("long").alias("count"), ("item", "standing", "reason")
-    waiting = run.judged.where(f.col("standing") == PENDING).select("party", "feed", "seq", one, *names)
-    void = refused(run.folded).withColumn("standing", f.lit(REFUSED)).select("party", "feed", "seq", one, *names)
-    return waiting.unionByName(void).unionByName(run.spark.createDataFrame(ends, _QUARANTINE))
+    """The quarantine of a run that has looked at everything: what does not count, or not yet, and why."""
+    ends = [row for plan in run.survey.plans for row in _ended(plan)]
+    waiting = run.judged.where(f.col("standing") == PENDING).select("party", "feed", "seq", *_one())
+    void = refused(run.folded).withColumn("standing", f.lit(REFUSED)).select("party", "feed", "seq", *_one())
+    return waiting.unionByName(void).unionByName(run.spark.createDataFrame(ends, QUARANTINE))
 
 
-def blocks_table(run: Run) -> DataFrame:
-    """Every block that could be read, verified, with its standing. It is the archive of what was looked at."""
-    rows = judged(blocks(run.spark, run.survey, DEFAULT_COLUMNS), run.survey.plans)
-    return rows.where(f.col("hash") != f.unhex(f.lit(""))).drop("lane")
+def _one() -> tuple[Column, ...]:
+    """A single block."""
+    return f.lit(1).cast("long").alias("count"), f.col("item"), f.col("standing"), f.col("reason")
 
 
-def changes_table(before: DataFrame, now: DataFrame, run: int) -> DataFrame:
+def _ended(plan: PartyPlan) -> Iterator[tuple[object, ...]]:
+    """The ranges beyond the ends of feeds."""
+    for party, feed, start, stop, standing, reason in standings(plan):
+        if standing == ENDED:
+            yield party, feed, start, stop - start, None, ENDED, reason
+
+
+def changed(advance: Advance, run: int) -> DataFrame:
     """What a run has made other."""
+    now = advance.items.withColumnRenamed("snapshot", "data")
+    if advance.known is None:
+        before = now.limit(0)
+    else:
+        before = advance.known.where(_of(advance.afresh))
+        if advance.touched is not None:
+            before = before.unionByName(advance.known.join(advance.touched, ["party", "item"], "left_semi"))
     return changes(before, now).select(f.lit(run).cast("long").alias("run"), "*")
 
 
-# -- inside
+# -- which rows go
 
 
-def _bucketed(rows: DataFrame) -> DataFrame:
-    return rows.withColumn(PARTITION, f.lower(f.substring(f.hex("party"), 1, 1)))
+def _of(plans: Sequence[PartyPlan]) -> Column:
+    return f.col("party").isin([bytearray(plan.party) for plan in plans]) if plans else f.lit(False)
 
 
-def _ours(run: Run) -> Column:
-    return f.col("party").isin([bytearray(plan.party) for plan in run.survey.plans])
+def _afresh(advance: Advance) -> Callable[[DataFrame], DataFrame] | None:
+    if not advance.afresh:
+        return None
+    return lambda rows: rows.withColumn("gone", _of(advance.afresh))
 
 
-def _with_others(run: Run, log: TableLog, name: str, rows: DataFrame) -> DataFrame:
-    """The rows, and those of parties that this run has not looked at."""
-    if name not in log.current().versions:
-        return rows
-    return rows.unionByName(log.read(run.spark, name).where(~_ours(run)))
+def _marked(rows: DataFrame, keys: DataFrame | None, item: str) -> DataFrame:
+    """Rows with a column `hit`: whether their item is one of these."""
+    if keys is None:
+        return rows.withColumn("hit", f.lit(False))
+    marks = keys.select("party", f.col("item").alias(item)).distinct().withColumn("hit", f.lit(True))
+    return rows.join(marks, ["party", item], "left").withColumn("hit", f.coalesce("hit", f.lit(False)))
 
 
-def _before(run: Run, log: TableLog, now: DataFrame) -> DataFrame:
-    return log.read(run.spark, "items") if "items" in log.current().versions else now.limit(0)
+def _touched(advance: Advance, item: str) -> Callable[[DataFrame], DataFrame] | None:
+    if not advance.afresh and advance.touched is None:
+        return None
+
+    def gone(rows: DataFrame) -> DataFrame:
+        return _marked(rows, advance.touched, item).withColumn("gone", f.col("hit") | _of(advance.afresh)).drop("hit")
+
+    return gone
+
+
+def _listed(advance: Advance) -> Callable[[DataFrame], DataFrame] | None:
+    """What goes of the quarantine: all of parties that are read afresh; what waited; refusals of items folded whole."""
+    waited = [step.plan for step in advance.on if _waits_otherwise(step)]
+    if not advance.afresh and not waited and advance.whole is None:
+        return None
+
+    def gone(rows: DataFrame) -> DataFrame:
+        whole = _marked(rows, advance.whole, "item")
+        refused = f.col("standing") == REFUSED
+        return whole.withColumn("gone", _of(advance.afresh) | (refused & f.col("hit")) | (~refused & _of(waited))).drop(
+            "hit"
+        )
+
+    return gone
+
+
+def _waits_otherwise(step: Step) -> bool:
+    return step.before is None or _waits(step.before.plan) != _waits(step.plan)
+
+
+def _waits(plan: PartyPlan) -> list[Row]:
+    return [row for row in standings(plan) if row[4] in (PENDING, ENDED)]

@@ -1,0 +1,71 @@
+"""Folds new messages onto the states that the tables have, where that comes to what a fold of all messages would.
+
+A snapshot has all that most models need to go on. What it lacks is when each feed last wrote, which a change of an
+access list asks for; the messages that ORDERED models keep; and what came to an item before there was one. Such items
+are `late`: they are folded from all their messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import Any
+
+from antiphon.core.errors import InvalidMutation
+from antiphon.feed.header import Kind
+from antiphon.model import itemcodec
+from antiphon.model.envelope import Note, read_change
+from antiphon.model.item import fold, keeps_tail
+from antiphon.model.itemstate import ItemState
+from antiphon.pipeline.items import SCHEMA, Folding, item_row, refusals
+
+LATE = "late"
+COUNTED = Struct(">I")  # in front of a state: how many messages count in it
+UNKNOWN = b""  # instead of a state: there were messages, but no item, or no code for it
+
+
+class GoingOn(Folding):
+    """Folds items onto the states of the last run, each with a count in front."""
+
+    def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
+        if base is None:  # nothing ever came to it: these are all its messages
+            yield from super().fold(party, item, None, notes)
+            return
+        state = None if base == UNKNOWN else itemcodec.restore(base[COUNTED.size :], self.models)
+        if state is None or not _can_go_on(state, notes):
+            yield _late(party, item)
+            return
+        state.based = self._based(party, state)
+        made = fold(party, item, state, notes, self.models, self.authors(party))
+        if made.late or made.item is None:
+            yield _late(party, item)
+            return
+        count = COUNTED.unpack_from(base)[0] + len(notes) - sum(map(bool, made.verdicts.values()))
+        yield item_row(party, made.item, count)
+        yield from refusals(party, item, made.verdicts)
+
+    def _based(self, party: bytes, state: ItemState) -> bool:
+        """Whether an item began in the epoch that its party stands on: the bytes do not tell."""
+        lane = self.plans[party].lane(state.genesis.feed)
+        return lane is not None and state.genesis.seq < lane.base
+
+
+def _can_go_on(state: ItemState, notes: Sequence[Note]) -> bool:
+    if state.model is None or keeps_tail(state.model):
+        return False
+    return not any(note.kind == Kind.CHANGE and _guards(note) for note in notes)
+
+
+def _guards(note: Note) -> bool:
+    """Whether a message changes who may write."""
+    if note.message is None or note.void:
+        return False
+    try:
+        return read_change(note.message).access is not None
+    except InvalidMutation:
+        return False
+
+
+def _late(party: bytes, item: bytes) -> tuple[Any, ...]:
+    said = {"party": party, "item": item, "reason": LATE}
+    return tuple(said.get(name) for name in SCHEMA.names)
