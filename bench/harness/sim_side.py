@@ -57,12 +57,13 @@ class Size(NamedTuple):
     even: bool = False
 
     def scenario(self) -> Scenario:
-        made = make(self.seed, peers=self.peers, messages=self.messages, epochs=self.epochs, faults=())
+        pace_ms = PACE_MS_MAX if self.even else 0
+        made = make(self.seed, peers=self.peers, messages=self.messages, epochs=self.epochs, faults=(), pace_ms=pace_ms)
         if not self.even:
             return made
         names = made.cast.names
         cast = replace(made.cast, attesters=tuple(sorted(names[:ATTESTERS])), pruners=frozenset(names[::2]))
-        return replace(made, cast=cast, pace_ms=PACE_MS_MAX)
+        return replace(made, cast=cast)
 
 
 @dataclass

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antiphon.core import keys
 from antiphon.core.errors import InvalidInput
-from antiphon.core.keys import KeyPair, PublicKey, verify
+from antiphon.core.keys import KeyPair, PublicKey, verified_once, verify
 from antiphon.core.ports import SystemRandomness
 
 seeds = st.binary(min_size=32, max_size=32)
@@ -125,3 +126,26 @@ def test_text_that_is_no_key_is_refused(text: str) -> None:
 def test_a_seed_has_32_bytes(size: int) -> None:
     with pytest.raises(InvalidInput, match=f"not {size}"):
         KeyPair.from_seed(bytes(size))
+
+
+def test_what_was_found_right_is_not_checked_again_while_it_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair, asked = KeyPair.from_seed(bytes(32)), []
+    check = keys.crypto_sign_open
+
+    def counted(signed: bytes, key: bytes) -> bytes:
+        asked.append(key)
+        return check(signed, key)
+
+    monkeypatch.setattr(keys, "crypto_sign_open", counted)
+    signature = pair.sign(b"hello")
+    with verified_once():
+        assert verify(pair.key, b"hello", signature)
+        assert verify(pair.key, b"hello", signature)
+        assert len(asked) == 1
+        assert not verify(pair.key, b"hullo", signature)
+        assert not verify(pair.key, b"hullo", signature)  # what is wrong is not kept
+        assert not verify(KeyPair.from_seed(b"x" * 32).key, b"hello", signature)
+        assert len(asked) == 4
+    assert verify(pair.key, b"hello", signature)
+    assert verify(pair.key, b"hello", signature)
+    assert len(asked) == 6

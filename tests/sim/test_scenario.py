@@ -96,3 +96,12 @@ def test_nobody_comes_forward_before_a_busy_party_can_have_answered() -> None:
     quick, busy = make(7, faults=()), make(7, messages=10_000, faults=())
     assert quick.rules.silent_ms == SILENT_MS
     assert busy.rules.silent_ms == PATIENCE * busy.pace_ms > SILENT_MS
+
+
+def test_an_epoch_is_due_sooner_where_peers_look_around_seldom() -> None:
+    """More messages come until whoever is to declare it looks; and others wait longer before they come forward."""
+    busy, slow = (make(7, peers=5, messages=1_050, epochs=2, faults=(), pace_ms=pace) for pace in (0, 800))
+    assert busy.pace_ms < slow.pace_ms == 800
+    assert busy.rules.epoch_messages > slow.rules.epoch_messages
+    assert busy.rules.silent_ms < slow.rules.silent_ms
+    assert busy.acts == slow.acts

@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair
@@ -76,12 +78,34 @@ class KeyPair:
         return crypto_sign(message, self._secret)[:SIGNATURE_SIZE]
 
 
+_right: set[tuple[bytes, bytes, bytes]] | None = None  # what was found right, while somebody wants it remembered
+_RIGHT_MAX = 1 << 16
+
+
 def verify(key: bytes, message: bytes, signature: bytes) -> bool:
     """Whether `signature` is `key`'s over `message`. Malformed keys and signatures are just not valid."""
     if len(signature) != SIGNATURE_SIZE or len(key) != KEY_SIZE:
         return False
+    if _right is not None and (key, message, signature) in _right:
+        return True
     try:
         crypto_sign_open(signature + message, key)
     except BadSignatureError:
         return False
+    if _right is not None and len(_right) < _RIGHT_MAX:
+        _right.add((bytes(key), bytes(message), bytes(signature)))
     return True
+
+
+@contextmanager
+def verified_once() -> Iterator[None]:
+    """Until this ends, what was found right is right: for a process that plays many peers, all of which ask the same.
+
+    It depends on nothing but the bytes, so nobody can tell; a peer by itself meets hardly a signature twice.
+    """
+    global _right  # as the peers of a simulation share nothing else
+    before, _right = _right, set()
+    try:
+        yield
+    finally:
+        _right = before

@@ -10,7 +10,7 @@ A signature covers a whole span: one costs as much as hashing some fifty blocks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from antiphon.core.codec import Reader, u64
 from antiphon.core.errors import BadSignature, BrokenChain
@@ -109,4 +109,4 @@ def verify_span(span: Span) -> Span:
             feed=span.feed,
             seq=span.first + wrong,
         )
-    return replace(span, hashes=hashes)
+    return span.with_hashes(hashes)

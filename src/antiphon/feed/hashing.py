@@ -71,7 +71,7 @@ def _load(path: Path) -> tuple[Digests, Chain] | None:
         count = len(offsets) - 1
         out = ctypes.create_string_buffer(count * HASH_SIZE)
         _check(offsets[-1] <= len(data))
-        run_digests(*functions, data, offsets.ctypes.data, count, out)
+        run_digests(*functions, data, offsets.tobytes(), count, out)
         return out.raw
 
     def chain(prefix: bytes, previous: bytes, headers: bytes, entries: bytes, offsets: Ints) -> bytes:
@@ -79,7 +79,7 @@ def _load(path: Path) -> tuple[Digests, Chain] | None:
         out = ctypes.create_string_buffer(count * HASH_SIZE)
         _check(len(offsets) == count + 1 and offsets[-1] <= len(entries) and len(previous) == HASH_SIZE)
         run_chain(
-            *functions, prefix, len(prefix), previous, headers, HEADER_SIZE, entries, offsets.ctypes.data, count, out
+            *functions, prefix, len(prefix), previous, headers, HEADER_SIZE, entries, offsets.tobytes(), count, out
         )
         return out.raw
 

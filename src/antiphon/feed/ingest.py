@@ -221,7 +221,9 @@ def _extend(tables: Tables, record: Record, span: Span, now_ms: int) -> Ingested
     for entry in verdict.moved.values():
         tables.move_frontier(span.feed, entry)
     lamport = int(span.columns["lamport"][-1])
-    longer = replace(record.extended(span.end, span.hashes[-HASH_SIZE:], lamport, span.signature), retired=retired)
+    longer = record.extended(span.end, span.hashes[-HASH_SIZE:], lamport, span.signature)
+    if retired != record.retired:
+        longer = replace(longer, retired=True)
     if verdict.fault is None:
         tables.put_record(longer)
         return Ingested(Outcome.STORED, span.count)

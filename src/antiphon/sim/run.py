@@ -7,9 +7,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from antiphon.core.errors import AntiphonError, InvalidInput, NotAuthorised, UnknownKey
+from antiphon.core.keys import verified_once
 from antiphon.halo.claims import Policy, Role
 from antiphon.mesh.limits import TIMEOUT_MAX_MS
 from antiphon.model.factory import ModelFactory
@@ -76,14 +78,20 @@ def run(
     Who hands in a trace has what happened until then also where the run ends in an error.
     """
     began = time.perf_counter()
-    with seldom_collected(), tempfile.TemporaryDirectory(prefix="antiphon-sim-", dir=folder) as place:
-        stage = Stage(scenario, Path(place), models or ModelFactory.standard(), keep_all=keep_all, trace=trace)
+    with seldom_collected(), verified_once(), tempfile.TemporaryDirectory(prefix="antiphon-sim-", dir=folder) as place:
+        stage = Stage(scenario, Path(place), models or _standard(), keep_all=keep_all, trace=trace)
         try:
             outcome = stage.play(progress or (lambda _share, _text: None))
         finally:
             stage.close()
     outcome.seconds = time.perf_counter() - began
     return outcome
+
+
+@cache
+def _standard() -> ModelFactory:
+    """To look for the models that are installed takes as long as many messages."""
+    return ModelFactory.standard()
 
 
 class Stage:

@@ -144,23 +144,33 @@ def name_of(number: int) -> str:
 
 
 def make(
-    seed: int, *, peers: int = 4, messages: int = 60, epochs: int = 2, faults: Iterable[Fault] = ALL_FAULTS
+    seed: int,
+    *,
+    peers: int = 4,
+    messages: int = 60,
+    epochs: int = 2,
+    faults: Iterable[Fault] = ALL_FAULTS,
+    pace_ms: int = 0,
 ) -> Scenario:
     """The scenario of a seed. Which of the allowed faults are in it, and when, the seed decides.
 
-    With fewer of them allowed it is the same with less in it, since all of them are drawn in any case.
+    With fewer of them allowed it is the same with less in it, since all of them are drawn in any case. Peers look
+    around as often as so many messages ask for, unless a pace is given; when an epoch is due, and who is late, follows
+    from it.
     """
     if not 1 <= peers <= PEERS_MAX:
         raise InvalidInput(f"a simulation has 1 to {PEERS_MAX} peers, not {peers}")
     if messages < 0 or epochs < 0:
         raise InvalidInput("the numbers of messages and epochs are not negative")
-    return _Maker(seed, peers, messages, epochs, frozenset(faults)).scenario()
+    return _Maker(seed, peers, messages, epochs, frozenset(faults), pace_ms).scenario()
 
 
 class _Maker:
     """Draws all faults, each with dice of its own, and leaves out those that are not allowed."""
 
-    def __init__(self, seed: int, peers: int, messages: int, epochs: int, allowed: frozenset[Fault]) -> None:
+    def __init__(
+        self, seed: int, peers: int, messages: int, epochs: int, allowed: frozenset[Fault], pace_ms: int = 0
+    ) -> None:
         self._chance = random.Random(f"scenario {seed}")  # noqa: S311
         self._dice = {fault: random.Random(f"{fault.value} {seed}") for fault in Fault}  # noqa: S311
         # Each kind is in some runs and not in others, so that they are met alone and together.
@@ -171,11 +181,12 @@ class _Maker:
         self._messages = messages
         self._epochs = epochs
         self._length_ms = 4_000 + 40 * min(messages, 200) + messages + self._chance.randrange(4_000)
+        self._pace_ms = pace_ms or min(PACE_MS_MAX, max(20, messages // 10))  # as busy peers do
         self._acts: list[Act] = []
 
     def scenario(self) -> Scenario:
         chance = self._chance
-        pace_ms = min(PACE_MS_MAX, max(20, self._messages // 10))  # as busy peers do
+        pace_ms = self._pace_ms
         open_items = 1_024 if self._messages > MESSAGES_MANY else chance.choice((8, 64, 1_024))
         self._rules = Rules(self._threshold(pace_ms), max(SILENT_MS, PATIENCE * pace_ms))
         if Fault.POLICY in self._drawn:
