@@ -21,7 +21,7 @@ from antiphon.core.errors import AntiphonError, MissingBlob, UnknownModel
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.feed.append import Draft
 from antiphon.feed.env import Env
-from antiphon.feed.header import Kind
+from antiphon.feed.header import Flag, Kind
 from antiphon.feed.reader import FeedReader
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
@@ -83,6 +83,7 @@ class Live:
     frame: dict[bytes, int]
     blocked: dict[bytes, tuple[int, str]]
     held: int
+    cuts: int  # how many feeds end where a batch begins, because histories part inside it
     waits_for: str = ""  # why it does not stand on the last epoch
     lacks: str = ""  # which blob of the snapshot that it stands on is not here: then it cannot list its items
 
@@ -110,9 +111,16 @@ def look(name: str, home: Path, party: PartyProcessor, store: FeedReader, waits_
         dict(status.timeframe),
         {blocked.feed: (blocked.seq, blocked.reason) for blocked in status.blocked},
         sum(record.length - record.start for record in store.feeds(party.key)),
+        _cuts(store, bytes(party.key)),
         waits_for,
         lacks,
     )
+
+
+def _cuts(store: FeedReader, party: bytes) -> int:
+    ends = [record for record in store.feeds(party) if record.start <= record.end < record.length]
+    spans = [next(iter(store.spans(record.feed, record.end))) for record in ends]
+    return sum(bool(span.columns["flags"][0] & Flag.MORE) for span in spans)
 
 
 def _state(party: PartyProcessor, item: bytes) -> bytes | None:
@@ -226,7 +234,7 @@ def _fork(peers: Peers, chance: random.Random) -> None:
     item = chance.choice(carol.party.items())
     both = [change(carol, item, "title", f"both {number}") for number in range(chance.randrange(3))]
     one, two = pen(carol), pen(carol)
-    alice.take(one.extend([*both, change(carol, item, "title", "for Alice")], atomic=chance.random() < 0.7))
+    alice.take(one.extend([*both, change(carol, item, "title", "for Alice")], atomic=bool(both)))
     bob.take(two.extend([*both, *(change(carol, item, "title", "for Bob") for _ in range(2))], atomic=bool(both)))
     if chance.random() < 0.7:
         confront(peers)

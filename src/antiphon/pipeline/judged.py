@@ -98,5 +98,5 @@ def _lane_rows(plans: Iterable[PartyPlan]) -> Iterator[tuple[object, ...]]:
             yield (plan.party, lane.feed, number, *places, lane.waits or plan.error or NOT_YET, lane.ended, 0)
         for feed in plan.control:
             yield (plan.party, feed, -1, 0, 0, 0, "", "", 1)
-        for feed in plan.other:
-            yield (plan.party, feed, -1, 0, 0, (1 << 63) - 1, plan.error or NOT_ADMITTED, "", 0)
+        for feed, length in plan.other.items():
+            yield (plan.party, feed, -1, 0, 0, length - plan.beyond.get(feed, 0), NOT_ADMITTED, "", 0)

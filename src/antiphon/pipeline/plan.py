@@ -76,7 +76,7 @@ class PartyPlan:
     faults: tuple[Fault, ...] = ()
     error: str = ""  # why nothing can be said of the party
     epoch: EpochPlan | None = None  # what is computed is this epoch, and no state of now
-    #: Of feeds without a lane, how many blocks lie beyond their end: they are held as evidence, and not read.
+    #: Of feeds without a lane, how many blocks lie beyond their end, or what can be read of them.
     beyond: Mapping[bytes, int] = field(default_factory=dict, compare=False)
 
     @property
@@ -156,8 +156,8 @@ class Planner:
             base = None if machine is None else find_base(machine, self.blobs)
             delivery = self._deliver(held, authority, base)
         except AntiphonError as error:
-            beyond, faults = _beyond(held.records.values()), tuple(self.faults)
-            return PartyPlan(self.home, self.party, (), {}, lengths, faults=faults, error=str(error), beyond=beyond)
+            lanes = tuple(_unjudged(held, record) for _, record in sorted(held.records.items()))
+            return PartyPlan(self.home, self.party, lanes, {}, {}, faults=tuple(self.faults), error=str(error))
         lanes = self._lanes(held, delivery, authority)
         known = {lane.feed for lane in lanes}
         control = {feed: length for feed, length in lengths.items() if feed not in known and authority.is_control(feed)}
@@ -170,7 +170,7 @@ class Planner:
             b"" if base is None else bytes(base.cid),
             0 if base is None else base.number,
             tuple(self.faults),
-            beyond=_beyond(record for feed, record in held.records.items() if feed not in known),
+            beyond=_beyond(held, control, (record for feed, record in held.records.items() if feed not in known)),
         )
 
     def _authority(self, held: Held) -> tuple[PartyMachine | None, Authority]:
@@ -272,8 +272,23 @@ def find_base(machine: PartyMachine, blobs: Blobs) -> EpochBase | None:
     return base
 
 
-def _beyond(records: Iterable[Record]) -> dict[bytes, int]:
-    return {record.feed: record.length - record.end for record in records if record.end < record.length}
+def _unjudged(held: Held, record: Record) -> LanePlan:
+    """A feed of a party of which nothing can be said: all that can be read of it waits."""
+    end, why = end_of(record, NO_END)
+    fault = held.faults.get(record.feed)
+    if fault is not None and fault.seq < end:
+        end, why = fault.seq, fault.reason
+    return LanePlan(record.feed, record.start, record.start, record.start, end, record.length, ended=why)
+
+
+def _beyond(held: Held, control: Mapping[bytes, int], records: Iterable[Record]) -> dict[bytes, int]:
+    found = {}
+    for record in records:
+        fault = held.faults.get(record.feed)
+        end = record.end if fault is None or record.feed in control else min(record.end, fault.seq)
+        if end < record.length:
+            found[record.feed] = record.length - end
+    return found
 
 
 def _until(record: Record, last: int | None) -> Record:
