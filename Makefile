@@ -29,9 +29,10 @@ $(NODE): bench/anchors/package-lock.json
 	  cd bench/anchors && npm ci --loglevel=error --no-audit --no-fund && touch node_modules/.built; \
 	else echo "antiphon: no npm here; tests that compare with JavaScript libraries will skip"; fi
 
-demo: $(STAMP) ## devices edit apart, then together, agree, and cut their history; then a planner
+demo: $(STAMP) ## devices edit apart, then together, agree, and cut their history; a planner; the same feeds on Spark
 	@$(BIN)/python examples/three_devices.py
 	@$(BIN)/python examples/planner.py
+	@$(BIN)/python examples/bulk.py
 
 test: $(STAMP) $(NODE) lint ## lint, types, tidy and all tests (what CI runs)
 	@echo "antiphon: running all tests"

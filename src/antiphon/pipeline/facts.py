@@ -12,21 +12,21 @@ A path is its keys as a list in JSON, so the whole value is at `[]`; paths of up
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pyspark.sql.types import ArrayType, BinaryType, LongType, MapType, StringType, StructField, StructType
 
 from antiphon.model.value import Value
 from antiphon.pipeline.sortkey import kept, key_of
-from antiphon.query.facts import MISSING, Facts, Missing
+from antiphon.query.facts import Facts, Missing
 from antiphon.query.factscodec import apart, encode_facts
 from antiphon.query.filters import Fact, Keys, Path
 from antiphon.query.packed import pack
 
 KEYS_MAX = 4  # of a path that is kept
 
-#: Facts that an item cannot say alone, or that have a column.
-_ELSEWHERE = frozenset({Fact.ID, Fact.PARENT})
+_NAMES = {fact: fact.value for fact in Fact if fact not in (Fact.ID, Fact.PARENT)}
 CLAIM = StructType(
     [
         StructField("lamport", LongType()),
@@ -59,6 +59,7 @@ class Asked(NamedTuple):
     members: Members
 
 
+@lru_cache(maxsize=1 << 14)
 def name_of(path: Path) -> str:
     """Under which name `keys` and `members` have a path."""
     return path.value if isinstance(path, Fact) else pack(list(path))
@@ -68,11 +69,11 @@ def asked_of(facts: Facts) -> Asked:
     """What queries ask, of facts as they are."""
     keys: Kept = []
     members: Members = []
-    for path, value in _walk(facts):
-        name = name_of(path)
+    for name, value in _said(facts):
         keys.append((name, kept(key_of(value))))
-        if isinstance(value, list | tuple):
+        if isinstance(value, list):
             members.append((name, [kept(key_of(element)) for element in value]))
+    _inside((), facts.value, keys, members)
     return Asked(apart(encode_facts(facts))[1], keys, members)
 
 
@@ -82,16 +83,21 @@ def facts_column(facts: Facts) -> dict[str, Any]:
     return {**asked_of(facts)._asdict(), "claims": claims, "forked_to": facts.forked_to or None}
 
 
-def _walk(facts: Facts) -> Iterator[tuple[Path, Value]]:
-    for fact in Fact:
-        found = MISSING if fact in _ELSEWHERE else facts.get(fact)
+def _said(facts: Facts) -> Iterator[tuple[str, Value]]:
+    """Facts that are no part of the value; but for the id, which has a column, and the parent, which all items say."""
+    for fact, name in _NAMES.items():
+        found = facts.get(fact)
         if not isinstance(found, Missing):
-            yield fact, found
-    yield from _inside((), facts.value)
+            yield name, found
 
 
-def _inside(path: Keys, value: Value) -> Iterator[tuple[Keys, Value]]:
-    yield path, value
-    if isinstance(value, dict) and len(path) < KEYS_MAX:
-        for key, part in value.items():
-            yield from _inside((*path, key), part)
+def _inside(path: Keys, value: Value, keys: Kept, members: Members) -> None:
+    """A value and all that is in it, as far as paths go."""
+    name = name_of(path)
+    keys.append((name, kept(key_of(value))))
+    if isinstance(value, dict):
+        if len(path) < KEYS_MAX:
+            for key, part in value.items():
+                _inside((*path, key), part, keys, members)
+    elif isinstance(value, list | tuple):
+        members.append((name, [kept(key_of(element)) for element in value]))

@@ -32,10 +32,20 @@ REFERENCE_KIND, CONTAINER_KIND = REFERENCE + _BEYOND, CONTAINER + _BEYOND
 _NUMBER = struct.Struct(">QH")
 _REAL, _BITS = struct.Struct(">d"), struct.Struct(">Q")
 _SIGN, _ALL = 1 << 63, (1 << 64) - 1
+_EMPTY = bytes([CONTAINER_KIND]) + b"[]"
+_ZERO = b"\x01\x80" + bytes(9)
+_WHOLE_MAX = 1 << 53
 
 
 def key_of(value: Value) -> bytes:
     """The key of a value that is there."""
+    kind = type(value)
+    if kind is str:
+        return b"\x02" + value.encode()  # type: ignore[no-any-return]
+    if kind is int and -_WHOLE_MAX <= value <= _WHOLE_MAX:
+        return _exact(value)
+    if value == [] and kind is list:
+        return _EMPTY
     stored = column(value)
     if isinstance(stored, str):
         return b"\x02" + stored.encode()
@@ -63,6 +73,13 @@ def value_of(key: bytes) -> Value:
         return rest.decode() if kind == TEXT else order.value_of(bytes([kind - _BEYOND]) + rest)
     except (IndexError, ValueError, struct.error):
         raise BadEncoding(f"a sort key that is none: {key[:40].hex()}") from None
+
+
+def _exact(number: int) -> bytes:
+    """The key of an integer that is a real, too: most are."""
+    if number > 0:
+        return b"\x01" + _REAL.pack(-number) + b"\0\0"  # the sign bit set
+    return _number(number) if number else _ZERO
 
 
 def _number(number: int | float) -> bytes:

@@ -55,7 +55,8 @@ def survey(
     Every hash, link, body, head and header is, that is; what depends on others of the party's blocks is planned.
     `open_parties` run without credentials: every feed of theirs counts, as with an `OpenAuthority`.
     """
-    places = tuple(map(str, [homes] if isinstance(homes, str | Path) else homes))
+    # Workers may stand in another folder: that of the program when Spark began.
+    places = tuple(str(Path(home).expanduser().absolute()) for home in _each(homes))
     ranges = in_workers(spark, _list, [(places, frozenset(map(bytes, parties)))])[0]
     faults: dict[bytes, list[Fault]] = defaultdict(list)
     if verify:
@@ -69,6 +70,10 @@ def survey(
     alone = frozenset(map(bytes, open_parties))
     asked = [(home, party, tuple(faults[party]), Timeframe(ends[party]), party in alone) for party, home in known]
     return Survey(places, tuple(in_workers(spark, _plan, asked)))
+
+
+def _each(homes: str | Path | Sequence[str | Path]) -> Sequence[str | Path]:
+    return [homes] if isinstance(homes, str | Path) else homes
 
 
 def in_workers(spark: SparkSession, act: Callable[[Given], Result], given: Sequence[Given]) -> list[Result]:
