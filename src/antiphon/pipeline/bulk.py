@@ -118,13 +118,15 @@ def _fold(folding: Folding, ordered: Ordered) -> Iterator[tuple[Any, ...]]:
 
 
 def _fold_plain(models: ModelFactory, registers: Registers, party: _Party, nth: int) -> list[tuple[Any, ...]] | None:
-    """The rows of an item whose mutations were all plain; None if it is no open object, and has to be folded whole."""
+    """The rows of an item whose mutations are all plain; None: it is to be folded whole."""
     item, key = registers.item(nth), party.key
     made = fold(key, item, None, registers.others(nth), models, party.authors, whole=True)
     state = made.item
-    if state is None or made.late or state.access is not None or type(state.model) is not ObjectModel:
+    if state is None or made.late or type(state.model) is not ObjectModel:
         return None
     if registers.begins(nth) <= state.genesis.lamport:
+        return None
+    if state.access is not None and not registers.may_all(nth, state.access, party.feeds, party.authors):
         return None
     registers.fill(nth, state.state, party.feeds)
     refused = sum(map(bool, made.verdicts.values()))

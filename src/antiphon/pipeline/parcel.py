@@ -145,22 +145,22 @@ class Piece:
         order = np.argsort(where, kind="stable")  # in two bytes, that is done digit by digit
         counts = np.bincount(where, minlength=buckets)
         sizes = self.sizes[order]
-        messages = self.messages.take(_numbers(2 * order + 1 if self.salted else order, pa.int64())).buffers()[2]
+        messages = self.messages.take(numbers(2 * order + 1 if self.salted else order, pa.int64())).buffers()[2]
         bounds = np.concatenate(([0], np.cumsum(np.maximum(sizes, 0), dtype=np.int64)))
         filled = np.flatnonzero(counts).astype(np.int32)
         stops = np.concatenate(([0], np.cumsum(counts[filled]))).astype(np.int32)
-        numbers: tuple[npt.NDArray[Any], ...] = (self.items, self.lamports, self.seqs, self.created, self.kinds)
+        values: tuple[npt.NDArray[Any], ...] = (self.items, self.lamports, self.seqs, self.created, self.kinds)
         columns = [
-            _numbers(filled, pa.int32()),
-            *(_numbers(np.full(len(filled), number, dtype=np.int32), pa.int32()) for number in (party, lane)),
-            *(_joined(stops * width, column[order]) for column, width in zip(numbers, _WIDTHS, strict=True)),
+            numbers(filled, pa.int32()),
+            *(numbers(np.full(len(filled), number, dtype=np.int32), pa.int32()) for number in (party, lane)),
+            *(_joined(stops * width, column[order]) for column, width in zip(values, _WIDTHS, strict=True)),
             _joined(stops * np.int32(sizes.itemsize), sizes),
             _joined(bounds[stops].astype(np.int32), messages),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
 
 
-def _numbers(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
+def numbers(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
     """As `pa.array` makes it, which imports pandas into each of Spark's workers."""
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +19,14 @@ import pyarrow as pa
 
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
+from antiphon.model.access import AccessLog
 from antiphon.model.envelope import Note
+from antiphon.model.item import Authors
 from antiphon.model.objectstate import ObjectState
 from antiphon.model.register import Node
 from antiphon.pipeline.messages import BASE_STATE
 from antiphon.pipeline.ordered import Ordered
-from antiphon.pipeline.parcel import I64, U64
+from antiphon.pipeline.parcel import I64, U64, numbers
 from antiphon.pipeline.plan import PartyPlan
 
 FEEDS_MAX = 4  # in the table of a mutation
@@ -31,6 +34,7 @@ NAMES_MAX = 8
 VARINT_MAX = 5  # bytes; a greater number is left to `fold`
 KEY_MAX = 16  # bytes that are compared at once
 FEED_SIZE = 32
+READ_ROWS = 16_384
 FAR = (1 << 63) - 1
 _SEQ_BITS = 40
 _KEY_BITS = 63
@@ -116,6 +120,7 @@ class Registers:
         self._ids = ordered.items[ordered.starts[:-1]].tobytes()
         self._starts: list[int] = ordered.starts.tolist()
         first = np.searchsorted(inside, ordered.starts)
+        self._inside, self._first = inside, first
         lamports = np.append(ordered.lamports[inside], FAR)[first[:-1]]
         self._begins: list[int] = np.where(first[:-1] < first[1:], lamports, FAR).tolist()
         others = np.flatnonzero(~mutations)
@@ -138,6 +143,16 @@ class Registers:
         """The lamport of the first mutation of an item; one above all others if there is none."""
         return self._begins[nth]
 
+    def may_all(self, nth: int, access: AccessLog, feeds: Sequence[bytes], authors: Authors) -> bool:
+        """Whether the access list of an item lets all of its mutations count."""
+        ordered, some = self._ordered, self._inside[self._first[nth] : self._first[nth + 1]]
+        columns = (ordered.lamports, ordered.lane, ordered.seqs)
+        for lamport, lane, seq in zip(*(column[some].tolist() for column in columns), strict=True):
+            feed = feeds[lane]
+            if access.refusal(_new(Stamp, (lamport, feed, seq)), authors(feed, seq)):
+                return False
+        return True
+
     def fill(self, nth: int, state: ObjectState, feeds: Sequence[bytes]) -> None:
         """Let the state of an item, which is a new one, be what its mutations make of it."""
         children, heard = state.root.children, state.heard
@@ -157,6 +172,31 @@ class Registers:
     # -- reading
 
     def _read(self, rows: I64, lanes: Lanes) -> Writes:
+        """Some thousands at a time: their columns then stay in the cache of the core."""
+        parts = [self._read_some(rows[at : at + READ_ROWS], lanes) for at in range(0, len(rows), READ_ROWS)]
+        if not parts:
+            parts = [self._read_some(rows, lanes)]
+        names = [
+            Names(some.which + nth * READ_ROWS, some.lane, some.lamport, some.seq)
+            for nth, part in enumerate(parts)
+            for some in part.names
+        ]
+
+        def joined(name: str) -> npt.NDArray[Any]:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        return Writes(
+            rows,
+            joined("right"),
+            joined("key_at"),
+            joined("key_size"),
+            joined("value_at"),
+            joined("value_end"),
+            joined("text"),
+            names,
+        )
+
+    def _read_some(self, rows: I64, lanes: Lanes) -> Writes:
         data, ordered = self._bytes, self._ordered
         at = ordered.offsets[rows]
         end = at + ordered.sizes[rows]
@@ -279,7 +319,7 @@ class Registers:
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(self._ordered.buffer)]
         values = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
         try:
-            values.take(pa.array(np.arange(0, len(bounds) - 1, 2))).cast(pa.large_string())
+            values.take(numbers(np.arange(0, len(bounds) - 1, 2), pa.int64())).cast(pa.large_string())
         except pa.ArrowInvalid:
             return False
         return True
