@@ -35,6 +35,7 @@ def test_spark_folds_a_generated_home_as_a_peer_does(spark: SparkSession, home: 
     found = judged(blocks(spark, looked), looked.plans).cache()
     made = folded(messages(found, bases(spark, looked)), looked.plans).cache()
     rows, listed, books = items(made).collect(), refused(made).collect(), account(looked, found, made)
+    assert account(looked, None, made) == books
     made.unpersist()
     found.unpersist()
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from antiphon.pipeline.items import refused
-from antiphon.pipeline.judged import BASED, CONTROL, DELIVERED, ENDED, PENDING
+from antiphon.pipeline.judged import BASED, CONTROL, PENDING
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.survey import Survey
+
+_NAMES = {CONTROL: "control", BASED: "based", PENDING: "pending"}
 
 
 @dataclass(slots=True)
@@ -40,21 +41,27 @@ class Account:
         return self.held - self.control - self.based - self.applied - self.refused - self.pending - self.ended
 
 
-def account(survey: Survey, judged: DataFrame, folded: DataFrame) -> dict[bytes, Account]:
-    """What became of the blocks of each party of a survey."""
-    found = {plan.party: _begin(plan) for plan in survey.plans}
-    for row in judged.groupBy("party", "standing").count().collect():
-        one, count = found[bytes(row["party"])], row["count"]
-        if row["standing"] == DELIVERED:
-            one.applied += count
-        elif row["standing"] != ENDED:
-            name = {CONTROL: "control", BASED: "based", PENDING: "pending"}[row["standing"]]
-            setattr(one, name, getattr(one, name) + count)
-    for row in refused(folded).groupBy("party", "reason").agg(f.count("*").alias("count")).collect():
-        one, count = found[bytes(row["party"])], row["count"]
-        one.refused += count
-        one.applied -= count
-        one.reasons[row["reason"]] += count
+def account(survey: Survey, judged: DataFrame | None, folded: DataFrame) -> dict[bytes, Account]:
+    """What became of the blocks of each party of a survey.
+
+    Blocks that do not count, or not yet, are counted in `judged`; without it, they are as many as the plans say, and no
+    block is read again. What is applied is what items say that they took in, and each refusal is a row.
+    """
+    if judged is None:
+        found = {plan.party: _settled(plan) for plan in survey.plans}
+    else:
+        found = {plan.party: _begin(plan) for plan in survey.plans}
+        for row in judged.where(f.col("standing").isin(*_NAMES)).groupBy("party", "standing").count().collect():
+            one, name = found[bytes(row["party"])], _NAMES[row["standing"]]
+            setattr(one, name, getattr(one, name) + row["count"])
+    sums = (f.sum("messages").alias("messages"), f.count("*").alias("count"))
+    for row in folded.groupBy("party", "reason").agg(*sums).collect():
+        one = found[bytes(row["party"])]
+        if row["reason"] is None:
+            one.applied += row["messages"] or 0
+        else:
+            one.refused += row["count"]
+            one.reasons[row["reason"]] += row["count"]
     return found
 
 
@@ -67,3 +74,13 @@ def _begin(plan: PartyPlan) -> Account:
     control = sum(count for feed, count in plan.beyond.items() if feed in plan.control)  # votes count there
     pending = sum(plan.beyond.values()) - control
     return Account(plan.party, held, control=control, pending=pending, ended=ended, waits=waits)
+
+
+def _settled(plan: PartyPlan) -> Account:
+    """A party with all that its plan says."""
+    made = _begin(plan)
+    made.control = sum(plan.control.values())
+    made.based = sum(max(0, min(lane.base, lane.length) - lane.start) for lane in plan.lanes)
+    waiting = sum(max(0, min(lane.end, lane.length) - max(lane.position, lane.start)) for lane in plan.lanes)
+    made.pending = sum(plan.other.values()) + waiting
+    return made

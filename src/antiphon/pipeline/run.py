@@ -112,7 +112,7 @@ class Run:
         with self.stage("fold"):
             found, skew = states_of(self.items), skew_of(self.items)
         with self.stage("account"):
-            books = account(self.survey, self.judged, self.folded)
+            books = account(self.survey, None, self.folded)
         parties = tuple(
             PartyReport(
                 books[plan.party],
