@@ -33,7 +33,7 @@ from antiphon.pipeline.run import Run
 from antiphon.pipeline.survey import survey
 from antiphon.testing.peers import Peers
 
-CHANGES = 3_000 if os.environ.get("ANTIPHON_SOAK") == "1" else 60
+CHANGES = 1_000 if os.environ.get("ANTIPHON_SOAK") == "1" else 60
 SECRET = "a secret that nobody is to read again"
 
 
