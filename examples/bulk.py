@@ -35,8 +35,14 @@ if TYPE_CHECKING:
 LIVE = "live.json"
 NAMES = ("alice", "carol")  # who founded the party, and who was revoked
 COUNTS = ("control", "based", "applied", "refused", "pending", "ended")
+#: For so few rows, what makes Spark fast with many only takes time.
+SMALL = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 QUESTION = """
-SELECT model, count(*) AS items, sum(length(data)) AS bytes, max(get_json_object(state, '$.title')) AS title
+SELECT model, count(*) AS items, sum(length(data)) AS bytes, max(get_json_object(state, "$.title")) AS title
 FROM items GROUP BY model ORDER BY model
 """
 
@@ -128,7 +134,7 @@ def main() -> None:
         from antiphon.pipeline import open_session
 
         with stderr_in(home / "spark.log"):  # Java says much when it starts
-            spark = open_session("antiphon demo", partitions=2, memory_mb=1024)
+            spark = open_session("antiphon demo", partitions=1, memory_mb=1024, settings=SMALL)
     except (ImportError, AntiphonError) as error:  # neither Spark nor Java is needed for anything else
         console.print(f"This part is left out: {error}", markup=False)
         return
