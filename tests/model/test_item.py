@@ -274,6 +274,20 @@ def test_what_does_not_fit_is_refused_and_the_rest_goes_on(kind: Kind, message: 
     assert reason in folded.verdicts[Stamp(2, B, 0)]
 
 
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_length_that_goes_on_in_the_next_byte_is_no_length(over: int) -> None:
+    # A message of 130 bytes whose one byte of length is 128: that byte says that another follows.
+    text = b"x" * (119 + over)
+    mutation = b"\x12%c\x0a\x01k\x1a%c\x2a%c%b" % (len(text) + 7, len(text) + 2, len(text), text)
+    message = b"\x22%c%b" % (len(mutation), mutation)
+    assert len(message) == 130 + over
+    wrong = Note(Kind.MUTATION, 2, A, 1, 0, message)
+    right = said(2, A, 1, mutation)
+
+    assert run([genesis("antiphon/object"), wrong]).verdicts == {wrong.stamp: "its body is no message"}
+    assert run([genesis("antiphon/object"), right]).verdicts == {}
+
+
 def test_an_error_in_a_models_code_is_a_verdict_and_no_crash() -> None:
     folded = run([genesis(), said(2, B, 0, b"crash"), said(3, B, 1, b"on")])
     assert folded.item is not None

@@ -43,7 +43,7 @@ def take_run(state: ObjectState, frame: dict[bytes, Stamp], notes: Sequence[Note
         if kind != _MUTATION or void or message is None or lamport <= since:
             break
         size = len(message)
-        if not 9 < size < 132 or message[0] != 0x22 or message[1] != size - 2:
+        if not 9 < size < 130 or message[0] != 0x22 or message[1] != size - 2:
             break
         if not _take(state, message, 2, size, lamport, writer, seq):
             break
