@@ -17,6 +17,7 @@ from antiphon.model import itemcodec
 from antiphon.model.item import system_item
 from antiphon.pipeline import snapshot
 from antiphon.pipeline.bulk import fold_survey
+from antiphon.pipeline.home import open_feeds
 from antiphon.pipeline.items import refused
 from antiphon.pipeline.judged import quarantine
 from antiphon.pipeline.plan import PartyPlan
@@ -114,9 +115,13 @@ def computed_again(spark: SparkSession, homes: Sequence[Live]) -> dict[bytes, by
 
 
 def _planned(asked: tuple[str, bytes, int]) -> PartyPlan | None:
+    """How to compute an epoch; None where messages, bodies, or blobs of the epoch before are gone."""
     try:
-        return snapshot._plan(asked)
-    except AntiphonError:  # messages or blobs of the epoch before are gone
+        plan = snapshot._plan(asked)
+        with open_feeds(plan.home) as store:
+            spans = [span for lane in plan.lanes for span, _, _ in store.runs(lane.feed, lane.base, lane.position)]
+        return None if any(any(span.states) for span in spans) else plan
+    except AntiphonError:
         return None
 
 

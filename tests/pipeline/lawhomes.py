@@ -251,11 +251,12 @@ STRANGE: tuple[Callable[[Peers, random.Random], None], ...] = (_epoch, _riddle, 
 # -- generated homes
 
 
-def generated(folder: Path, seed: int) -> Iterator[Live]:
+def generated(folder: Path, options: Options) -> Iterator[Live]:
     """The parties of a home that the generator has made."""
-    generate(folder, Options(parties=10, items=120, messages=1_300, writers=4, seed=seed, epochs=2, bad=0.03))
+    generate(folder, options)
     with Store.open(folder) as store:
         for known in store.parties():
             party = store.party(bytes(known.party))
             party.refresh()
-            yield look(f"generated {seed}, {known.label}", folder, party.processor, store.manager.feeds)
+            name = f"generated {options.seed}, {known.label}"
+            yield look(name, folder, party.processor, store.manager.feeds)

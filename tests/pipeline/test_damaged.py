@@ -14,11 +14,18 @@ from tests.pipeline.lawhomes import Live, look, models
 from tests.pipeline.test_source import flip
 
 from antiphon.api.store import Store
-from antiphon.core.errors import CorruptBlock
+from antiphon.core.errors import CorruptBlock, MissingBlocks
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.header import Kind
 from antiphon.halo.machine import PartyMachine
+from antiphon.model.envelope import Note
+from antiphon.model.interface import Discard
 from antiphon.party.authority import PartyAuthority
+from antiphon.party.epochfold import EpochPlan
+from antiphon.party.judge import ERASED
 from antiphon.party.manager import find_genesis
-from antiphon.pipeline.plan import Planner
+from antiphon.pipeline.plan import PartyPlan, Planner
+from antiphon.pipeline.snapshot import EpochFolding
 from antiphon.testing.peers import Peer, Peers
 
 
@@ -125,3 +132,12 @@ def test_no_block_of_such_a_party_is_lost(known: Known, name: str) -> None:
     assert (counts.held, counts.lost) == (party.held, 0)
     assert counts.pending + counts.ended == counts.held
     assert counts.ended > 0
+
+
+def test_no_epoch_is_computed_where_a_body_is_not_here() -> None:
+    """What it makes of a void message would be another state than others have, who hold its body."""
+    epoch = EpochPlan(3, {}, Timeframe(), 0, (), Discard(0, 0, 0), 0)
+    plan = PartyPlan("home", b"p" * 32, (), {}, {}, epoch=epoch)
+    note = Note(Kind.MUTATION, 7, b"f" * 32, 5, 0, None, ERASED)
+    with pytest.raises(MissingBlocks, match="epoch 3 cannot be computed: the body of block 5 of feed 66666666"):
+        list(EpochFolding({plan.party: plan}, models()).fold(plan.party, b"i" * 16, None, [note]))

@@ -81,7 +81,7 @@ def test_a_run_sees_one_moment_of_a_home_to_which_a_live_process_writes(spark: S
 
 
 def plan(store: FeedReader, peer: Peer, until: Timeframe | None = None) -> PartyPlan:
-    return Planner(str(peer.folder), store, peer.blobs, bytes(peer.party.key), until=until).plan()
+    return Planner(str(peer.folder), store, peer.blobs, bytes(peer.party.key), until=until, exact=True).plan()
 
 
 def test_a_plan_has_nothing_that_came_after_the_moment_it_is_for(tmp_path: Path) -> None:

@@ -146,6 +146,7 @@ class Planner:
     faults: Sequence[Fault] = ()
     until: Timeframe | None = None  # how far to look; as far as there is anything, by default
     alone: bool = False  # the party runs without credentials: every feed of it counts
+    exact: bool = False  # control feeds are looked at no further either; else all that they say by now is known
     _ends: dict[bytes, tuple[int, str]] = field(default_factory=dict)
 
     def plan(self) -> PartyPlan:
@@ -174,17 +175,18 @@ class Planner:
         )
 
     def _authority(self, held: Held) -> tuple[PartyMachine | None, Authority]:
-        """Whose word counts, as of all that is held."""
+        """Whose word counts."""
+        control = held if self.exact else self.store
         machine: PartyMachine | None = None
         authority: Authority
         if self.alone:
             authority = OpenAuthority(cast(FeedStore, held), self.party)  # nothing is written here
         else:
-            genesis = find_genesis(held, self.party)
+            genesis = find_genesis(control, self.party)
             if genesis is None:
                 raise MissingBlocks(self._no_genesis(held))
             machine = PartyMachine(self.party, genesis)
-            authority = PartyAuthority(held, machine)
+            authority = PartyAuthority(control, machine)
         authority.refresh()
         return machine, authority
 

@@ -82,6 +82,10 @@ class EpochFolding(Folding):
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
         epoch = self.plans[party].epoch
         assert epoch is not None
+        lost = next((note for note in notes if note.message is None), None)
+        if lost is not None:  # void or not: a model may look at a void message, too (rule 13)
+            place = f"the body of block {lost.seq} of feed {lost.feed.hex()[:8]}"
+            raise MissingBlocks(f"epoch {epoch.number} cannot be computed: {place} is not here; fetch it from a peer")
         listed = frozenset((name, version) for name, version, _ in epoch.models)
         data, verdicts = fold_epoch(party, item, base, notes, self.models, listed, self.authors(party), epoch.discard)
         if data != base or notes:

@@ -101,4 +101,4 @@ def verify_task(task: tuple[Range, ...]) -> list[Fault]:
 def _plan(asked: tuple[str, bytes, tuple[Fault, ...], Timeframe, bool]) -> PartyPlan:
     home, party, faults, until, alone = asked
     with open_feeds(home) as store, open_blobs(home) as blobs:
-        return Planner(home, store, blobs, party, faults, until, alone).plan()
+        return Planner(home, store, blobs, party, faults, until, alone, exact=True).plan()
