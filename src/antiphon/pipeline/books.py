@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from antiphon.pipeline.account import Account
 from antiphon.pipeline.judged import BASED, CONTROL
 from antiphon.pipeline.plan import PartyPlan
-from antiphon.pipeline.report import PartyReport, Report
-from antiphon.pipeline.run import NO_STATES, skew_of, states_of, waits_of
+from antiphon.pipeline.report import PartyReport, Report, Skew
+from antiphon.pipeline.run import NO_STATES, states_of, waits_of
 from antiphon.pipeline.standings import counts
 from antiphon.pipeline.tablelog import TableLog
+from antiphon.pipeline.tables import REFUSED
 
 
 def report_tables(spark: SparkSession, log: TableLog, homes: Sequence[str], plans: Sequence[PartyPlan]) -> Report:
@@ -23,17 +27,20 @@ def report_tables(spark: SparkSession, log: TableLog, homes: Sequence[str], plan
     What is applied is counted in `items`, and what is refused, waits or is ended in `quarantine`.
     """
     ours = f.col("party").isin([bytearray(plan.party) for plan in plans])
-    items = log.read(spark, "items").where(ours).withColumnRenamed("data", "snapshot")
-    states, skew = states_of(items), skew_of(items)
+    states = states_of(log.read(spark, "items").where(ours).withColumnRenamed("data", "snapshot"))
     books = {plan.party: _begin(plan) for plan in plans}
-    for row in items.groupBy("party").agg(f.sum("messages").alias("count")).collect():
-        books[bytes(row["party"])].applied = row["count"]
-    listed = log.read(spark, "quarantine").where(ours).groupBy("party", "standing", "reason")
-    for row in listed.agg(f.sum("count").alias("count")).collect():
-        one, standing, count = books[bytes(row["party"])], row["standing"], row["count"]
-        setattr(one, standing, getattr(one, standing) + count)
-        if standing == "refused":
-            one.reasons[row["reason"]] += count
+    skew = Skew()
+    for part in log.parts("items", ["party", "item", "messages"]):
+        for party, count in _sums(part, ["party"], "messages"):
+            if party in books:
+                books[party].applied += count
+                skew = _hotter(skew, part.filter(pc.equal(part["party"], pa.scalar(party, pa.binary()))))
+    for part in log.parts("quarantine", ["party", "standing", "reason", "count"]):
+        for party, standing, reason, count in _sums(part, ["party", "standing", "reason"], "count"):
+            if party in books:
+                setattr(books[party], standing, getattr(books[party], standing) + count)
+                if standing == REFUSED:
+                    books[party].reasons[reason] += count
     parties = tuple(
         PartyReport(
             books[plan.party],
@@ -46,6 +53,20 @@ def report_tables(spark: SparkSession, log: TableLog, homes: Sequence[str], plan
         for plan in plans
     )
     return Report(tuple(homes), parties, skew)
+
+
+def _sums(part: pa.Table, keys: list[str], column: str) -> Iterator[tuple[Any, ...]]:
+    """The sum of a column for each of some keys."""
+    found = part.group_by(keys).aggregate([(column, "sum")]).select([*keys, f"{column}_sum"])
+    return zip(*(found.column(at).to_pylist() for at in range(found.num_columns)), strict=True)
+
+
+def _hotter(skew: Skew, part: pa.Table) -> Skew:
+    """The skew with some items more. Of two that are equally hot the one with the greater id counts, as on Spark."""
+    most = pc.max(part["messages"]).as_py()
+    item = max(part.filter(pc.equal(part["messages"], most))["item"].to_pylist())
+    hottest, name = max((skew.hottest, skew.item), (most, item))
+    return Skew(skew.messages + pc.sum(part["messages"]).as_py(), hottest, name)
 
 
 def _begin(plan: PartyPlan) -> Account:

@@ -31,7 +31,9 @@ class GoingOn(Folding):
         if base is None:  # nothing ever came to it: these are all its messages
             yield from super().fold(party, item, None, notes)
             return
-        state = None if base == UNKNOWN else itemcodec.restore(base[COUNTED.size :], self.models)
+        # These bytes were written by a fold: whether they are canonical is not asked again, which takes as long again.
+        known = b"" if base == UNKNOWN else itemcodec.record_of(base[COUNTED.size :])
+        state = itemcodec.decode(known, self.models) if known else None
         if state is None or not _can_go_on(state, notes):
             yield _late(party, item)
             return

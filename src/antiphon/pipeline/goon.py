@@ -13,7 +13,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as f
 
 from antiphon.core.timeframe import Timeframe
 from antiphon.model.factory import ModelFactory
@@ -82,10 +81,10 @@ class GoOn:
                 known,
                 _code(self.models()),
                 parties=self.parties,
-                bodiless=self._bodiless(current),
+                bodiless=self._bodiless(),
                 until=until,
             )
-        if all(step.still for step in self.steps) and (current.run or not self.steps):
+        if current.run and all(step.still for step in self.steps):
             if stream is not None:
                 current = replace(current, streams={**current.streams, **dict([stream])})
                 self.log.publish(current)
@@ -123,12 +122,11 @@ class GoOn:
                 found[bytes(row["party"])] = progress
         return found
 
-    def _bodiless(self, current: Current) -> dict[bytes, list[tuple[bytes, int]]]:
+    def _bodiless(self) -> dict[bytes, list[tuple[bytes, int]]]:
         found: dict[bytes, list[tuple[bytes, int]]] = {}
-        if current.run:
-            rows = self.log.read(self.spark, "quarantine").where(f.col("reason") == NO_BODY).limit(BODILESS_MAX)
-            for row in rows.collect():
-                found.setdefault(bytes(row["party"]), []).append((bytes(row["feed"]), row["seq"]))
+        for part in self.log.parts("quarantine", ["party", "feed", "seq"], [("reason", "==", NO_BODY)]):
+            for row in part.slice(0, BODILESS_MAX).to_pylist():
+                found.setdefault(row["party"], []).append((row["feed"], row["seq"]))
         return found
 
 

@@ -74,7 +74,7 @@ def state_json(facts: Facts) -> str:
 
 def _facts(row: dict[str, Any], models: ModelFactory) -> Facts:
     data = row["snapshot"]
-    return decode_facts(row["facts"]) if data is None else facts_of(itemcodec.restore(data, models))
+    return decode_facts(row["facts"]) if data is None else facts_of(itemcodec.decode(itemcodec.record_of(data), models))
 
 
 def _rows(row: dict[str, Any], said: Facts) -> Iterator[tuple[Any, ...]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, time
@@ -80,15 +81,18 @@ class StreamJob:
             query = self._start()
             try:
                 while not self._stopping and query.isActive:
-                    query.awaitTermination(LOOK_EVERY_S)  # type: ignore[arg-type]
-            except StreamingQueryException as error:
-                raise self._error or AntiphonError(f"the stream has ended: {error}") from None
+                    with suppress(StreamingQueryException):  # it is asked for below
+                        query.awaitTermination(LOOK_EVERY_S)  # type: ignore[arg-type]
             finally:
-                self.stop()
-                self._idle.wait()  # a batch in flight is finished
+                with self._lock:  # either a batch has begun, and is finished, or none begins
+                    asked, self._stopping = self._stopping, True
+                self._idle.wait()
+                failed = query.exception()
                 query.stop()
             if self._error is not None:
                 raise self._error
+            if failed is not None and not asked:
+                raise AntiphonError(f"the stream has ended: {failed}")
 
     def stop(self) -> None:
         """Begin no other batch. May be called from anywhere, a signal's handler too."""

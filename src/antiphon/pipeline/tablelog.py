@@ -120,17 +120,20 @@ class TableLog:
 
     def read_small(self, name: str) -> list[dict[str, Any]]:
         """The rows of one table, here; none if it is not there. For those that have a row for a party or a feed."""
-        if name not in self.current().versions:
-            return []
-        files = [_path_of(file) for file in self.table(name).file_uris()]
-        return [row for file in files for row in pq.read_table(file, partitioning=None).to_pylist()]
+        return [row for part in self.parts(name) for row in part.to_pylist()]
 
     def since(self, name: str, column: str, value: int) -> Iterator[dict[str, Any]]:
         """The rows of a table that have more than this in a column, here, file by file; none if it is not there."""
+        for part in self.parts(name, filters=[(column, ">", value)]):
+            yield from part.to_pylist()
+
+    def parts(
+        self, name: str, columns: list[str] | None = None, filters: list[tuple[str, str, Any]] | None = None
+    ) -> Iterator[pa.Table]:
+        """Columns of a table, here, file by file: for what is so little that a job of Spark's takes longer."""
         if name in self.current().versions:
             for file in self.table(name).file_uris():
-                found = pq.read_table(_path_of(file), partitioning=None, filters=[(column, ">", value)])
-                yield from found.to_pylist()
+                yield pq.read_table(_path_of(file), columns=columns, filters=filters, partitioning=None)
 
     def _rows(self, spark: SparkSession, table: DeltaTable, files: Sequence[str] | None = None) -> DataFrame:
         schema = StructType.fromJson(json.loads(table.schema().to_json()))
