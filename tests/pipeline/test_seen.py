@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.cli.conftest import call, told
+from tests.cli.conftest import call
 from tests.party.histories import act, models, some_ranges
 from tests.pipeline.small import small_jobs
 
@@ -24,10 +22,7 @@ from antiphon.pipeline.run import Run
 from antiphon.pipeline.seen import seen
 from antiphon.pipeline.shown import shown
 from antiphon.query.facts import Facts
-from antiphon.query.filters import Fact
 from antiphon.query.index import ItemIndex
-from antiphon.query.jsonform import to_json
-from antiphon.query.query import Deleted, Query
 from antiphon.testing.peers import Peer, Peers
 
 HISTORIES, STEPS = 3, 90
@@ -110,34 +105,6 @@ def test_spark_sees_every_item_as_the_index_of_a_live_peer_does(spark: SparkSess
     assert any(facts.claims and facts.claims[-1][1] != facts.parent for facts in every)
     assert any(facts.model.startswith("test/") and facts.type for facts in every)  # of which no code is here
     assert ends == {"parent", "source", "target", "embeds", "references"}
-
-
-QUERIES = [
-    Query(Fact.MODEL.is_("antiphon/object")).order_by(Fact.NAME, descending=True).take(5).with_deleted(),
-    Query().children().with_deleted(Deleted.SHOWN),
-    Query().count(group=Fact.MODEL),
-]
-
-
-def test_the_command_line_asks_what_a_peer_asks(spark: SparkSession, peers: list[Peer], tmp_path: Path) -> None:
-    peer, tables = peers[0], tmp_path / "tables"
-    file = tmp_path / "query.json"
-    told("pipeline", "run", "--home", peer.folder, "--tables", tables)
-    with small_jobs(spark):
-        check(peer, tables, file)
-
-
-def check(peer: Peer, tables: Path, file: Path) -> None:
-    for query in QUERIES:
-        file.write_text(json.dumps(to_json(query)))
-        found = told("pipeline", "query", file, "--tables", tables, "--party", peer.party.key.hex())
-        wanted = index_of(peer).run(query)
-
-        assert found, query
-        if query.aggregate is None:
-            assert [row["item"] for row in found] == [item.hex() for item in wanted.ids]
-        else:
-            assert [(row["group"], row["value"]) for row in found] == list(wanted.groups)
 
 
 @pytest.mark.parametrize(

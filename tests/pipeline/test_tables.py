@@ -11,12 +11,16 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.cli.conftest import call, told
+from tests.pipeline.small import small_jobs
 
 from antiphon.core.errors import InvalidInput
 from antiphon.pipeline.goon import GoOn
 from antiphon.pipeline.report import Report
 from antiphon.pipeline.sql import ask
 from antiphon.pipeline.tablelog import TableLog
+from antiphon.query.filters import prop
+from antiphon.query.jsonform import to_json
+from antiphon.query.query import Query
 from antiphon.testing.peers import Peers
 
 NAMES = {"blocks", "changes", "epochs", "items", "links", "progress", "quarantine", "standings"}
@@ -106,6 +110,17 @@ def test_the_command_line_runs_again_what_was_interrupted_and_asks(written: Writ
     item = written.item.hex()
     assert rows == [{"run": run, "item": item, "change": "changed"} for run in (2, 3)]  # the third once, not twice
     assert {row["table"]: row["rows"] for row in listed}["items"] == made["items"]
+
+
+def test_the_command_line_asks_each_party_a_query(spark: SparkSession, written: Written, tmp_path: Path) -> None:
+    file, total = tmp_path / "query.json", '{"aggregate": {"function": "sum", "path": ["size"]}}'
+    file.write_text(json.dumps(to_json(Query(prop("title") == "a board").children(prop("size") > 3))))
+    with small_jobs(spark):
+        (task,) = told("pipeline", "query", file, "--tables", written.log.folder)
+        (size,) = told("pipeline", "query", total, "--tables", written.log.folder, "--party", task["party"])
+
+    assert (task["item"], json.loads(task["state"])) == (written.item.hex(), {"size": 4})
+    assert size == {"party": task["party"], "group": None, "value": 4}
 
 
 def test_an_interrupt_ends_with_130_and_publishes_nothing(
