@@ -31,23 +31,27 @@ TABLES = ("records", "spans", "frontiers", "forks", "quarantine", "meta")
 _MERGE_SIZE_MAX = 8 << 10  # small appends are gathered into spans of about this size
 _MERGE_BLOCKS_MAX = 256
 _MEMORY_FEEDS_MAX = 1024
+_MEMORY_FRONTIERS_MAX = 8192  # of some 400 bytes each
 _Value = TypeVar("_Value")
 
 
 class Memory:
     """What was decoded last, by the very bytes that are stored: it cannot be stale, whoever wrote or rolled back."""
 
-    __slots__ = ("records", "tails")
+    __slots__ = ("frontiers", "records", "tails")
 
     def __init__(self) -> None:
         self.records: dict[bytes, tuple[bytes, Record]] = {}
         self.tails: dict[bytes, tuple[bytes, Span]] = {}
+        self.frontiers: dict[bytes, tuple[bytes, Entry]] = {}
 
     @staticmethod
-    def keep(where: dict[bytes, tuple[bytes, _Value]], feed: bytes, data: bytes, value: _Value) -> None:
-        if len(where) >= _MEMORY_FEEDS_MAX:
+    def keep(
+        where: dict[bytes, tuple[bytes, _Value]], key: bytes, data: bytes, value: _Value, most: int = _MEMORY_FEEDS_MAX
+    ) -> None:
+        if len(where) >= most:
             where.clear()
-        where[feed] = (data, value)
+        where[key] = (data, value)
 
 
 class Tables:
@@ -205,11 +209,21 @@ class Tables:
     # -- frontiers
 
     def frontier(self, feed: bytes, other: bytes) -> Entry | None:
-        data = self._txn.get(feed + other, db=self._dbs["frontiers"])
-        return None if data is None else _entry(feed, bytes(data))
+        key = feed + other
+        data = self._txn.get(key, db=self._dbs["frontiers"])
+        if data is None:
+            return None
+        known = self._memory.frontiers.get(key)
+        if known is not None and known[0] == data:
+            return known[1]
+        entry = _entry(feed, bytes(data))
+        self._memory.keep(self._memory.frontiers, key, bytes(data), entry, _MEMORY_FRONTIERS_MAX)
+        return entry
 
     def move_frontier(self, feed: bytes, entry: Entry) -> None:
-        self._txn.put(feed + entry.feed, checked(entry.encode()), db=self._dbs["frontiers"])
+        key, data = feed + entry.feed, checked(entry.encode())
+        self._memory.keep(self._memory.frontiers, key, data, entry, _MEMORY_FRONTIERS_MAX)
+        self._txn.put(key, data, db=self._dbs["frontiers"])
 
     def frontiers(self, feed: bytes) -> Iterator[Entry]:
         with self._txn.cursor(self._dbs["frontiers"]) as cursor:

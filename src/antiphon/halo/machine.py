@@ -15,11 +15,11 @@ from hashlib import sha256
 
 from antiphon.core.codec import u64
 from antiphon.core.errors import BrokenChain, InvalidInput, MissingBlocks
-from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Entry, Flag, Kind
+from antiphon.feed.record import Record
 from antiphon.halo.act import Act, Place, Seen, Void, advanced, read_act
 from antiphon.halo.authority import Authority
 from antiphon.halo.claims import EpochAct, EpochGenesis, PartyGenesis, Policy, Position, Roles
@@ -30,6 +30,7 @@ from antiphon.halo.fold import fold_state
 from antiphon.halo.grant import NO_END
 from antiphon.halo.state import PartyState
 from antiphon.halo.verdict import judge, judge_data
+from antiphon.halo.waiting import Waiting
 
 _CONTROL_TAG = b"antiphon.control.v1"
 AUTHORITIES_MAX = 16  # restricted ones that are kept
@@ -55,15 +56,6 @@ class Covered(enum.Enum):
     LIE = "lie"
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A control block that is not delivered yet, and the entry that it waits for."""
-
-    stamp: Stamp
-    entry: Entry
-    forked: bool  # the block held there is another: only evidence of a fork can settle it
-
-
 class PartyMachine:
     """The control side of one party. It needs the party key and the key of its first feed, which an invitation has.
 
@@ -76,6 +68,7 @@ class PartyMachine:
         self.genesis_feed = genesis_feed
         self.parent: PartyMachine | None = None
         self._inherits = inherits
+        self.synced: dict[bytes, Record] = {}  # of each feed, the record up to which a store's blocks were taken
         self._heard: object = None  # how far the parent was when it was last looked at
         self._lanes: dict[bytes, _Lane] = {}
         self._asleep: dict[bytes, set[bytes]] = defaultdict(set)  # feed waited for → feeds that wait
@@ -83,6 +76,8 @@ class PartyMachine:
         self._acts: list[Act] = []
         self._known_forks: dict[bytes, int] = {}
         self._state: PartyState | None = None
+        self._frame: Timeframe | None = None
+        self._ends: tuple[Entry, ...] | None = None
         self._chain: EpochChain | None = None
         self._stands: EpochChain | None = None  # the chain that the authority stands on
         self._electoral: list[Act] = []  # acts that say something about epochs, or whose feeds may
@@ -204,7 +199,7 @@ class PartyMachine:
 
     def _changed(self, acts: Sequence[Act] = ()) -> None:
         """Forget what followed from fewer acts. As long as nobody speaks of epochs, most acts do not matter to them."""
-        self._state = None
+        self._state = self._frame = self._ends = None
         fresh = [act for act in acts if act.admission or isinstance(act.claim, EpochAct | Policy | PartyGenesis)]
         self._electoral.extend(fresh)
         if fresh or (self._chain is not None and (self._chain.final or self._chain.open.proposals)):
@@ -375,13 +370,17 @@ class PartyMachine:
 
     def timeframe(self) -> Timeframe:
         """What is delivered of each control feed, the parent's included."""
-        lanes = [*self._lanes.items(), *(self.parent._lanes.items() if self.parent is not None else ())]
-        return Timeframe({feed: lane.delivered - 1 for feed, lane in lanes if lane.delivered})
+        if self._frame is None or self.parent is not None:
+            lanes = [*self._lanes.items(), *(self.parent._lanes.items() if self.parent is not None else ())]
+            self._frame = Timeframe({feed: lane.delivered - 1 for feed, lane in lanes if lane.delivered})
+        return self._frame
 
     def entries(self) -> tuple[Entry, ...]:
         """The last delivered block of each control feed, for the advance of one's own next block."""
-        own = tuple(lane.blocks[lane.delivered - 1].entry for lane in self._lanes.values() if lane.delivered)
-        return own if self.parent is None else own + self.parent.entries()
+        if self._ends is None:
+            lasts = [lane.blocks[lane.delivered - 1] for lane in self._lanes.values() if lane.delivered]
+            self._ends = tuple([block.entry for block in lasts])
+        return self._ends if self.parent is None else self._ends + self.parent.entries()
 
     def judge_data(self, feed: bytes, seq: int, seen: Mapping[bytes, int], kind: Kind = Kind.MUTATION) -> str:
         """Why a data message is void for want of rights, by the control state in its own timeframe; "" if it is not."""

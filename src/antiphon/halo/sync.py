@@ -5,7 +5,7 @@ from __future__ import annotations
 from antiphon.core.errors import MissingBlocks
 from antiphon.feed.header import Kind
 from antiphon.feed.reader import FeedReader
-from antiphon.feed.record import End
+from antiphon.feed.record import End, Record
 from antiphon.halo.machine import PartyMachine
 
 
@@ -29,8 +29,12 @@ def sync_parent(machine: PartyMachine, store: FeedReader, data: set[bytes] | Non
 
 
 def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
+    known = machine.synced
     for record in store.feeds(machine.party):
-        feed, at = record.feed, machine.length(record.feed)
+        feed = record.feed
+        if known.get(feed) is record:  # the store hands out the same one until it changes
+            continue
+        at = machine.length(feed)
         if record.why is End.FORK:
             machine.end_fork(feed, record.end)
         elif record.why is End.FAULT and (evidence := store.fork(feed)):
@@ -38,6 +42,7 @@ def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
         # Beyond a fork nothing is in force, but votes about epochs count where they are held, also after a restart.
         length = record.length if record.why is End.FORK else record.valid_length
         if feed in data or length <= at:
+            _remember(known, record)
             continue
         if record.start > at and (at or feed == machine.genesis_feed):
             raise MissingBlocks(
@@ -49,3 +54,11 @@ def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
             continue
         for span in store.held(feed, at, length):
             machine.add(span.blocks(0, span.count))
+        if machine.length(feed) >= length:  # else somebody else wrote meanwhile
+            _remember(known, record)
+
+
+def _remember(known: dict[bytes, Record], record: Record) -> None:
+    """All that a record tells was taken. Behind a fault, evidence of a fork may come that no record tells of."""
+    if record.why is not End.FAULT:
+        known[record.feed] = record

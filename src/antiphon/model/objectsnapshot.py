@@ -22,6 +22,8 @@ from antiphon.model.value import read_value, value_bytes
 
 _TOTAL_SIZE_MAX = 16  # 2^64 increments of the greatest amount fit
 _FEED_SIZE = 32
+_PACKED_MAX = 256  # bytes of a register that a node keeps
+_ANY = object()  # marks what a node keeps of a register that is not plain
 
 # -- writing
 
@@ -31,16 +33,15 @@ def write_snapshot(state: ObjectState) -> bytes:
     if state.kept:
         feeds.update(stamp.feed for stamp, _ in state.kept)
     at = {feed: position for position, feed in enumerate(sorted(feeds), start=1)}
-    parts = [field(b"\x0a", feed) for feed in at]
+    parts = [b"\x0a\x20" + b"\x0a\x20".join(at)] if at else []  # each has 32 bytes
     heard = state.heard
     parts += [_heard(at[feed], heard[feed]) for feed in (at if len(at) == len(heard) else sorted(heard))]
     for key in state.root.segments():
         node = state.root.children[key]
         if not node.children:  # neither a map nor a set, as in most objects
-            parts.append(_plain_register(key, node, at) or field(b"\x1a", _register((key,), node.values, at)))
+            parts.append(_plain_register(key, node, at) or _register((key,), node, at))
         else:
-            below = node.below((key,))
-            parts += [field(b"\x1a", _register(path, inner.values, at)) for path, inner in below if inner.values]
+            parts += [_register(path, inner, at) for path, inner in node.below((key,)) if inner.values]
     if state.kept:
         parts += _kept(state, at)
     return b"".join(parts)
@@ -86,10 +87,19 @@ def _plain_register(key: Segment, node: Node, at: dict[bytes, int]) -> bytes:
     return row
 
 
-def _register(path: Path, values: dict[Stamp, Content], at: dict[bytes, int]) -> bytes:
+def _register(path: Path, node: Node, at: dict[bytes, int]) -> bytes:
+    """Any register. Its bytes are kept as well, unless they are many, with what they were made from."""
+    values = node.values
+    held = [(stamp, content, at[stamp[1]]) for stamp, content in values.items()]
+    known = node.packed
+    if known is not None and known[0] is _ANY and known[1] == held:
+        return known[3]
     row = _path(path)
     for stamp in sorted(values) if len(values) > 1 else values:
         row += field(b"\x1a", stamp_fields(at[stamp.feed], stamp) + _content(values[stamp]))
+    row = field(b"\x1a", row)
+    if len(row) <= _PACKED_MAX:
+        node.packed = _ANY, held, 0, row
     return row
 
 

@@ -48,7 +48,7 @@ class Node:
     def __init__(self) -> None:
         self.values: dict[Stamp, Content] = {}
         self.children: dict[Segment, Node] = {}
-        self.packed: tuple[Content, Stamp, int, bytes] | None = None  # its bytes in a snapshot: see `objectsnapshot`
+        self.packed: tuple[Content, Any, int, bytes] | None = None  # its bytes in a snapshot: see `objectsnapshot`
         self.members = 0  # how many of the children are elements, so that nobody has to look through them
 
     def child(self, segment: Segment) -> Node:
