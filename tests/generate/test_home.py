@@ -185,6 +185,15 @@ def test_a_hot_item_gets_its_share(tmp_path: Path) -> None:
     assert 0.45 < made.parties[0].hottest / made.messages < 0.65
 
 
+def test_a_plain_home_has_objects_alone(tmp_path: Path) -> None:
+    made = generate(tmp_path / "home", Options(parties=2, items=30, messages=400, epochs=0, bad=0.0, plain=True))
+
+    assert made.row()["models"] == {"antiphon/object": 30}
+    with Store.open(tmp_path / "home") as store:
+        for party in made.parties:
+            check(store, party)
+
+
 def test_with_nothing_bad_nothing_is_refused(tmp_path: Path) -> None:
     made = generate(tmp_path / "home", Options(parties=2, items=20, messages=600, bad=0))
     row = made.row()

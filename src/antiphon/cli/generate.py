@@ -25,13 +25,14 @@ def generate(
     bad: Annotated[
         float, typer.Option(help="The share of refused messages; with 0 nobody is revoked, and nobody lies.")
     ] = 0.001,
+    plain: Annotated[bool, typer.Option("--plain", help="All items are objects, with registers alone.")] = False,
     as_json: Json = False,
 ) -> None:
     """Write a home into an empty folder: parties of several writers, as a peer has them after replication."""
     from antiphon.generate.home import generate as write  # with numpy and the pipeline: not for other commands
     from antiphon.generate.options import Options
 
-    options = Options(parties, items, messages, writers, seed, epochs, hot, bad)
+    options = Options(parties, items, messages, writers, seed, epochs, hot, bad, plain)
     try:
         with _progress(as_json) as progress:
             task = progress.add_task("messages", total=messages)

@@ -24,6 +24,7 @@ class Options:
     epochs: int = 1  # of each of the parties that have any
     hot: float = 0.0  # the share of all messages that goes to one item
     bad: float = 0.001  # the share of messages that are refused; none: nobody is revoked or lies, either
+    plain: bool = False  # all items are objects, whose registers alone are written
 
     def check(self) -> Options:
         """Refuse what cannot be made."""

@@ -62,7 +62,7 @@ class Author:
         self._chance = random.Random(names)  # noqa: S311
         words = [options.seed & 0xFFFFFFFF, options.seed >> 32, plan.index]
         self._draws = np.random.RandomState(words)  # its streams never change; those of `default_rng` may
-        self._world = World(self.made.party, Parts(self._chance), self.made, self._chance)
+        self._world = World(self.made.party, Parts(self._chance), self.made, self._chance, plain=options.plain)
         self._writers = gather(house, founder, sink, self._chance, (options.seed, plan.index), options.writers)
         self._world.people = list(dict.fromkeys(writer.identity for writer in self._writers))
         self._keeper = None if keeper is None or not plan.epochs else keeper()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from antiphon.core.ids import NONCE_SIZE, ItemId
 from antiphon.core.keys import KeyPair
@@ -20,6 +20,7 @@ from antiphon.generate.wire import KEYS, Names, Parts, phrase
 from antiphon.generate.works import ARRAY, FILE, OBJECT, TEXT, THREAD, Copy, Work, act, join
 from antiphon.model.access import EVERYONE, Access
 from antiphon.model.envelope import Change, Genesis, Inception, wrap, write_change, write_genesis
+from antiphon.model.interface import Model
 from antiphon.model.objectwire import plain_bytes
 
 SHARED_MAX = 60  # mutations of an item with a state, beyond which only one side works on it: copies cost
@@ -31,7 +32,7 @@ _LINK, _VIEW = len(_FIRST), len(_FIRST) + 1
 _WIDTH = len(KEYS)
 _MUTATION = Kind.MUTATION
 #: How many of a hundred items have each model; None: an object whose registers alone are written.
-_MODELS = [None] * 87 + [OBJECT] * 4 + [TEXT] * 3 + [ARRAY] * 3 + [THREAD] * 2 + [FILE]
+_MODELS = (None,) * 87 + (OBJECT,) * 4 + (TEXT,) * 3 + (ARRAY,) * 3 + (THREAD,) * 2 + (FILE,)
 
 
 class Begun(NamedTuple):
@@ -46,8 +47,12 @@ class Begun(NamedTuple):
 class World:
     """The items of a party as everybody has heard of them."""
 
-    def __init__(self, party: bytes, parts: Parts, made: PartyMade, chance: random.Random) -> None:
+    def __init__(
+        self, party: bytes, parts: Parts, made: PartyMade, chance: random.Random, *, plain: bool = False
+    ) -> None:
         self.party = party
+        self.first: tuple[Model[Any] | None, ...] = () if plain else _FIRST
+        self.models: tuple[Model[Any] | None, ...] = (None,) if plain else _MODELS
         self.parts = parts
         self.made = made
         self.chance = chance
@@ -123,7 +128,8 @@ class Side:
         """A new item."""
         world = self.world
         index = len(world.ids)
-        model = _MODELS[int(world.chance.random() * len(_MODELS))] if index >= len(_FIRST) else _FIRST[index]
+        first, models = world.first, world.models
+        model = models[int(world.chance.random() * len(models))] if index >= len(first) else first[index]
         kind = model or OBJECT
         begun = world.genesis(scribe, scribe.next_lamport, kind.name, kind.version, self.sample())
         scribe.add(Kind.GENESIS, begun.id, begun.message)
