@@ -12,7 +12,7 @@ from typing import Any
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 
 
-def run(name: str, folder: Path, **environment: str) -> dict[str, Any]:
+def run(name: str, folder: Path, *, seconds: float = 120, **environment: str) -> dict[str, Any]:
     """What `bench/<name>.py --json` says in its last line; it must leave nothing in the folder."""
     command = [sys.executable, "-c", f"import {name}; {name}.main({name}.TINY)", "--json", "--dir", str(folder)]
     done = subprocess.run(
@@ -21,7 +21,7 @@ def run(name: str, folder: Path, **environment: str) -> dict[str, Any]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=seconds,
     )
     assert done.returncode == 0, done.stderr
     assert not list(folder.iterdir())

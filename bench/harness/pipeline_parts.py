@@ -1,0 +1,112 @@
+"""Spark's Python workers, which tell where their time goes; bench/pipeline.py names it as `spark.python.daemon.module`.
+
+Methods of the pipeline are wrapped; time in one that another calls is the inner one's alone. It is CPU time, and each
+process writes what it has used, by part, into a file of its own after each task.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pyspark import daemon, worker
+
+FOLDER = "ANTIPHON_BENCH_PARTS"
+REST = "workers: Spark's own Python, Arrow streams, the rest"
+STARTING = "workers: imports"
+now = time.process_time
+work = worker.main
+
+
+class Parts:
+    """A stopwatch for each part; one of them runs."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._open = [STARTING]
+        self._since = 0.0  # all that the process has used so far
+
+    def turn(self) -> None:
+        at = now()
+        self.seconds[self._open[-1]] = self.seconds.get(self._open[-1], 0.0) + at - self._since
+        self._since = at
+
+    def enter(self, part: str) -> None:
+        self.turn()
+        self._open.append(part)
+
+    def leave(self) -> None:
+        self.turn()
+        self._open.pop()
+
+    def during(self, part: str, act: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*values: Any, **named: Any) -> Any:
+            self.enter(part)
+            try:
+                return act(*values, **named)
+            finally:
+                self.leave()
+
+        return timed
+
+    def each(self, part: str, act: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        """The same for what yields: what happens between two values is not its time."""
+
+        def timed(*values: Any, **named: Any) -> Iterator[Any]:
+            found = act(*values, **named)
+            while True:
+                self.enter(part)
+                try:
+                    value = next(found)
+                except StopIteration:
+                    return
+                finally:
+                    self.leave()
+                yield value
+
+        return timed
+
+
+PARTS = Parts()
+
+
+def wrap() -> None:
+    """Let the pipeline's methods run on the time of their parts."""
+    from antiphon.model import itemcodec
+    from antiphon.pipeline.ordered import Ordered
+    from antiphon.pipeline.plan import Planner
+    from antiphon.pipeline.registers import Registers
+
+    modules: list[Any] = [import_module(f"antiphon.pipeline.{name}") for name in ("bulk", "items", "parcel", "survey")]
+    bulk, items, parcel, survey = modules
+    survey.verify_task = PARTS.during("verify: hashes, heads, rules", survey.verify_task)
+    Planner.plan = PARTS.during("plan: delivery, rights", Planner.plan)  # type: ignore[method-assign]
+    bulk.read_parcels = parcel.read_parcels = PARTS.each("read blocks, pack parcels", parcel.read_parcels)
+    Ordered.of = PARTS.during("put into the total order", Ordered.of)  # type: ignore[method-assign]
+    Registers.__init__ = PARTS.during("registers on columns", Registers.__init__)  # type: ignore[method-assign]
+    bulk._fold = PARTS.each("fold items", bulk._fold)
+    itemcodec.snapshot = PARTS.during("items' bytes", itemcodec.snapshot)
+    items.batch_of = PARTS.during("rows of items", items.batch_of)
+
+
+def main(infile: Any, outfile: Any) -> None:
+    """One task."""
+    if not getattr(worker, "_antiphon_wrapped", False):
+        wrap()
+        worker._antiphon_wrapped = True  # type: ignore[attr-defined]
+    PARTS.enter(REST)
+    try:
+        work(infile, outfile)
+    finally:
+        PARTS.leave()
+        Path(os.environ[FOLDER], f"{os.getpid()}.json").write_text(json.dumps(PARTS.seconds))
+
+
+if __name__ == "__main__":
+    worker.main = main
+    daemon.manager()

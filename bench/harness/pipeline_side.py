@@ -1,0 +1,214 @@
+"""Our side of bench/pipeline.py, with one Spark for all of it; it takes one JSON object a line.
+
+generate   folder, messages, items, hot, plain   → messages, seconds; a home
+run        folder                                → seconds, cpu, memory, parts; feeds to items with digests, on Spark
+rows       folder, to                            → messages; the same messages as Parquet
+bare       rows                                  → seconds; scan, repartition and sort, no Python
+live       folder                                → messages, seconds; a live peer's cold rebuild, and its digests
+grow       folder, tables, share                 → first and more (seconds); tables, and again after so much is new
+stream     folder, tables, checkpoint, blocks    → rows of all micro-batches
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from antiphon.api.store import Store
+from antiphon.core.timeframe import Timeframe
+from antiphon.generate.home import generate as write_home
+from antiphon.generate.options import Options
+from antiphon.pipeline import open_session
+from antiphon.pipeline.bulk import lane_tasks
+from antiphon.pipeline.columns import arrow_schema, batches
+from antiphon.pipeline.home import open_blobs, open_feeds
+from antiphon.pipeline.plan import Planner
+from antiphon.pipeline.ranges import Limits, read_ranges, wanted
+from antiphon.pipeline.report import states_digest
+from antiphon.pipeline.run import Run
+from antiphon.pipeline.survey import survey
+from harness.pipeline_parts import FOLDER
+from harness.processes import cpu_seconds, jvm_seconds, peaks
+
+PARTIES = 10
+MEMORY_MB = 4096
+SORTED = ("party", "item", "lamport", "feed", "seq")
+ROWS = ("party", "item", "lamport", "feed", "seq", "kind", "created_ms", "message")
+
+now = time.perf_counter
+
+
+@cache
+def spark() -> SparkSession:
+    """On two cores, whatever the machine has: the goals are for so many."""
+    scratch = os.environ["ANTIPHON_BENCH_SCRATCH"]
+    settings = {
+        "spark.local.dir": scratch,
+        "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+        "spark.python.daemon.module": "harness.pipeline_parts",
+    }
+    Path(os.environ[FOLDER]).mkdir(exist_ok=True)
+    return open_session("bench", master="local[2]", memory_mb=MEMORY_MB, settings=settings)
+
+
+def generate(folder: str, messages: int, items: int, hot: float, plain: bool) -> dict[str, Any]:
+    start = now()
+    made = write_home(folder, Options(PARTIES, items, messages, epochs=0, hot=hot, bad=0.0, plain=plain))
+    return {"messages": made.messages, "seconds": now() - start}
+
+
+def run(folder: str) -> dict[str, Any]:
+    """Feeds → verified → judged → folded, with the digest of all states; every block is accounted for."""
+    session = spark()
+    before, parts, virtual = cpu_seconds(), _parts(), jvm_seconds()
+    start = now()
+    with Run.begin(session, folder) as made:
+        report = made.report()
+    seconds = now() - start
+    used, after = cpu_seconds(), _parts()
+    assert report.counts["lost"] == 0, report.counts
+    return {
+        "messages": report.counts["applied"] + report.counts["refused"],
+        "seconds": seconds,
+        "stages": report.seconds,
+        "cpu": {name: used[name] - before[name] for name in used},
+        "parts": {name: value - parts.get(name, 0.0) for name, value in after.items()},
+        "jvm": {name: max(0.0, value - virtual[name]) for name, value in jvm_seconds().items()},
+        "memory": peaks(),
+        "states": {one.account.party.hex(): one.states.hex() for one in report.parties},
+    }
+
+
+def _parts() -> dict[str, float]:
+    """What all workers have used so far, by part."""
+    found: dict[str, float] = {}
+    for file in Path(os.environ[FOLDER]).glob("*.json"):
+        for name, seconds in json.loads(file.read_text()).items():
+            found[name] = found.get(name, 0.0) + seconds
+    return found
+
+
+def rows(folder: str, to: str) -> dict[str, Any]:
+    """All messages to items as one would keep them for Spark, in files of about a partition each."""
+    Path(to).mkdir()
+    count = 0
+    for number, task in enumerate(_tasks(folder)):
+        with pq.ParquetWriter(Path(to, f"{number}.parquet"), arrow_schema(ROWS), compression="zstd") as file:
+            for spans in read_ranges([one.range for one in task], _refuse, verify=False):
+                for batch in batches(spans, ROWS):
+                    file.write_batch(batch)
+                    count += batch.num_rows
+    return {"messages": count}
+
+
+def _tasks(folder: str) -> list[Any]:
+    parties = sorted({one.party for one in wanted([folder], Limits())})
+    with open_feeds(folder) as store, open_blobs(folder) as blobs:
+        return lane_tasks([Planner(folder, store, blobs, party).plan() for party in parties])
+
+
+def _refuse(fault: Any) -> None:
+    raise AssertionError(fault.reason)
+
+
+def bare(rows: str) -> dict[str, Any]:
+    start = now()
+    found = spark().read.parquet(rows).repartition("party", "item").sortWithinPartitions(*SORTED)
+    found.write.format("noop").mode("overwrite").save()
+    return {"seconds": now() - start}
+
+
+def live(folder: str) -> dict[str, Any]:
+    """The items of all parties, built anew from the feeds. To be asked of a process without Spark, which may fork."""
+    keys = _parties(folder)
+    states, count, start = {}, 0, now()
+    with Store.open(folder) as store:
+        opened = {key: store.party(key) for key in keys}
+        for party in opened.values():
+            party.refresh()
+            count += sum(seq + 1 for seq in party.processor.timeframe.values())
+        seconds = now() - start
+        for key, party in opened.items():
+            known = party.processor
+            found = ((bytes(item), known.snapshot(item)) for item in known.items())
+            states[key.hex()] = states_digest(found).hex()
+    for file in Path(folder).glob("items*"):
+        shutil.rmtree(file) if file.is_dir() else file.unlink()
+    return {"messages": count, "seconds": seconds, "states": states}
+
+
+def _parties(folder: str) -> list[bytes]:
+    with open_feeds(folder) as store:
+        return sorted({record.party for record in store.feeds()})
+
+
+def grow(folder: str, tables: str, share: float) -> dict[str, Any]:
+    """Tables of all but a share of each feed, then of the rest."""
+    from antiphon.pipeline.goon import GoOn
+    from antiphon.pipeline.tablelog import TableLog
+
+    whole = survey(spark(), folder, verify=False).anchor
+    most = Timeframe({feed: int((seq + 1) * (1 - share)) - 1 for feed, seq in whole.items() if seq * (1 - share) > 1})
+    log, seconds = TableLog(tables), []
+    for until in (most, None):
+        start = now()
+        with log.locked():
+            GoOn(spark(), log, [folder]).advance(until=until)
+        seconds.append(now() - start)
+    return {"first": seconds[0], "more": seconds[1]}
+
+
+def stream(folder: str, tables: str, checkpoint: str, blocks: int) -> dict[str, Any]:
+    from antiphon.pipeline.goon import GoOn
+    from antiphon.pipeline.stream import Batch, StreamJob
+    from antiphon.pipeline.tablelog import TableLog
+
+    told: list[Batch] = []
+    start = now()
+    going = GoOn(spark(), TableLog(tables), [folder])
+    StreamJob(going, Path(checkpoint), max_blocks=blocks, available_now=True, told=told.append).run()
+    return {"seconds": now() - start, "batches": [batch.row() for batch in told]}
+
+
+COMMANDS: dict[str, Callable[..., dict[str, Any]]] = {
+    "generate": generate,
+    "run": run,
+    "rows": rows,
+    "bare": bare,
+    "live": live,
+    "grow": grow,
+    "stream": stream,
+}
+
+
+def answer(line: str) -> dict[str, Any]:
+    command = json.loads(line)
+    try:
+        with redirect_stdout(sys.stderr):
+            return COMMANDS[command.pop("do")](**command)
+    except ImportError as error:
+        return {"absent": str(error)}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"[:2000]}
+
+
+def main() -> None:
+    for line in sys.stdin:
+        print(json.dumps(answer(line)), flush=True)
+    if spark.cache_info().currsize:
+        spark().stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,262 @@
+"""Guards the pipeline on Spark: how fast feeds become items, and that neither size nor a hot item makes that slow.
+
+A change that makes Spark turn each message into a row, reads blocks twice, calls a function for each message, or holds
+a party in memory shows here. In the same run, on the same messages: bare Spark, which scans them as Parquet,
+repartitions and sorts them, without Python; and a live peer, which builds its items anew from the same feeds.
+
+    .venv/bin/python bench/pipeline.py --json [--quick]
+
+1. From feeds to items, at several sizes: messages a second, what one costs, and memory.
+2. Where the time of the largest goes.
+3. Against bare Spark, and against a live peer's cold rebuild, whose states must be the same.
+4. A hot item with a fifth of all messages.
+5. Tables: the first time, and after 1 % new messages; as a stream, its rate and latency.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from harness.pipeline_parts import FOLDER, REST
+from harness.processes import DRIVER, JVM, WORKERS
+from harness.report import Goal, Report, megabytes, per_second, ratio, run_in_folder
+from harness.side import Side
+
+OURS = (sys.executable, "-m", "harness.pipeline_side")
+HOT = 0.2  # of all messages go to one item
+NEW = 0.01  # of all messages are new
+
+RATE_GOAL = 300_000.0  # messages/s
+BARE_GOAL = 0.4  # × bare Spark
+LIVE_GOAL = 1.8  # × a live peer's cold rebuild
+FLAT_GOAL = 1.15  # × from the cheapest size to the dearest
+HOT_GOAL = 1.5  # × the even case
+NEW_GOAL = 10.0  # % of the first run
+TOLD_GOAL = 90.0  # % of the time that is some part's
+MEMORY_GOAL = 1.5  # × a worker's peak, from the smallest size to the largest
+
+NOTES = (
+    "Homes are made by `antiphon generate --plain`: ten parties of very different sizes, five writers each, who are "
+    "often apart; items are objects, some with access lists, and texts and numbers are written to their registers, in "
+    "place of what others wrote; moves, deletes and names between them. The last table has one with all models.",
+    "From feeds to items: hashes, links, heads, bodies and rules of all blocks are verified, parties planned, what "
+    "counts is folded, items and refusals are held by Spark, and states have their digests. Tables are counted apart. "
+    "Two cores (`local[2]`), one Spark for all runs, which has read the smallest home before.",
+    "Bare Spark is the same session: Parquet with zstd, of the eight columns that a fold needs, repartitioned by party "
+    "and item, sorted by party, item and stamp, written nowhere. The live peer uses both cores as it does by itself.",
+    "Parts are CPU time: of workers by wrapped methods, where time in a part that another calls is its own; of the "
+    "JVM by its threads, of which those that do not compile or collect garbage move rows, shuffle and schedule. What "
+    "is left of the workers' time is no part's.",
+    "Memory is the most that a process has held (VmHWM) since it began; a worker holds a partition's messages, or "
+    "those of its hottest item. The JVM's heap is set.",
+)
+
+
+class Plan(NamedTuple):
+    """How much is measured."""
+
+    sizes: tuple[int, ...]  # messages
+    each: int  # messages of an item, on average
+    rounds: int
+    compared: int  # messages of the homes that a live peer, tables and a stream get; one of the sizes
+    hot: int  # and that with the hot item; likewise
+    batch: int  # blocks of a micro-batch
+
+
+FULL = Plan(
+    sizes=(500_000, 1_000_000, 2_000_000, 5_000_000),
+    each=50,
+    rounds=2,
+    compared=500_000,
+    hot=2_000_000,
+    batch=50_000,
+)
+QUICK = Plan(sizes=(10_000, 40_000), each=50, rounds=1, compared=10_000, hot=40_000, batch=5_000)
+TINY = Plan(sizes=(300, 900), each=30, rounds=1, compared=300, hot=900, batch=200)
+
+Answer = dict[str, Any]
+
+
+class Bench:
+    """One run."""
+
+    def __init__(self, plan: Plan, report: Report, folder: Path, side: Side, other: Side) -> None:
+        self.plan = plan
+        self.report = report
+        self.folder = folder
+        self.sides = {"generate": other, "rows": other, "live": other}  # without Spark
+        self.spark = side
+        self.runs: dict[str, list[Answer]] = {}
+
+    def run(self) -> None:
+        for size in self.plan.sizes:
+            self.home(f"{size:,}", size)
+        self.home("hot", self.plan.hot, hot=HOT)
+        self.home("all models", self.plan.compared, plain=False)
+        self.report.progress("Spark begins")
+        self.ask("run", "the smallest home, not counted", folder=self.at(f"{self.plan.sizes[0]:,}"))
+        self.sizes()
+        self.parts()
+        self.anchors()
+        self.hot()
+        self.tables()
+        self.report.notes.extend(NOTES)
+
+    def at(self, name: str) -> str:
+        return str(self.folder / name.replace(",", ""))
+
+    def ask(self, do: str, what: str, **values: Any) -> Answer:
+        self.report.progress(what)
+        return self.sides.get(do, self.spark).ask(do, **values)
+
+    def home(self, name: str, messages: int, *, hot: float = 0.0, plain: bool = True) -> None:
+        values = {"messages": messages, "items": messages // self.plan.each, "hot": hot, "plain": plain}
+        self.ask("generate", f"a home: {name}", folder=self.at(name), **values)
+
+    def measure(self, name: str, rounds: int) -> Answer:
+        """The median of some runs over a home."""
+        for _ in range(rounds):
+            found = self.ask("run", f"feeds to items: {name}", folder=self.at(name))
+            self.report.progress(f"… {found['seconds']:.1f} s, {found['messages'] / found['seconds']:,.0f}/s")
+            self.runs.setdefault(name, []).append(found)
+        runs = sorted(self.runs[name], key=lambda one: float(one["seconds"]))
+        return runs[(len(runs) - 1) // 2]
+
+    # -- 1. sizes
+
+    def sizes(self) -> None:
+        found = {size: self.measure(f"{size:,}", self.plan.rounds) for size in self.plan.sizes}
+        costs = {size: 1e6 * one["seconds"] / one["messages"] for size, one in found.items()}
+        rows = []
+        for size, one in found.items():
+            cpu, memory = sum(one["cpu"].values()), one["memory"]
+            cells = (f"{one['seconds']:.2f}", per_second(one["messages"] / one["seconds"]), f"{costs[size]:.2f}")
+            held = (megabytes(memory[kind]) for kind in (DRIVER, JVM, WORKERS))
+            rows.append((f"{size:,}", *cells, f"{1e6 * cpu / one['messages']:.2f}", *held))
+        columns = ("messages", "s", "messages/s", "µs each", "CPU µs each", "driver MB", "JVM MB", "a worker MB")
+        self.report.table("From feeds to items", columns, rows)
+        self.report.figures["runs"] = self.runs
+        least, most = self.plan.sizes[0], self.plan.sizes[-1]
+        largest = found[most]
+        goals = self.report.goals
+        goals.append(Goal.at_least("messages/s, feeds to items", largest["messages"] / largest["seconds"], RATE_GOAL))
+        goals.append(
+            Goal.below("a message, dearest size × cheapest", max(costs.values()) / min(costs.values()), FLAT_GOAL)
+        )
+        peak = largest["memory"][WORKERS] / found[least]["memory"][WORKERS]
+        goals.append(Goal.below(f"a worker's memory at {most:,}, × {least:,}", peak, MEMORY_GOAL))
+
+    # -- 2. where the time goes
+
+    def parts(self) -> None:
+        most = self.plan.sizes[-1]
+        one = self.measure(f"{most:,}", 0)
+        whole, count = sum(one["cpu"].values()), one["messages"]
+        jvm = {f"JVM: {name}": seconds for name, seconds in one["jvm"].items()}
+        parts = {**one["parts"], **jvm, "JVM: rows, shuffle, scheduling": one["cpu"][JVM] - sum(jvm.values())}
+        parts["driver"] = one["cpu"][DRIVER]
+        parts[REST] = one["cpu"][WORKERS] - sum(value for name, value in one["parts"].items() if name != REST)
+        rows = [
+            (name, f"{seconds:.2f}", f"{100 * seconds / whole:.1f}", f"{1e6 * seconds / count:.2f}")
+            for name, seconds in sorted(parts.items(), key=lambda entry: -entry[1])
+        ]
+        self.report.table(f"Where the CPU time goes, {most:,} messages", ("part", "s", "%", "µs of each"), rows)
+        stages = [
+            (name, f"{value:.2f}", f"{100 * value / one['seconds']:.1f}") for name, value in one["stages"].items()
+        ]
+        self.report.table("The same by stages, wall time", ("stage", "s", "%"), stages)
+        told = 100 * (whole - max(0.0, parts[REST])) / whole
+        self.report.goals.append(Goal.at_least("time that a part was found for, %", told, TOLD_GOAL))
+
+    # -- 3. anchors
+
+    def anchors(self) -> None:
+        most, small = f"{self.plan.sizes[-1]:,}", f"{self.plan.compared:,}"
+        rows_at = str(self.folder / "rows")
+        count = self.ask("rows", f"Parquet of {most}", folder=self.at(most), to=rows_at)["messages"]
+        taken = [self.ask("bare", "bare Spark", rows=rows_at)["seconds"] for _ in range(self.plan.rounds + 1)][1:]
+        bare, ours, alike = count / median(taken), self._rate(most), self._rate(small)
+        live = self.ask("live", f"a live peer, cold: {small}", folder=self.at(small))
+        mine = self.measure(small, 0)
+        assert live["states"] == mine["states"], "Spark and a live peer come to different states"
+        alive = live["messages"] / live["seconds"]
+        self.report.figures["anchors"] = {"bare": taken, "live": live["seconds"]}
+        rows = [
+            (f"bare Spark, {most}", per_second(bare), per_second(ours), f"{ours / bare:.2f}"),
+            (
+                f"a live peer, {small}",
+                per_second(alive),
+                per_second(self._rate(small)),
+                f"{self._rate(small) / alive:.2f}",
+            ),
+        ]
+        self.report.table("Anchors, messages a second", ("", "theirs", "ours", "ours ÷ theirs"), rows)
+        self.report.goals.append(Goal.at_least("× bare Spark", ratio(ours, bare), BARE_GOAL))
+        self.report.goals.append(Goal.at_least("× a live peer's cold rebuild", ratio(alike, alive), LIVE_GOAL))
+
+    def _rate(self, name: str) -> float:
+        one = self.measure(name, 0)
+        return float(one["messages"] / one["seconds"])
+
+    # -- 4. a hot item
+
+    def hot(self) -> None:
+        even, hot = self._rate(f"{self.plan.hot:,}"), self.measure("hot", self.plan.rounds)
+        rate = hot["messages"] / hot["seconds"]
+        mixed = self.measure("all models", self.plan.rounds)
+        rows = [
+            (f"even, {self.plan.hot:,}", per_second(even), "1.0"),
+            (f"a hot item, {self.plan.hot:,}", per_second(rate), f"{even / rate:.2f}"),
+            (f"all models, {self.plan.compared:,}", per_second(mixed["messages"] / mixed["seconds"]), "-"),
+        ]
+        self.report.table("Other homes", ("", "messages/s", "× the time of the even one"), rows)
+        self.report.goals.append(Goal.below("a hot item, × the even case", even / rate, HOT_GOAL))
+
+    # -- 5. tables
+
+    def tables(self) -> None:
+        name = f"{self.plan.compared:,}"
+        grown = self.ask("grow", f"tables, and 1 % more: {name}", folder=self.at(name), tables=self.at("t1"), share=NEW)
+        share = None if "absent" in grown else 100 * grown["more"] / grown["first"]
+        self.report.goals.append(Goal.below("a run after 1 % new, % of the first", share, NEW_GOAL))
+        values = {"tables": self.at("t2"), "checkpoint": self.at("c2"), "blocks": self.plan.batch}
+        flown = self.ask("stream", f"a stream: {name}", folder=self.at(name), **values)
+        self.report.figures["tables"] = {"grown": grown, "stream": flown}
+        if "absent" in grown or "absent" in flown:
+            self.report.notes.append(f"NO TABLES THAT GO ON: {grown.get('absent') or flown.get('absent')}")
+            return
+        batches = flown["batches"]
+        blocks, latency = sum(batch["blocks"] for batch in batches), [batch["latency"] for batch in batches]
+        rows = [
+            ("tables, the first time", f"{grown['first']:.2f}", "-"),
+            ("after 1 % new messages", f"{grown['more']:.2f}", "-"),
+            (f"a stream of {len(batches)} batches", f"{flown['seconds']:.2f}", per_second(blocks / flown["seconds"])),
+            ("… latency of a batch, median", f"{median(latency):.2f}", "-"),
+            ("… and of the slowest", f"{max(latency):.2f}", "-"),
+        ]
+        self.report.table(f"Tables, {name} messages", ("", "s", "blocks/s"), rows)
+
+
+def measure(plan: Plan, report: Report, folder: Path) -> None:
+    for name in ("scratch", "parts"):
+        (folder / name).mkdir()
+    os.environ["ANTIPHON_BENCH_SCRATCH"], os.environ[FOLDER] = str(folder / "scratch"), str(folder / "parts")
+    with closing(Side("antiphon on Spark", OURS)) as side, closing(Side("antiphon", OURS)) as other:
+        Bench(plan, report, folder, side, other).run()
+
+
+def main(plan: Plan | None = None) -> None:
+    run_in_folder(
+        "Pipeline",
+        "The pipeline on Spark: from feeds to items, where its time goes, anchors, a hot item, tables.",
+        lambda quick, report, folder: measure(plan or (QUICK if quick else FULL), report, folder),
+    )
+
+
+if __name__ == "__main__":
+    main()
