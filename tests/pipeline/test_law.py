@@ -5,37 +5,21 @@ snapshots, and refuse the same blocks for the same reasons.
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.pipeline.lawhomes import Live, generated, models, simulated, told, unsynced
+from tests.pipeline.lawbulk import Bulk, computed_again, differences, in_bulk
+from tests.pipeline.lawhomes import Live, generated, simulated, told, unsynced
 
-from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.model import itemcodec
-from antiphon.model.item import system_item
-from antiphon.pipeline.items import refused
-from antiphon.pipeline.judged import quarantine
-from antiphon.pipeline.plan import PartyPlan
-from antiphon.pipeline.report import PartyReport, states_digest
-from antiphon.pipeline.run import Run
+from antiphon.generate.options import Options
+from antiphon.pipeline.plan import FORKED
 
-TIMES = 10 if os.environ.get("ANTIPHON_SOAK") == "1" else 1
-SIMULATIONS, TOWNS, GENERATED = 24 * TIMES, 26 * TIMES, 5 * TIMES
-
-
-@dataclass
-class Bulk:
-    """A party as Spark has it."""
-
-    plan: PartyPlan
-    report: PartyReport
-    states: dict[bytes, bytes | None] = field(default_factory=dict)
-    refused: dict[tuple[bytes, int], str] = field(default_factory=dict)
-    waiting: dict[bytes, tuple[int, str]] = field(default_factory=dict)  # by feed: the first block, and for what
+SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
+TIMES = 10 if SOAK else 1
+SIMULATIONS, TOWNS, GENERATED = 24 * TIMES, 28 * TIMES, 5 * TIMES
 
 
 @pytest.fixture(scope="module")
@@ -54,71 +38,59 @@ def _homes(folder: Path) -> Iterator[Live]:
     for seed in range(TOWNS):
         yield told(folder / f"town {seed}", seed)
     for seed in range(GENERATED):
-        yield from generated(folder / f"generated {seed}", seed)
+        options = Options(parties=10, items=120, messages=1_300, writers=4, seed=seed, epochs=2, bad=0.03)
+        yield from generated(folder / f"generated {seed}", options)
 
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession, homes: list[Live]) -> dict[bytes, Bulk]:
-    """All of them in one run."""
-    with Run.begin(spark, sorted({live.home for live in homes}), models=models) as run:
-        reports = {party.account.party: party for party in run.report().parties}
-        bulk = {plan.party: Bulk(plan, reports[plan.party]) for plan in run.survey.plans}
-        for row in run.items.collect():
-            data = row.snapshot
-            bulk[bytes(row.party)].states[bytes(row.item)] = None if data is None else bytes(data)
-        for row in refused(run.folded).collect():
-            bulk[bytes(row.party)].refused[bytes(row.feed), row.seq] = row.reason
-        for row in quarantine(run.judged).where("standing = 'pending'").orderBy("seq").collect():
-            bulk[bytes(row.party)].waiting.setdefault(bytes(row.feed), (row.seq, row.reason))
-    return bulk
-
-
-def differences(live: Live, bulk: Bulk) -> Iterator[str]:
-    """What Spark has otherwise than a live peer."""
-    plan, counts = bulk.plan, bulk.report.account
-    if plan.error or live.lacks:
-        if not live.lacks or f"blob {live.lacks}" not in plan.error:
-            yield f"no plan: {plan.error}, and live {live.lacks} is not here"
-        return
-    if (plan.number, plan.base) != (live.number, live.base):
-        yield f"it stands on epoch {plan.number}, and not on {live.number}"
-    frame = {lane.feed: lane.position - 1 for lane in plan.lanes if lane.position}
-    if frame != live.frame:
-        yield f"delivered: {_few(frame, live.frame)}"
-    untouched = itemcodec.snapshot(system_item(models()))
-    if bulk.states.pop(SYSTEM_ITEM, untouched) != live.system:
-        yield "the system item is another"
-    if bulk.states != live.states:
-        yield f"items: {_few(bulk.states, live.states)}"
-    if bulk.refused != live.refused:
-        yield f"refused: {_few(bulk.refused, live.refused)}"
-    held = {feed: place for feed, place in live.blocked.items() if place[0] < _length(plan, feed)}
-    waiting = {feed: place for feed, place in bulk.waiting.items() if plan.lane(feed) is not None}
-    if waiting != held:
-        yield f"waiting: {_few(waiting, held)}"
-    digest = states_digest((item, data or b"") for item, data in live.states.items())
-    if (bulk.report.items, bulk.report.states) != (len(live.states), digest):
-        yield f"{bulk.report.items} items with digest {bulk.report.states.hex()}, and not {digest.hex()}"
-    if counts.held != live.held or counts.lost:
-        yield f"{counts.held} blocks are held, {live.held} in the store; {counts.lost} are lost"
-
-
-def _length(plan: PartyPlan, feed: bytes) -> int:
-    lane = plan.lane(feed)
-    return 0 if lane is None else lane.length
-
-
-def _few(here: dict[object, object] | object, there: dict[object, object] | object) -> str:
-    assert isinstance(here, dict)
-    assert isinstance(there, dict)
-    keys = sorted((key for key in here.keys() | there.keys() if here.get(key) != there.get(key)), key=str)
-    return f"{len(keys)}, as {keys[0]}: {here.get(keys[0])!r}, and live {there.get(keys[0])!r}"
+    return in_bulk(spark, homes)
 
 
 def test_spark_comes_to_what_live_peers_come_to(homes: list[Live], found: dict[bytes, Bulk]) -> None:
-    wrong: dict[str, list[str]] = defaultdict(list)
-    for live in homes:
-        wrong[live.name] = list(differences(live, found[live.party]))
+    wrong = {live.name: list(differences(live, found[live.party])) for live in homes}
 
     assert {name: texts for name, texts in wrong.items() if texts} == {}
     assert len(homes) >= 100
+
+
+def test_the_homes_have_all_that_can_go_wrong(homes: list[Live], found: dict[bytes, Bulk]) -> None:
+    """Else the law says little."""
+    seen: Counter[str] = Counter()
+    for live in homes:
+        lanes = found[live.party].plan.lanes
+        seen["an epoch"] += live.number > 0
+        seen["two epochs"] += live.number > 1
+        seen["items without code"] += None in live.states.values()
+        seen["feeds that wait"] += bool(found[live.party].waiting)
+        seen["forks"] += any(lane.ended == FORKED for lane in lanes)
+        seen["batches that are cut"] += live.cuts > 0
+        seen["late messages"] += any(lane.base < lane.position and lane.base for lane in lanes)
+        seen["pruned feeds"] += any(lane.start for lane in lanes)
+        seen["revoked writers"] += "it stands past the cut of its feed" in live.refused.values()
+        seen["erased messages"] += "it was erased" in live.refused.values()
+        seen["access lists"] += any("access list" in reason for reason in live.refused.values())
+        seen["an order that decides"] += any("moves this one is not allowed" in why for why in live.refused.values())
+        seen["rubbish"] += any("no mutation" in why or "no message" in why for why in live.refused.values())
+
+    assert [name for name, count in seen.items() if not count] == []
+
+
+def test_spark_makes_the_snapshots_that_live_peers_stand_on(spark: SparkSession, homes: list[Live]) -> None:
+    roots = computed_again(spark, homes)
+
+    assert len(roots) >= 10
+    assert roots == {live.party: live.base for live in homes if live.party in roots}
+
+
+@pytest.mark.skipif(not SOAK, reason="a million messages: `make soak`")
+def test_a_million_messages_come_to_what_a_live_peer_makes_of_them(spark: SparkSession, tmp_path: Path) -> None:
+    options = Options(parties=8, items=30_000, messages=1_000_000, writers=8, seed=7, epochs=2, bad=0.001)
+    homes = list(generated(tmp_path / "home", options))
+    found = in_bulk(spark, homes)
+
+    assert {live.name: list(differences(live, found[live.party])) for live in homes} == {
+        live.name: [] for live in homes
+    }
+    assert sum(live.held for live in homes) > 1_000_000
+    assert computed_again(spark, homes) == {live.party: live.base for live in homes if live.number}
