@@ -76,7 +76,7 @@ FULL = Plan(
     hot=2_000_000,
     batch=50_000,
 )
-QUICK = Plan(sizes=(10_000, 40_000), each=50, rounds=1, compared=10_000, hot=40_000, batch=5_000)
+QUICK = Plan(sizes=(10_000, 30_000), each=50, rounds=1, compared=10_000, hot=30_000, batch=6_000)
 TINY = Plan(sizes=(300, 900), each=30, rounds=1, compared=300, hot=900, batch=200)
 
 Answer = dict[str, Any]
