@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -83,6 +84,18 @@ class Found:
     afresh: str
 
 
+class Task(NamedTuple):
+    """A party to be planned."""
+
+    home: str
+    party: bytes
+    faults: tuple[Fault, ...]
+    until: Timeframe
+    exact: bool
+    before: Progress | None
+    models: str
+
+
 def look_again(
     spark: SparkSession,
     homes: Sequence[str | Path],
@@ -111,8 +124,18 @@ def look_again(
     for told in in_workers(spark, verify_task, divided(new, blocks)):
         for fault in told:
             faults[fault.party].append(fault)
+    # A batch of a stream may know more of control feeds than it reads: else it might stand on an epoch that is gone.
+    exact, ends = until is None, {one.feed: one.stop - 1 for some in found for one in some.ranges}
     tasks = [
-        (some.home, some.party, tuple(faults[some.party]), until, None if some.afresh else known[some.party], models)
+        Task(
+            some.home,
+            some.party,
+            tuple(faults[some.party]),
+            until if until is not None else Timeframe(ends),
+            exact,
+            None if some.afresh else known[some.party],
+            models,
+        )
         for some in found
     ]
     afresh = {some.party: some.afresh for some in found}
@@ -198,11 +221,12 @@ def _body_of(store: FeedReader, feed: bytes, seq: int) -> BodyState:
         return BodyState.LEFT_OUT
 
 
-def _plan(asked: tuple[str, bytes, tuple[Fault, ...], Timeframe | None, Progress | None, str]) -> Progress:
-    home, party, faults, until, before, models = asked
-    with open_feeds(home) as store, open_blobs(home) as blobs:
-        planner = OnwardPlanner(home, store, blobs, party, faults, until, before=before)
-        return planner.progress(models)
+def _plan(task: Task) -> Progress:
+    with open_feeds(task.home) as store, open_blobs(task.home) as blobs:
+        planner = OnwardPlanner(
+            task.home, store, blobs, task.party, task.faults, task.until, exact=task.exact, before=task.before
+        )
+        return planner.progress(task.models)
 
 
 @dataclass(slots=True)
