@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from antiphon.core.errors import AntiphonError, UnknownFeed
-from antiphon.halo.claims import EpochGenesis, EpochRefusal, Role
+from antiphon.halo.claims import EpochGenesis, EpochRefusal, Position, Role
 from antiphon.model.item import NO_BODY
 from antiphon.party.ports import Refused
 from antiphon.sim.peer import SimPeer
@@ -72,20 +72,22 @@ def one_quarantine(stage: Stage) -> Iterator[str]:
 def nothing_lost(stage: Stage) -> Iterator[str]:
     """What was acknowledged to somebody honest is held by everybody, and counts unless its writer was revoked."""
     owned = {peer.name for peer in stage.honest()}
-    ends = stage.ends
-    for peer in stage.honest():
-        refused = {(row.feed, row.seq): row.reason for row in peer.party.refused(REFUSED_MAX)}
-        lengths = {feed: _length(peer, feed) for feed in {bytes(each.stamp.feed) for each in stage.workload.written}}
-        for written in stage.workload.written:
-            feed, seq = bytes(written.stamp.feed), written.stamp.seq
-            if written.peer not in owned:
-                continue
-            if lengths[feed] <= seq:
-                yield f"{peer.name} lacks {feed.hex()[:8]} {seq}, which {written.peer} was told is written"
-            elif written.place in stage.workload.erased:
-                continue
-            elif refused.get((feed, seq)) in OF_RIGHTS and ends.counts(written):
-                yield f"{peer.name} refuses {feed.hex()[:8]} {seq} of {written.peer}: {refused[feed, seq]}"
+    ends, erased = stage.ends, stage.workload.erased
+    told = {written.place: written for written in stage.workload.written if written.peer in owned}
+    longest: dict[bytes, int] = {}
+    for feed, seq in told:
+        longest[feed] = max(seq, longest.get(feed, -1))
+    for peer in stage.honest():  # there are many writes, each at many peers: only what is amiss is looked at
+        lengths = {feed: _length(peer, feed) for feed in longest}
+        short = {feed for feed, last in longest.items() if lengths[feed] <= last}
+        for place, written in told.items() if short else ():
+            if place.feed in short and lengths[place.feed] <= place.seq:
+                yield f"{peer.name} lacks {place.feed.hex()[:8]} {place.seq}, which {written.peer} was told is written"
+        for row in peer.party.refused(REFUSED_MAX):
+            place = Position(row.feed, row.seq)
+            of_rights = row.reason in OF_RIGHTS and place in told and place not in erased
+            if of_rights and lengths[row.feed] > row.seq and ends.counts(told[place]):
+                yield f"{peer.name} refuses {row.feed.hex()[:8]} {row.seq} of {told[place].peer}: {row.reason}"
 
 
 def nothing_dropped(stage: Stage) -> Iterator[str]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from antiphon.sim.trace import Event, Kind, Trace
 
 START_MS = 1_700_000_000_000  # what clocks show when a run begins
-_ALLOCATED = 50_000  # objects between two collections of cycles
+_ALLOCATED = 200_000  # objects between two collections of cycles
 EVENTS_MAX = 5_000_000  # a run that does not end is a fault
 
 
