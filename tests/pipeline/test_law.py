@@ -5,17 +5,22 @@ snapshots, and refuse the same blocks for the same reasons.
 from __future__ import annotations
 
 import os
+import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.pipeline.lawbulk import Bulk, computed_again, differences, in_bulk
-from tests.pipeline.lawhomes import Live, generated, simulated, told, unsynced
+from tests.pipeline.lawbulk import Bulk, computed_again, differences, in_bulk, in_tables
+from tests.pipeline.lawhomes import Live, generated, models, simulated, told, unsynced
 
+from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.generate.options import Options
+from antiphon.pipeline.goon import GoOn
 from antiphon.pipeline.plan import FORKED
+from antiphon.pipeline.stream import Batch, StreamJob
+from antiphon.pipeline.tablelog import TableLog
 
 SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
 TIMES = 10 if SOAK else 1
@@ -81,6 +86,35 @@ def test_spark_makes_the_snapshots_that_live_peers_stand_on(spark: SparkSession,
 
     assert len(roots) >= 10
     assert roots == {live.party: live.base for live in homes if live.party in roots}
+
+
+def test_a_stream_in_micro_batches_with_restarts_comes_to_the_same(
+    spark: SparkSession, homes: list[Live], tmp_path: Path
+) -> None:
+    places = sorted({live.home for live in homes})[:: 1 if SOAK else 3]
+    chosen = [live for live in homes if live.home in places]
+    log, total = TableLog(tmp_path / "tables"), sum(live.held for live in chosen)
+    chance, seen = random.Random(5), list[Batch]()
+    for _ in range(10):  # each a new program, which is stopped after a batch
+        job = StreamJob(GoOn(spark, log, places, models=models), tmp_path / "checkpoint", available_now=True)
+        job.max_blocks = chance.randrange(total // 4, total // 2)
+
+        def told_of(batch: Batch, job: StreamJob = job) -> None:
+            seen.append(batch)
+            job.stop()
+
+        job.told, before = told_of, len(seen)
+        job.run()
+        if len(seen) == before:
+            break
+    tables = in_tables(log)
+
+    assert len(seen) > 2
+    assert [batch.number for batch in seen] == list(range(len(seen)))
+    for live in chosen:
+        states, refused = tables[live.party]
+        system = states.pop(bytes(SYSTEM_ITEM), live.system)
+        assert (states, refused, system) == (live.states, live.refused, live.system), live.name
 
 
 @pytest.mark.skipif(not SOAK, reason="a million messages: `make soak`")
