@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.built
 NODE   := bench/anchors/node_modules/.built
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup  # on two cores: tests wait for disks and for other programs
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test quick soak lint bench fuzz proto lock clean
