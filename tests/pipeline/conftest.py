@@ -39,6 +39,8 @@ def spark(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            # Jobs are small and many: to compile them well takes longer than to run them.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         },
     )
     yield session
