@@ -184,6 +184,14 @@ def test_every_order_gives_the_same_bytes_and_what_the_messages_say(seed: int) -
     assert value == told(world, refused)
 
 
+@given(seeds)
+@settings(max_examples=40)
+def test_a_snapshot_by_hand_is_what_the_library_would_write(seed: int) -> None:
+    for state in World(seed, 70).states.values():
+        data = ARRAY.snapshot(state)
+        assert pb.ArrayState.FromString(data).SerializeToString(deterministic=True) == data
+
+
 def test_the_worlds_are_worth_playing() -> None:
     """Hostile messages are mostly taken, and some come before what they name."""
     taken = pending = 0

@@ -6,9 +6,9 @@ import pytest
 
 from antiphon.core.errors import BadEncoding
 from antiphon.core.stamp import Stamp
-from antiphon.core.v1 import value_pb2
+from antiphon.core.v1 import messenger_pb2, value_pb2
 from antiphon.model import heard as heard_module
-from antiphon.model.heard import FeedTable, Heard, heard_names, kept_stamp, read_feeds, read_heard, read_name
+from antiphon.model.heard import FeedTable, Heard, heard_fields, kept_stamp, read_feeds, read_heard, read_name
 from antiphon.model.interface import InvalidMutation
 
 A, B, C = b"a" * 32, b"b" * 32, b"c" * 32
@@ -63,7 +63,9 @@ def test_a_table_of_feeds_holds_keys_and_not_too_many(monkeypatch: pytest.Monkey
 def test_what_was_heard_goes_round_by_feed() -> None:
     heard = Heard({C: 3, A: 1})
     table = FeedTable.of(heard)
-    names = list(heard_names(heard, table))
+    proto = messenger_pb2.MessengerState.FromString(b"".join(heard_fields(heard, table)))
+    names = list(proto.heard)
+    assert list(proto.feeds) == table.feeds
     assert [(name.feed, name.seq) for name in names] == [(1, 1), (2, 3)]
     assert read_heard(names, read_feeds(table.feeds)) == heard
 

@@ -183,6 +183,14 @@ def test_after_an_epoch_every_order_of_the_rest_gives_the_same(seed: int) -> Non
     assert all(end == ends[0] for end in ends)
 
 
+@given(seeds)
+@settings(max_examples=40)
+def test_a_snapshot_by_hand_is_what_the_library_would_write(seed: int) -> None:
+    for state in World(seed, 70).states.values():
+        data = MESSENGER.snapshot(state)
+        assert pb.MessengerState.FromString(data).SerializeToString(deterministic=True) == data
+
+
 def test_the_worlds_are_worth_playing() -> None:
     taken = pending = 0
     for seed in range(20):

@@ -179,3 +179,8 @@ def test_whatever_is_read_has_one_encoding(data: bytes) -> None:
     except (InvalidMutation, DecodeError):
         return
     assert value_bytes(again(value)) == value_bytes(value)
+
+
+@given(st.text(max_size=40))
+def test_the_bytes_of_a_short_text_by_hand_are_the_library_s(text: str) -> None:
+    assert value_bytes(text) == to_proto(text).SerializeToString(deterministic=True)

@@ -9,12 +9,13 @@ not there, it is gone, and nothing is kept. Honest histories therefore leave no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from antiphon.core.errors import BadEncoding
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import value_pb2
 from antiphon.model.interface import InvalidMutation
+from antiphon.model.objectwire import field, number_field, stamp_fields
 
 FEEDS_MAX = 1 << 16
 
@@ -62,6 +63,10 @@ class FeedTable:
     def name(self, stamp: Stamp) -> value_pb2.Name:
         return value_pb2.Name(feed=self.index(stamp.feed), lamport=stamp.lamport, seq=stamp.seq)
 
+    def named(self, tag: bytes, stamp: Stamp) -> bytes:
+        """A field that holds this name, as bytes."""
+        return field(tag, stamp_fields(self.index(stamp[1]), stamp))
+
 
 def read_feeds(feeds: Sequence[bytes], own: bytes = b"") -> tuple[bytes, ...]:
     """The table of a received mutation (with the writer's own feed) or of a snapshot (without), checked."""
@@ -89,10 +94,13 @@ def kept_stamp(name: value_pb2.Name, feeds: Sequence[bytes]) -> Stamp:
     return Stamp(name.lamport, feeds[name.feed], name.seq)
 
 
-def heard_names(heard: Mapping[bytes, int], table: FeedTable) -> Iterator[value_pb2.Name]:
-    """The rows of a snapshot that keep what was heard, in the order of feeds."""
-    for feed in sorted(heard):
-        yield value_pb2.Name(feed=table.index(feed), seq=heard[feed])
+def heard_fields(heard: Mapping[bytes, int], table: FeedTable) -> list[bytes]:
+    """With what a snapshot begins: its table, in field 1, and in field 2 what was heard, in the order of feeds."""
+    rows = [field(b"\x0a", feed) for feed in table.feeds]
+    return rows + [
+        field(b"\x12", number_field(b"\x08", table.index(feed)) + number_field(b"\x18", heard[feed]))
+        for feed in sorted(heard)
+    ]
 
 
 def read_heard(names: Iterable[value_pb2.Name], feeds: Sequence[bytes]) -> Heard:

@@ -1,4 +1,4 @@
-"""Protobuf's wire format by hand, for the two places where its library costs more than everything else.
+"""Protobuf's wire format by hand, for the places where its library costs more than everything else.
 
 Most mutations write one text at one key: `plain_bytes` writes that form, and no other (`objectquick` reads it).
 Snapshots are made of thousands of small messages: `field` and `varint` put their bytes together. Tests compare both

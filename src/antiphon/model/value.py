@@ -143,4 +143,11 @@ def _reference(proto: value_pb2.Reference) -> Reference:
 
 def value_bytes(value: Value) -> bytes:
     """The one encoding of a value: equal values of one type have equal bytes (1, True and 1.0 do not)."""
+    if type(value) is str and len(value) < 32:  # by hand, as most: its bytes are less than 128
+        try:
+            text = value.encode()
+        except UnicodeEncodeError:
+            pass  # `to_proto` says so
+        else:
+            return b"\x2a%c%b" % (len(text), text)
     return to_proto(value).SerializeToString(deterministic=True)
