@@ -263,7 +263,7 @@ def _feeds(state: ArrayState) -> Iterator[bytes]:
 
 
 def _row(element: Element, path: bytes, shared: int, table: FeedTable) -> bytes:
-    """An `ArrayElement`, by hand: there are thousands of them, and the library takes four times as long."""
+    """An `ArrayElement`, by hand: a party has thousands of them, and the library takes half as long again."""
     own, number = element.id
     row = table.named(b"\x0a", own) + number_field(b"\x10", number) + number_field(b"\x18", shared)
     if path:

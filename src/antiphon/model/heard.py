@@ -15,7 +15,7 @@ from antiphon.core.errors import BadEncoding
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import value_pb2
 from antiphon.model.interface import InvalidMutation
-from antiphon.model.objectwire import field, number_field, stamp_fields
+from antiphon.model.objectwire import field, number_field, stamp_fields, varint
 
 FEEDS_MAX = 1 << 16
 
@@ -65,7 +65,12 @@ class FeedTable:
 
     def named(self, tag: bytes, stamp: Stamp) -> bytes:
         """A field that holds this name, as bytes."""
-        return field(tag, stamp_fields(self.index(stamp[1]), stamp))
+        lamport, feed, seq = stamp
+        where = self.index(feed)
+        if lamport and seq and 0 < where < 128:  # as nearly all: a 0 is not written
+            first, second = varint(lamport), varint(seq)
+            return b"%b%c\x08%c\x10%b\x18%b" % (tag, 4 + len(first) + len(second), where, first, second)
+        return field(tag, stamp_fields(where, stamp))
 
 
 def read_feeds(feeds: Sequence[bytes], own: bytes = b"") -> tuple[bytes, ...]:
