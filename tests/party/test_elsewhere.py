@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.party.epochacts import agree_on, device, epoch, held, note, settle, takes_over
 
-from antiphon.core.cid import Cid
+from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import AntiphonError, InvalidInput
 from antiphon.halo.claims import EpochGenesis
 from antiphon.model.epochfold import EpochItem, fold_on
 from antiphon.party import epochfold
 from antiphon.party.epochfold import EpochPlan
+from antiphon.snapshot import tree
+from antiphon.snapshot.root import SnapshotRoot
 from antiphon.testing.peers import Peer, Peers
 
 
@@ -110,3 +113,23 @@ def test_a_snapshot_of_other_messages_is_not_declared(peers: Peers) -> None:
     with pytest.raises(InvalidInput, match="computed elsewhere, is not that of epoch 2"):
         alice.epochs.declare(maker=other)
     assert len(alice.epochs.chain().open.proposals) == 0
+
+
+def test_a_snapshot_that_still_has_what_is_buried_is_not_declared(peers: Peers) -> None:
+    alice = peers.all[0]
+    epoch(peers, alice)  # it finds an item deleted, which goes with the next
+    base = alice.epochs.base
+    assert base is not None
+    ((dead, _),) = base.deaths()
+    data = base.item(dead)
+    assert data is not None
+
+    def with_it(plan: EpochPlan) -> Cid:
+        root = SnapshotRoot.decode(alice.blobs.get(afresh(alice, plan)))
+        items = tree.update(root.items, [(dead, data)], alice.blobs)
+        kept = replace(root, items=items, item_count=root.item_count + 1)
+        return alice.blobs.put(kept.encode(), DAG_CBOR)
+
+    with pytest.raises(InvalidInput, match=f"item {dead.hex()} differs"):
+        alice.epochs.declare(maker=with_it)
+    assert alice.epochs.declare(maker=lambda plan: afresh(alice, plan)).number == 3

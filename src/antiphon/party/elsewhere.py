@@ -42,6 +42,7 @@ class TakenOver(EpochFold):
         found = tree.held_diff(previous.items if previous else None, root.items, self._blobs)
         wrong |= {item for item, _, _ in found} - looked
         wrong -= set(gone)
+        wrong |= self._held(gone).keys()  # what is buried is in no tree
         wanted = self._wanted(root, deaths, tree.build(self._feeds(), self._blobs))
         if wrong or wanted != root:
             what = f"item {min(wrong).hex()}" if wrong else "its root"
