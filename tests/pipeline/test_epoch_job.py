@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
 from tests.cli.conftest import call, told
 from tests.pipeline.test_source import flip
 
@@ -93,8 +94,19 @@ def test_a_live_process_attests_what_spark_has_computed(spark: SparkSession, hom
         assert not party.epochs.verify(2).wrong
 
 
-def test_what_spark_makes_is_what_the_peer_would_have_made(spark: SparkSession, homes: Path) -> None:
-    """And it stands on it without folding: nothing is computed a second time."""
+def test_what_spark_makes_is_what_the_peer_would_have_made(
+    spark: SparkSession, homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And it stands on it without folding: nothing is computed a second time. Its blobs come in parts."""
+    parts: list[int] = []
+    frame = type(spark.range(0))
+    given = frame.toLocalIterator
+
+    def noted(rows: DataFrame) -> Iterator[Row]:
+        parts.append(rows.select(f.spark_partition_id()).distinct().count())
+        return given(rows)
+
+    monkeypatch.setattr(frame, "toLocalIterator", noted)
     with Store.open(homes / "ada") as ada:
         (party,) = ada
         job = EpochJob(spark, homes / "ada", bytes(party.key), ada.manager.blobs)
@@ -111,6 +123,8 @@ def test_what_spark_makes_is_what_the_peer_would_have_made(spark: SparkSession, 
 
         ((spark_made, live_made),) = compared
         assert spark_made == live_made
+        assert job.blob_count > 1
+        assert parts[0] > 1  # of which each may have as much as Spark gives a program at once
 
 
 def test_nothing_is_declared_where_it_is_not_this_devices_turn(homes: Path) -> None:

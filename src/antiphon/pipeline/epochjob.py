@@ -26,6 +26,10 @@ from antiphon.pipeline.snapshot import changed, plan_epoch, snapshot
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.limits import BATCH_COUNT_MAX
 
+#: Blobs come to this program in so many parts, one after the other. Each may have what `spark.driver.maxResultSize`
+#: says, which is 1 GiB if nobody says otherwise: 16 GiB of blobs in one epoch.
+PARTS = 16
+
 
 def _silent(_: str) -> None:
     pass
@@ -51,7 +55,7 @@ class EpochJob:
             plan = plan_epoch(prepare(self.spark), self.home, self.party, epoch)
             self.tell("fold, and build the trees")
             found = snapshot(changed(self.spark, plan, self.models), plan)
-            root = self._keep(found.toLocalIterator())
+            root = self._keep(found.repartition(PARTS).toLocalIterator())
         if root is None:
             raise InvalidInput(f"epoch {epoch.number} of party {bytes(self.party).hex()[:8]}: Spark gave no root")
         return root
