@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from antiphon.api.store import Store
 from antiphon.feed.block import Block
 from antiphon.feed.record import End
-from antiphon.pipeline.archiveformat import BLOBS, RECORDS, SPANS, File, Manifest, digest_of
+from antiphon.pipeline.archiveformat import BLOBS, PARQUET, RECORDS, SPANS, File, Manifest, digest_of
 from antiphon.pipeline.home import open_feeds
 from antiphon.pipeline.report import states_digest
 
@@ -63,7 +63,7 @@ def tamper(folder: Path, kind: str, change: Callable[[Rows], Rows | None]) -> No
         rows = pq.read_table(folder / file.name).to_pylist()
         changed = change(rows)
         table = pa.Table.from_pylist(rows if changed is None else changed, schema=schema)
-        pq.write_table(table, folder / file.name, compression="zstd")
+        pq.write_table(table, folder / file.name, **PARQUET)
     redigest(folder)
 
 

@@ -4,8 +4,8 @@
     spark.read.format("antiphon").load("archive")
 
 Executors write files beside each other; the program that asks writes `archive.json` last. What that does not name does
-not count, and goes with the next export. The format is in `archiveformat`, reading in `archivereader`, the way back in
-`archiveimport`.
+not count, and goes. What is to be done is in `archiveplan`, the format in `archiveformat`, reading in `archivereader`,
+the way back in `archiveimport`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -24,15 +24,23 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, DamagedBlob, InvalidInput, MissingBlob, StoreLocked
 from antiphon.feed.block import BodyState
 from antiphon.feed.reader import FeedReader
-from antiphon.feed.record import OPEN_END, End, Record
+from antiphon.feed.record import OPEN_END, End
 from antiphon.feed.span import Span
-from antiphon.halo.machine import PartyMachine
-from antiphon.party.authority import PartyAuthority
 from antiphon.party.bundle import joined
-from antiphon.party.manager import find_genesis
-from antiphon.party.meta import MetaStore, SubscriptionState
-from antiphon.pipeline.archiveformat import BLOBS, MANIFEST, RECORDS, SPANS, File, Manifest, Writing, groups, is_archive
-from antiphon.pipeline.archivereader import ArchiveBlobs, ArchiveTables
+from antiphon.pipeline.archiveformat import (
+    BLOBS,
+    MANIFEST,
+    RECORDS,
+    SPANS,
+    File,
+    Manifest,
+    Writing,
+    WritingMany,
+    groups,
+    is_archive,
+)
+from antiphon.pipeline.archiveplan import Piece, Plan, plan_export
+from antiphon.pipeline.archivereader import ArchiveBlobs, ArchiveTables, Files, Place
 from antiphon.pipeline.archiverows import FeedRow, span_of, span_row, without
 from antiphon.pipeline.failures import workers_told
 from antiphon.pipeline.home import feeds_folder, open_blobs, open_feeds
@@ -65,20 +73,11 @@ class Exported:
     damaged: tuple[str, ...] = ()  # blobs
 
 
-class Piece(NamedTuple):
-    """Blocks of a feed that an archive does not have: from `start` to `stop`, which are those of one moment."""
-
-    record: Record
-    start: int
-    stop: int
-    known: FeedRow | None  # as the archive has it
-
-
 @dataclass(slots=True)
 class _Written:
     """What a task has written."""
 
-    file: File | None = None
+    files: list[File] = field(default_factory=list)
     rows: list[FeedRow] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     blocks: int = 0
@@ -103,15 +102,17 @@ def export_archive(
         before = Manifest.read(place) if is_archive(place) else Manifest()
         if not before.number and any(path.name != LOCK for path in place.iterdir()):
             raise InvalidInput(f"{place} is neither empty nor an archive; name a folder of its own for the archive")
-        _sweep(place, before)
+        _sweep(place, before.files())
         try:
             with workers_told():
                 made, exported = _export(spark, source, place, before, tell, blocks)
             if made != before:
                 made.write(place)
         except BaseException:
-            _sweep(place, Manifest.read(place) if is_archive(place) else Manifest())
+            _sweep(place, Manifest.read(place).files() if is_archive(place) else ())
             raise
+        # At once, since erased bodies are in them. Who has just opened the archive may be about to read its records.
+        _sweep(place, [*made.files(), *([before.records] if before.records else [])])
     return exported
 
 
@@ -124,133 +125,52 @@ def _export(
 ) -> tuple[Manifest, Exported]:
     number = before.number + 1
     tell("look for what is new")
-    ((pieces, kept, labels, erased),) = _each(spark, _plan, [(home, str(folder))])
+    (plan,) = _each(spark, plan_export, [(home, str(folder), blocks)])
     tell("write blocks")
-    tasks = [(home, str(folder), number, task) for task in _divided(pieces, blocks)]
-    written = _each(spark, _write_spans, tasks)
+    done = _each(spark, _write_spans, [(home, str(folder), number, task) for task in plan.tasks])
+    written, rows = _whole(plan, done)
     tell("write blobs")
     (news,) = _each(spark, _new_blobs, [(home, str(folder))])
     parts = [news[at : at + BLOBS_AT_ONCE] for at in range(0, len(news), BLOBS_AT_ONCE)]
     blobs = _each(spark, _write_blobs, [(home, str(folder), number, part) for part in parts])
     tell("take out what was erased")
-    rewritten = _each(spark, _rewrite, _to_erase(folder, before, number, erased))
-    replaced = {old: new for pairs in rewritten for old, new in pairs}
-    rows = {row.record.feed: row for one in written for row in one.rows}
-    rows = {row.record.feed: row for row in kept} | rows
-    for feed, seqs in erased.items():
-        rows[feed] = replace(rows[feed], erased=tuple(sorted({*rows[feed].erased, *seqs})))
+    files = before.spans if plan.erased else ()
+    rewritten = _each(spark, _rewrite, [(str(folder), number, file, plan.erased) for file in files])
+    replaced = {one.file: one.files for one in rewritten if one.erased}
+    for feed, seq in sorted(place for one in rewritten for place in one.erased):
+        rows[feed] = replace(rows[feed], erased=tuple(sorted({*rows[feed].erased, seq})))
     records = before.records
     if before.records is None or rows != ArchiveTables(folder).rows:
         records = _write_records(folder, number, rows.values())
-    spans = [replaced.get(file, file) for file in before.spans] + [one.file for one in written if one.file]
-    added = [one.file for one in blobs if one.file]
+    spans = [new for file in before.spans for new in replaced.get(file, [file])]
+    spans += [file for one in written for file in one.files]
+    added = [file for one in blobs for file in one.files]
     made = replace(before, records=records, spans=tuple(spans), blobs=(*before.blobs, *added))
-    made = replace(made, labels={**before.labels, **labels})
+    made = replace(made, labels={**before.labels, **plan.labels})
     if made != before:
         made = replace(made, number=number)
     size = sum(file.bytes for file in set(made.files()) - set(before.files()))
-    faults = tuple(fault for one in written for fault in one.faults)
+    faults = dict.fromkeys([*plan.faults, *(fault for one in written for fault in one.faults)])
     damaged = tuple(cid for one in blobs for cid in one.damaged)
     counts = sum(one.blocks for one in written), sum(file.rows for file in added)
-    return made, Exported(made.number, len(rows), *counts, size, sum(map(len, erased.values())), faults, damaged)
+    erased = sum(len(one.erased) for one in rewritten)
+    return made, Exported(made.number, len(rows), *counts, size, erased, tuple(faults), damaged)
 
 
-# -- what is new
-
-
-def _plan(
-    asked: tuple[str, str],
-) -> tuple[list[Piece], list[FeedRow], dict[str, str], dict[bytes, list[int]]]:
-    """What to write, the feeds that stay as they are, the labels of parties, and what was erased since."""
-    home, folder = asked
-    known = ArchiveTables(Path(folder)).rows if is_archive(folder) else {}
-    pieces, kept = [], dict(known)
-    with open_feeds(home) as store:
-        for record in store.feeds():
-            piece = _piece(store, record, known.get(record.feed))
-            if piece is not None:
-                pieces.append(piece)
-            elif record.feed in known:
-                kept[record.feed] = _newer(known[record.feed], record, store.fork(record.feed))
-            elif record.length:  # all of it is pruned
-                kept[record.feed] = FeedRow(replace(record, writable=False, retired=False), store.fork(record.feed))
-        erased = _erased(store, known)
-    return pieces, list(kept.values()), _labels(home), erased
-
-
-def _piece(store: FeedReader, record: Record, known: FeedRow | None) -> Piece | None:
-    held = Record(record.feed, record.party) if known is None else known.record
-    where = f"feed {record.feed.hex()[:8]}"
-    if held.party != record.party:
-        raise InvalidInput(f"{where}: the archive has it in another party; export into a new folder")
-    if record.length < held.length:
-        raise InvalidInput(
-            f"{where}: the archive has {held.length} blocks of it and the home {record.length}: an older home was "
-            "restored; export into a new folder"
-        )
-    if not held.length or held.length < record.start:  # what was pruned meanwhile is in a snapshot
-        return Piece(record, record.start, record.length, None) if record.length > record.start else None
-    if held.length > record.start:
-        (last,) = store.held(record.feed, held.length - 1, held.length)
-        theirs = last.hash_at(held.length - 1)
-    else:
-        theirs = record.start_hash
-    if theirs != held.hash:
-        raise InvalidInput(f"{where}: the archive has another history of it; export into a new folder")
-    return Piece(record, held.length, record.length, known) if record.length > held.length else None
-
-
-def _newer(known: FeedRow, record: Record, fork: bytes | None) -> FeedRow:
-    """The same blocks, with what came to light about the feed."""
-    return replace(known, record=replace(known.record, end=record.end, why=record.why), fork=fork)
-
-
-def _erased(store: FeedReader, known: dict[bytes, FeedRow]) -> dict[bytes, list[int]]:
-    """Which bodies the home has erased, as its parties asked, and the archive has not."""
-    found: dict[bytes, list[int]] = {}
-    for party in {row.record.party for row in known.values()}:
-        genesis = find_genesis(store, party)
-        if genesis is None:
+def _whole(plan: Plan, done: Sequence[_Written]) -> tuple[list[_Written], dict[bytes, FeedRow]]:
+    """What counts of the tasks' work, and the feeds with it: a part of one whose part before was cut short does not."""
+    rows = dict(plan.kept)
+    written = []
+    for task, one in zip(plan.tasks, done, strict=True):
+        feed = task[0].record.feed
+        before = rows.get(feed)
+        if task[0].follows and (before is None or before.record.length != task[0].start):
             continue
-        authority = PartyAuthority(store, PartyMachine(party, genesis))
-        authority.refresh()
-        for record in store.feeds(party):
-            row = known.get(record.feed)
-            if row is None:
-                continue
-            stop = min(record.valid_length, row.record.length)
-            seqs = [
-                seq
-                for seq in sorted(authority.erased(record.feed).difference(row.erased))
-                if record.start <= seq < stop and store.block(record.feed, seq).state is not BodyState.PRESENT
-            ]
-            if seqs:
-                found[record.feed] = seqs
-    return found
-
-
-def _labels(home: str) -> dict[str, str]:
-    """The parties that the home follows, and what they are called there."""
-    path = feeds_folder(home).with_name("meta.db")
-    if not path.is_file():
-        return {}
-    with MetaStore.open(path) as meta:
-        parties = [row for row in meta.parties() if row.state is not SubscriptionState.FORGOTTEN]
-        return {row.party.hex(): row.label for row in parties}
-
-
-def _divided(pieces: Sequence[Piece], size: int) -> list[tuple[Piece, ...]]:
-    """Tasks of about so many blocks, by party and feed, so that rows which are read together lie together."""
-    tasks: list[tuple[Piece, ...]] = []
-    some: list[Piece] = []
-    held = 0
-    for piece in sorted(pieces, key=lambda piece: (piece.record.party, piece.record.feed)):
-        some.append(piece)
-        held += piece.stop - piece.start
-        if held >= size:
-            tasks.append(tuple(some))
-            some, held = [], 0
-    return [*tasks, tuple(some)] if some else tasks
+        written.append(one)
+        for row in one.rows:
+            known = () if not task[0].follows or before is None else before.erased
+            rows[row.record.feed] = replace(row, erased=tuple(sorted({*known, *row.erased})))
+    return written, rows
 
 
 # -- in workers
@@ -259,7 +179,7 @@ def _divided(pieces: Sequence[Piece], size: int) -> list[tuple[Piece, ...]]:
 def _write_spans(asked: tuple[str, str, int, tuple[Piece, ...]]) -> _Written:
     home, folder, number, pieces = asked
     done = _Written()
-    writing = Writing(Path(folder), "spans", number, SPANS)
+    writing = WritingMany(Path(folder), "spans", number, SPANS)
     with open_feeds(home) as store:
         for piece in pieces:
             last: Span | None = None
@@ -277,10 +197,7 @@ def _write_spans(asked: tuple[str, str, int, tuple[Piece, ...]]) -> _Written:
             row = _row(store, piece, last)
             if row is not None:
                 done.rows.append(replace(row, erased=(*row.erased, *erased)))
-    if done.blocks:
-        done.file = writing.close()
-    else:
-        writing.drop()
+    done.files = writing.close()
     return done
 
 
@@ -295,8 +212,8 @@ def _upto(store: FeedReader, piece: Piece) -> Iterator[Span]:
 def _row(store: FeedReader, piece: Piece, last: Span | None) -> FeedRow | None:
     """The record of a feed in the archive, as far as it was written."""
     if last is None:
-        return piece.known
-    begins = piece.record if piece.known is None else piece.known.record
+        return None
+    begins = piece.begins
     record = store.record(piece.record.feed)  # a fork may have come to light
     end = record.end if record.end <= last.end else OPEN_END
     made = replace(
@@ -328,7 +245,7 @@ def _new_blobs(asked: tuple[str, str]) -> list[bytes]:
 def _write_blobs(asked: tuple[str, str, int, list[bytes]]) -> _Written:
     home, folder, number, cids = asked
     done = _Written()
-    writing = Writing(Path(folder), "blobs", number, BLOBS)
+    writing = WritingMany(Path(folder), "blobs", number, BLOBS)
     with open_blobs(home) as blobs:
         for cid in map(Cid, cids):
             try:
@@ -340,36 +257,46 @@ def _write_blobs(asked: tuple[str, str, int, list[bytes]]) -> _Written:
                 continue
             writing.add({"cid": bytes(cid), "data": data}, len(data))
             done.blocks += 1
-    if done.blocks:
-        done.file = writing.close()
-    else:
-        writing.drop()
+    done.files = writing.close()
     return done
 
 
-def _to_erase(
-    folder: Path, before: Manifest, number: int, erased: dict[bytes, list[int]]
-) -> list[tuple[str, int, File, dict[bytes, list[int]]]]:
-    return [(str(folder), number, file, erased) for file in before.spans] if erased else []
+@dataclass(slots=True)
+class _Rewritten:
+    """A file of ranges, what stands for it now, and whose bodies went: nobody's if it stays."""
+
+    file: File
+    files: list[File] = field(default_factory=list)
+    erased: list[tuple[bytes, int]] = field(default_factory=list)  # feed and seq
 
 
-def _rewrite(asked: tuple[str, int, File, dict[bytes, list[int]]]) -> list[tuple[File, File]]:
-    """A file of ranges without some bodies: itself and the new one, if it has any of them."""
+def _rewrite(asked: tuple[str, int, File, dict[bytes, list[int]]]) -> _Rewritten:
+    """Write a file of ranges again without some bodies, if it has any of them; also of ranges that no record needs."""
     folder, number, file, erased = asked
-    place = Path(folder)
-    rows = [row for group in groups(place, file, SPANS) for row in group]
-    hit: dict[int, Span] = {}
-    for at, row in enumerate(rows):
-        seqs = [seq for seq in erased.get(row["feed"], ()) if row["first"] <= seq < row["first"] + row["count"]]
-        if seqs:
-            hit[at] = without(span_of(row), seqs)
+    done = _Rewritten(file)
+    with closing(Files(Path(folder), (file,), SPANS)) as files:
+        columns = ["feed", "first", "count", "states"]
+        hit = {place for place, row in files.keys(columns) if _bodies(dict(zip(columns, row, strict=True)), erased)}
     if not hit:
-        return []
-    writing = Writing(place, "spans", number, SPANS)
-    for at, row in enumerate(rows):
-        kept = row if at not in hit else span_row(hit[at])
-        writing.add(kept, len(kept["headers"]) + len(kept["bodies"]))
-    return [(file, writing.close())]
+        return done
+    writing = WritingMany(Path(folder), "spans", number, SPANS)
+    for group, rows in enumerate(groups(Path(folder), file, SPANS)):
+        for at, row in enumerate(rows):
+            kept = row
+            if Place(0, group, at) in hit:
+                seqs = _bodies(row, erased)
+                done.erased += [(row["feed"], seq) for seq in seqs]
+                kept = span_row(without(span_of(row), seqs))
+            writing.add(kept, len(kept["headers"]) + len(kept["advance"]) + len(kept["bodies"]))
+    done.files = writing.close()
+    return done
+
+
+def _bodies(row: dict[str, Any], erased: dict[bytes, list[int]]) -> list[int]:
+    """Which of the erased bodies a range has, or has left out."""
+    first, states = row["first"], row["states"]
+    inside = (seq for seq in erased.get(row["feed"], ()) if first <= seq < first + row["count"])
+    return [seq for seq in inside if states[seq - first : seq - first + 1] != bytes([BodyState.ERASED])]
 
 
 def _write_records(folder: Path, number: int, rows: Iterable[FeedRow]) -> File:
@@ -398,9 +325,9 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _sweep(folder: Path, manifest: Manifest) -> None:
-    """Let go of files that an export has left which was not finished, or that were replaced."""
-    named = {file.name for file in manifest.files()}
+def _sweep(folder: Path, files: Iterable[File]) -> None:
+    """Let go of all files but these: what an export has left that was not finished, and what was replaced."""
+    named = {file.name for file in files}
     leftovers = [*folder.glob("*-*-*.parquet"), *folder.glob(f"{MANIFEST}.*")]
     for path in leftovers:
         if path.name not in named:

@@ -27,13 +27,17 @@ import pyarrow.parquet as pq
 
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
 from antiphon.feed.lock import sync_folder
+from antiphon.pipeline.archivepages import check_pages
 
 FORMAT = "antiphon.archive.1"
 MANIFEST = "archive.json"
 MANIFEST_SIZE_MAX = 64 << 20
+FILE_SIZE = 512 << 20  # bytes of a file before they are compressed, about
 GROUP_SIZE = 4 << 20  # bytes of a row group, about: whoever wants one block reads one
 GROUP_SIZE_MAX = 64 << 20
 GROUP_ROWS_MAX = 1 << 16
+#: Without dictionaries, of which a few bytes become many: keys that repeat are compressed well without them.
+PARQUET: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True, "use_dictionary": False}
 _NAME = re.compile(r"(records|spans|blobs)-[0-9]{1,9}-[0-9a-f]{32}\.parquet")
 _CHUNK = 1 << 20
 
@@ -171,7 +175,7 @@ class Writing:
         self._schema = schema
         self._rows: list[dict[str, Any]] = []
         self._size = self._count = 0
-        self._writer = pq.ParquetWriter(self.path, schema, compression="zstd", write_page_checksum=True)
+        self._writer = pq.ParquetWriter(self.path, schema, **PARQUET)
 
     def add(self, row: dict[str, Any], size: int) -> None:
         self._rows.append(row)
@@ -193,9 +197,32 @@ class Writing:
             os.fsync(file.fileno())
         return File(self.path.name, self._count, self.path.stat().st_size, digest_of(self.path))
 
-    def drop(self) -> None:
-        self._writer.close()
-        self.path.unlink(missing_ok=True)
+
+class WritingMany:
+    """New files of an archive, none much larger than `FILE_SIZE`; none at all where there is nothing to write."""
+
+    def __init__(self, folder: Path, kind: str, number: int, schema: pa.Schema) -> None:
+        self._given = folder, kind, number, schema
+        self._files: list[File] = []
+        self._now: Writing | None = None
+        self._size = 0
+
+    def add(self, row: dict[str, Any], size: int) -> None:
+        if self._now is None:
+            self._now = Writing(*self._given)
+        self._now.add(row, size)
+        self._size += size
+        if self._size >= FILE_SIZE:
+            self._end()
+
+    def _end(self) -> None:
+        if self._now is not None:
+            self._files.append(self._now.close())
+        self._now, self._size = None, 0
+
+    def close(self) -> list[File]:
+        self._end()
+        return self._files
 
 
 def digest_of(path: Path) -> str:
@@ -228,25 +255,32 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def open_file(folder: Path, file: File, schema: pa.Schema) -> pq.ParquetFile:
-    """A file with the columns that it must have, and row groups that are not too large to be read."""
+    """A file with the columns that it must have."""
     path = folder / file.name
     with reading(path):
         opened = pq.ParquetFile(path, page_checksum_verification=True)
         if not opened.schema_arrow.equals(schema):
+            opened.close()
             raise BadEncoding(f"{path} has other columns than a file of this kind. Get another copy of it")
-        meta = opened.metadata
-        for group in range(meta.num_row_groups):
-            about = meta.row_group(group)
-            if about.total_byte_size > GROUP_SIZE_MAX or about.num_rows > GROUP_ROWS_MAX:
-                raise TooLarge(f"{path}: row group {group} is larger than {GROUP_SIZE_MAX} bytes")
         return opened
+
+
+def read_group(path: Path, opened: pq.ParquetFile, group: int, columns: list[str] | None = None) -> pa.Table:
+    """Some columns of a row group, or all, once it is sure that they are not too large to be read."""
+    with reading(path):
+        about = opened.metadata.row_group(group)
+        if about.total_byte_size > GROUP_SIZE_MAX or about.num_rows > GROUP_ROWS_MAX:
+            raise TooLarge(f"{path}: row group {group} is larger than {GROUP_SIZE_MAX} bytes")
+        check_pages(path, about, GROUP_SIZE_MAX, GROUP_SIZE_MAX // 8)
+        return opened.read_row_group(group, columns=columns)
 
 
 def groups(folder: Path, file: File, schema: pa.Schema) -> Iterator[list[dict[str, Any]]]:
     """The rows of a file, row group by row group."""
-    opened = open_file(folder, file, schema)
-    with opened:
+    path = folder / file.name
+    with open_file(folder, file, schema) as opened:
         for group in range(opened.num_row_groups):
-            with reading(folder / file.name):
-                rows: list[dict[str, Any]] = opened.read_row_group(group).to_pylist()
+            table = read_group(path, opened, group)
+            with reading(path):
+                rows: list[dict[str, Any]] = table.to_pylist()
             yield rows

@@ -7,11 +7,14 @@ new ones, and is a member of nothing yet.
 
 from __future__ import annotations
 
+import fcntl
+import os
+import re
 import shutil
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -50,6 +53,7 @@ from antiphon.snapshot.root import FeedCut
 SPANS_AT_ONCE = 16  # in one transaction
 
 Tell = Callable[[str], None]
+Covered = dict[bytes, set[int]]  # seqs by feed
 
 
 def _silent(_: str) -> None:
@@ -76,18 +80,43 @@ def import_archive(folder: str | Path, home: str | Path, *, tell: Tell = _silent
     for file in manifest.files():
         check_file(source, file)
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f"{target.name}.{uuid.uuid4().hex}.partial")
-    try:
+    with _partial(target) as partial:
         with closing(archived_feeds(source)) as feeds, closing(ArchiveBlobs(source)) as blobs:
             done = _Import(feeds, blobs, manifest, tell).run(partial)
         with suppress(FileNotFoundError):
             target.rmdir()
         partial.rename(target)
         sync_folder(target.parent)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
     return done
+
+
+@contextmanager
+def _partial(target: Path) -> Iterator[Path]:
+    """A folder to make a home in, beside it. Those that killed imports have left go: their locks went with them."""
+    wanted = re.compile(re.escape(target.name) + r"\.[0-9a-f]{32}\.partial")
+    made = target.with_name(f"{target.name}.{uuid.uuid4().hex}.partial")
+    with ExitStack() as held:
+        with _folder_locked(target.parent, fcntl.LOCK_EX):  # so that nobody takes a new one for an old one
+            for left in [path for path in target.parent.iterdir() if wanted.fullmatch(path.name)]:
+                with suppress(OSError), _folder_locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                    shutil.rmtree(left)
+            made.mkdir()
+            held.enter_context(_folder_locked(made, fcntl.LOCK_EX))
+        try:
+            yield made
+        except BaseException:
+            shutil.rmtree(made, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def _folder_locked(folder: Path, how: int) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(handle, how)
+        yield
+    finally:
+        os.close(handle)
 
 
 @dataclass(slots=True)
@@ -126,9 +155,9 @@ class _Import:
             if record in control:
                 continue
             if record.start and cuts is None:
-                cuts = _cuts(store, blobs, party)
+                cuts = _cuts(_authority(store, party), blobs, party)
             count += self._take_feed(store, record, self._begin(record, cuts or {}) if record.start else None)
-        self._erase(store, party)
+        self._erase(store, blobs, party)
         return count
 
     def _is_control(self, record: Record) -> bool:
@@ -187,14 +216,30 @@ class _Import:
 
     # -- what is settled when all is here
 
-    def _erase(self, store: FeedStore, party: bytes) -> None:
-        """Mark as erased what its party had erased: such a body is not asked for again."""
+    def _erase(self, store: FeedStore, blobs: Blobs, party: bytes) -> None:
+        """Mark as erased what its party had erased: such a body is not asked for again.
+
+        One that is here all the same goes if a final epoch covers it; before that, others may need it (rule 13).
+        """
         authority = _authority(store, party)
-        for record in () if authority is None else store.feeds(party):
-            erased = () if authority is None else authority.erased(record.feed)
-            for seq in (seq for seq in erased if record.start <= seq < record.valid_length):
-                if store.block(record.feed, seq).state is BodyState.LEFT_OUT:
+        if authority is None:
+            return
+        covered: Covered | None = None
+        gone = False
+        for record in store.feeds(party):
+            for seq in sorted(authority.erased(record.feed)):
+                if not record.start <= seq < record.valid_length:
+                    continue
+                state = store.block(record.feed, seq).state
+                if state is BodyState.PRESENT:
+                    covered = _covered(authority, blobs, party) if covered is None else covered
+                    if seq not in covered.get(record.feed, ()):
+                        continue
+                    gone = True
+                if state is not BodyState.ERASED:
                     store.erase(record.feed, seq)
+        if gone:
+            store.compact()  # its bytes are still in the file
 
     def _follow(self, home: Path, store: FeedStore, parties: Iterable[bytes]) -> int:
         """As the home did; one without a list of parties has all that begin here."""
@@ -226,20 +271,33 @@ def _authority(store: FeedReader, party: bytes) -> PartyAuthority | None:
     return authority
 
 
-def _cuts(store: FeedReader, blobs: Blobs, party: bytes) -> dict[bytes, FeedCut]:
+def _cuts(authority: PartyAuthority | None, blobs: Blobs, party: bytes) -> dict[bytes, FeedCut]:
     """What the last final epoch says of each feed, by the control feeds that were taken."""
-    authority = _authority(store, party)
+    base = _base(authority, blobs, party)
+    return {} if base is None else dict(base.feeds)
+
+
+def _covered(authority: PartyAuthority, blobs: Blobs, party: bytes) -> Covered:
+    """What the last final epoch covers, and had as erased."""
+    base = _base(authority, blobs, party)
+    if base is None:
+        return {}
+    judge = authority.epoch_judge(base.root.control)
+    return {feed: {seq for seq in judge.erased(feed) if seq < cut.length} for feed, cut in base.feeds.items()}
+
+
+def _base(authority: PartyAuthority | None, blobs: Blobs, party: bytes) -> EpochBase | None:
     epoch = None if authority is None else authority.final_epoch()
     if epoch is None:
-        return {}
+        return None
     try:
         base = EpochBase.load(Cid(epoch.snapshot), blobs, party=party, number=epoch.number)
         lie = base.contradicts(epoch)
     except MissingBlob:
-        return {}
+        return None
     if lie:
         raise BadEncoding(lie)
-    return dict(base.feeds)
+    return base
 
 
 def _compare(made: Record, told: Record) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -35,7 +35,18 @@ from antiphon.feed.header import Entry, decode_entries
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.record import Record
 from antiphon.feed.span import Span
-from antiphon.pipeline.archiveformat import BLOBS, MANIFEST, RECORDS, SPANS, File, Manifest, groups, open_file, reading
+from antiphon.pipeline.archiveformat import (
+    BLOBS,
+    MANIFEST,
+    RECORDS,
+    SPANS,
+    File,
+    Manifest,
+    groups,
+    open_file,
+    read_group,
+    reading,
+)
 from antiphon.pipeline.archiverows import FeedRow, span_of, with_hashes
 from antiphon.snapshot.blobs import Blobs, missing_blob
 
@@ -68,9 +79,10 @@ class Files:
 
     def keys_of(self, number: int, columns: list[str]) -> list[tuple[Place, tuple[Any, ...]]]:
         opened, found = self._opened(number), []
+        path = self._folder / self._files[number].name
         for group in range(opened.num_row_groups):
-            with reading(self._folder / self._files[number].name):
-                table = opened.read_row_group(group, columns=columns)
+            table = read_group(path, opened, group, columns)
+            with reading(path):
                 values = zip(*(table.column(name).to_pylist() for name in columns), strict=True)
                 found += [(Place(number, group, row), each) for row, each in enumerate(values)]
         return found
@@ -80,8 +92,10 @@ class Files:
         rows = self._groups.get(key)
         if rows is None:
             opened = self._opened(place.file)
-            with reading(self._folder / self._files[place.file].name):
-                rows = opened.read_row_group(place.group).to_pylist()
+            path = self._folder / self._files[place.file].name
+            table = read_group(path, opened, place.group)
+            with reading(path):
+                rows = table.to_pylist()
             self._groups[key] = rows
             if len(self._groups) > GROUPS_KEPT:
                 self._groups.popitem(last=False)
@@ -109,16 +123,15 @@ class SpanIndex(NamedTuple):
 @lru_cache(maxsize=4)
 def _index(folder: Path, manifest: tuple[File, ...]) -> SpanIndex:
     """Kept between tasks: a worker reads the same archive again and again."""
-    files = Files(folder, manifest, SPANS)
     firsts: dict[bytes, list[tuple[int, Place]]] = defaultdict(list)
     broken = []
-    for number in range(len(manifest)):
-        try:
-            for place, (feed, first) in files.keys_of(number, ["feed", "first"]):
-                firsts[feed].append((first, place))
-        except (BadEncoding, TooLarge) as error:
-            broken.append(str(error))
-    files.close()
+    with closing(Files(folder, manifest, SPANS)) as files:
+        for number in range(len(manifest)):
+            try:
+                for place, (feed, first) in files.keys_of(number, ["feed", "first"]):
+                    firsts[feed].append((first, place))
+            except (BadEncoding, TooLarge) as error:
+                broken.append(str(error))
     sorted_ = {feed: sorted(some) for feed, some in firsts.items()}
     found = {feed: ([first for first, _ in some], [place for _, place in some]) for feed, some in sorted_.items()}
     return SpanIndex(found, tuple(broken))
@@ -287,12 +300,13 @@ def _folder(folder: str | Path) -> Path:
 
 @lru_cache(maxsize=4)
 def _cids(folder: Path, files: tuple[File, ...]) -> dict[bytes, Place]:
-    found = {}
-    for number, file in enumerate(files):
-        try:
-            found.update({cid: place for place, (cid,) in Files(folder, files, BLOBS).keys_of(number, ["cid"])})
-        except (BadEncoding, TooLarge) as error:
-            raise BadEncoding(f"blobs of the archive: {file.name}: {error}") from None
+    found: dict[bytes, Place] = {}
+    with closing(Files(folder, files, BLOBS)) as opened:
+        for number, file in enumerate(files):
+            try:
+                found.update({cid: place for place, (cid,) in opened.keys_of(number, ["cid"])})
+            except (BadEncoding, TooLarge) as error:
+                raise BadEncoding(f"blobs of the archive: {file.name}: {error}") from None
     return found
 
 
