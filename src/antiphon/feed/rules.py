@@ -6,7 +6,7 @@ all of them the feed ends there (rule 3). The checks run over columns; only adva
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -152,10 +152,7 @@ def _advance(span: Span, frontier: Frontier, faults: dict[int, str], stop: int |
     who do.
     """
     moved: dict[bytes, Entry] = {}
-    counts = span.columns["advance"]
-    offsets = span.advance_offsets
-    for index in np.flatnonzero(counts[:stop]).tolist():
-        entries = _entries(span.advance[offsets[index] : offsets[index + 1]])
+    for index, entries in _moves(span, stop):
         if entries is None:
             faults.setdefault(index, "an advance entry is out of range")
             return moved
@@ -169,6 +166,22 @@ def _advance(span: Span, frontier: Frontier, faults: dict[int, str], stop: int |
             if known is None or entry.seq > known.seq:
                 moved[entry.feed] = entry
     return moved
+
+
+def _moves(span: Span, stop: int | None) -> Iterator[tuple[int, tuple[Entry, ...] | None]]:
+    """The blocks that advance, and their entries; None for such as cannot be read."""
+    counts = span.columns["advance"]
+    every = _entries(span.advance) if span.count <= _FEW else None
+    if every is None:
+        offsets = span.advance_offsets
+        for index in np.flatnonzero(counts[:stop]).tolist():
+            yield index, _entries(span.advance[offsets[index] : offsets[index + 1]])
+        return
+    at = 0
+    for index, count in enumerate(counts[:stop].tolist()):
+        if count:
+            yield index, every[at : at + count]
+            at += count
 
 
 def _entries(data: bytes) -> tuple[Entry, ...] | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
+from antiphon.core.errors import UnknownFeed
 from antiphon.feed.header import Kind
 from antiphon.feed.record import End, Record
 from antiphon.feed.store import FeedStore
@@ -43,7 +45,10 @@ class Holdings:
         before = self._transaction
         try:
             for feed in change():
-                self._note(self._store.record(feed))
+                with suppress(UnknownFeed):  # it was refused
+                    record = self._store.record(feed)
+                    if record.party == self._party:
+                        self._note(record)
             after = self._store.transaction
             if after == before + 1:
                 self._transaction = after

@@ -181,7 +181,7 @@ class Replica:
         def change() -> Iterable[bytes]:
             for (span, _), done in zip(fit, self._ingest(fit), strict=True):
                 fates[span.feed] = (Taken.UNFIT, 0) if done is None else (_FATES[done.outcome], _news(done))
-            return [span.feed for span, _ in fit if self._is_held(span.feed)]
+            return [span.feed for span, _ in fit]
 
         if fit:
             self.holdings.during(change)
@@ -280,12 +280,6 @@ class Replica:
     def _is_foreign(self, feed: bytes) -> bool:
         try:
             return self.store.record(feed).party != self.key
-        except UnknownFeed:
-            return False
-
-    def _is_held(self, feed: bytes) -> bool:
-        try:
-            return self.store.record(feed).party == self.key
         except UnknownFeed:
             return False
 

@@ -56,6 +56,8 @@ CREATE INDEX refused_reason ON refused (reason, item);
 class ItemStore:
     """Item states of one party in one file; `None` keeps them in memory. Not thread-safe: its processor is."""
 
+    synchronous = "NORMAL"  # a lost transaction is processed again; a torn one is not there
+
     def __init__(self, path: Path | None, party: bytes) -> None:
         self.path = path
         self._party = party
@@ -84,8 +86,8 @@ class ItemStore:
         db = sqlite3.connect(self.path or ":memory:", check_same_thread=False, isolation_level=None, timeout=10)
         try:
             db.execute("PRAGMA page_size = 4096")
+            db.execute(f"PRAGMA synchronous = {self.synchronous}")  # before the file is made
             db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = NORMAL")  # a lost transaction is processed again; a torn one is not there
             db.execute("PRAGMA cache_size = -16384")
             db.execute("PRAGMA wal_autocheckpoint = 0")  # see `Checkpoints`
             db.execute(f"PRAGMA journal_size_limit = {LOG_SIZE}")

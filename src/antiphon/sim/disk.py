@@ -104,14 +104,11 @@ class SimDisk(Disk):
 class SimItems(ItemStore):
     """An item store on such a disk."""
 
+    synchronous = "OFF"
+
     def __init__(self, path: Path, party: bytes, disk: SimDisk) -> None:
         self._disk = disk
         super().__init__(path, party)
-
-    def _open(self) -> sqlite3.Connection:
-        db = super()._open()
-        db.execute("PRAGMA synchronous = OFF")
-        return db
 
     @contextmanager
     def saving(self) -> Iterator[Callable[[Save], None]]:
