@@ -15,6 +15,7 @@ from tests.party.histories import act, models, some_ranges
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, MissingBlocks, NotAuthorised, UnknownItem
 from antiphon.halo.claims import Policy, Position, Role
+from antiphon.party import epochfold
 from antiphon.party.base import EpochBase
 from antiphon.party.epochfold import EpochFold
 from antiphon.party.retrace import lanes_at
@@ -87,7 +88,7 @@ def some_step(peers: Peers, chance: random.Random) -> None:
 
 
 def recomputed(witness: Peer, number: int) -> Cid:
-    """The snapshot of an epoch from the feeds alone, of one who stands on nothing."""
+    """The snapshot of an epoch from the feeds alone, of one who stands on nothing, and keeps no more than a span."""
     epoch = witness.epochs.chain().final[number - 1]
     before = EpochBase.load(Cid(epoch.previous), witness.blobs, party=witness.party.key) if epoch.previous else None
     plan = witness.epochs._plan_of(epoch)
@@ -97,7 +98,9 @@ def recomputed(witness: Peer, number: int) -> Cid:
     overlay = MemoryBlobs()
     overlay.put_all((cid, witness.blobs.get(cid)) for cid in witness.blobs)  # type: ignore[attr-defined]
     fold = EpochFold(witness.party.key, plan, before, lanes, None, witness.store, witness.models, judge, overlay)
-    return fold.run().cid
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(epochfold, "_SPANS_SIZE_MAX", 1_000)
+        return fold.run().cid
 
 
 def check_history(folder: str, seed: int, *, steps: int, attesters: int) -> None:

@@ -16,6 +16,7 @@ from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import HASH_SIZE
 from antiphon.feed.reader import FeedReader
+from antiphon.feed.span import Span
 from antiphon.model import itemcodec
 from antiphon.model.access import Author
 from antiphon.model.envelope import Note
@@ -41,6 +42,7 @@ _ROWS_AT_ONCE = 1_000
 _READ_AT_ONCE = 100  # rows, or states of the base, between two breaths
 _NOTES_AT_ONCE = 200_000
 _LOOKED_UP_MAX = 5_000
+_SPANS_SIZE_MAX = 4 << 20  # bytes of the cut's spans that are kept between the two looks at them
 _STATES_MAX = 1_024  # that are kept for the next epoch, as many as are open
 
 
@@ -111,6 +113,8 @@ class EpochFold:
         self._deleted: dict[bytes, bool] = {}  # by item that changed
         self._scan = False
         self._found: dict[bytes, list[Void]] = {}
+        self._read: dict[bytes, list[tuple[Span, int, int]]] = {}  # by feed: the cut's, unless they are many
+        self._read_size = 0
         self._states: States = {}
 
     def run(self) -> EpochSnapshot:
@@ -167,12 +171,28 @@ class EpochFold:
         start, stop = lane.state.base, max(end, lane.state.position)
         for span, low, high in self._store.runs(lane.feed, start, stop) if start < stop else ():
             middle = min(max(end - span.first, low), high)
+            if low < middle:
+                self._keep(lane.feed, span, low, middle)
             ids = span.columns["item"]
             touched.update(ids[low:middle].tolist())
             if middle < high:
                 self._beyond.update(ids[middle:high].tolist())
                 self._unlike.update(decisive_in(span, middle, high))
             self._check()
+
+    def _keep(self, feed: bytes, span: Span, low: int, high: int) -> None:
+        self._read_size += span.size
+        if self._read_size <= _SPANS_SIZE_MAX:
+            self._read.setdefault(feed, []).append((span, low, high))
+        else:
+            self._read.clear()
+
+    def _in_cut(self, lane: Lane) -> Iterable[tuple[Span, int, int]]:
+        """The stored spans of a feed in the cut: those that were just looked at, or read again."""
+        start, stop = lane.state.base, self._plan.cut.get(lane.feed, 0)
+        if start >= stop:
+            return ()
+        return self._read.get(lane.feed) or self._store.runs(lane.feed, start, stop)
 
     def _ids(self, feed: bytes, start: int, stop: int) -> set[bytes]:
         """The items with messages in a part of a feed."""
@@ -335,10 +355,7 @@ class EpochFold:
         groups: dict[bytes, list[Note]] = defaultdict(list)
         first, last = prefix(min(ids)), prefix(max(ids))
         for lane in self._lanes:
-            start, stop = lane.state.base, self._plan.cut.get(lane.feed, 0)
-            if start >= stop:
-                continue
-            for span, low, high in self._store.runs(lane.feed, start, stop):
+            for span, low, high in self._in_cut(lane):
                 self._check()
                 run = Run(lane.feed, span, low, high)
                 voids = list(self._judge.voids(lane, run.start, run.stop))
