@@ -25,7 +25,7 @@ from antiphon.pipeline.stream import Batch, StreamJob
 from antiphon.pipeline.tablelog import TableLog
 
 SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
-OPTIONS = Options(parties=3, items=60, messages=900, epochs=1, bad=0.03)
+OPTIONS = Options(parties=2, items=40, messages=600, epochs=1, bad=0.03)
 TABLES = 8  # that are committed in a batch
 #: Before anything is committed, between two tables, with all committed and nothing published, and with the tables
 #: published, but not yet in Spark's checkpoint; in the first batch of a program, or in the second.
@@ -64,7 +64,7 @@ def test_micro_batches_with_restarts_come_to_the_tables_of_one_run(
     log, checkpoint, chance = TableLog(tmp_path / "tables"), tmp_path / "checkpoint", random.Random(7)
     seen: list[Batch] = []
     for wanted in (1, 2, 1_000):  # so many batches, and then it is stopped
-        job = StreamJob(GoOn(spark, log, [home]), checkpoint, chance.randrange(150, 250), available_now=True)
+        job = StreamJob(GoOn(spark, log, [home]), checkpoint, chance.randrange(130, 180), available_now=True)
         first = len(seen)
 
         def told_of(batch: Batch, job: StreamJob = job, last: int = first + wanted) -> None:
@@ -116,7 +116,7 @@ def test_a_stream_that_is_killed_counts_every_batch_once(
                 kill_when_it_writes(program, chance)
         assert program.returncode == -signal.SIGKILL, point
     batches: list[Batch] = []
-    StreamJob(GoOn(spark, log, [home]), tmp_path / "checkpoint", 400, 1.0, True, batches.append).run()
+    StreamJob(GoOn(spark, log, [home]), tmp_path / "checkpoint", 10_000, 1.0, True, batches.append).run()
 
     assert contents(spark, log) == whole
     check_changes(log)
