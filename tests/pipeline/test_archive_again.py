@@ -15,10 +15,11 @@ from tests.pipeline.test_verify import stored
 
 import antiphon
 from antiphon.api.store import Store
-from antiphon.pipeline import archiveformat, archiveplan, archivereader
+from antiphon.pipeline import archive, archiveformat, archiveplan, archivereader
 from antiphon.pipeline.archive import export_archive
 from antiphon.pipeline.archiveformat import Manifest, open_file
 from antiphon.pipeline.archiveimport import import_archive
+from antiphon.pipeline.archiveplan import Plan, plan_export
 from antiphon.pipeline.archivereader import ArchiveBlobs
 from antiphon.pipeline.home import open_feeds
 
@@ -29,9 +30,9 @@ def has_secret(folder: Path) -> bool:
     return any(SECRET.encode() in (block.body or b"") for some in blocks(folder).values() for block in some)
 
 
-def on_disk(archive: Path) -> bool:
+def on_disk(folder: Path) -> bool:
     """Whether any file of an archive has it, named or not."""
-    rows = [row for path in archive.glob("spans*") for row in pq.read_table(path).to_pylist()]
+    rows = [row for path in folder.glob("spans*") for row in pq.read_table(path).to_pylist()]
     return any(SECRET.encode() in row["bodies"] for row in rows)
 
 
@@ -182,15 +183,23 @@ def test_a_long_feed_is_cut_into_tasks_and_files(
 
 
 def test_of_a_long_feed_that_is_damaged_the_archive_has_what_is_before_and_later_the_rest(
-    two: tuple[Path, bytes, bytes], tmp_path: Path
+    two: tuple[Path, bytes, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, feed, _ = two
     shutil.copytree(home, tmp_path / "whole")
     whole = blocks(home)
     with stored(home, feed) as (_, _, keys):
         middle = len(keys) // 2
-    damage(home, feed, middle)
-    done = export_archive(None, home, tmp_path / "archive", blocks=4)
+
+    def late(asked: tuple[str, str, int]) -> Plan:
+        """It is damaged once it has been cut."""
+        plan = plan_export(asked)
+        damage(home, feed, middle)
+        return plan
+
+    with monkeypatch.context() as patch:
+        patch.setattr(archive, "plan_export", late)
+        done = export_archive(None, home, tmp_path / "archive", blocks=4)
 
     assert [fault.feed for fault in done.faults] == [feed]
     found = blocks(tmp_path / "archive")

@@ -27,7 +27,7 @@ from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.limits import BATCH_COUNT_MAX
 
 #: Blobs come to this program in so many parts, one after the other. Each may have what `spark.driver.maxResultSize`
-#: says, which is 1 GiB if nobody says otherwise: 16 GiB of blobs in one epoch.
+#: says, which is 1 GiB if nobody says otherwise: some 16 GiB of blobs in one epoch.
 PARTS = 16
 
 
