@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+import threading
 from typing import Any
 
 import pytest
@@ -110,6 +111,45 @@ def test_a_save_takes_what_was_made(alice: Peer, taken: list[ItemRow]) -> None:
     assert taken
     alice.restart(crash=True)
     assert [alice.party.item(note.id).value for note in notes] == [{"n": 18}, {"n": 19}, {"n": 17}]
+
+
+def test_who_saves_lets_a_writer_in_between_rows(alice: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "ROWS_BESIDE", 2)
+    party = alice.party
+    notes = [party.create("antiphon/object") for _ in range(5)]
+    party.save()
+    for note in notes:
+        note.edit("set", "n", 1)
+    acts: list[str] = []
+
+    def write() -> None:
+        notes[0].edit("set", "n", 2)  # the row that is made by now is true no more
+        acts.append("written")
+
+    writer = threading.Thread(target=write)
+    make_some, save = rows._make_some, engine_module.Engine.save
+
+    def make_beside_writer(*given: Any) -> bool:
+        acts.append("made")
+        if not writer.ident:
+            writer.start()
+            while not party.waited_for:
+                pass
+        return make_some(*given)
+
+    def saved(engine: engine_module.Engine) -> None:
+        acts.append("save")
+        save(engine)
+
+    monkeypatch.setattr(rows, "_make_some", make_beside_writer)
+    monkeypatch.setattr("time.sleep", lambda _: writer.join())
+    monkeypatch.setattr(engine_module.Engine, "save", saved)
+    party.save()
+    monkeypatch.undo()
+
+    assert acts == ["made", "written", "made", "made", "save"]
+    alice.restart(crash=True)
+    assert [alice.party.item(note.id).value for note in notes] == [{"n": 2}, *[{"n": 1}] * 4]
 
 
 def test_what_is_taken_back_is_in_no_row(alice: Peer, taken: list[ItemRow]) -> None:

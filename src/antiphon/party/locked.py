@@ -23,7 +23,9 @@ class Locked:
 
     def __enter__(self) -> Engine:
         party = self._party
-        party._lock.acquire()
+        if not party._lock.acquire(blocking=False):
+            party.waited_for = True
+            party._lock.acquire()
         party._depth += 1
         party._owner = threading.get_ident()
         try:

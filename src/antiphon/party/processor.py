@@ -45,6 +45,7 @@ from antiphon.party.listeners import Listeners
 from antiphon.party.locked import Locked
 from antiphon.party.ports import Authority, Index, Items, Refused
 from antiphon.party.rebase import ground, hydrate
+from antiphon.party.rows import make_beside
 from antiphon.party.status import Status
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 
@@ -84,6 +85,7 @@ class PartyProcessor:
         self._index = index  # kept from the start, unless there are items and no index of them
         self._open_items = open_items or (lambda: ItemStore(self.path, self.key))
         self._lock = threading.RLock()
+        self.waited_for = False  # somebody has had to wait for the lock since this was last set
         self._locked = Locked(self)
         self._events: list[bytes] = []
         self._after: list[Callable[[], None]] = []
@@ -270,6 +272,7 @@ class PartyProcessor:
 
     def save(self) -> None:
         """Put what was applied into the item store now; done by itself every so often, and on closing."""
+        make_beside(self)
         with self.locked() as engine:
             engine.save()
 

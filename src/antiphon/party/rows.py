@@ -2,20 +2,27 @@
 
 A save writes all that has changed in one transaction, and whoever writes messages waits for it. To make the rows is
 more than half of that work; so as a save draws near, each batch makes some of them, and the save takes those that are
-still true.
+still true. Another thread that wants a save makes them first, a few at a time, and lets writers in between.
 """
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from antiphon.core.stamp import Stamp
 from antiphon.model import itemcodec
 from antiphon.model.item import ItemState
+from antiphon.party.breath import REST_S
 from antiphon.party.cache import Entry
 from antiphon.party.ports import Index, ItemRow
 
+if TYPE_CHECKING:
+    from antiphon.party.processor import PartyProcessor
+
+ROWS_BESIDE = 32  # at once: some 2 ms
+_ROUNDS_MAX = 100  # who writes without end makes no other wait for ever
 _MORE = 32  # so many more items must have changed before those without a row are looked for again
 
 
@@ -37,6 +44,33 @@ def row_of(entry: Entry, index: Index | None) -> ItemRow:
     if item is None:
         return ItemRow(entry.id, None)
     return made.row if made is not None and made.holds(item, index) else _row(item, index)
+
+
+def make_beside(party: PartyProcessor) -> None:
+    """Make the rows of all that has changed, a few at a time, with the party's lock let go of in between."""
+    for _ in range(_ROUNDS_MAX):
+        party.waited_for = False
+        with party.locked() as engine:
+            if engine.held or not _make_some(engine.cache.dirty, ROWS_BESIDE, engine.saved.index):
+                return
+        if party.waited_for:  # by somebody who waits still, and whom this thread would forestall
+            time.sleep(REST_S)
+
+
+def _make_some(dirty: dict[bytes, Entry], count: int, index: Index | None) -> bool:
+    """Make up to `count` rows that are missing, or true no more; whether others are."""
+    for entry in dirty.values():
+        item, made = entry.item, entry.made
+        if item is not None and (made is None or not made.holds(item, index)):
+            if not count:
+                return True
+            entry.made = _made(item, index)
+            count -= 1
+    return False
+
+
+def _made(item: ItemState, index: Index | None) -> Made:
+    return Made(item, tuple(item.frame.values()), index, _row(item, index))
 
 
 def _row(item: ItemState, index: Index | None) -> ItemRow:
@@ -62,7 +96,7 @@ class Ahead:
             entry = self._left.popleft()
             item = entry.item
             if item is not None and entry.id in dirty:
-                entry.made = Made(item, tuple(item.frame.values()), index, _row(item, index))
+                entry.made = _made(item, index)
                 count -= 1
 
     def clear(self) -> None:
