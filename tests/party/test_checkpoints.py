@@ -55,7 +55,7 @@ def test_a_log_that_has_grown_is_moved_by_another_thread(tmp_path: Path, monkeyp
 def test_what_fails_beside_is_done_again_where_somebody_sees_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: sqlite3.Connection) -> None:
+    def fail(_: sqlite3.Connection, **__: bool) -> None:
         raise sqlite3.OperationalError("disk I/O error")
 
     store = ItemStore(tmp_path / "items.db", PARTY)
@@ -75,8 +75,23 @@ def test_a_log_that_nobody_could_move_is_moved_by_the_committer(
 ) -> None:
     monkeypatch.setattr(checkpoints, "LOG_SIZE_MAX", 1 << 20)
     by: list[threading.Thread] = []
-    monkeypatch.setattr(checkpoints, "_checkpoint", lambda _: by.append(threading.current_thread()))
+    monkeypatch.setattr(checkpoints, "_checkpoint", lambda _, **__: by.append(threading.current_thread()))
     store = ItemStore(tmp_path / "items.db", PARTY)
     fill(store, 1)
     assert by == [threading.current_thread()]
+    store.close()
+
+
+def test_a_log_that_was_far_too_long_is_cut_off_at_once_but_nobody_waits_for_who_reads_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "LOG_SIZE_MAX", 1 << 20)
+    store, log = ItemStore(tmp_path / "items.db", PARTY), tmp_path / "items.db-wal"
+    with store.view() as view:
+        fill(store, 1)
+        assert log.stat().st_size > 4 << 20
+        assert view.count() == 0
+    fill(store, 10)
+    assert log.stat().st_size == 0
+    assert store.count() == 8
     store.close()

@@ -33,7 +33,7 @@ class Checkpoints:
             return
         if self._failed or size >= LOG_SIZE_MAX:  # here, so that an error reaches somebody
             self._failed = False
-            _checkpoint(db)
+            _checkpoint(db, at_once=True)
         elif size > LOG_SIZE:  # a log that begins again is cut down to it
             self._thread = threading.Thread(target=self._run, daemon=True, name=f"antiphon checkpoint {self._path}")
             self._thread.start()
@@ -55,5 +55,15 @@ class Checkpoints:
             self._thread = None
 
 
-def _checkpoint(db: sqlite3.Connection) -> None:
-    db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+def _checkpoint(db: sqlite3.Connection, *, at_once: bool = False) -> None:
+    """With `at_once`, the log is cut off, too, unless somebody reads in it. Who commits next would do it otherwise, and
+    to let go of a hundred megabytes takes 30 ms, in which a writer waits who has no part in it."""
+    if not at_once:
+        db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        return
+    (waits_ms,) = db.execute("PRAGMA busy_timeout").fetchone()
+    db.execute("PRAGMA busy_timeout = 0")
+    try:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        db.execute(f"PRAGMA busy_timeout = {waits_ms}")
