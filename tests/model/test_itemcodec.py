@@ -94,6 +94,48 @@ def test_the_record_of_an_item_with_mutations_alone_is_that_of_the_library(lines
     assert itemcodec.encode(item) == itemcodec._encode(item)
 
 
+ACTS = (
+    (Kind.CHANGE, write_change(Change(parent=b""))),
+    (Kind.CHANGE, write_change(Change(parent=OTHER))),
+    (Kind.CHANGE, write_change(Change(deleted=True))),
+    (Kind.CHANGE, write_change(Change(deleted=False))),
+    (Kind.CHANGE, write_change(Change(forked_to=OTHER))),
+    (Kind.METADATA, wrap(Kind.METADATA, META.set(META.initial(), "name", "N"))),
+    (Kind.MUTATION, wrap(Kind.MUTATION, META.set(META.initial(), "title", "Milk"))),
+)
+
+
+@given(
+    acts=st.lists(
+        st.tuples(st.sampled_from(ACTS), st.sampled_from((A, B, PARTY)), st.sampled_from((0, 1, 200, 1 << 40))),
+        max_size=8,
+    ),
+    parent=st.sampled_from((b"", bytes(OTHER))),
+    name=st.sampled_from(NAMES[:3]),
+    created=st.sampled_from((0, 5, 1 << 41)),
+)
+def test_a_snapshot_by_hand_is_that_of_the_library(
+    acts: list[tuple[tuple[Kind, bytes], bytes, int]], parent: bytes, name: str, created: int
+) -> None:
+    """Whatever was said of the item, by whom, and when."""
+    notes = [Note(Kind.GENESIS, 1, A, 0, created, write_genesis(Genesis(NONCE, name, 1, parent)))]
+    seqs = {A: 1}
+    for (kind, message), feed, later in acts:
+        seq = seqs.get(feed, 0)
+        notes.append(Note(kind, notes[-1].lamport + 1 + later, feed, seq, 6, message))
+        seqs[feed] = seq + 1 + later
+    item = fold(PARTY, ITEM, None, notes, models()).item
+    assert item is not None
+    assert item.model is not None
+    library = itemcodec._snapshot(item, ())
+    library.state = item.model.snapshot(item.state)
+
+    expected = library.SerializeToString(deterministic=True)
+    assert itemcodec.snapshot(item) == itemcodec.snapshot(item, library.state) == expected
+    assert itemcodec._plain(item) == expected, "it was not put together by hand"
+    assert itemcodec.encode(item) == itemcodec._encode(item)
+
+
 @pytest.mark.parametrize("name", NAMES[:4])
 def test_a_snapshot_restores_to_itself(name: str) -> None:
     data = itemcodec.snapshot(made(name))

@@ -18,6 +18,7 @@ from antiphon.feed.header import Kind
 from antiphon.model.access import EVERYONE, Access
 from antiphon.model.envelope import Change, Genesis, Note, wrap, write_change, write_genesis
 from antiphon.model.factory import ModelFactory
+from antiphon.model.itemcodec import restore
 from antiphon.model.object import ObjectModel
 from antiphon.model.objectcodec import write_mutation
 from antiphon.model.objectstate import Op
@@ -223,3 +224,84 @@ def test_items_whose_numbers_meet_are_told_apart(monkeypatch: pytest.MonkeyPatch
     batches = fold_ordered(Folding({PARTY: plan}, MODELS), ordered)
     found = sorted((tuple(row.values()) for batch in batches for row in batch.to_pylist()), key=repr)
     assert found == fold_whole(messages, plan)
+
+
+def parcels_of(feeds: Sequence[bytes], notes: Sequence[tuple[bytes, Note]]) -> list[tuple[Any, ...]]:
+    """Rows of parcels, a parcel for each feed."""
+    rows = []
+    for lane, feed in enumerate(feeds):
+        mine = [(item, note) for item, note in notes if note.feed == feed]
+        numbers = [np.array([getattr(note, name) for _, note in mine]) for name in ("lamport", "seq", "created_ms")]
+        bodies = [note.message or b"" for _, note in mine]
+        sizes = np.array([len(body) for body in bodies], dtype=np.int32).tobytes()
+        kinds, ids = bytes(note.kind for _, note in mine), b"".join(item for item, _ in mine)
+        rows.append((0, 0, lane, ids, *(column.tobytes() for column in numbers), kinds, sizes, b"".join(bodies)))
+    return rows
+
+
+def both(feeds: Sequence[bytes], notes: Sequence[tuple[bytes, Note]]) -> tuple[Any, Any, bool]:
+    """What columns come to, what `fold` comes to, and whether it was columns that did it."""
+    plan = PartyPlan("home", PARTY, tuple(LanePlan(feed, 0, 0, 99, 1 << 62, 99) for feed in feeds), {}, {})
+    ordered = Ordered.of(parcels_of(feeds, notes), [plan])
+    assert ordered is not None
+    folding, plain = Folding({PARTY: plan}, MODELS), Registers(ordered, Lanes.of([plan])).plain.all()
+    (found,) = [row for batch in fold_ordered(folding, ordered) for row in batch.to_pylist()]
+    (_, item), _, messages = next(ordered.groups())
+    (expected,) = folding.fold(PARTY, item, None, messages)
+    return tuple(found.values()), expected, bool(plain)
+
+
+def genesis_of(feed: bytes, lamport: int = 1) -> tuple[bytes, Note]:
+    item = bytes(ItemId.derive(lamport, party=PARTY, feed=feed, nonce=b"n" * NONCE_SIZE))
+    return item, Note(Kind.GENESIS, lamport, feed, 0, 5, write_genesis(Genesis(b"n" * NONCE_SIZE, OBJECT.name, 1)))
+
+
+def test_an_object_of_hundreds_of_writers_has_the_bytes_of_its_model() -> None:
+    """Their places in the table take two bytes, as do sizes of registers; stamps are of all sizes, and 0."""
+    feeds = sorted(number.to_bytes(32, "big") for number in range(1, 300))
+    item, genesis = genesis_of(feeds[0])
+    notes = [(item, genesis)]
+    for number, feed in enumerate(feeds):
+        for seq in range(1 if number == 0 else 0, 2):
+            lamport = 2 + (number << (number % 50)) + seq
+            mutation = OBJECT.set(
+                OBJECT.initial(), "kk\0"[: number % 4], (number << 20) - 7 if number % 2 else "t" * number
+            )
+            notes.append(
+                (item, Note(Kind.MUTATION, lamport, feed, seq << (number % 38), 5, wrap(Kind.MUTATION, mutation)))
+            )
+    found, expected, plain = both(feeds, notes)
+
+    assert plain
+    assert found == expected
+
+
+def test_a_write_in_the_batch_that_makes_the_item_is_folded_on_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the lamport of the genesis. Hot items often begin so, and were folded message by message."""
+    item, genesis = genesis_of(FEEDS[0])
+    mutation = wrap(Kind.MUTATION, OBJECT.set(OBJECT.initial(), "title", "x"))
+    notes = [(item, genesis), (item, Note(Kind.MUTATION, 1, FEEDS[0], 1, 5, mutation))]
+    monkeypatch.setattr(Ordered, "group", None)  # by which whole items go to `fold`
+    plan = plan_of([(0, item, note) for item, note in notes], random.Random(1), 0.0)
+    ordered = Ordered.of(parcels_of(FEEDS[:1], notes), [plan])
+    assert ordered is not None
+
+    (row,) = [row for batch in fold_ordered(Folding({PARTY: plan}, MODELS), ordered) for row in batch.to_pylist()]
+    assert restore(row["snapshot"], MODELS).value == {"title": "x"}
+
+
+@pytest.mark.parametrize(
+    "number", [b"\x80\x00", b"\x85\x00", b"\xff\x80\x00", b"\x05", b"\x00", b"\x85\x01"], ids=bytes.hex
+)
+def test_a_number_that_is_written_too_long_has_the_bytes_of_its_value(number: bytes) -> None:
+    item, genesis = genesis_of(FEEDS[0])
+    value = b"\x18" + number
+    op = b"\x0a\x01k\x1a" + bytes([len(value)]) + value
+    notes = [
+        (item, genesis),
+        (item, Note(Kind.MUTATION, 2, FEEDS[0], 1, 5, wrap(Kind.MUTATION, b"\x12" + bytes([len(op)]) + op))),
+    ]
+    found, expected, plain = both(FEEDS[:1], notes)
+
+    assert found == expected
+    assert plain is (number[-1] != 0 or len(number) == 1)

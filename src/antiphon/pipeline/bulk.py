@@ -124,10 +124,9 @@ def _fold_plain(models: ModelFactory, registers: Registers, party: _Party, nth: 
     state = made.item
     if state is None or made.late or type(state.model) is not ObjectModel:
         return None
-    if registers.begins(nth) <= state.genesis.lamport:
+    if registers.begins(nth, party.feeds) < state.genesis:
         return None
     if state.access is not None and not registers.may_all(nth, state.access, party.feeds, party.authors):
         return None
-    registers.fill(nth, state.state, party.feeds)
-    refused = sum(map(bool, made.verdicts.values()))
-    return [item_row(key, state, registers.count(nth) - refused), *refusals(key, item, made.verdicts)]
+    count = registers.count(nth) - sum(map(bool, made.verdicts.values()))
+    return [item_row(key, state, count, registers.state(nth)), *refusals(key, item, made.verdicts)]

@@ -183,9 +183,9 @@ def grouped(given: Iterator[pa.RecordBatch]) -> Iterator[Group]:
         yield key, base, notes
 
 
-def item_row(party: bytes, item: ItemState, count: int) -> tuple[Any, ...]:
-    """The row of an item in which so many messages count."""
-    data = None if item.model is None else itemcodec.snapshot(item)
+def item_row(party: bytes, item: ItemState, count: int, state: bytes | None = None) -> tuple[Any, ...]:
+    """The row of an item in which so many messages count; with `state`, what its model's snapshot is."""
+    data = None if item.model is None else itemcodec.snapshot(item, state)
     facts = encode_facts(facts_of(item)) if item.model is None else None
     about = (item.parent, item.is_deleted, item.access is not None, item.created_ms)
     return (party, bytes(item.id), item.name, item.version, *about, data, count, None, None, None, facts)

@@ -22,20 +22,17 @@ from antiphon.feed.header import Kind
 from antiphon.model.access import AccessLog
 from antiphon.model.envelope import Note
 from antiphon.model.item import Authors
-from antiphon.model.objectstate import ObjectState
-from antiphon.model.register import Node
 from antiphon.pipeline.messages import BASE_STATE
 from antiphon.pipeline.ordered import Ordered
 from antiphon.pipeline.parcel import I64, U64, numbers
 from antiphon.pipeline.plan import PartyPlan
+from antiphon.pipeline.states import FEED_SIZE, KEY_MAX, Entries, Hearings, write_states
 
 FEEDS_MAX = 4  # in the table of a mutation
 NAMES_MAX = 8
 VARINT_MAX = 5  # bytes; a greater number is left to `fold`
-KEY_MAX = 16  # bytes that are compared at once
-FEED_SIZE = 32
 READ_ROWS = 16_384
-FAR = (1 << 63) - 1
+_LAST = Stamp((1 << 63) - 1, b"\xff" * FEED_SIZE, (1 << 63) - 1)
 _SEQ_BITS = 40
 _KEY_BITS = 63
 _MUTATION = int(Kind.MUTATION)
@@ -78,6 +75,7 @@ class Lanes:
     first: U64
     keys: npt.NDArray[np.uint64]  # four in each row
     number: I64  # of the lane, counted through all parties
+    feeds: npt.NDArray[np.uint8]  # in the order of lanes
     begins: I64  # where the lanes of each party begin
 
     @classmethod
@@ -86,7 +84,7 @@ class Lanes:
         keys = np.frombuffer(b"".join(feeds), dtype="<u8").reshape(-1, 4)
         order = np.argsort(keys[:, 0], kind="stable")
         begins = np.cumsum([0, *(len(plan.lanes) for plan in plans)])
-        return cls(keys[order, 0], keys[order], order, begins)
+        return cls(keys[order, 0], keys[order], order, keys.view(np.uint8), begins)
 
     def find(self, words: npt.NDArray[np.uint64]) -> I64:
         """The lanes with these keys; -1 where there is none, or another has the same beginning."""
@@ -115,14 +113,11 @@ class Registers:
         writes = self._read(inside[np.argsort(ordered.offsets[inside])], lanes)
         self.plain[self._item[writes.rows[~writes.right]]] = False
         stands = self._resolve(writes)
-        self._keep(writes, np.flatnonzero(stands & self.plain[self._item[writes.rows]]))
-        self._hear(inside)
+        entries = self._entries(writes, np.flatnonzero(stands & self.plain[self._item[writes.rows]]))
+        self._states = write_states(len(lengths), lanes.feeds, self._hear(inside), entries, ordered.buffer)
         self._ids = ordered.items[ordered.starts[:-1]].tobytes()
         self._starts: list[int] = ordered.starts.tolist()
-        first = np.searchsorted(inside, ordered.starts)
-        self._inside, self._first = inside, first
-        lamports = np.append(ordered.lamports[inside], FAR)[first[:-1]]
-        self._begins: list[int] = np.where(first[:-1] < first[1:], lamports, FAR).tolist()
+        self._inside, self._first = inside, np.searchsorted(inside, ordered.starts)
         others = np.flatnonzero(~mutations)
         self._others = ordered.notes_at(others)
         self._others_at: list[int] = np.searchsorted(others, ordered.starts).tolist()
@@ -139,9 +134,17 @@ class Registers:
         """The messages to an item that are no mutations."""
         return self._others[self._others_at[nth] : self._others_at[nth + 1]]
 
-    def begins(self, nth: int) -> int:
-        """The lamport of the first mutation of an item; one above all others if there is none."""
-        return self._begins[nth]
+    def state(self, nth: int) -> bytes:
+        """The snapshot of the object that the mutations of an item make, if the item is plain."""
+        return self._states[nth]
+
+    def begins(self, nth: int, feeds: Sequence[bytes]) -> Stamp:
+        """The first mutation of an item; a stamp above all others if there is none."""
+        at, ordered = self._first[nth], self._ordered
+        if at == self._first[nth + 1]:
+            return _LAST
+        row = self._inside[at]
+        return Stamp(int(ordered.lamports[row]), feeds[ordered.lane[row]], int(ordered.seqs[row]))
 
     def may_all(self, nth: int, access: AccessLog, feeds: Sequence[bytes], authors: Authors) -> bool:
         """Whether the access list of an item lets all of its mutations count."""
@@ -152,22 +155,6 @@ class Registers:
             if access.refusal(_new(Stamp, (lamport, feed, seq)), authors(feed, seq)):
                 return False
         return True
-
-    def fill(self, nth: int, state: ObjectState, feeds: Sequence[bytes]) -> None:
-        """Let the state of an item, which is a new one, be what its mutations make of it."""
-        children, heard = state.root.children, state.heard
-        for at in range(self._heard_at[nth], self._heard_at[nth + 1]):
-            lane, seq = self._heard[at]
-            heard[feeds[lane]] = seq
-        buffer = self._ordered.buffer
-        for at in range(self._standing_at[nth], self._standing_at[nth + 1]):
-            lamport, lane, seq, key_at, key_end, value_at, value_end, text = self._standing[at]
-            key = buffer[key_at:key_end].decode()
-            node = children.get(key)
-            if node is None:
-                node = children[key] = Node()
-            content = buffer[value_at:value_end].decode() if text else _integer(buffer[value_at:value_end])
-            node.values[_new(Stamp, (lamport, feeds[lane], seq))] = content
 
     # -- reading
 
@@ -247,6 +234,8 @@ class Registers:
         size = np.where(found, size, 1)
         marks = self._words[at] & _MASKS[size] & _HIGH
         found &= marks == _HIGH & _MASKS[size - 1]
+        # A number that is written longer than it need be is another in a snapshot.
+        found &= (size == 1) | (self._bytes[at + size - 1] != 0)
         return found
 
     def _read_names(self, writes: Writes, tables: list[I64], end: I64, lanes: Lanes) -> None:
@@ -355,26 +344,24 @@ class Registers:
             stands[at[same]] = False
         return stands
 
-    def _keep(self, writes: Writes, found: I64) -> None:
-        """Turn what stands into Python's values: not many are left by now."""
+    def _entries(self, writes: Writes, found: I64) -> Entries:
         found = found[np.argsort(writes.rows[found])]
-        rows, ordered = writes.rows[found], self._ordered
-        columns = (
+        rows, ordered, keys = writes.rows[found], self._ordered, self._key_words(writes)
+        return Entries.of(
+            self._item[rows],
+            (keys[0][found], keys[1][found]),
+            writes.key_size[found],
+            self._lane[rows],
             ordered.lamports[rows],
-            ordered.lane[rows],
             ordered.seqs[rows],
-            writes.key_at[found],
-            writes.key_at[found] + writes.key_size[found],
             writes.value_at[found],
             writes.value_end[found],
             writes.text[found],
         )
-        self._standing = list(zip(*(column.tolist() for column in columns), strict=True))
-        self._standing_at = np.searchsorted(rows, ordered.starts).tolist()
 
-    def _hear(self, rows: I64) -> None:
+    def _hear(self, rows: I64) -> Hearings:
         """The last message of each feed to each item."""
-        lane, count = self._ordered.lane[rows], len(rows)
+        lane, count = self._lane[rows], len(rows)
         width, bits = int(lane.max(initial=0)) + 1, count.bit_length()
         pairs = self._item[rows] * width + lane
         if count and int(pairs.max()).bit_length() + bits > _KEY_BITS:
@@ -385,12 +372,4 @@ class Registers:
             order = keys & ((1 << bits) - 1)
         ends = np.flatnonzero(np.diff(pairs[order], append=-1))
         last = rows[order[ends]]
-        self._heard = list(zip(self._ordered.lane[last].tolist(), self._ordered.seqs[last].tolist(), strict=True))
-        self._heard_at = np.searchsorted(self._item[last], np.arange(len(self.plain) + 1)).tolist()
-
-
-def _integer(data: bytes) -> int:
-    number = 0
-    for place, byte in enumerate(data):
-        number |= (byte & 0x7F) << (7 * place)
-    return (number >> 1) ^ -(number & 1)
+        return Hearings(self._item[last], self._lane[last], self._ordered.seqs[last])
