@@ -123,8 +123,9 @@ def test_who_saves_lets_a_writer_in_between_rows(alice: Peer, monkeypatch: pytes
     acts: list[str] = []
 
     def write() -> None:
-        notes[0].edit("set", "n", 2)  # the row that is made by now is true no more
-        acts.append("written")
+        with party.locked():
+            notes[0].edit("set", "n", 2)  # the row that is made by now is true no more
+            acts.append("written")
 
     writer = threading.Thread(target=write)
     make_some, save = rows._make_some, engine_module.Engine.save
@@ -142,9 +143,10 @@ def test_who_saves_lets_a_writer_in_between_rows(alice: Peer, monkeypatch: pytes
         save(engine)
 
     monkeypatch.setattr(rows, "_make_some", make_beside_writer)
-    monkeypatch.setattr("time.sleep", lambda _: writer.join())
+    monkeypatch.setattr(rows, "REST_S", 60.0)  # it ends when the writer has the lock
     monkeypatch.setattr(engine_module.Engine, "save", saved)
     party.save()
+    writer.join()
     monkeypatch.undo()
 
     assert acts == ["made", "written", "made", "made", "save"]

@@ -26,6 +26,7 @@ class Locked:
         if not party._lock.acquire(blocking=False):
             party.waited_for = True
             party._lock.acquire()
+            party.let_in.set()
         party._depth += 1
         party._owner = threading.get_ident()
         try:

@@ -86,6 +86,7 @@ class PartyProcessor:
         self._open_items = open_items or (lambda: ItemStore(self.path, self.key))
         self._lock = threading.RLock()
         self.waited_for = False  # somebody has had to wait for the lock since this was last set
+        self.let_in = threading.Event()  # … and has got it, since this was cleared
         self._locked = Locked(self)
         self._events: list[bytes] = []
         self._after: list[Callable[[], None]] = []

@@ -7,7 +7,6 @@ still true. Another thread that wants a save makes them first, a few at a time, 
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -50,11 +49,12 @@ def make_beside(party: PartyProcessor) -> None:
     """Make the rows of all that has changed, a few at a time, with the party's lock let go of in between."""
     for _ in range(_ROUNDS_MAX):
         party.waited_for = False
+        party.let_in.clear()
         with party.locked() as engine:
             if engine.held or not _make_some(engine.cache.dirty, ROWS_BESIDE, engine.saved.index):
                 return
-        if party.waited_for:  # by somebody who waits still, and whom this thread would forestall
-            time.sleep(REST_S)
+        if party.waited_for:  # by somebody whom this thread, which runs, would forestall
+            party.let_in.wait(REST_S)
 
 
 def _make_some(dirty: dict[bytes, Entry], count: int, index: Index | None) -> bool:
