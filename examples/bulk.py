@@ -65,8 +65,9 @@ def compare(
         counts = report.row()
         shown = ", ".join(f"{counts[key]} {key}" for key in COUNTS)
         console.print(f"{name}: {counts['held']} blocks are held: {shown}; {counts['lost']} are lost")
-        for reason, count in report.account.reasons.items():
-            console.print(f"  refused: {count} because {reason}", soft_wrap=True)
+        for standing, reasons in report.account.reasons.items():
+            for reason, count in reasons.items():
+                console.print(f"  {standing}: {count} because {reason}", soft_wrap=True)
         same = same and said == found and not counts["lost"]
     console.print(table)
     console.print("The CID of the last epoch's snapshot, which Spark computes from the blocks that are in it:")

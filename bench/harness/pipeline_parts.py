@@ -1,7 +1,8 @@
 """Spark's Python workers, which tell where their time goes; bench/pipeline.py names it as `spark.python.daemon.module`.
 
-Methods of the pipeline are wrapped; time in one that another calls is the inner one's alone. It is CPU time, and each
-process writes what it has used, by part, into a file of its own after each task.
+It is the pipeline's own (`antiphon.pipeline.daemon`), with methods that are wrapped before it forks; time in one that
+another calls is the inner one's alone. It is CPU time, and each process writes what it has used, by part, into a file
+of its own after each task.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from typing import Any
 
 from pyspark import daemon, worker
 
+from antiphon.pipeline.daemon import make_ready
+
 FOLDER = "ANTIPHON_BENCH_PARTS"
 REST = "workers: Spark's own Python, Arrow streams, the rest"
-STARTING = "workers: imports"
+BETWEEN = "workers: between tasks"
 now = time.process_time
 work = worker.main
 
@@ -28,7 +31,7 @@ class Parts:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self._open = [STARTING]
+        self._open = [BETWEEN]
         self._since = 0.0  # all that the process has used so far
 
     def turn(self) -> None:
@@ -96,9 +99,6 @@ def wrap() -> None:
 
 def main(infile: Any, outfile: Any) -> None:
     """One task."""
-    if not getattr(worker, "_antiphon_wrapped", False):
-        wrap()
-        worker._antiphon_wrapped = True  # type: ignore[attr-defined]
     PARTS.enter(REST)
     try:
         work(infile, outfile)
@@ -108,5 +108,7 @@ def main(infile: Any, outfile: Any) -> None:
 
 
 if __name__ == "__main__":
+    wrap()
+    make_ready()
     worker.main = main
     daemon.manager()

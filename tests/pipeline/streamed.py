@@ -42,7 +42,7 @@ def die_at(point: str) -> None:
     setattr(TableLog, METHODS[name], act)
 
 
-def tell(text: str) -> None:
+def tell(text: str, _: int = 0) -> None:
     print(text, flush=True)
 
 

@@ -57,7 +57,10 @@ def test_the_report_of_a_run_accounts_for_every_block_and_has_the_digests_of_a_p
     assert counts["held"] == sum(
         counts[name] for name in ("control", "based", "applied", "refused", "pending", "ended")
     )
-    assert counts["refused"] == report.reasons.total() > 0
+    for name, reasons in report.reasons.items():
+        assert counts[name] == reasons.total(), name
+    assert counts["refused"]
+    assert counts["pending"] + counts["ended"]
     with Store.open(home) as store:
         for one in report.parties:
             party = store.party(one.account.party)
@@ -73,11 +76,12 @@ def test_the_report_of_a_run_accounts_for_every_block_and_has_the_digests_of_a_p
 
 def test_a_run_over_one_party_leaves_the_others_alone(spark: SparkSession, home: Path, report: Report) -> None:
     chosen = report.parties[1]
-    told: list[str] = []
-    with Run.begin(spark, home, [chosen.account.party], tell=told.append) as run:
+    told: list[tuple[str, int]] = []
+    with Run.begin(spark, home, [chosen.account.party], tell=lambda *stage: told.append(stage)) as run:
         (alone,) = run.report().parties
 
-    assert told == ["verify and plan", "fold", "account"]
+    folded = chosen.account.applied + chosen.account.refused
+    assert told == [("verify and plan", 0), ("verify and plan", chosen.account.held), ("fold", folded), ("account", 0)]
     assert alone == chosen
 
 

@@ -10,6 +10,7 @@ import typer
 from antiphon.cli import pipeline_archive, pipeline_epoch, pipeline_stream, pipeline_verify
 from antiphon.cli.common import HERE, Json, out, show, table
 from antiphon.cli.sparks import Homes, Master, needed, spark_session
+from antiphon.core.errors import InvalidInput
 
 app = typer.Typer(no_args_is_help=True, help="Verify, fold and query feeds in bulk, on Spark.")
 app.command("epoch")(pipeline_epoch.epoch)
@@ -18,7 +19,8 @@ app.command("stream")(pipeline_stream.stream)
 app.command("changes")(pipeline_stream.changes)
 app.add_typer(pipeline_archive.app, name="archive")
 
-SHOWN_MAX = 20  # parties
+SHOWN_MAX = 20  # parties, and reasons of each standing
+TABLES = "blocks, changes, epochs, items, links, progress, quarantine, standings"
 
 Tables = Annotated[Path, typer.Option("--tables", "-t", help="The folder of the tables.")]
 
@@ -36,6 +38,8 @@ def run(
 
     With tables that an earlier run has written, only what is new since is verified and folded.
     """
+    if afresh and tables is None:
+        raise InvalidInput("without tables every run is from nothing: leave out --afresh, or name --tables")
     with spark_session(master, as_json) as (spark, tell):
         from antiphon.pipeline.goon import GoOn
         from antiphon.pipeline.home import read_parties
@@ -56,7 +60,7 @@ def run(
 
 @app.command()
 def sql(
-    text: Annotated[str, typer.Argument(help="A statement, over blocks, items, links, epochs, quarantine, changes.")],
+    text: Annotated[str, typer.Argument(help=f"A statement, over {TABLES}.")],
     tables: Tables = Path("tables"),
     limit: Annotated[int, typer.Option(help="At most so many rows.", min=1)] = 1_000,
     master: Master = None,
@@ -100,9 +104,15 @@ def _readable(row: dict[str, Any]) -> dict[str, Any]:
 
 def _tell(answer: dict[str, Any]) -> None:
     out.print(table(["blocks", " "], [{"blocks": name, " ": f"{n:,}"} for name, n in answer["blocks"].items()]))
-    if answer["reasons"]:
-        rows = [{"refused": n, "reason": reason} for reason, n in answer["reasons"].items()]
-        out.print(table(["refused", "reason"], rows))
+    rows = [
+        {"standing": standing, "blocks": f"{n:,}", "reason": reason}
+        for standing, reasons in answer["reasons"].items()
+        for reason, n in list(reasons.items())[:SHOWN_MAX]
+    ]
+    if rows:
+        out.print(table(["standing", "blocks", "reason"], rows))
+    for one in [one for one in answer["parties"] if one["error"]][:SHOWN_MAX]:
+        out.print(f"nothing can be said of party {one['party']}: {one['error']}", soft_wrap=True, markup=False)
     names = ["party", "held", "applied", "refused", "pending", "items", "epoch", "snapshot", "states"]
     out.print(table(names, answer["parties"][:SHOWN_MAX]))
     if len(answer["parties"]) > SHOWN_MAX:

@@ -116,6 +116,8 @@ def _tell(batch: Batch, as_json: bool) -> None:
     )
     for reason, count in batch.afresh.items():
         err.print(f"  {count} read afresh: {reason}")
+    books = ", ".join(f"{count:,} {name}" for name, count in batch.books.items() if count or name == "lost")
+    err.print(f"  in all: {books}")
 
 
 def _readable(row: dict[str, Any]) -> dict[str, Any]:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from antiphon.cli.common import err
+from antiphon.cli.watch import Watch, watched
 from antiphon.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INTERRUPTED = 130
-Tell = Callable[[str], None]  # that a stage begins
+
+
+class Tell(Protocol):
+    """That a stage begins, and over how many messages it goes; 0 if that is not known."""
+
+    def __call__(self, name: str, messages: int = 0, /) -> None: ...
+
 
 Homes = Annotated[
     list[Path],
@@ -39,9 +46,9 @@ def needed() -> Iterator[None]:
 def spark_session(
     master: str | None, as_json: bool, kept: str = "tables are as they were"
 ) -> Iterator[tuple[SparkSession, Tell]]:
-    """A session, and how to tell which stage begins. A session that ran before is used, and goes on running.
+    """A session, and how to tell which stage begins; people see how far it is.
 
-    `kept` is told to whoever interrupts it.
+    A session that ran before is used, and goes on running. `kept` is told to whoever interrupts it.
     """
     with needed():
         from pyspark.sql import SparkSession
@@ -55,7 +62,15 @@ def spark_session(
         with Progress(*columns, console=err, transient=True, disable=as_json) as progress, workers_told():
             task = progress.add_task("start Spark", total=None)
             session = open_session(master=master)
-            yield session, lambda name: progress.update(task, description=name)
+            watch = Watch(session.sparkContext.statusTracker())
+
+            def tell(name: str, messages: int = 0, /) -> None:
+                watch.begin(name, messages)
+                progress.update(task, description=name)
+
+            live = err.is_terminal and not as_json
+            with watched(watch, lambda line: progress.update(task, description=line)) if live else nullcontext():
+                yield session, tell
     except KeyboardInterrupt:
         if session is not None:
             session.sparkContext.cancelAllJobs()

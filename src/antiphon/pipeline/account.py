@@ -7,17 +7,20 @@ The left side comes from the stores' own records, the right side from what the s
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from antiphon.pipeline.judged import BASED, CONTROL, PENDING
-from antiphon.pipeline.plan import PartyPlan
+from antiphon.pipeline.judged import BASED, CONTROL, ENDED, PENDING
+from antiphon.pipeline.plan import NOT_ADMITTED, PartyPlan
+from antiphon.pipeline.standings import standings
 from antiphon.pipeline.survey import Survey
 
-_NAMES = {CONTROL: "control", BASED: "based", PENDING: "pending"}
+REFUSED = "refused"
+COUNTED = (CONTROL, BASED, PENDING)  # in judged blocks
 
 
 @dataclass(slots=True)
@@ -32,8 +35,15 @@ class Account:
     refused: int = 0
     pending: int = 0
     ended: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)  # of what was refused
+    #: Of what is refused, pending or ended: how many blocks for which reason, by standing.
+    reasons: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     waits: dict[bytes, str] = field(default_factory=dict)  # why feeds do not go on
+
+    def add(self, standing: str, count: int, reason: str | None = None) -> None:
+        """So many blocks more that stand like this."""
+        setattr(self, standing, getattr(self, standing) + count)
+        if reason is not None and count:
+            self.reasons[standing][reason] += count
 
     @property
     def lost(self) -> int:
@@ -48,39 +58,43 @@ def account(survey: Survey, judged: DataFrame | None, folded: DataFrame) -> dict
     block is read again. What is applied is what items say that they took in, and each refusal is a row.
     """
     if judged is None:
-        found = {plan.party: _settled(plan) for plan in survey.plans}
+        found = {plan.party: _settled(plan, survey.held[plan.party]) for plan in survey.plans}
     else:
-        found = {plan.party: _begin(plan) for plan in survey.plans}
-        for row in judged.where(f.col("standing").isin(*_NAMES)).groupBy("party", "standing").count().collect():
-            one, name = found[bytes(row["party"])], _NAMES[row["standing"]]
-            setattr(one, name, getattr(one, name) + row["count"])
+        found = {plan.party: _begin(plan, survey.held[plan.party]) for plan in survey.plans}
+        rows = judged.where(f.col("standing").isin(*COUNTED))
+        for row in rows.groupBy("party", "standing", "reason").count().collect():
+            found[bytes(row["party"])].add(row["standing"], row["count"], row["reason"])
     sums = (f.sum("messages").alias("messages"), f.count("*").alias("count"))
     for row in folded.groupBy("party", "reason").agg(*sums).collect():
         one = found[bytes(row["party"])]
         if row["reason"] is None:
             one.applied += row["messages"] or 0
         else:
-            one.refused += row["count"]
-            one.reasons[row["reason"]] += row["count"]
+            one.add(REFUSED, row["count"], row["reason"])
     return found
 
 
-def _begin(plan: PartyPlan) -> Account:
-    """A party before anything is counted. Blocks beyond the end of a feed are not read, so they are its plan's word."""
-    lanes = plan.lanes
-    held = sum(lane.length - lane.start for lane in lanes) + sum(plan.control.values()) + sum(plan.other.values())
-    ended = sum(max(0, lane.length - max(lane.end, lane.position)) for lane in lanes)
-    waits = {lane.feed: lane.waits for lane in lanes if lane.waits}
-    control = sum(count for feed, count in plan.beyond.items() if feed in plan.control)  # votes count there
-    pending = sum(plan.beyond.values()) - control
-    return Account(plan.party, held, control=control, pending=pending, ended=ended, waits=waits)
-
-
-def _settled(plan: PartyPlan) -> Account:
-    """A party with all that its plan says."""
-    made = _begin(plan)
-    made.control = sum(plan.control.values())
-    made.based = sum(max(0, min(lane.base, lane.length) - lane.start) for lane in plan.lanes)
-    waiting = sum(max(0, min(lane.end, lane.length) - max(lane.position, lane.start)) for lane in plan.lanes)
-    made.pending = sum(plan.other.values()) + waiting
+def begin(plan: PartyPlan, held: int, standing: Collection[str]) -> Account:
+    """A party with what its plan says of blocks that stand in some ways; what is held is the store's word."""
+    waits = {lane.feed: lane.waits for lane in plan.lanes if lane.waits}
+    made = Account(plan.party, held, waits=waits)
+    for _, _, low, high, name, reason in standings(plan):
+        if name in standing:
+            made.add(name, high - low, reason)
     return made
+
+
+def _begin(plan: PartyPlan, held: int) -> Account:
+    """A party before anything is counted. Blocks beyond the end of a feed are not read, so they are its plan's word."""
+    made = begin(plan, held, (ENDED,))
+    for feed, count in plan.beyond.items():
+        if feed in plan.control:  # votes count there
+            made.add(CONTROL, count)
+        else:
+            made.add(PENDING, count, plan.error or NOT_ADMITTED)
+    return made
+
+
+def _settled(plan: PartyPlan, held: int) -> Account:
+    """A party with all that its plan says."""
+    return begin(plan, held, (*COUNTED, ENDED))

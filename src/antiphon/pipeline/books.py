@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,36 +10,38 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from antiphon.pipeline.account import Account
-from antiphon.pipeline.judged import BASED, CONTROL
-from antiphon.pipeline.plan import PartyPlan
+from antiphon.pipeline.account import Account, begin
+from antiphon.pipeline.judged import BASED, CONTROL, PENDING
+from antiphon.pipeline.onward import Step
+from antiphon.pipeline.plan import NOT_ADMITTED
 from antiphon.pipeline.report import PartyReport, Report, Skew
 from antiphon.pipeline.run import NO_STATES, states_of, waits_of
-from antiphon.pipeline.standings import counts
 from antiphon.pipeline.tablelog import TableLog
-from antiphon.pipeline.tables import REFUSED
 
 
-def report_tables(spark: SparkSession, log: TableLog, homes: Sequence[str], plans: Sequence[PartyPlan]) -> Report:
-    """The report of a whole run, of what the tables have of some parties.
+def books_of(log: TableLog, steps: Sequence[Step]) -> dict[bytes, Account]:
+    """What has become of all blocks of some parties, also of those that came long ago.
 
-    What is applied is counted in `items`, and what is refused, waits or is ended in `quarantine`.
+    What is applied is counted in `items`, and what is refused, waits or is ended in `quarantine`; what is held is the
+    stores' word.
     """
-    ours = f.col("party").isin([bytearray(plan.party) for plan in plans])
-    states = states_of(log.read(spark, "items").where(ours).withColumnRenamed("data", "snapshot"))
-    books = {plan.party: _begin(plan) for plan in plans}
-    skew = Skew()
-    for part in log.parts("items", ["party", "item", "messages"]):
+    books = {step.plan.party: _begin(step) for step in steps}
+    for part in log.parts("items", ["party", "messages"]):
         for party, count in _sums(part, ["party"], "messages"):
             if party in books:
                 books[party].applied += count
-                skew = _hotter(skew, part.filter(pc.equal(part["party"], pa.scalar(party, pa.binary()))))
     for part in log.parts("quarantine", ["party", "standing", "reason", "count"]):
         for party, standing, reason, count in _sums(part, ["party", "standing", "reason"], "count"):
             if party in books:
-                setattr(books[party], standing, getattr(books[party], standing) + count)
-                if standing == REFUSED:
-                    books[party].reasons[reason] += count
+                books[party].add(standing, count, reason)
+    return books
+
+
+def report_tables(spark: SparkSession, log: TableLog, homes: Sequence[str], steps: Sequence[Step]) -> Report:
+    """The report of a whole run, of what the tables have of some parties."""
+    books = books_of(log, steps)
+    ours = f.col("party").isin([bytearray(party) for party in books])
+    states = states_of(log.read(spark, "items").where(ours).withColumnRenamed("data", "snapshot"))
     parties = tuple(
         PartyReport(
             books[plan.party],
@@ -50,9 +51,17 @@ def report_tables(spark: SparkSession, log: TableLog, homes: Sequence[str], plan
             plan.error,
             waits_of(plan),
         )
-        for plan in plans
+        for plan in (step.plan for step in steps)
     )
-    return Report(tuple(homes), parties, skew)
+    return Report(tuple(homes), parties, _skew(log, books))
+
+
+def _skew(log: TableLog, books: Mapping[bytes, Account]) -> Skew:
+    skew = Skew()
+    for part in log.parts("items", ["party", "item", "messages"]):
+        for party in set(part["party"].unique().to_pylist()) & books.keys():
+            skew = _hotter(skew, part.filter(pc.equal(part["party"], pa.scalar(party, pa.binary()))))
+    return skew
 
 
 def _sums(part: pa.Table, keys: list[str], column: str) -> Iterator[tuple[Any, ...]]:
@@ -69,17 +78,11 @@ def _hotter(skew: Skew, part: pa.Table) -> Skew:
     return Skew(skew.messages + pc.sum(part["messages"]).as_py(), hottest, name)
 
 
-def _begin(plan: PartyPlan) -> Account:
+def _begin(step: Step) -> Account:
     """A party before anything is counted: what no table has a row of is its plan's word."""
-    held = sum(lane.length - lane.start for lane in plan.lanes) + sum(plan.control.values()) + sum(plan.other.values())
-    found = counts(plan)
-    waits = {lane.feed: lane.waits for lane in plan.lanes if lane.waits}
-    return Account(
-        plan.party,
-        held,
-        control=found.get(CONTROL, 0),
-        based=found.get(BASED, 0),
-        pending=sum(count for feed, count in plan.beyond.items() if feed in plan.other),
-        reasons=Counter(),
-        waits=waits,
-    )
+    plan = step.plan
+    made = begin(plan, step.held, (CONTROL, BASED))
+    for feed, count in plan.beyond.items():
+        if feed in plan.other:
+            made.add(PENDING, count, NOT_ADMITTED)
+    return made

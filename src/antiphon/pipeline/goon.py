@@ -5,6 +5,7 @@ A first run, a run after some messages more, and each micro-batch of a stream ar
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,23 +13,28 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from antiphon.core.timeframe import Timeframe
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item import NO_BODY
+from antiphon.pipeline.account import Account
 from antiphon.pipeline.advance import Advance
-from antiphon.pipeline.books import report_tables
+from antiphon.pipeline.books import books_of, report_tables
 from antiphon.pipeline.items import Models
-from antiphon.pipeline.onward import Step, look_again
+from antiphon.pipeline.judged import DELIVERED
+from antiphon.pipeline.listing import places
+from antiphon.pipeline.onward import BODILESS_MAX, Step, look_again
 from antiphon.pipeline.progress import Progress
+from antiphon.pipeline.recall import CHANGED
 from antiphon.pipeline.report import Report
-from antiphon.pipeline.run import Tell, silent, timed
 from antiphon.pipeline.session import prepare
+from antiphon.pipeline.standings import counts
 from antiphon.pipeline.tablelog import Current, Stream, TableLog
 from antiphon.pipeline.tables import write_advance
-
-BODILESS_MAX = 100_000  # messages without bodies that are asked for again
+from antiphon.pipeline.telling import VERIFY, Tell, silent, timed
 
 
 @dataclass
@@ -43,17 +49,26 @@ class GoOn:
     tell: Tell = silent
     seconds: dict[str, float] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)  # of the last time
+    places: tuple[str, ...] = field(init=False)  # of the homes, as workers reach them
+
+    def __post_init__(self) -> None:
+        self.places = places(self.homes)
 
     def run(self, *, afresh: bool = False) -> Report:
         """Bring the tables to where the homes are now, and tell what they account for; `afresh`, from nothing."""
         with self.log.locked():
             current = self.advance(afresh=afresh)
+            if self.log.compact_when_due():
+                current = self.log.current()
             with self.stage("account"):
-                plans = [step.plan for step in self.steps]
-                report = report_tables(self.spark, self.log, list(map(str, self.homes)), plans)
+                report = report_tables(self.spark, self.log, self.places, self.steps)
         return replace(
             report, seconds=self.seconds, versions=dict(current.versions), afresh=self.afresh, still=self.still
         )
+
+    def books(self) -> dict[bytes, Account]:
+        """What the tables account for of all parties that were looked at the last time."""
+        return books_of(self.log, self.steps)
 
     @property
     def afresh(self) -> dict[str, int]:
@@ -73,45 +88,62 @@ class GoOn:
         current = self.log.current()
         if stream is not None and current.streams.get(stream[0], -1) >= stream[1]:
             return current
-        known = {} if afresh else self._progress()
-        with self.stage("verify and plan"):
+        known, damaged = {} if afresh else self._progress(), set[bytes]()
+        while True:
+            self._look(known, until, damaged)
+            if current.run and all(step.still for step in self.steps):
+                if stream is not None:
+                    current = replace(current, streams={**current.streams, **dict([stream])})
+                    self.log.publish(current)
+                return current
+            try:
+                return self._write(current, stream)
+            except (PySparkException, Py4JJavaError) as error:
+                more = self._damaged(str(error)) - damaged
+                if not more:
+                    raise
+                damaged |= more
+
+    def _look(self, known: Mapping[bytes, Progress], until: Timeframe | None, damaged: Collection[bytes]) -> None:
+        with self.stage(VERIFY):
             self.steps = look_again(
                 prepare(self.spark),
-                self.homes,
+                self.places,
                 known,
                 _code(self.models()),
                 parties=self.parties,
                 bodiless=self._bodiless(),
                 until=until,
+                tell=self.tell,
+                damaged=damaged,
             )
-        if current.run and all(step.still for step in self.steps):
-            if stream is not None:
-                current = replace(current, streams={**current.streams, **dict([stream])})
-                self.log.publish(current)
-            return current
-        return self._write(current, stream)
+
+    def _damaged(self, told: str) -> set[bytes]:
+        """The parties of which blocks have changed since they were verified, by what a worker tells."""
+        feeds = set(map(bytes.fromhex, re.findall(f"{CHANGED}: feed ([0-9a-f]{{64}})", told)))
+        return {step.plan.party for step in self.steps if feeds & step.now.heads.keys()}
 
     def _write(self, current: Current, stream: Stream | None) -> Current:
         before = {name: self.log.read(self.spark, name) for name in ("items", "quarantine") if current.run}
         made = Advance(
             self.spark,
-            tuple(map(str, self.homes)),
+            self.places,
             self.steps,
             self.models,
             before.get("items"),
             before.get("quarantine"),
         )
         try:
-            with self.stage("fold"):
+            with self.stage("fold", sum(map(_folded, self.steps))):
                 made.fold()
             return write_advance(made, self.log, self.stage, stream)
         finally:
             made.close()
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str, messages: int = 0) -> Iterator[None]:
         """Tell that a stage begins, and measure it."""
-        with timed(name, self.tell, self.seconds):
+        with timed(name, self.tell, self.seconds, messages):
             yield
 
     def _progress(self) -> Mapping[bytes, Progress]:
@@ -125,9 +157,17 @@ class GoOn:
     def _bodiless(self) -> dict[bytes, list[tuple[bytes, int]]]:
         found: dict[bytes, list[tuple[bytes, int]]] = {}
         for part in self.log.parts("quarantine", ["party", "feed", "seq"], [("reason", "==", NO_BODY)]):
-            for row in part.slice(0, BODILESS_MAX).to_pylist():
-                found.setdefault(row["party"], []).append((row["feed"], row["seq"]))
+            for batch in part.to_batches(max_chunksize=BODILESS_MAX):
+                for row in batch.to_pylist():
+                    some = found.setdefault(row["party"], [])
+                    if len(some) <= BODILESS_MAX:
+                        some.append((row["feed"], row["seq"]))
         return found
+
+
+def _folded(step: Step) -> int:
+    """About how many messages of a party are folded."""
+    return counts(step.plan).get(DELIVERED, 0) if step.afresh else step.grown
 
 
 def _code(models: ModelFactory) -> str:

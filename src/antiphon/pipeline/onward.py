@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
@@ -22,10 +21,12 @@ from antiphon.party.base import EpochBase
 from antiphon.party.delivery import Delivery
 from antiphon.party.ports import NO_END, Authority, LaneState
 from antiphon.pipeline.home import open_blobs, open_feeds
+from antiphon.pipeline.listing import Listed, Listing, listing
 from antiphon.pipeline.plan import Held, LanePlan, PartyPlan, Planner, end_of
 from antiphon.pipeline.progress import Head, Progress
-from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided, wanted
+from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided
 from antiphon.pipeline.survey import in_workers, verify_task
+from antiphon.pipeline.telling import VERIFY, Tell, silent
 
 NEW = "the party is new here"
 HAD_ERROR = "nothing could be said of the party before"
@@ -33,9 +34,13 @@ OTHER_BASE = "the party stands on another epoch"
 OTHER_CODE = "code for other models is here than was then"
 BODIES_CAME = "bodies of messages came that were not here"
 BODIES_WENT = "bodies of messages were erased"
+MANY_BODILESS = "so many messages have no bodies here that they are not asked for one by one"
 MENDED = "a feed can be read where it could not"
+DAMAGED = "a feed cannot be read any more where it could"
 
-#: Of each party, messages whose bodies were not here.
+BODILESS_MAX = 100_000  # messages of a party without bodies that are asked for again
+
+#: Of each party, messages whose bodies were not here; one more than the limit stands for all that are more.
 Bodiless = Mapping[bytes, Collection[tuple[bytes, int]]]
 
 
@@ -46,6 +51,7 @@ class Step:
     now: Progress
     before: Progress | None = None
     afresh: str = ""
+    held: int = 0  # blocks, by the store's own records
 
     @property
     def plan(self) -> PartyPlan:
@@ -72,16 +78,19 @@ class Look:
     known: Mapping[bytes, Progress]
     bodiless: Bodiless
     models: str
+    damaged: frozenset[bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A party with its feeds, and why what is remembered of it does not hold."""
+    """A party that is listed, and why what is remembered of it does not hold."""
 
-    home: str
-    party: bytes
-    ranges: tuple[Range, ...]
+    listed: Listed
     afresh: str
+
+    @property
+    def party(self) -> bytes:
+        return self.listed.party
 
 
 class Task(NamedTuple):
@@ -98,7 +107,7 @@ class Task(NamedTuple):
 
 def look_again(
     spark: SparkSession,
-    homes: Sequence[str | Path],
+    homes: Sequence[str],
     known: Mapping[bytes, Progress],
     models: str,
     *,
@@ -106,45 +115,57 @@ def look_again(
     bodiless: Bodiless | None = None,
     until: Timeframe | None = None,
     blocks: int = RANGE_BLOCKS,
+    tell: Tell = silent,
+    damaged: Collection[bytes] = (),
 ) -> list[Step]:
-    """Verify what is new in some homes, and plan their parties. Nothing beyond the anchor `until` is looked at."""
+    """Verify what is new in some homes, and plan their parties. Nothing beyond the anchor `until` is looked at.
+
+    Parties that are `damaged` where they had been verified are read afresh. Workers must reach the homes under these
+    names (`places`).
+    """
     if until is not None:  # the tables may be ahead of who asks
         for progress in known.values():
             until = until.merge(progress.anchor)
     asked = Look(
-        tuple(map(str, homes)),
+        tuple(homes),
         Limits(parties=frozenset(map(bytes, parties)), until=until),
         dict(known),
         bodiless or {},
         models,
+        frozenset(damaged),
     )
-    found = in_workers(spark, _look, [asked])[0]
+    found, listed = in_workers(spark, _look, [asked])[0]
+    listed.check(parties)
     faults: dict[bytes, list[Fault]] = defaultdict(list)
     new = [one for some in found for one in _unverified(some, known)]
+    tell(VERIFY, sum(one.count for one in new))
     for told in in_workers(spark, verify_task, divided(new, blocks)):
         for fault in told:
             faults[fault.party].append(fault)
     # A batch of a stream may know more of control feeds than it reads: else it might stand on an epoch that is gone.
-    exact, ends = until is None, {one.feed: one.stop - 1 for some in found for one in some.ranges}
+    exact = until is None
     tasks = [
         Task(
-            some.home,
+            some.listed.home,
             some.party,
-            tuple(faults[some.party]),
-            until if until is not None else Timeframe(ends),
+            tuple(sorted(faults[some.party], key=lambda fault: (fault.feed, fault.seq))),
+            some.listed.anchor if until is None else until,
             exact,
-            None if some.afresh else known[some.party],
+            None if some.afresh or known[some.party].plan.error else known[some.party],
             models,
         )
         for some in found
     ]
-    afresh = {some.party: some.afresh for some in found}
-    return [_step(now, known.get(now.party), afresh[now.party]) for now in in_workers(spark, _plan, tasks)]
+    plans = in_workers(spark, _plan, tasks)
+    return [_step(some, now, known.get(some.party)) for some, now in zip(found, plans, strict=True)]
 
 
-def _step(now: Progress, before: Progress | None, afresh: str) -> Step:
+def _step(found: Found, now: Progress, before: Progress | None) -> Step:
+    afresh = found.afresh
     if not afresh and before is not None:
-        if (now.plan.base, now.plan.number) != (before.plan.base, before.plan.number):
+        if before.plan.error:
+            afresh = "" if now.plan == before.plan else HAD_ERROR
+        elif (now.plan.base, now.plan.number) != (before.plan.base, before.plan.number):
             afresh = OTHER_BASE
         elif now.plan.error:
             afresh = now.plan.error
@@ -154,13 +175,14 @@ def _step(now: Progress, before: Progress | None, afresh: str) -> Step:
             afresh = MENDED
         elif {lane.feed for lane in before.plan.lanes} - {lane.feed for lane in now.plan.lanes}:
             afresh = "a feed is no longer admitted"
-    return Step(now, before, afresh)
+    return Step(now, before, afresh, found.listed.held)
 
 
 def _unverified(found: Found, known: Mapping[bytes, Progress]) -> list[Range]:
     heads: Mapping[bytes, Head] = {} if found.afresh else known[found.party].heads
     ranges = [
-        replace(one, start=max(one.start, heads[one.feed][0])) if one.feed in heads else one for one in found.ranges
+        replace(one, start=max(one.start, heads[one.feed][0])) if one.feed in heads else one
+        for one in found.listed.ranges
     ]
     return [one for one in ranges if one.start < one.stop]
 
@@ -168,31 +190,30 @@ def _unverified(found: Found, known: Mapping[bytes, Progress]) -> list[Range]:
 # -- in Spark's workers
 
 
-def _look(asked: Look) -> list[Found]:
-    parties: dict[tuple[str, bytes], list[Range]] = defaultdict(list)
-    for one in wanted(asked.homes, asked.limits):
-        parties[one.home, one.party].append(one)
+def _look(asked: Look) -> tuple[list[Found], Listing]:
+    listed = listing((asked.homes, asked.limits))
     found = []
     for home in asked.homes:
         with open_feeds(home) as store:
-            for (where, party), ranges in parties.items():
-                if where == home:
-                    found.append(Found(home, party, tuple(ranges), _why_afresh(store, asked, party)))
-    return found
+            here = (one for one in listed.parties if one.home == home)
+            found += [Found(one, _why_afresh(store, asked, one.party)) for one in here]
+    return found, listed
 
 
 def _why_afresh(store: FeedReader, asked: Look, party: bytes) -> str:
     before = asked.known.get(party)
     if before is None:
         return NEW
-    if before.plan.error:
-        return HAD_ERROR
+    if party in asked.damaged:
+        return DAMAGED
     if before.models != asked.models:
         return OTHER_CODE
     for feed, head in before.heads.items():
         wrong = _why_other(store, feed, head)
         if wrong:
             return f"feed {feed.hex()[:8]} {wrong}"
+    if len(asked.bodiless.get(party, ())) > BODILESS_MAX:
+        return MANY_BODILESS
     came = (_body_of(store, feed, seq) is BodyState.PRESENT for feed, seq in asked.bodiless.get(party, ()))
     return BODIES_CAME if any(came) else ""
 

@@ -30,6 +30,7 @@ from antiphon.pipeline.columns import arrow_of
 from antiphon.pipeline.home import open_blobs
 from antiphon.pipeline.messages import BASE_STATE
 from antiphon.pipeline.ranges import Fault, Range, read_ranges
+from antiphon.pipeline.recall import CHANGED
 
 PARCEL_ROWS = 65_536  # that are divided at once
 BASE_LANE = -1  # of the states that a party stands on, which come before all messages
@@ -86,7 +87,7 @@ def read_parcels(task: Iterable[LaneTask], buckets: int) -> Iterator[pa.RecordBa
         for some in arrow.gathered(spans, PARCEL_ROWS):
             yield Piece.of(some).parcels(one.party, one.lane, buckets)
         for fault in faults:  # it was read, and verified, a moment ago
-            raise CorruptBlock(f"{fault.reason}; it has changed since the run began", feed=fault.feed, seq=fault.seq)
+            raise CorruptBlock(f"{CHANGED}: feed {fault.feed.hex()}: {fault.reason}", feed=fault.feed, seq=fault.seq)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 
-from antiphon.core.errors import AntiphonError, BadSignature, BrokenChain, CorruptBlock, InvalidInput, RefusedBlocks
+from antiphon.core.errors import AntiphonError, BadSignature, BrokenChain, InvalidInput, RefusedBlocks
 from antiphon.core.keys import verify as verify_signature
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed import rules
@@ -138,10 +138,10 @@ def read_range(store: FeedReader, one: Range, told: Callable[[Fault], None], *, 
                     before = span.hash_at(span.end - 1), int(span.columns["lamport"][-1])
                 yield cut(span, low, high)
                 at = span.first + high
-    except (CorruptBlock, RefusedBlocks) as error:
+    except RefusedBlocks as error:
         told(Fault(one.party, one.feed, at if error.seq is None else max(error.seq, at), str(error)))
         return
-    except AntiphonError as error:  # pruned meanwhile, say
+    except AntiphonError as error:  # pruned meanwhile, or damaged: of such a span the store hands out no block at all
         told(Fault(one.party, one.feed, at, str(error)))
         return
     if at < one.stop:

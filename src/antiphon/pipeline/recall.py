@@ -14,6 +14,8 @@ from antiphon.core.errors import CorruptBlock
 from antiphon.pipeline.columns import batches, spark_schema
 from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Range, divided, read_ranges
 
+CHANGED = "it has changed since it was verified"
+
 
 def read_rows(
     spark: SparkSession, ranges: Sequence[Range], columns: Sequence[str], blocks: int = RANGE_BLOCKS
@@ -36,4 +38,4 @@ def _read(task: Sequence[Range], columns: Sequence[str]) -> Iterator[pa.RecordBa
     for spans in read_ranges(task, faults.append, verify=False):
         yield from batches(spans, columns)
         for fault in faults:
-            raise CorruptBlock(f"{fault.reason}; it has changed since the run began", feed=fault.feed, seq=fault.seq)
+            raise CorruptBlock(f"{CHANGED}: feed {fault.feed.hex()}: {fault.reason}", feed=fault.feed, seq=fault.seq)

@@ -12,6 +12,7 @@ from antiphon.core.cid import Cid
 from antiphon.pipeline.account import Account
 
 COUNTS = ("held", "control", "based", "applied", "refused", "pending", "ended", "lost")
+EXPLAINED = ("refused", "pending", "ended")  # each with a reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class PartyReport:
         counts = {name: getattr(self.account, name) for name in COUNTS}
         snapshot = str(Cid(self.snapshot)) if self.snapshot else ""
         about = {"items": self.items, "epoch": self.epoch, "snapshot": snapshot, "states": self.states.hex()}
-        reasons = dict(self.account.reasons.most_common())
+        reasons = {name: dict(found.most_common()) for name, found in sorted(self.account.reasons.items())}
         return {
             "party": self.account.party.hex(),
             **counts,
@@ -72,14 +73,15 @@ class Report:
     @property
     def counts(self) -> dict[str, int]:
         """What became of all blocks: held is the sum of the others, and nothing is lost."""
-        return {name: sum(getattr(one.account, name) for one in self.parties) for name in COUNTS}
+        return totals(one.account for one in self.parties)
 
     @property
-    def reasons(self) -> Counter[str]:
-        """What was refused, by reason."""
-        found: Counter[str] = Counter()
+    def reasons(self) -> dict[str, Counter[str]]:
+        """What is refused, pending or ended, by reason."""
+        found: dict[str, Counter[str]] = {name: Counter() for name in EXPLAINED}
         for one in self.parties:
-            found.update(one.account.reasons)
+            for name, reasons in one.account.reasons.items():
+                found[name].update(reasons)
         return found
 
     def row(self) -> dict[str, Any]:
@@ -88,7 +90,7 @@ class Report:
             "homes": list(self.homes),
             "blocks": self.counts,
             "items": sum(one.items for one in self.parties),
-            "reasons": dict(self.reasons.most_common()),
+            "reasons": {name: dict(found.most_common()) for name, found in self.reasons.items()},
             "skew": self.skew.row(),
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             "versions": self.versions,
@@ -96,6 +98,12 @@ class Report:
             "still": self.still,
             "parties": [one.row() for one in self.parties],
         }
+
+
+def totals(accounts: Iterable[Account]) -> dict[str, int]:
+    """What became of the blocks of some parties together."""
+    known = list(accounts)
+    return {name: sum(getattr(one, name) for one in known) for name in COUNTS}
 
 
 def states_digest(states: Iterable[tuple[bytes, bytes]]) -> bytes:

@@ -10,12 +10,11 @@ A run holds its stages, so that tables can be written from them, and lets go of 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from time import monotonic
 from types import TracebackType
 from typing import Self
 
@@ -28,21 +27,17 @@ from antiphon.pipeline.account import account
 from antiphon.pipeline.blocks import blocks
 from antiphon.pipeline.bulk import fold_survey
 from antiphon.pipeline.items import Models, items
-from antiphon.pipeline.judged import judged
+from antiphon.pipeline.judged import DELIVERED, judged
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.report import PartyReport, Report, Skew, combine_groups
 from antiphon.pipeline.session import prepare
+from antiphon.pipeline.standings import counts
 from antiphon.pipeline.survey import Survey, survey
+from antiphon.pipeline.telling import VERIFY, Tell, silent, timed
 
 #: What is looked at to count blocks: no bodies.
 _COUNTED = ("party", "feed", "seq", "item", "fault")
 NO_STATES = combine_groups(())  # the digest of none
-
-Tell = Callable[[str], None]  # that a stage begins
-
-
-def silent(_: str) -> None:
-    """Tell nobody."""
 
 
 @dataclass
@@ -71,8 +66,8 @@ class Run:
         `open_parties` run without credentials: every feed of theirs counts.
         """
         seconds: dict[str, float] = {}
-        with timed("verify and plan", tell, seconds):
-            looked = survey(prepare(spark), homes, parties, open_parties=open_parties)
+        with timed(VERIFY, tell, seconds):
+            looked = survey(prepare(spark), homes, parties, open_parties=open_parties, tell=tell)
         return cls(spark, looked, models, tell, seconds)
 
     def __enter__(self) -> Self:
@@ -88,9 +83,9 @@ class Run:
             kept.unpersist()
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str, messages: int = 0) -> Iterator[None]:
         """Tell that a stage begins, and measure it."""
-        with timed(name, self.tell, self.seconds):
+        with timed(name, self.tell, self.seconds, messages):
             yield
 
     @cached_property
@@ -109,7 +104,7 @@ class Run:
 
     def report(self) -> Report:
         """What has become of every block. It is here that Spark does the work."""
-        with self.stage("fold"):
+        with self.stage("fold", sum(counts(plan).get(DELIVERED, 0) for plan in self.survey.plans)):
             found, skew = states_of(self.items), skew_of(self.items)
         with self.stage("account"):
             books = account(self.survey, None, self.folded)
@@ -125,17 +120,6 @@ class Run:
             for plan in self.survey.plans
         )
         return Report(self.survey.homes, parties, skew, self.seconds)
-
-
-@contextmanager
-def timed(name: str, tell: Tell, seconds: dict[str, float]) -> Iterator[None]:
-    """Tell that a stage begins, and measure it."""
-    tell(name)
-    begun = monotonic()
-    try:
-        yield
-    finally:
-        seconds[name] = seconds.get(name, 0.0) + monotonic() - begun
 
 
 def waits_of(plan: PartyPlan) -> tuple[str, ...]:

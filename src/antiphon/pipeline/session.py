@@ -14,6 +14,9 @@ MEMORY_SHARE = 0.4  # of the machine's, for the JVM: Python workers, and the sys
 MEMORY_MIN_MB, MEMORY_MAX_MB = 512, 32 << 10
 PARTITIONS_PER_CORE = 4  # so that one with a hot item does not keep the others waiting for long
 
+#: On this machine alone: workers of a cluster may find Antiphon only in files that come with a task.
+DAEMON = {"spark.python.daemon.module": "antiphon.pipeline.daemon"}
+
 #: What the pipeline needs of every session, also of one that was made elsewhere.
 NEEDED = {
     "spark.sql.python.filterPushdown.enabled": "true",
@@ -39,8 +42,9 @@ def open_session(
     use_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     cores = os.cpu_count() or 1
+    where = master or f"local[{cores}]"
     chosen = {
-        "spark.master": master or f"local[{cores}]",
+        "spark.master": where,
         "spark.driver.memory": f"{memory_mb or _memory_mb()}m",
         "spark.sql.shuffle.partitions": str(partitions or PARTITIONS_PER_CORE * cores),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
@@ -49,6 +53,7 @@ def open_session(
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
         **({} if master else {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}),
+        **(DAEMON if where.startswith("local") and not where.startswith("local-cluster") else {}),
         **NEEDED,
         **(settings or {}),
     }

@@ -33,7 +33,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from antiphon.core.errors import InvalidInput
+from antiphon.core.errors import AntiphonError, InvalidInput
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Flag
 from antiphon.feed.reader import FeedReader
@@ -213,12 +213,20 @@ def _shares(found: list[Range], room: int) -> dict[bytes, int]:
     ends: dict[bytes, int] = {}
     for home, some in groupby(part, key=lambda entry: entry[0].home):
         with open_feeds(home) as store:
-            ends |= {one.feed: _batch_end(store, one.feed, one.start + share - 1) for one, share in some}
+            ends |= {one.feed: _batch_end(store, one, share) for one, share in some}
     return ends
 
 
-def _batch_end(store: FeedReader, feed: bytes, seq: int) -> int:
-    """The last block of the batch that a block is in: nobody sees half of one."""
-    while store.block(feed, seq).flags & Flag.MORE:
-        seq += 1
-    return seq
+def _batch_end(store: FeedReader, one: Range, share: int) -> int:
+    """The last block of the batch that the last one of a share is in: nobody sees half of one.
+
+    Where that cannot be read, what is pruned is not counted, and damage is taken as an end: whoever reads it is told.
+    """
+    seq = one.start + share - 1
+    try:
+        seq = max(one.start, store.record(one.feed).start) + share - 1
+        while seq < one.stop - 1 and store.block(one.feed, seq).flags & Flag.MORE:
+            seq += 1
+    except AntiphonError:
+        pass
+    return min(seq, one.stop - 1)

@@ -24,7 +24,11 @@ from antiphon.core.errors import AntiphonError, BadEncoding
 from antiphon.core.timeframe import Timeframe
 from antiphon.pipeline.goon import GoOn
 from antiphon.pipeline.home import read_anchor
+from antiphon.pipeline.listing import listing
+from antiphon.pipeline.ranges import Limits
+from antiphon.pipeline.report import totals
 from antiphon.pipeline.source import ANCHOR, MICRO_BATCH_BLOCKS
+from antiphon.pipeline.survey import in_workers
 from antiphon.pipeline.tablelog import Stream
 
 LOOK_EVERY_S = 0.2  # whether the query has ended, or somebody wants it to
@@ -41,6 +45,7 @@ class Batch:
     seconds: float  # that it took
     latency: float  # seconds from when Spark saw that there were new blocks, to when readers of tables see them
     afresh: dict[str, int]  # parties that did not go on, and why
+    books: dict[str, int]  # what has become of all blocks so far; nothing is lost
 
     @property
     def rate(self) -> float:
@@ -51,7 +56,7 @@ class Batch:
         """For JSON."""
         times = {"seconds": round(self.seconds, 3), "rate": round(self.rate, 1), "latency": round(self.latency, 3)}
         about = {"batch": self.number, "run": self.run, "blocks": self.blocks, "parties": self.parties}
-        return {**about, **times, "afresh": self.afresh}
+        return {**about, **times, "afresh": self.afresh, "books": self.books}
 
 
 def _nobody(_: Batch) -> None:
@@ -102,9 +107,10 @@ class StreamJob:
         reader = self.go_on.spark.readStream.format("antiphon").option("columns", "feed,seq,fault")
         reader = reader.option("maxBlocksPerTrigger", str(self.max_blocks)).option("verify", "false")
         if self.go_on.parties:
+            (found,) = in_workers(self.go_on.spark, listing, [(self.go_on.places, Limits())])
+            found.check(self.go_on.parties)  # else it would wait for ever
             reader = reader.option("party", ",".join(bytes(party).hex() for party in self.go_on.parties))
-        homes = [str(home) for home in self.go_on.homes]
-        rows = reader.option("paths", json.dumps(homes)).load()
+        rows = reader.option("paths", json.dumps(self.go_on.places)).load()
         writer = rows.writeStream.foreachBatch(self._batch).option("checkpointLocation", f"file://{self.checkpoint}")
         if self.available_now:
             return writer.trigger(availableNow=True).start()
@@ -135,9 +141,16 @@ class StreamJob:
         moved = [step for step in self.go_on.steps if not step.still]
         blocks = sum(step.grown for step in moved)
         self.go_on.log.compact_when_due()
+        accounts = self.go_on.books()
         took = monotonic() - begun
         latency = max(took, time() - planned_ms / 1000)
-        self.told(Batch(number, now.run, blocks, len(moved), took, latency, self.go_on.afresh))
+        books = totals(accounts.values())
+        self.told(Batch(number, now.run, blocks, len(moved), took, latency, self.go_on.afresh, books))
+        lost = {party.hex()[:8]: one.lost for party, one in accounts.items() if one.lost}
+        if lost:
+            raise AntiphonError(
+                f"batch {number}: blocks that nobody accounts for, by party: {lost}; `run --afresh` with these tables"
+            )
 
     def _offset(self, number: int) -> tuple[int, Timeframe]:
         """When a batch was planned, and the anchor up to which it goes: Spark has written it down before it began."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 from antiphon.core.errors import UnknownParty
 from antiphon.core.timeframe import Timeframe
 from antiphon.pipeline.home import open_blobs, open_feeds
+from antiphon.pipeline.listing import listing, places
 from antiphon.pipeline.plan import PartyPlan, Planner
-from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided, read_ranges, wanted
+from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided, read_ranges
+from antiphon.pipeline.telling import VERIFY, Tell, silent
 
 TASKS_PER_CORE = 8
 
@@ -28,6 +30,7 @@ class Survey:
 
     homes: tuple[str, ...]
     plans: tuple[PartyPlan, ...]
+    held: Mapping[bytes, int] = field(default_factory=dict)  # by party: how many blocks the stores say that they hold
 
     @property
     def anchor(self) -> Timeframe:
@@ -49,31 +52,29 @@ def survey(
     verify: bool = True,
     blocks: int = RANGE_BLOCKS,
     open_parties: Collection[bytes] = (),
+    tell: Tell = silent,
 ) -> Survey:
     """Look at some parties of a home or of several, or at all. With `verify`, everything that can be is checked first.
 
     Every hash, link, body, head and header is, that is; what depends on others of the party's blocks is planned.
     `open_parties` run without credentials: every feed of theirs counts, as with an `OpenAuthority`.
     """
-    # Workers may stand in another folder: that of the program when Spark began.
-    places = tuple(str(Path(home).expanduser().absolute()) for home in _each(homes))
-    ranges = in_workers(spark, _list, [(places, frozenset(map(bytes, parties)))])[0]
+    wanted = Limits(parties=frozenset(map(bytes, parties)))
+    (found,) = in_workers(spark, listing, [(places(homes), wanted)])
+    found.check(parties)
+    tell(VERIFY, sum(one.held for one in found.parties))
     faults: dict[bytes, list[Fault]] = defaultdict(list)
     if verify:
-        for found in in_workers(spark, verify_task, divided(ranges, blocks)):
-            for fault in found:
+        ranges = [one for some in found.parties for one in some.ranges]
+        for told in in_workers(spark, verify_task, divided(ranges, blocks)):
+            for fault in told:
                 faults[fault.party].append(fault)
-    known = sorted({(one.party, one.home) for one in ranges})
-    ends: dict[bytes, dict[bytes, int]] = defaultdict(dict)  # what came meanwhile was not looked at
-    for one in ranges:
-        ends[one.party][one.feed] = one.stop - 1
     alone = frozenset(map(bytes, open_parties))
-    asked = [(home, party, tuple(faults[party]), Timeframe(ends[party]), party in alone) for party, home in known]
-    return Survey(places, tuple(in_workers(spark, _plan, asked)))
-
-
-def _each(homes: str | Path | Sequence[str | Path]) -> Sequence[str | Path]:
-    return [homes] if isinstance(homes, str | Path) else homes
+    known = sorted(found.parties, key=lambda one: (one.party, one.home))
+    # What came meanwhile was not looked at.
+    asked = [(one.home, one.party, tuple(faults[one.party]), one.anchor, one.party in alone) for one in known]
+    held = {one.party: one.held for one in known}
+    return Survey(found.homes, tuple(in_workers(spark, _plan, asked)), held)
 
 
 def in_workers(spark: SparkSession, act: Callable[[Given], Result], given: Sequence[Given]) -> list[Result]:
@@ -82,11 +83,6 @@ def in_workers(spark: SparkSession, act: Callable[[Given], Result], given: Seque
         return []
     tasks = min(len(given), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
     return spark.sparkContext.parallelize(given, tasks).map(act).collect()
-
-
-def _list(asked: tuple[tuple[str, ...], frozenset[bytes]]) -> list[Range]:
-    homes, parties = asked
-    return wanted(homes, Limits(parties=parties))
 
 
 def verify_task(task: tuple[Range, ...]) -> list[Fault]:

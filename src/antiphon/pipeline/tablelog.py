@@ -25,6 +25,7 @@ from urllib.parse import unquote, urlparse
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import (
     AddAction,
     CommitProperties,
@@ -41,6 +42,9 @@ from antiphon.feed.lock import sync_folder
 from antiphon.pipeline.columns import arrow_of, batch_of
 
 CURRENT = "current.json"
+CURRENT_SIZE_MAX = 1 << 20
+#: All that there are: what `current.json` names beside them may lie anywhere.
+TABLES = ("blocks", "changes", "epochs", "items", "links", "progress", "quarantine", "standings")
 LOCK = "writer.lock"
 PARTITION = "bucket"  # the first hex digit of the party's key: sixteen folders, however many parties there are
 CHECKPOINT_EVERY = 32  # versions of a table: its log is read from the last one
@@ -66,16 +70,21 @@ class TableLog:
     """The tables of one folder. Executors must reach it under the same path."""
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder).expanduser().absolute()
+        self.folder = Path(folder).expanduser().resolve()  # delta-rs names files so, whatever links lead there
 
     def current(self) -> Current:
         """The last whole run; run 0 if there was none."""
         try:
-            found = json.loads((self.folder / CURRENT).read_bytes())
-            return Current(int(found["run"]), _numbers(found["versions"]), _numbers(found.get("streams", {})))
+            with (self.folder / CURRENT).open("rb") as file:
+                text = file.read(CURRENT_SIZE_MAX + 1)
+            found = json.loads(text if len(text) <= CURRENT_SIZE_MAX else b"")
+            current = Current(int(found["run"]), _numbers(found["versions"]), _numbers(found.get("streams", {})))
+            if not current.versions.keys() <= set(TABLES):
+                raise ValueError("of these tables none is ours")
+            return current
         except FileNotFoundError:
             return Current()
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise BadEncoding(f"{self.folder / CURRENT} names no tables; remove the folder, and run again") from None
 
     def publish(self, current: Current) -> None:
@@ -112,7 +121,13 @@ class TableLog:
         known = self.current().versions
         if name not in known:
             raise InvalidInput(f"there is no table {name!r} in {self.folder}; there are: {', '.join(known) or 'none'}")
-        return DeltaTable(str(self.folder / name), version=known[name] if version is None else version)
+        try:
+            return DeltaTable(str(self.folder / name), version=known[name] if version is None else version)
+        except DeltaError as error:
+            why = str(error).split("\n", 1)[0]
+            raise BadEncoding(
+                f"the table {name} in {self.folder} cannot be read: {why}; remove the folder, and run again"
+            ) from None
 
     def read(self, spark: SparkSession, name: str, version: int | None = None) -> DataFrame:
         """The rows of one table, as Spark has them; without the column that only says where files lie."""
@@ -140,8 +155,7 @@ class TableLog:
         files = table.file_uris() if files is None else files
         if not files:
             return spark.createDataFrame([], schema)
-        paths = [file if "://" in file else f"file://{file}" for file in files]
-        return spark.read.schema(schema).parquet(*paths)
+        return spark.read.schema(schema).parquet(*(f"file://{_path_of(file)}" for file in files))
 
     # -- writing: nobody sees any of it before `publish`
 
@@ -207,13 +221,14 @@ class TableLog:
         partitions: list[str],
     ) -> int:
         path = str(self.folder / name)
+        _sync(Path(path, file.path) for file in added)
         delta = Schema.from_json(_nullable(schema).json())
         done = CommitProperties(app_transactions=[Transaction(*stream)] if stream else None)
         if not DeltaTable.is_deltatable(path):
             create_table_with_add_actions(
                 path, delta, added, partition_by=partitions, name=name, commit_properties=done
             )
-            return DeltaTable(path).version()
+            return self._committed(name)
         table, known = DeltaTable(path), self.current().versions.get(name)
         if known is not None and table.version() != known:  # a run ended before it published: none of it counts
             table.restore(known)
@@ -223,9 +238,16 @@ class TableLog:
         gone = [RemoveAction(str(Path(_path_of(file)).relative_to(home)), True, now) for file in removed]
         mode = "overwrite" if known is None else "append"  # what was never published is written over
         table.create_write_transaction([*gone, *added], mode, delta, partitions, commit_properties=done)
-        version = DeltaTable(path).version()
+        version = self._committed(name)
         if version % CHECKPOINT_EVERY == 0:
             DeltaTable(path).create_checkpoint()
+        return version
+
+    def _committed(self, name: str) -> int:
+        """The last version of a table, which is on the disk before it is published."""
+        version = DeltaTable(str(self.folder / name)).version()
+        _sync([self.folder / name / "_delta_log" / f"{version:020}.json"])
+        sync_folder(self.folder / name)
         return version
 
     def compact_when_due(self) -> bool:
@@ -269,7 +291,19 @@ class TableLog:
 
 
 def _numbers(found: Mapping[str, Any]) -> dict[str, int]:
+    if any(int(number) < 0 for number in found.values()):
+        raise ValueError("a version or a batch is at least 0")
     return {str(name): int(number) for name, number in found.items()}
+
+
+def _sync(files: Iterable[Path]) -> None:
+    """Have files on the disk, and in their folders."""
+    known = list(files)
+    for file in known:
+        with file.open("rb") as handle:
+            os.fsync(handle.fileno())
+    for folder in {folder for file in known for folder in (file.parent, file.parent.parent)}:
+        sync_folder(folder)
 
 
 def _path_of(file: str) -> str:

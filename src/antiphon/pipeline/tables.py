@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
+from antiphon.pipeline.account import REFUSED
 from antiphon.pipeline.advance import Advance
 from antiphon.pipeline.changes import changes
 from antiphon.pipeline.columns import DEFAULT_COLUMNS
@@ -29,7 +30,6 @@ from antiphon.pipeline.shown import shown
 from antiphon.pipeline.standings import Row, standings
 from antiphon.pipeline.tablelog import Current, Stream, TableLog
 
-REFUSED = "refused"
 ARCHIVED = tuple(name for name in DEFAULT_COLUMNS if name != "fault")  # what the table of blocks has of each
 
 EPOCHS = StructType(

@@ -1,0 +1,40 @@
+"""Where Spark's Python workers come from: a process that has imported what they need before it forks them.
+
+`open_session` names it as `spark.python.daemon.module` for sessions on this machine. A worker of Spark's own imports
+for a second before its first task, and looks through all of that for garbage after each: 25 ms, as long as some ten
+thousand messages take. Here both are done once. Nothing that is imported may start a thread that holds a lock, or open
+a file: forks would have the lock, and share the file.
+"""
+
+from __future__ import annotations
+
+import gc
+from importlib import import_module
+
+from pyspark import daemon
+
+#: What tasks of the pipeline use: the source, the survey, the fold, and the models.
+NEEDED = (
+    "pyspark.worker",
+    "antiphon.pipeline.source",
+    "antiphon.pipeline.survey",
+    "antiphon.pipeline.bulk",
+    "antiphon.pipeline.shown",
+)
+
+
+def make_ready() -> None:
+    """Import all that workers need, and let no collector of garbage look at it again."""
+    for name in NEEDED:
+        import_module(name)
+    gc.collect()
+    gc.freeze()
+
+
+def main() -> None:
+    make_ready()
+    daemon.manager()
+
+
+if __name__ == "__main__":
+    main()
