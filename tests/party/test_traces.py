@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from antiphon.testing.peers import Peer, Peers
+
+PAPER_EDITS = 259_778 if os.environ.get("ANTIPHON_SOAK") == "1" else 40_000  # of so many
 
 
 def trace(data: Path, name: str) -> dict[str, Any]:
@@ -26,17 +29,20 @@ def test_the_paper_typed_on_one_device_comes_out_on_another(data: Path, tmp_path
     with Peers(tmp_path, authority=False) as peers:
         alice, bob = peers.add("alice"), peers.add("bob")
         paper = alice.party.create("antiphon/text")
-        for txn in recorded["txns"]:
-            for index, deleted, inserted in txn["patches"]:
-                paper.edit("replace", index, deleted, inserted)
+        patches = [patch for txn in recorded["txns"] for patch in txn["patches"]][:PAPER_EDITS]
+        typed = ""
+        for index, deleted, inserted in patches:
+            paper.edit("replace", index, deleted, inserted)
+            typed = typed[:index] + inserted + typed[index + deleted :]
 
-        assert sum(alice.lengths().values()) == 1 + 259_778
-        assert paper.value == recorded["endContent"]
+        assert sum(alice.lengths().values()) == 1 + PAPER_EDITS
+        assert typed == recorded["endContent"] or len(patches) < sum(len(txn["patches"]) for txn in recorded["txns"])
+        assert paper.value == typed
         peers.exchange()
-        assert bob.party.item(paper.id).value == recorded["endContent"]
+        assert bob.party.item(paper.id).value == typed
         assert bob.snapshots() == alice.snapshots()
         bob.restart()
-        assert bob.party.item(paper.id).value == recorded["endContent"]
+        assert bob.party.item(paper.id).value == typed
 
 
 def versions_of(recorded: dict[str, Any]) -> list[list[int]]:
