@@ -18,40 +18,43 @@ from pyspark.sql import functions as f
 from antiphon.core.cid import Cid
 from antiphon.party.base import EpochBase
 from antiphon.pipeline.blocks import NEEDED
+from antiphon.pipeline.bulk import fold_survey
 from antiphon.pipeline.columns import spark_schema
 from antiphon.pipeline.difference import Difference, Parts
-from antiphon.pipeline.goingon import COUNTED, LATE, UNKNOWN, GoingOn
+from antiphon.pipeline.goingon import LATE
 from antiphon.pipeline.home import open_blobs
-from antiphon.pipeline.items import SCHEMA, Models, fold_with, folded, items, refused
-from antiphon.pipeline.judged import DELIVERED, PENDING, judged
-from antiphon.pipeline.messages import BASE_ROWS, BASE_STATE, base_rows, messages
+from antiphon.pipeline.items import Folding, Models, fold_with, items, refused
+from antiphon.pipeline.judged import PENDING, judged
+from antiphon.pipeline.messages import BASE_ROWS, base_rows, messages
 from antiphon.pipeline.messages import SCHEMA as MESSAGES
+from antiphon.pipeline.onto import Ids, Task, fold_onto, ids_in, tasks_of
 from antiphon.pipeline.onward import Step
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.ranges import Range
 from antiphon.pipeline.recall import read_rows
-from antiphon.pipeline.run import Run
+from antiphon.pipeline.showing import SHOWING
 from antiphon.pipeline.survey import Survey
+from antiphon.pipeline.tablelog import TableLog
 
-KEYS = "party binary, item binary"
+KEYS = ["party", "item"]
 _FOUND = ("party", "feed", "seq", "item")
 _FOLDED = tuple(name for name in NEEDED if name != "fault")
 
 
 @dataclass
 class Advance:
-    """The steps of some parties, and what they come to. `items` and `quarantine` are what the tables have."""
+    """The steps of some parties, and what they come to."""
 
     spark: SparkSession
     homes: tuple[str, ...]
     steps: Sequence[Step]
     models: Models
-    known: DataFrame | None = None  # the table of items; None if there is none
-    listed: DataFrame | None = None  # the quarantine
+    log: TableLog | None = None  # what the tables hold; None if that is nothing
 
     def __post_init__(self) -> None:
         self._kept: list[DataFrame] = []
-        self._parties: dict[int, set[bytes]] = {}  # of frames of items
+        self._found: dict[int, pa.Table] = {}  # what frames of items hold
+        self.known = None if self.log is None else self.log.read(self.spark, "items")
         moved = [step for step in self.steps if not step.still]
         self.afresh = [step.plan for step in moved if step.afresh or self.known is None]
         self.on = [step for step in moved if not step.afresh and self.known is not None]
@@ -68,8 +71,11 @@ class Advance:
         found = keys.select("party", "item").distinct().toArrow()
         if not found.num_rows:
             return None
-        frame = self.spark.createDataFrame(found, KEYS)
-        self._parties[id(frame)] = set(found.column("party").unique().to_pylist())
+        return self._frame(found)
+
+    def _frame(self, keys: pa.Table) -> DataFrame:
+        frame = self.spark.createDataFrame(keys)
+        self._found[id(frame)] = keys
         return frame
 
     def _keep(self, rows: DataFrame) -> DataFrame:
@@ -102,16 +108,21 @@ class Advance:
         """The items of parties that go on whose rows are replaced; None if nothing can have changed."""
         return _united([keys for keys in (self._keys, self.whole) if keys is not None])
 
+    @property
+    def touched_count(self) -> int:
+        """About how many those are."""
+        return sum(self._found[id(keys)].num_rows for keys in (self._keys, self.whole) if keys is not None)
+
     @cached_property
     def folded(self) -> DataFrame:
-        """Items and refusals."""
+        """Items and refusals, with what tables show of items."""
         made = [] if self._onto is None else [self._onto.where(~_is_late())]
         if self.whole is not None and self._whole_parties:
             made.append(self._keep(self._fold_whole()))
         if self.afresh:
-            made.append(Run(self.spark, Survey(self.homes, tuple(self.afresh)), self.models).folded)
-            self._kept.append(made[-1])
-        return _united(made) or self.spark.createDataFrame([], SCHEMA)
+            survey = Survey(self.homes, tuple(self.afresh))
+            made.append(self._keep(fold_survey(self.spark, survey, self.models, form=SHOWING)))
+        return _united(made) or self.spark.createDataFrame([], SHOWING.schema)
 
     def new_blocks(self, columns: Sequence[str]) -> DataFrame:
         """The blocks that the tables do not have yet."""
@@ -136,46 +147,42 @@ class Advance:
     # -- new messages, onto the states of the tables
 
     @cached_property
-    def _new(self) -> DataFrame | None:
-        rows = self._read(_joined(other.delivered for other in self._other), _FOLDED)
-        if rows is None:
-            return None
-        found = judged(rows, self._plans).where(f.col("standing") == DELIVERED)
-        return self._keep(found if self._spoilt is None else found.join(self._spoilt, ["party", "item"], "left_anti"))
+    def _tasks(self) -> list[Task]:
+        return tasks_of(self._plans, self._ranges(_joined(other.delivered for other in self._other)))
+
+    @cached_property
+    def _ids(self) -> Ids:
+        """The items with new messages that may be folded onto their states."""
+        found = ids_in(self.spark, self._tasks)
+        spoilt = None if self._spoilt is None else self._found[id(self._spoilt)]
+        for row in () if spoilt is None else spoilt.to_pylist():
+            found.get(row["party"], set()).discard(row["item"])
+        return {party: ids for party, ids in found.items() if ids}
 
     @cached_property
     def _keys(self) -> DataFrame | None:
-        return None if self._new is None else self._here(self._new)
+        rows = [(party, item) for party, items in self._ids.items() for item in items]
+        columns = [pa.array(column, pa.binary()) for column in zip(*rows, strict=True)]
+        return self._frame(pa.table(columns, KEYS)) if rows else None
 
     @cached_property
     def _onto(self) -> DataFrame | None:
-        if self._new is None or self._keys is None:
+        if self._keys is None:
             return None
-        return self._keep(fold_with(GoingOn, messages(self._new, self._states(self._keys)), self._plans, self.models))
+        assert self.log is not None
+        files, refused = self.log.files("items"), self._refused_before()
+        given = (self._plans, self._tasks, self._ids, files, refused, self.models, SHOWING)
+        return self._keep(fold_onto(self.spark, *given))
 
-    def _states(self, keys: DataFrame) -> DataFrame:
-        """The states of items as rows among messages."""
-        assert self.known is not None
-        assert self.listed is not None
-        known = self.known.join(keys, ["party", "item"], "left_semi")
-        counted = f.concat(f.unhex(f.lpad(f.hex("messages"), 2 * COUNTED.size, "0")), f.col("data"))
-        states = known.select("party", "item", f.coalesce(counted, f.lit(UNKNOWN)).alias("message"))
-        # Messages that were refused, for there was no item: its genesis may be among the new ones.
-        void = self.listed.where(f.col("item").isNotNull() & (f.col("standing") == "refused"))
-        void = void.select("party", "item").distinct().join(keys, ["party", "item"], "left_semi")
-        void = void.join(known.select("party", "item"), ["party", "item"], "left_anti")
-        states = states.unionByName(void.withColumn("message", f.lit(UNKNOWN)))
-        return states.select(
-            "party",
-            "item",
-            f.lit(-1).cast("long").alias("lamport"),
-            f.lit(b"").alias("feed"),
-            f.lit(-1).cast("long").alias("seq"),
-            f.lit(BASE_STATE).alias("kind"),
-            f.lit(0).cast("long").alias("created_ms"),
-            "message",
-            f.lit(None).cast("string").alias("reason"),
-        )
+    def _refused_before(self) -> set[bytes]:
+        """Of the items with new messages those to which messages came that do not count."""
+        assert self.log is not None
+        found = set()
+        for part in self.log.parts("quarantine", ["party", "item"], [("standing", "==", "refused")]):
+            for row in part.to_pylist():
+                if row["item"] in self._ids.get(row["party"], ()):
+                    found.add(row["party"] + row["item"])
+        return found
 
     # -- what has to be folded from all messages
 
@@ -201,7 +208,7 @@ class Advance:
 
     @cached_property
     def _whole_parties(self) -> list[PartyPlan]:
-        parties = self._parties[id(self.whole)]
+        parties = set(self._found[id(self.whole)].column("party").unique().to_pylist())
         return [plan for plan in self._plans if plan.party in parties]
 
     def _fold_whole(self) -> DataFrame:
@@ -211,17 +218,23 @@ class Advance:
         rows = self._read(parts, _FOLDED)
         rows = self.spark.createDataFrame([], MESSAGES) if rows is None else judged(rows, plans)
         found = rows.join(self.whole, ["party", "item"], "left_semi")
-        return folded(messages(found, _bases(self.spark, plans, self.whole)), plans, self.models)
+        rows = messages(found, _bases(self.spark, plans, self.whole))
+        return fold_with(Folding, rows, plans, self.models, SHOWING)
 
     def _read(self, parts: Parts, columns: Sequence[str]) -> DataFrame | None:
-        """Parts of feeds, as far as they were verified; None if there is nothing in them."""
+        """The blocks of parts of feeds; None if there are none."""
+        ranges = self._ranges(parts)
+        return read_rows(self.spark, ranges, columns) if ranges else None
+
+    def _ranges(self, parts: Parts) -> list[Range]:
+        """Parts of feeds, as far as they were verified."""
         ranges = []
         for step in self.steps:
             for feed, (length, _) in step.now.heads.items():
                 low, high = parts.get(feed, (0, 0))
                 if low < min(high, length):
                     ranges.append(Range(step.plan.home, step.plan.party, feed, low, min(high, length)))
-        return read_rows(self.spark, ranges, columns) if ranges else None
+        return ranges
 
 
 def _is_late() -> Column:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item import Authors, fold
 from antiphon.model.object import ObjectModel
-from antiphon.pipeline.items import SCHEMA, Folding, Models, batches_of, item_row, known_models, refusals
+from antiphon.pipeline.items import FOLDED, Folding, Form, Models, batches_of, known_models, refusals
 from antiphon.pipeline.ordered import Ordered
 from antiphon.pipeline.parcel import BASE_LANE, BUCKETS_MAX, LaneTask, read_parcels
 from antiphon.pipeline.parcel import SCHEMA as PARCELS
@@ -35,13 +35,14 @@ def fold_survey(
     models: Models = ModelFactory.standard,
     *,
     folding: type[Folding] = Folding,
+    form: Form = FOLDED,
     partitions: int | None = None,
 ) -> DataFrame:
-    """Items and refusals of all that counts in a survey; the columns are those of `folded`."""
+    """Items and refusals of all that counts in a survey; the columns are those of `folded`, or of another form."""
     plans = survey.plans
     tasks = lane_tasks(plans)
     if not tasks:
-        return spark.createDataFrame([], SCHEMA)
+        return spark.createDataFrame([], form.schema)
     delivered = sum(one.range.count for task in tasks for one in task)
     few = PARTITIONS_PER_CORE * spark.sparkContext.defaultParallelism
     buckets = min(partitions or max(few, -(-delivered // PARTITION_MESSAGES)), BUCKETS_MAX)
@@ -54,12 +55,13 @@ def fold_survey(
 
     def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plans = known.value[1]
-        ordered = Ordered.of(_rows(given), plans)
+        ordered = Ordered.of(parcel_rows(given), plans)
         if ordered is not None:
-            yield from fold_ordered(folding({plan.party: plan for plan in plans}, known_models(models)), ordered)
+            by_party = {plan.party: plan for plan in plans}
+            yield from fold_ordered(folding(by_party, known_models(models), form), ordered)
 
     parcels = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, PARCELS)
-    return parcels.repartitionById(buckets, f.col("bucket")).mapInArrow(act, SCHEMA)
+    return parcels.repartitionById(buckets, f.col("bucket")).mapInArrow(act, form.schema)
 
 
 def lane_tasks(plans: Sequence[PartyPlan], size: int = RANGE_BLOCKS) -> list[tuple[LaneTask, ...]]:
@@ -79,7 +81,7 @@ def lane_tasks(plans: Sequence[PartyPlan], size: int = RANGE_BLOCKS) -> list[tup
     return tasks + read
 
 
-def _rows(given: Iterator[pa.RecordBatch]) -> Iterator[list[Any]]:
+def parcel_rows(given: Iterator[pa.RecordBatch]) -> Iterator[list[Any]]:
     """Rows of parcels, whose columns are not copied."""
     for batch in given:
         numbers = [column.to_pylist() for column in batch.columns[:3]]
@@ -91,7 +93,7 @@ def fold_ordered(folding: Folding, ordered: Ordered) -> Iterator[pa.RecordBatch]
     """The items of a partition: plain objects on columns, the others one by one."""
     if type(folding) is not Folding:  # another way of folding has rows of its own
         return folding.fold_all(ordered.groups())
-    return batches_of(_fold(folding, ordered))
+    return batches_of(_fold(folding, ordered), folding.form.arrow)
 
 
 class _Party(NamedTuple):
@@ -109,7 +111,7 @@ def _fold(folding: Folding, ordered: Ordered) -> Iterator[tuple[Any, ...]]:
     starts, plain = ordered.starts.tolist(), registers.plain.tolist()
     parties = ordered.party[ordered.starts[:-1]].tolist()
     for nth, party in enumerate(parties):
-        found = _fold_plain(folding.models, registers, known[party], nth) if plain[nth] else None
+        found = _fold_plain(folding, registers, known[party], nth) if plain[nth] else None
         if found is None:
             (key, item), base, notes = ordered.group(starts[nth], starts[nth + 1])
             yield from folding.fold(key, item, base, notes)
@@ -117,10 +119,10 @@ def _fold(folding: Folding, ordered: Ordered) -> Iterator[tuple[Any, ...]]:
             yield from found
 
 
-def _fold_plain(models: ModelFactory, registers: Registers, party: _Party, nth: int) -> list[tuple[Any, ...]] | None:
+def _fold_plain(folding: Folding, registers: Registers, party: _Party, nth: int) -> list[tuple[Any, ...]] | None:
     """The rows of an item whose mutations are all plain; None: it is to be folded whole."""
     item, key = registers.item(nth), party.key
-    made = fold(key, item, None, registers.others(nth), models, party.authors, whole=True)
+    made = fold(key, item, None, registers.others(nth), folding.models, party.authors, whole=True)
     state = made.item
     if state is None or made.late or type(state.model) is not ObjectModel:
         return None
@@ -129,4 +131,4 @@ def _fold_plain(models: ModelFactory, registers: Registers, party: _Party, nth: 
     if state.access is not None and not registers.may_all(nth, state.access, party.feeds, party.authors):
         return None
     count = registers.count(nth) - sum(map(bool, made.verdicts.values()))
-    return [item_row(key, state, count, registers.state(nth)), *refusals(key, item, made.verdicts)]
+    return [folding.row(key, state, count, registers.state(nth)), *refusals(key, item, made.verdicts)]

@@ -8,6 +8,7 @@ are `late`: they are folded from all their messages.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 
@@ -17,19 +18,25 @@ from antiphon.model import itemcodec
 from antiphon.model.envelope import Note, read_change
 from antiphon.model.item import fold, keeps_tail
 from antiphon.model.itemstate import ItemState
-from antiphon.pipeline.items import SCHEMA, Folding, item_row, refusals
+from antiphon.pipeline.items import SCHEMA, Folding, refusals
 
 LATE = "late"
 COUNTED = Struct(">I")  # in front of a state: how many messages count in it
-UNKNOWN = b""  # instead of a state: there were messages, but no item, or no code for it
+UNKNOWN = b""  # instead of a state: there is no code for it
 
 
+@dataclass(slots=True)
 class GoingOn(Folding):
     """Folds items onto the states of the last run, each with a count in front."""
 
+    refused: frozenset[bytes] = frozenset()  # items, after their parties: of these messages came that do not count
+
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
+        if base is None and party + item in self.refused:  # the genesis may be among the new ones
+            yield _late(party, item)
+            return
         if base is None:  # nothing ever came to it: these are all its messages
-            yield from super().fold(party, item, None, notes)
+            yield from Folding.fold(self, party, item, None, notes)
             return
         # These bytes were written by a fold: whether they are canonical is not asked again, which takes as long again.
         known = b"" if base == UNKNOWN else itemcodec.record_of(base[COUNTED.size :])
@@ -43,7 +50,7 @@ class GoingOn(Folding):
             yield _late(party, item)
             return
         count = COUNTED.unpack_from(base)[0] + len(notes) - sum(map(bool, made.verdicts.values()))
-        yield item_row(party, made.item, count)
+        yield self.row(party, made.item, count)
         yield from refusals(party, item, made.verdicts)
 
     def _based(self, party: bytes, state: ItemState) -> bool:

@@ -124,15 +124,7 @@ class GoOn:
         return {step.plan.party for step in self.steps if feeds & step.now.heads.keys()}
 
     def _write(self, current: Current, stream: Stream | None) -> Current:
-        before = {name: self.log.read(self.spark, name) for name in ("items", "quarantine") if current.run}
-        made = Advance(
-            self.spark,
-            self.places,
-            self.steps,
-            self.models,
-            before.get("items"),
-            before.get("quarantine"),
-        )
+        made = Advance(self.spark, self.places, self.steps, self.models, self.log if current.run else None)
         try:
             with self.stage("fold", sum(map(_folded, self.steps))):
                 made.fold()

@@ -52,7 +52,18 @@ SCHEMA = StructType(
         StructField("facts", BinaryType(), nullable=True),
     ]
 )
-_ARROW = arrow_of(SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The columns that a fold gives: those of every item or refusal, and `more` that is told of an item."""
+
+    schema: StructType
+    arrow: pa.Schema
+    more: Callable[[ItemState], tuple[Any, ...]] | None = None
+
+
+FOLDED = Form(SCHEMA, arrow_of(SCHEMA))
 _ITEM = (
     "party",
     "item",
@@ -73,21 +84,23 @@ def folded(messages: DataFrame, plans: Iterable[PartyPlan], models: Models = Mod
     return fold_with(Folding, messages, plans, models)
 
 
-def fold_with(folding: type[Folding], messages: DataFrame, plans: Iterable[PartyPlan], models: Models) -> DataFrame:
-    """The same with another way of folding one item."""
+def fold_with(
+    folding: type[Folding], messages: DataFrame, plans: Iterable[PartyPlan], models: Models, form: Form = FOLDED
+) -> DataFrame:
+    """The same with another way of folding one item, or more columns."""
     known = messages.sparkSession.sparkContext.broadcast({plan.party: plan for plan in plans})
 
     def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return folding(known.value, known_models(models)).run(given)
+        return folding(known.value, known_models(models), form).run(given)
 
-    return messages.mapInArrow(act, SCHEMA)
+    return messages.mapInArrow(act, form.schema)
 
 
-def items(folded: DataFrame) -> DataFrame:
+def items(folded: DataFrame, *more: str) -> DataFrame:
     """The items: model, parent, state and all. `snapshot` is null where no code for the model is here, and only there
-    `facts` has what can be asked of the item all the same.
+    `facts` has what can be asked of the item all the same. `more` are columns that another form of fold has.
     """
-    return folded.where(f.col("reason").isNull()).select(*_ITEM)
+    return folded.where(f.col("reason").isNull()).select(*_ITEM, *more)
 
 
 def refused(folded: DataFrame) -> DataFrame:
@@ -101,13 +114,15 @@ class Folding:
 
     plans: dict[bytes, PartyPlan]
     models: ModelFactory
+    form: Form = FOLDED
 
     def run(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return self.fold_all(grouped(given))
 
     def fold_all(self, groups: Iterable[Group]) -> Iterator[pa.RecordBatch]:
         """The same for items whose messages are together already."""
-        return batches_of(row for (party, item), base, notes in groups for row in self.fold(party, item, base, notes))
+        rows = (row for (party, item), base, notes in groups for row in self.fold(party, item, base, notes))
+        return batches_of(rows, self.form.arrow)
 
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
         """The rows of one item: itself, if there is such an item, and the messages to it that were refused."""
@@ -116,8 +131,20 @@ class Folding:
         if made.late:
             raise AntiphonError(f"item {item.hex()}: its messages did not come in the total order")
         if made.item is not None:
-            yield item_row(party, made.item, len(notes) - sum(map(bool, made.verdicts.values())))
+            yield self.row(party, made.item, len(notes) - sum(map(bool, made.verdicts.values())))
         yield from refusals(party, item, made.verdicts)
+
+    def row(self, party: bytes, item: ItemState, count: int, state: bytes | None = None) -> tuple[Any, ...]:
+        """The row of an item in which so many messages count; with `state`, what its model's snapshot is."""
+        data = None if item.model is None else itemcodec.snapshot(item, state)
+        facts = encode_facts(facts_of(item)) if item.model is None else None
+        about = (item.parent, item.is_deleted, item.access is not None, item.created_ms)
+        row = (party, bytes(item.id), item.name, item.version, *about, data, count, None, None, None, facts)
+        if self.form.more is None:
+            return row
+        if state is not None and data is not None:  # the item has not what its model says
+            item = itemcodec.decode(itemcodec.record_of(data), self.models)
+        return (*row, *self.form.more(item))
 
     def authors(self, party: bytes) -> Callable[[bytes, int], Author]:
         """Whose a message is, by the plan of its party."""
@@ -141,18 +168,19 @@ def _standard() -> ModelFactory:
     return ModelFactory.standard()
 
 
-def batches_of(found: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
-    """Rows of items and refusals, in batches that are bounded in rows and bytes."""
+def batches_of(found: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows of items and refusals, in batches that are bounded in rows and bytes. What a refusal has not is null."""
+    width = len(schema)
     rows: list[tuple[Any, ...]] = []
     size = 0
     for row in found:
-        rows.append(row)
+        rows.append(row if len(row) == width else (*row, *(None,) * (width - len(row))))
         size += len(row[8] or b"")
         if len(rows) >= ROWS_MAX or size >= SIZE_MAX:
-            yield batch_of(rows, _ARROW)
+            yield batch_of(rows, schema)
             rows, size = [], 0
     if rows:
-        yield batch_of(rows, _ARROW)
+        yield batch_of(rows, schema)
 
 
 def refusals(party: bytes, item: bytes, verdicts: Mapping[Stamp, str]) -> Iterator[tuple[Any, ...]]:
@@ -181,11 +209,3 @@ def grouped(given: Iterator[pa.RecordBatch]) -> Iterator[Group]:
                 notes.append(Note(kind, lamport, feed, seq, created_ms, message, void))
     if key is not None:
         yield key, base, notes
-
-
-def item_row(party: bytes, item: ItemState, count: int, state: bytes | None = None) -> tuple[Any, ...]:
-    """The row of an item in which so many messages count; with `state`, what its model's snapshot is."""
-    data = None if item.model is None else itemcodec.snapshot(item, state)
-    facts = encode_facts(facts_of(item)) if item.model is None else None
-    about = (item.parent, item.is_deleted, item.access is not None, item.created_ms)
-    return (party, bytes(item.id), item.name, item.version, *about, data, count, None, None, None, facts)

@@ -32,11 +32,16 @@ def links(items: DataFrame, models: Models = ModelFactory.standard) -> DataFrame
     return each_item(items, models, _rows, SCHEMA)
 
 
+def ends_of(parent: bytes | None, facts: Facts) -> list[tuple[str, bytes, bytes | None]]:
+    """Where an item leads to: which way, to which item, and of which party, if it is another."""
+    ends: list[tuple[str, bytes, bytes | None]] = [("parent", parent, None)] if parent else []
+    ends += [] if facts.link is None else [("source", facts.link[0], None), ("target", facts.link[1], None)]
+    ends += [("embeds", end, None) for end in facts.embeds]
+    ends += [("references", bytes(to.item), bytes(to.party) or None) for to in facts.references]
+    return ends
+
+
 def _rows(row: dict[str, Any], facts: Facts) -> Iterator[tuple[Any, ...]]:
     party = row["party"]
-    ends = [("parent", row["parent"], b"")] if row["parent"] else []
-    ends += [] if facts.link is None else [("source", facts.link[0], b""), ("target", facts.link[1], b"")]
-    ends += [("embeds", end, b"") for end in facts.embeds]
-    ends += [("references", bytes(to.item), bytes(to.party)) for to in facts.references]
-    for way, end, other in ends:
+    for way, end, other in ends_of(row["parent"], facts):
         yield party, row["item"], way, end, other or party

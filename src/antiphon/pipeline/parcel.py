@@ -80,13 +80,17 @@ def read_parcels(task: Iterable[LaneTask], buckets: int) -> Iterator[pa.RecordBa
                 entries = EpochBase.load(Cid(one.base), blobs, party=one.range.party).all()
                 while states := list(islice(entries, BASE_ROWS)):
                     yield Piece.of_states(states).parcels(one.party, BASE_LANE, buckets)
-    lanes = [one for one in wanted if not one.base]
-    faults: list[Fault] = []
-    found = read_ranges([one.range for one in lanes], faults.append, verify=False)
-    for one, spans in zip(lanes, found, strict=True):
+    for one, spans in read_lanes([one for one in wanted if not one.base]):
         for some in arrow.gathered(spans, PARCEL_ROWS):
             yield Piece.of(some).parcels(one.party, one.lane, buckets)
-        for fault in faults:  # it was read, and verified, a moment ago
+
+
+def read_lanes(lanes: Sequence[LaneTask]) -> Iterator[tuple[LaneTask, Iterator[Span]]]:
+    """The spans of each; what was verified a moment ago, and cannot be read, is an error."""
+    faults: list[Fault] = []
+    for one, spans in zip(lanes, read_ranges([one.range for one in lanes], faults.append, verify=False), strict=True):
+        yield one, spans
+        for fault in faults:
             raise CorruptBlock(f"{CHANGED}: feed {fault.feed.hex()}: {fault.reason}", feed=fault.feed, seq=fault.seq)
 
 

@@ -50,6 +50,7 @@ PARTITION = "bucket"  # the first hex digit of the party's key: sixteen folders,
 CHECKPOINT_EVERY = 32  # versions of a table: its log is read from the last one
 FILES_MAX = 256  # of a table, before small ones are put together
 SMALL_SIZE = 2 << 20  # a table that is written whole: to look for the files that change takes as long
+HITS_A_FILE = 16  # rows that go from each file, on average, are some of each
 _FILE = "_file"
 _STATS = ("INT32", "INT64")
 
@@ -150,6 +151,10 @@ class TableLog:
             for file in self.table(name).file_uris():
                 yield pq.read_table(_path_of(file), columns=columns, filters=filters, partitioning=None)
 
+    def files(self, name: str) -> list[str]:
+        """Where the files of a table are."""
+        return [_path_of(file) for file in self.table(name).file_uris()]
+
     def _rows(self, spark: SparkSession, table: DeltaTable, files: Sequence[str] | None = None) -> DataFrame:
         schema = StructType.fromJson(json.loads(table.schema().to_json()))
         files = table.file_uris() if files is None else files
@@ -165,16 +170,18 @@ class TableLog:
         added: DataFrame,
         gone: Callable[[DataFrame], DataFrame] | None = None,
         stream: Stream | None = None,
+        hits: int = 0,
     ) -> int:
         """A new version with other rows for some: `gone` puts a column of that name to rows. The version is given back.
 
-        Only files with such rows are written anew. Without `gone` rows are added.
+        Only files with such rows are written anew. Without `gone` rows are added. `hits` are about as many as will go,
+        if that is known: many go from every file.
         """
         spark, rows, removed = added.sparkSession, added, []
         if gone is not None and name in self.current().versions:
             table = self.table(name)
             known = {_path_of(file): file for file in table.file_uris()}
-            if sum(Path(path).stat().st_size for path in known) <= SMALL_SIZE:
+            if hits > HITS_A_FILE * len(known) or sum(Path(path).stat().st_size for path in known) <= SMALL_SIZE:
                 removed = list(known.values())
             elif known:
                 found = gone(self._rows(spark, table).withColumn(_FILE, f.col("_metadata.file_path")))

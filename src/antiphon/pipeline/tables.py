@@ -9,10 +9,13 @@ its number in the same commits. So a run that ends before that has done nothing,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from uuid import uuid4
 
-from pyspark.sql import Column, DataFrame
+from pyspark import inheritable_thread_target
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
@@ -22,11 +25,10 @@ from antiphon.pipeline.changes import changes
 from antiphon.pipeline.columns import DEFAULT_COLUMNS
 from antiphon.pipeline.items import refused
 from antiphon.pipeline.judged import ENDED, PENDING
-from antiphon.pipeline.links import links
 from antiphon.pipeline.onward import Step
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.run import Run
-from antiphon.pipeline.shown import shown
+from antiphon.pipeline.showing import shown_items, shown_links
 from antiphon.pipeline.standings import Row, standings
 from antiphon.pipeline.tablelog import Current, Stream, TableLog
 
@@ -64,27 +66,25 @@ STANDINGS = StructType(
 )
 PROGRESS = StructType([StructField("party", BinaryType()), StructField("progress", StringType())])
 
+_OF_ITEMS = {"items", "links", "changes"}  # they change where items do
+
 Stage = Callable[[str], AbstractContextManager[None]]
 
 
 def write_advance(advance: Advance, log: TableLog, stage: Stage, stream: Stream | None = None) -> Current:
     """Write what a run has come to, and let readers see it; what they see now. What fails leaves none of it."""
     current = log.current()
+    items, hits = shown_items(advance.folded), advance.touched_count
     writers: dict[str, Callable[[], int]] = {
-        "items": lambda: log.replace("items", shown(advance.items, advance.models), _touched(advance, "item"), stream),
-        "links": lambda: log.replace(
-            "links", links(advance.items, advance.models), _touched(advance, "source"), stream
-        ),
+        "items": lambda: log.replace("items", items, _touched(advance, "item"), stream, hits),
+        "links": lambda: log.replace("links", shown_links(advance.folded), _touched(advance, "source"), stream),
         "quarantine": lambda: log.replace("quarantine", quarantined(advance), _listed(advance), stream),
         "blocks": lambda: log.replace("blocks", advance.new_blocks(ARCHIVED), _afresh(advance), stream),
         "changes": lambda: log.replace("changes", changed(advance, current.run + 1), None, stream),
     }
-    versions = dict(current.versions)
-    for name, write in writers.items():
-        if name in versions and name in ("items", "links", "changes") and not advance.folds:
-            continue
-        with stage(f"write {name}"):
-            versions[name] = write()
+    if not advance.folds:
+        writers = {name: write for name, write in writers.items() if name not in {*current.versions} & _OF_ITEMS}
+    versions = {**current.versions, **_together(advance.spark, writers, stage)}
     with stage("write progress"):
         plans = [step.plan for step in advance.steps]
         for name, schema, rows in (
@@ -99,6 +99,27 @@ def write_advance(advance: Advance, log: TableLog, stage: Stage, stream: Stream 
     now = Current(current.run + 1, versions, streams)
     log.publish(now)
     return now
+
+
+def _together(spark: SparkSession, writers: Mapping[str, Callable[[], int]], stage: Stage) -> dict[str, int]:
+    """Write tables side by side: much of the time that each takes, Spark plans it, or waits for its last task."""
+
+    def write(name: str) -> int:
+        with stage(f"write {name}"):
+            return writers[name]()
+
+    tag = f"antiphon {uuid4().hex}"
+    spark.addTag(tag)
+    try:
+        with ThreadPoolExecutor(len(writers)) as threads:
+            writing = {name: threads.submit(inheritable_thread_target(spark)(write), name) for name in writers}
+            try:
+                return {name: done.result() for name, done in writing.items()}
+            except BaseException:
+                spark.interruptTag(tag)  # else it would end when all the others have
+                raise
+    finally:
+        spark.removeTag(tag)
 
 
 def quarantined(advance: Advance) -> DataFrame:
