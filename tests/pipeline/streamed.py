@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.pipeline.small import SMALL
+
 from antiphon.pipeline import open_session
 from antiphon.pipeline.goon import GoOn
 from antiphon.pipeline.stream import StreamJob
@@ -50,7 +52,7 @@ def only_ours() -> Tell:
     told = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
-    def tell(text: str, _: int = 0) -> None:
+    def tell(text: str, _: int) -> None:
         print(text, file=told, flush=True)
 
     return tell
@@ -62,11 +64,11 @@ def main(home: str, tables: str, checkpoint: str, blocks: str, point: str) -> No
     if point != "-":
         die_at(point)
     java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    quick = {"spark.driver.extraJavaOptions": java, "spark.local.dir": str(Path(tables).parent)}
-    spark = open_session("killed", master="local[2]", partitions=1, memory_mb=512, settings=quick)
+    quick = {"spark.driver.extraJavaOptions": java, "spark.local.dir": str(Path(tables).parent), **SMALL}
+    spark = open_session("killed", master="local[2]", memory_mb=512, settings=quick)
     job = StreamJob(GoOn(spark, TableLog(tables), [home], tell=tell), Path(checkpoint), int(blocks), available_now=True)
     job.run()
-    tell("done")
+    tell("done", 0)
     spark.stop()
 
 

@@ -63,12 +63,12 @@ def check_changes(log: TableLog) -> None:
 
 
 def test_micro_batches_with_restarts_come_to_the_tables_of_one_run(
-    spark: SparkSession, home: Path, whole: dict[str, list[str]], tmp_path: Path
+    quick: SparkSession, home: Path, whole: dict[str, list[str]], tmp_path: Path
 ) -> None:
     log, checkpoint, chance = TableLog(tmp_path / "tables"), tmp_path / "checkpoint", random.Random(7)
     seen: list[Batch] = []
     for wanted in (1, 2, 1_000):  # so many batches, and then it is stopped
-        job = StreamJob(GoOn(spark, log, [home]), checkpoint, chance.randrange(130, 180), available_now=True)
+        job = StreamJob(GoOn(quick, log, [home]), checkpoint, chance.randrange(130, 180), available_now=True)
         first = len(seen)
 
         def told_of(batch: Batch, job: StreamJob = job, last: int = first + wanted) -> None:
@@ -83,7 +83,7 @@ def test_micro_batches_with_restarts_come_to_the_tables_of_one_run(
 
     assert [batch.number for batch in seen] == list(range(len(seen)))  # none left out, none twice
     assert len(seen) > 3
-    assert contents(spark, log) == whole
+    assert contents(quick, log) == whole
     check_changes(log)
 
 
