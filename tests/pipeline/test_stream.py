@@ -32,7 +32,7 @@ OPTIONS = Options(parties=2, items=40, messages=600, epochs=1, bad=0.03)
 #: published, but not yet in Spark's checkpoint; in the first batch of a program, or in the second.
 POINTS = ["before commit:1", "after commit:3", "before publish:2", "after publish:1"]
 ROUNDS = 10 if SOAK else 1  # of five kills each
-HANGS_S = 200  # where all cores were busy elsewhere, 12 s of work took 154; pytest itself gives up at 240
+HANGS_S = 200  # with all cores busy elsewhere a kill was seen to take 154 s, else some 25; pytest gives up at 240
 TOLD_S = 10  # for all threads to be written down
 LOG = "stderr"
 
