@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.pipeline.small import small_jobs
 
 from antiphon.pipeline import open_session
 
@@ -45,3 +47,10 @@ def spark(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
     )
     yield session
     session.stop()
+
+
+@pytest.fixture
+def quick(spark: SparkSession) -> Iterator[SparkSession]:
+    """The same for tests of many tiny jobs; in `make soak` they are played as large ones are."""
+    with nullcontext() if os.environ.get("ANTIPHON_SOAK") == "1" else small_jobs(spark):
+        yield spark

@@ -3,11 +3,13 @@
     python -m tests.pipeline.streamed HOME TABLES CHECKPOINT BLOCKS POINT
 
 POINT is `before commit:3`, `after commit:3`, `before publish:1` or `after publish:1`, at the call of that number; or
-`-`, for who is killed from outside: each stage is told as it begins.
+`-`, for who is killed from outside: each stage is told as it begins. At SIGQUIT it tells what all its threads do,
+as Java does, into its stderr.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
@@ -15,10 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.pipeline.small import SMALL
+
 from antiphon.pipeline import open_session
 from antiphon.pipeline.goon import GoOn
 from antiphon.pipeline.stream import StreamJob
 from antiphon.pipeline.tablelog import TableLog
+from antiphon.pipeline.telling import Tell
 
 METHODS = {"commit": "_commit", "publish": "publish"}
 
@@ -42,18 +47,28 @@ def die_at(point: str) -> None:
     setattr(TableLog, METHODS[name], act)
 
 
-def tell(text: str, _: int = 0) -> None:
-    print(text, flush=True)
+def only_ours() -> Tell:
+    """Tell on stdout, which Java does not have: who listens there hears of the end of this program at once."""
+    told = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def tell(text: str, _: int) -> None:
+        print(text, file=told, flush=True)
+
+    return tell
 
 
 def main(home: str, tables: str, checkpoint: str, blocks: str, point: str) -> None:
+    faulthandler.register(signal.SIGQUIT)
+    tell = only_ours()
     if point != "-":
         die_at(point)
-    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.local.dir": str(Path(tables).parent)}
-    spark = open_session("killed", master="local[2]", partitions=2, memory_mb=768, settings=quick)
+    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    quick = {"spark.driver.extraJavaOptions": java, "spark.local.dir": str(Path(tables).parent), **SMALL}
+    spark = open_session("killed", master="local[2]", memory_mb=512, settings=quick)
     job = StreamJob(GoOn(spark, TableLog(tables), [home], tell=tell), Path(checkpoint), int(blocks), available_now=True)
     job.run()
-    tell("done")
+    tell("done", 0)
     spark.stop()
 
 

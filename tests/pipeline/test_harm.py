@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -10,7 +9,6 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 from tests.cli.conftest import call
-from tests.pipeline.small import small_jobs
 from tests.pipeline.test_damaged import damage
 from tests.pipeline.test_incremental import contents
 from tests.pipeline.test_source import flip
@@ -33,12 +31,6 @@ from antiphon.pipeline.tables import QUARANTINE
 from antiphon.testing.peers import Peer, Peers
 
 EDITS = 200
-
-
-@pytest.fixture
-def quick(spark: SparkSession) -> Iterator[SparkSession]:
-    with small_jobs(spark):
-        yield spark
 
 
 def two(peers: Peers, name: str) -> tuple[Peer, Item]:

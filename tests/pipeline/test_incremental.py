@@ -79,7 +79,7 @@ def towns(tmp_path: Path) -> Iterator[list[Town]]:
 
 
 def test_going_on_comes_to_what_a_run_from_nothing_comes_to(
-    spark: SparkSession, towns: list[Town], tmp_path: Path
+    quick: SparkSession, towns: list[Town], tmp_path: Path
 ) -> None:
     log = TableLog(tmp_path / "tables")
     with Peers(tmp_path / "forked", models=models()) as peers:
@@ -91,15 +91,15 @@ def test_going_on_comes_to_what_a_run_from_nothing_comes_to(
                 town.live_on(STEPS)
             if number == ROUNDS - 1:
                 confront(forked.peers)
-            made = GoOn(spark, log, homes, models=models)
+            made = GoOn(quick, log, homes, models=models)
             reports.append(made.run())
             went.append(made.steps)
         fresh = TableLog(tmp_path / "fresh")
-        whole = GoOn(spark, fresh, homes, models=models).run()
+        whole = GoOn(quick, fresh, homes, models=models).run()
 
     assert reports[-1].parties == whole.parties
     assert not any(report.counts["lost"] for report in reports)
-    assert contents(spark, log) == contents(spark, fresh)
+    assert contents(quick, log) == contents(quick, fresh)
     again = [step for steps in went[1:] for step in steps]
     assert sum(not step.afresh and not step.still for step in again) > len(again) // 3  # most did go on
     assert any(step.afresh == OTHER_BASE for step in again)

@@ -89,14 +89,14 @@ def test_spark_makes_the_snapshots_that_live_peers_stand_on(spark: SparkSession,
 
 
 def test_a_stream_in_micro_batches_with_restarts_comes_to_the_same(
-    spark: SparkSession, homes: list[Live], tmp_path: Path
+    quick: SparkSession, homes: list[Live], tmp_path: Path
 ) -> None:
     places = sorted({live.home for live in homes})[:: 1 if SOAK else 3]
     chosen = [live for live in homes if live.home in places]
     log, total = TableLog(tmp_path / "tables"), sum(live.held for live in chosen)
     chance, seen = random.Random(5), list[Batch]()
     for _ in range(10):  # each a new program, which is stopped after a batch
-        job = StreamJob(GoOn(spark, log, places, models=models), tmp_path / "checkpoint", available_now=True)
+        job = StreamJob(GoOn(quick, log, places, models=models), tmp_path / "checkpoint", available_now=True)
         job.max_blocks = chance.randrange(total // 4, total // 2)
 
         def told_of(batch: Batch, job: StreamJob = job) -> None:
