@@ -18,6 +18,7 @@ from antiphon.pipeline.items import folded, items, refused
 from antiphon.pipeline.judged import judged
 from antiphon.pipeline.messages import bases, messages
 from antiphon.pipeline.snapshot import changed, plan_epoch, snapshot
+from antiphon.pipeline.summary import summary
 from antiphon.pipeline.survey import survey
 
 OPTIONS = Options(parties=5, items=120, messages=1_800, epochs=2, bad=0.02)
@@ -34,8 +35,8 @@ def test_spark_folds_a_generated_home_as_a_peer_does(spark: SparkSession, home: 
     looked = survey(spark, home)
     found = judged(blocks(spark, looked), looked.plans).cache()
     made = folded(messages(found, bases(spark, looked)), looked.plans).cache()
-    rows, listed, books = items(made).collect(), refused(made).collect(), account(looked, found, made)
-    assert account(looked, None, made) == books
+    rows, listed, books = items(made).collect(), refused(made).collect(), account(looked, found, summary(made))
+    assert account(looked, None, summary(made)) == books
     made.unpersist()
     found.unpersist()
 

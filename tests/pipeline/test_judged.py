@@ -23,6 +23,7 @@ from antiphon.pipeline.items import folded, items, refused
 from antiphon.pipeline.judged import judged, quarantine
 from antiphon.pipeline.messages import messages
 from antiphon.pipeline.plan import FORKED
+from antiphon.pipeline.summary import summary
 from antiphon.pipeline.survey import Survey, survey
 from antiphon.testing.peers import Peer, Peers
 
@@ -113,8 +114,8 @@ def test_the_quarantine_is_a_live_peers_block_by_block(troubled: Troubled, name:
 
 
 def test_every_block_is_accounted_for(troubled: Troubled) -> None:
-    found = account(troubled.looked, troubled.judged, troubled.folded)
-    assert account(troubled.looked, None, troubled.folded) == found  # plans say what was counted
+    found = account(troubled.looked, troubled.judged, summary(troubled.folded))
+    assert account(troubled.looked, None, summary(troubled.folded)) == found  # plans say what was counted
     for name, peer in troubled.peers.items():
         one = found[bytes(peer.party.key)]
 
@@ -158,8 +159,8 @@ def test_damage_ends_one_feed_here_and_harms_no_other(spark: SparkSession, tmp_p
         found = judged(blocks(spark, looked), looked.plans)
         made = folded(messages(found), looked.plans)
         states = {bytes(row.item): bytes(row.snapshot) for row in items(made).collect()}
-        one = account(looked, found, made)[bytes(alice.party.key)]
-        assert account(looked, None, made)[bytes(alice.party.key)] == one
+        one = account(looked, found, summary(made))[bytes(alice.party.key)]
+        assert account(looked, None, summary(made))[bytes(alice.party.key)] == one
         assert bob.member is not None
 
         (fault,) = looked.plans[0].faults

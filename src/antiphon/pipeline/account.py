@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 from antiphon.pipeline.judged import BASED, CONTROL, ENDED, PENDING
 from antiphon.pipeline.plan import NOT_ADMITTED, PartyPlan
 from antiphon.pipeline.standings import standings
+from antiphon.pipeline.summary import Summary
 from antiphon.pipeline.survey import Survey
 
 REFUSED = "refused"
@@ -51,7 +52,7 @@ class Account:
         return self.held - self.control - self.based - self.applied - self.refused - self.pending - self.ended
 
 
-def account(survey: Survey, judged: DataFrame | None, folded: DataFrame) -> dict[bytes, Account]:
+def account(survey: Survey, judged: DataFrame | None, folded: Summary) -> dict[bytes, Account]:
     """What became of the blocks of each party of a survey.
 
     Blocks that do not count, or not yet, are counted in `judged`; without it, they are as many as the plans say, and no
@@ -64,13 +65,10 @@ def account(survey: Survey, judged: DataFrame | None, folded: DataFrame) -> dict
         rows = judged.where(f.col("standing").isin(*COUNTED))
         for row in rows.groupBy("party", "standing", "reason").count().collect():
             found[bytes(row["party"])].add(row["standing"], row["count"], row["reason"])
-    sums = (f.sum("messages").alias("messages"), f.count("*").alias("count"))
-    for row in folded.groupBy("party", "reason").agg(*sums).collect():
-        one = found[bytes(row["party"])]
-        if row["reason"] is None:
-            one.applied += row["messages"] or 0
-        else:
-            one.add(REFUSED, row["count"], row["reason"])
+    for party, count in folded.applied.items():
+        found[party].applied += count
+    for (party, reason), count in folded.refused.items():
+        found[party].add(REFUSED, count, reason)
     return found
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
@@ -14,8 +13,9 @@ from antiphon.pipeline.account import Account, begin
 from antiphon.pipeline.judged import BASED, CONTROL, PENDING
 from antiphon.pipeline.onward import Step
 from antiphon.pipeline.plan import NOT_ADMITTED
-from antiphon.pipeline.report import PartyReport, Report, Skew
-from antiphon.pipeline.run import NO_STATES, states_of, waits_of
+from antiphon.pipeline.report import Report
+from antiphon.pipeline.run import party_reports
+from antiphon.pipeline.summary import summary
 from antiphon.pipeline.tablelog import TableLog
 
 
@@ -41,41 +41,15 @@ def report_tables(spark: SparkSession, log: TableLog, homes: Sequence[str], step
     """The report of a whole run, of what the tables have of some parties."""
     books = books_of(log, steps)
     ours = f.col("party").isin([bytearray(party) for party in books])
-    states = states_of(log.read(spark, "items").where(ours).withColumnRenamed("data", "snapshot"))
-    parties = tuple(
-        PartyReport(
-            books[plan.party],
-            *states.get(plan.party, (0, NO_STATES)),
-            plan.number,
-            plan.base,
-            plan.error,
-            waits_of(plan),
-        )
-        for plan in (step.plan for step in steps)
-    )
-    return Report(tuple(homes), parties, _skew(log, books))
-
-
-def _skew(log: TableLog, books: Mapping[bytes, Account]) -> Skew:
-    skew = Skew()
-    for part in log.parts("items", ["party", "item", "messages"]):
-        for party in set(part["party"].unique().to_pylist()) & books.keys():
-            skew = _hotter(skew, part.filter(pc.equal(part["party"], pa.scalar(party, pa.binary()))))
-    return skew
+    items = log.read(spark, "items").where(ours).withColumnRenamed("data", "snapshot")
+    found = summary(items.withColumn("reason", f.lit(None).cast("string")))
+    return Report(tuple(homes), party_reports((step.plan for step in steps), books, found), found.skew)
 
 
 def _sums(part: pa.Table, keys: list[str], column: str) -> Iterator[tuple[Any, ...]]:
     """The sum of a column for each of some keys."""
     found = part.group_by(keys).aggregate([(column, "sum")]).select([*keys, f"{column}_sum"])
     return zip(*(found.column(at).to_pylist() for at in range(found.num_columns)), strict=True)
-
-
-def _hotter(skew: Skew, part: pa.Table) -> Skew:
-    """The skew with some items more. Of two that are equally hot the one with the greater id counts, as on Spark."""
-    most = pc.max(part["messages"]).as_py()
-    item = max(part.filter(pc.equal(part["messages"], most))["item"].to_pylist())
-    hottest, name = max((skew.hottest, skew.item), (most, item))
-    return Skew(skew.messages + pc.sum(part["messages"]).as_py(), hottest, name)
 
 
 def _begin(step: Step) -> Account:

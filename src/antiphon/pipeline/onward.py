@@ -6,7 +6,6 @@ of which that is not so is read afresh, and the reason is told.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -25,7 +24,7 @@ from antiphon.pipeline.listing import Listed, Listing, listing
 from antiphon.pipeline.plan import Held, LanePlan, PartyPlan, Planner, end_of
 from antiphon.pipeline.progress import Head, Progress
 from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided
-from antiphon.pipeline.survey import in_workers, verify_task
+from antiphon.pipeline.survey import in_workers, verify_and_plan
 from antiphon.pipeline.telling import VERIFY, Tell, silent
 
 NEW = "the party is new here"
@@ -136,19 +135,15 @@ def look_again(
     )
     found, listed = in_workers(spark, _look, [asked])[0]
     listed.check(parties)
-    faults: dict[bytes, list[Fault]] = defaultdict(list)
     new = [one for some in found for one in _unverified(some, known)]
     tell(VERIFY, sum(one.count for one in new))
-    for told in in_workers(spark, verify_task, divided(new, blocks)):
-        for fault in told:
-            faults[fault.party].append(fault)
     # A batch of a stream may know more of control feeds than it reads: else it might stand on an epoch that is gone.
     exact = until is None
     tasks = [
         Task(
             some.listed.home,
             some.party,
-            tuple(sorted(faults[some.party], key=lambda fault: (fault.feed, fault.seq))),
+            (),
             some.listed.anchor if until is None else until,
             exact,
             None if some.afresh or known[some.party].plan.error else known[some.party],
@@ -156,7 +151,7 @@ def look_again(
         )
         for some in found
     ]
-    plans = in_workers(spark, _plan, tasks)
+    plans = verify_and_plan(spark, divided(new, blocks), _plan, tasks)
     return [_step(some, now, known.get(some.party)) for some, now in zip(found, plans, strict=True)]
 
 
@@ -243,9 +238,10 @@ def _body_of(store: FeedReader, feed: bytes, seq: int) -> BodyState:
 
 
 def _plan(task: Task) -> Progress:
+    faults = sorted(task.faults, key=lambda fault: (fault.feed, fault.seq))
     with open_feeds(task.home) as store, open_blobs(task.home) as blobs:
         planner = OnwardPlanner(
-            task.home, store, blobs, task.party, task.faults, task.until, exact=task.exact, before=task.before
+            task.home, store, blobs, task.party, faults, task.until, exact=task.exact, before=task.before
         )
         return planner.progress(task.models)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from antiphon.core.cid import Cid
 from antiphon.pipeline.account import Account
+from antiphon.pipeline.summary import Skew, combine_groups
 
 COUNTS = ("held", "control", "based", "applied", "refused", "pending", "ended", "lost")
 EXPLAINED = ("refused", "pending", "ended")  # each with a reason
@@ -40,22 +41,6 @@ class PartyReport:
             "waits": list(self.waits),
             "error": self.error,
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Skew:
-    """How unevenly messages lie: a hot item is folded by one task."""
-
-    messages: int = 0  # that were folded
-    hottest: int = 0  # of them, to the item that has most
-    item: bytes = b""
-
-    @property
-    def share(self) -> float:
-        return self.hottest / self.messages if self.messages else 0.0
-
-    def row(self) -> dict[str, Any]:
-        return {"messages": self.messages, "hottest": self.hottest, "item": self.item.hex(), "share": self.share}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +102,3 @@ def combine(digests: Iterable[bytes]) -> bytes:
     for digest in digests:
         groups.setdefault(digest[0], []).append(digest)
     return combine_groups(hashlib.sha256(b"".join(sorted(groups[first]))).digest() for first in sorted(groups))
-
-
-def combine_groups(groups: Iterable[bytes]) -> bytes:
-    return hashlib.sha256(b"".join(groups)).digest()

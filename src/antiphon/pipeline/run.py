@@ -9,8 +9,7 @@ A run holds its stages, so that tables can be written from them, and lets go of 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,25 +18,23 @@ from types import TracebackType
 from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
-from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.model.factory import ModelFactory
-from antiphon.pipeline.account import account
+from antiphon.pipeline.account import Account, account
 from antiphon.pipeline.blocks import blocks
 from antiphon.pipeline.bulk import fold_survey
 from antiphon.pipeline.items import Models, items
 from antiphon.pipeline.judged import DELIVERED, judged
 from antiphon.pipeline.plan import PartyPlan
-from antiphon.pipeline.report import PartyReport, Report, Skew, combine_groups
+from antiphon.pipeline.report import PartyReport, Report
 from antiphon.pipeline.session import prepare
 from antiphon.pipeline.standings import counts
+from antiphon.pipeline.summary import States, Summary, summary
 from antiphon.pipeline.survey import Survey, survey
 from antiphon.pipeline.telling import VERIFY, Tell, silent, timed
 
 #: What is looked at to count blocks: no bodies.
 _COUNTED = ("party", "feed", "seq", "item", "fault")
-NO_STATES = combine_groups(())  # the digest of none
 
 
 @dataclass
@@ -105,49 +102,20 @@ class Run:
     def report(self) -> Report:
         """What has become of every block. It is here that Spark does the work."""
         with self.stage("fold", sum(counts(plan).get(DELIVERED, 0) for plan in self.survey.plans)):
-            found, skew = states_of(self.items), skew_of(self.items)
-        with self.stage("account"):
-            books = account(self.survey, None, self.folded)
-        parties = tuple(
-            PartyReport(
-                books[plan.party],
-                *found.get(plan.party, (0, NO_STATES)),
-                plan.number,
-                plan.base,
-                plan.error,
-                waits_of(plan),
-            )
-            for plan in self.survey.plans
-        )
-        return Report(self.survey.homes, parties, skew, self.seconds)
+            found = summary(self.folded)
+        books = account(self.survey, None, found)
+        parties = party_reports(self.survey.plans, books, found)
+        return Report(self.survey.homes, parties, found.skew, self.seconds)
 
 
-def waits_of(plan: PartyPlan) -> tuple[str, ...]:
-    """Why feeds of a party do not go on."""
-    return tuple(sorted({lane.waits for lane in plan.lanes if lane.waits}))
-
-
-def states_of(items: DataFrame) -> dict[bytes, tuple[int, bytes]]:
-    """How many items each party has, and the digest of their states: as `states_digest`, but in the JVM."""
-    data = f.coalesce("snapshot", f.unhex(f.lit("")))
-    digest = f.unhex(f.sha2(f.concat("item", f.unhex(f.sha2(data, 256))), 256))
-    listed = items.where(f.col("item") != f.lit(bytes(SYSTEM_ITEM)))  # a root is not listed
-    rows = listed.select("party", digest.alias("digest")).withColumn("first", f.substring("digest", 1, 1))
-    joined = f.array_join(f.array_sort(f.collect_list(f.hex("digest"))), "")
-    groups = rows.groupBy("party", "first").agg(
-        f.count("*").alias("count"), f.unhex(f.sha2(f.unhex(joined), 256)).alias("digest")
-    )
-    counts: dict[bytes, int] = defaultdict(int)
-    digests: dict[bytes, list[bytes]] = defaultdict(list)
-    for row in sorted(groups.collect(), key=lambda row: bytes(row["first"])):
-        counts[bytes(row["party"])] += row["count"]
-        digests[bytes(row["party"])].append(bytes(row["digest"]))
-    return {party: (counts[party], combine_groups(digests[party])) for party in counts}
-
-
-def skew_of(items: DataFrame) -> Skew:
-    """How unevenly the messages of items lie."""
-    row = items.agg(f.sum("messages").alias("all"), f.max(f.struct("messages", "item")).alias("most")).first()
-    if row is None or row["most"] is None:
-        return Skew()
-    return Skew(row["all"], row["most"]["messages"], bytes(row["most"]["item"]))
+def party_reports(
+    plans: Iterable[PartyPlan], books: Mapping[bytes, Account], found: Summary
+) -> tuple[PartyReport, ...]:
+    """What there is to say of each party."""
+    made = []
+    for plan in plans:
+        states = found.states.get(plan.party, States())
+        waits = tuple(sorted({lane.waits for lane in plan.lanes if lane.waits}))
+        about = (plan.number, plan.base, plan.error, waits)
+        made.append(PartyReport(books[plan.party], states.count, states.digest, *about))
+    return tuple(made)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -22,6 +23,7 @@ TASKS_PER_CORE = 8
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
+Asked = TypeVar("Asked", bound="Planned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +65,47 @@ def survey(
     (found,) = in_workers(spark, listing, [(places(homes), wanted)])
     found.check(parties)
     tell(VERIFY, sum(one.held for one in found.parties))
-    faults: dict[bytes, list[Fault]] = defaultdict(list)
-    if verify:
-        ranges = [one for some in found.parties for one in some.ranges]
-        for told in in_workers(spark, verify_task, divided(ranges, blocks)):
-            for fault in told:
-                faults[fault.party].append(fault)
     alone = frozenset(map(bytes, open_parties))
     known = sorted(found.parties, key=lambda one: (one.party, one.home))
     # What came meanwhile was not looked at.
-    asked = [(one.home, one.party, tuple(faults[one.party]), one.anchor, one.party in alone) for one in known]
-    held = {one.party: one.held for one in known}
-    return Survey(found.homes, tuple(in_workers(spark, _plan, asked)), held)
+    asked = [_Asked(one.home, one.party, (), one.anchor, one.party in alone) for one in known]
+    ranges = [one for some in known for one in some.ranges] if verify else []
+    plans = verify_and_plan(spark, divided(ranges, blocks), _plan, asked)
+    return Survey(found.homes, tuple(plans), {one.party: one.held for one in known})
+
+
+class Planned(Protocol):
+    """A party to be planned, with the faults that verifying it has found."""
+
+    @property
+    def party(self) -> bytes: ...
+    @property
+    def until(self) -> Timeframe: ...
+    def _replace(self, *, faults: tuple[Fault, ...]) -> Self: ...
+
+
+def verify_and_plan(
+    spark: SparkSession, tasks: Sequence[tuple[Range, ...]], plan: Callable[[Asked], Result], asked: Sequence[Asked]
+) -> list[Result]:
+    """Verify ranges and plan parties, in the order of `asked`.
+
+    Both are done at once: each party is planned as if nothing were wrong with it, which is mostly so, and is planned
+    again where something is. The first time nothing is verified yet, so whatever is raised then counts for nothing.
+    """
+    # One party is one task, however large it is, so the largest begin first; ranges fill up what is left of the time.
+    first = sorted(range(len(asked)), key=lambda at: -sum(asked[at].until.values()))
+    jobs: list[Callable[[], Any]] = [partial(_at_first, plan, asked[at]) for at in first]
+    jobs += [partial(verify_task, task) for task in tasks]
+    done = in_workers(spark, _call, jobs)
+    faults: dict[bytes, list[Fault]] = defaultdict(list)
+    for told in done[len(first) :]:
+        for fault in told:
+            faults[fault.party].append(fault)
+    plans = {at: made for at, made in zip(first, done, strict=False) if made is not None}
+    again = [at for at, one in enumerate(asked) if at not in plans or one.party in faults]
+    found = [asked[at]._replace(faults=tuple(faults[asked[at].party])) for at in again]
+    plans |= zip(again, in_workers(spark, plan, found), strict=True)
+    return [plans[at] for at in range(len(asked))]
 
 
 def in_workers(spark: SparkSession, act: Callable[[Given], Result], given: Sequence[Given]) -> list[Result]:
@@ -94,7 +125,27 @@ def verify_task(task: tuple[Range, ...]) -> list[Fault]:
     return faults
 
 
-def _plan(asked: tuple[str, bytes, tuple[Fault, ...], Timeframe, bool]) -> PartyPlan:
+def _call(job: Callable[[], Result]) -> Result:
+    return job()
+
+
+def _at_first(plan: Callable[[Given], Result], asked: Given) -> Result | None:
+    """The plan of a party that is not verified yet; None if that cannot be had."""
+    try:
+        return plan(asked)
+    except Exception:
+        return None
+
+
+class _Asked(NamedTuple):
+    home: str
+    party: bytes
+    faults: tuple[Fault, ...]
+    until: Timeframe
+    alone: bool
+
+
+def _plan(asked: _Asked) -> PartyPlan:
     home, party, faults, until, alone = asked
     with open_feeds(home) as store, open_blobs(home) as blobs:
         return Planner(home, store, blobs, party, faults, until, alone, exact=True).plan()
