@@ -15,9 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pyspark import daemon, worker
+from pyspark import worker
 
-from antiphon.pipeline.daemon import make_ready
+from antiphon.pipeline.daemon import main as manage
 
 FOLDER = "ANTIPHON_BENCH_PARTS"
 REST = "workers: Spark's own Python, Arrow streams, the rest"
@@ -109,6 +109,5 @@ def main(infile: Any, outfile: Any) -> None:
 
 if __name__ == "__main__":
     wrap()
-    make_ready()
     worker.main = main
-    daemon.manager()
+    manage()
