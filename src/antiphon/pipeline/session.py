@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import socket
 import sys
 from collections.abc import Mapping
-from tempfile import mkdtemp
 
 from pyspark.sql import SparkSession
 
@@ -17,8 +13,6 @@ from antiphon.pipeline.java import use_java
 MEMORY_SHARE = 0.4  # of the machine's, for the JVM: Python workers, and the system's cache of files, need the rest
 MEMORY_MIN_MB, MEMORY_MAX_MB = 512, 32 << 10
 PARTITIONS_PER_CORE = 4  # so that one with a hot item does not keep the others waiting for long
-
-SOCKETS_PATH_MAX = 61  # Spark names the sockets in it, and paths of sockets are short
 
 #: On this machine alone: workers of a cluster may find Antiphon only in files that come with a task.
 DAEMON = {"spark.python.daemon.module": "antiphon.pipeline.daemon"}
@@ -59,7 +53,7 @@ def open_session(
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
         **({} if master else {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}),
-        **(DAEMON | _sockets() if where.startswith("local") and not where.startswith("local-cluster") else {}),
+        **(DAEMON if where.startswith("local") and not where.startswith("local-cluster") else {}),
         **NEEDED,
         **(settings or {}),
     }
@@ -74,20 +68,6 @@ def prepare(spark: SparkSession) -> SparkSession:
         spark.conf.set(key, value)
     spark.dataSource.register(AntiphonSource)
     return spark
-
-
-def _sockets() -> dict[str, str]:
-    """Let workers be reached through files: over TCP, each task waits 40 ms for a packet to be acknowledged.
-
-    Who can open such a file may have workers do anything, so their folder is this user's alone.
-    """
-    if not hasattr(socket, "AF_UNIX"):
-        return {}
-    folder = mkdtemp(prefix="antiphon-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    if len(folder) > SOCKETS_PATH_MAX:
-        return {}
-    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": folder}
 
 
 def _memory_mb() -> int:
