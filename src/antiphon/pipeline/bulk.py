@@ -25,7 +25,7 @@ from antiphon.pipeline.ranges import RANGE_BLOCKS, Range, divided
 from antiphon.pipeline.registers import Lanes, Registers
 from antiphon.pipeline.survey import Survey
 
-PARTITION_MESSAGES = 200_000  # about so many are in a worker's memory at once, or the messages of one item
+PARTITION_MESSAGES = 150_000  # about so many are in a worker's memory at once, or the messages of one item
 PARTITIONS_PER_CORE = 2
 
 

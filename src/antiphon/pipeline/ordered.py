@@ -57,6 +57,7 @@ class Ordered:
         parties, lanes = (np.repeat(np.array([row[n] for row in parcels], dtype=np.int32), counts) for n in (1, 2))
         joined = [b"".join([row[n] for row in parcels]) for n in range(3, 9)]
         buffer = b"".join([*(row[9] for row in parcels), bytes(ROOM)])
+        parcels.clear()  # what is sorted needs their memory
         items = np.frombuffer(joined[0], dtype=np.uint8).reshape(-1, ITEM_ID_SIZE)
         lamports, seqs, created = (np.frombuffer(data, dtype="<i8") for data in joined[1:4])
         kinds, sizes = np.frombuffer(joined[4], dtype=np.uint8), np.frombuffer(joined[5], dtype="<i4")
