@@ -112,17 +112,15 @@ def _unique(ids: bytes) -> bytes:
 
 def _states(file: str, plans: Sequence[PartyPlan], keys: Ids, buckets: int) -> Iterator[pa.RecordBatch]:
     """The states of the items that are wanted, each with the number of messages that count in it."""
-    for number, plan in enumerate(plans):
-        wanted = keys.get(plan.party)
-        if not wanted:
-            continue
-        of_party = [("party", "==", plan.party)]
-        held = pq.read_table(file, columns=_STATE, filters=of_party, partitioning=None)
-        some = held.filter(pc.is_in(held["item"], value_set=pa.array(wanted, pa.binary())))
-        columns = (some[name].to_pylist() for name in _STATE[1:])
+    numbers = {plan.party: number for number, plan in enumerate(plans)}
+    held = pq.read_table(file, columns=_STATE, partitioning=None)
+    for party in set(held["party"].unique().to_pylist()) & keys.keys():
+        wanted = pa.array(keys[party], pa.binary())
+        is_wanted = pc.and_(pc.equal(held["party"], pa.scalar(party)), pc.is_in(held["item"], value_set=wanted))
+        columns = (column.to_pylist() for column in held.filter(is_wanted).columns[1:])
         entries = [
             (item, UNKNOWN if data is None else COUNTED.pack(count) + data)
             for item, count, data in zip(*columns, strict=True)
         ]
         for at in range(0, len(entries), BASE_ROWS):
-            yield Piece.of_states(entries[at : at + BASE_ROWS]).parcels(number, BASE_LANE, buckets)
+            yield Piece.of_states(entries[at : at + BASE_ROWS]).parcels(numbers[party], BASE_LANE, buckets)
