@@ -17,8 +17,9 @@ from pyspark.sql import functions as f
 
 from antiphon.core.cid import Cid
 from antiphon.party.base import EpochBase
+from antiphon.pipeline.account import REFUSED
 from antiphon.pipeline.blocks import NEEDED
-from antiphon.pipeline.bulk import fold_survey
+from antiphon.pipeline.bulk import Task, fold_survey, tasks_of
 from antiphon.pipeline.columns import spark_schema
 from antiphon.pipeline.difference import Difference, Parts
 from antiphon.pipeline.goingon import LATE
@@ -27,7 +28,7 @@ from antiphon.pipeline.items import Folding, Models, fold_with, items, refused
 from antiphon.pipeline.judged import PENDING, judged
 from antiphon.pipeline.messages import BASE_ROWS, base_rows, messages
 from antiphon.pipeline.messages import SCHEMA as MESSAGES
-from antiphon.pipeline.onto import Ids, Task, fold_onto, ids_in, tasks_of
+from antiphon.pipeline.onto import Ids, fold_onto, ids_in
 from antiphon.pipeline.onward import Step
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.ranges import Range
@@ -178,7 +179,7 @@ class Advance:
         """Of the items with new messages those to which messages came that do not count."""
         assert self.log is not None
         found = set()
-        for part in self.log.parts("quarantine", ["party", "item"], [("standing", "==", "refused")]):
+        for part in self.log.parts("quarantine", ["party", "item"], [("standing", "==", REFUSED)]):
             for row in part.to_pylist():
                 if row["item"] in self._ids.get(row["party"], ()):
                     found.add(row["party"] + row["item"])

@@ -28,6 +28,8 @@ from antiphon.pipeline.survey import Survey
 PARTITION_MESSAGES = 150_000  # about so many are in a worker's memory at once, or the messages of one item
 PARTITIONS_PER_CORE = 2
 
+Task = tuple[LaneTask, ...]
+
 
 def fold_survey(
     spark: SparkSession,
@@ -44,8 +46,7 @@ def fold_survey(
     if not tasks:
         return spark.createDataFrame([], form.schema)
     delivered = sum(one.range.count for task in tasks for one in task)
-    few = PARTITIONS_PER_CORE * spark.sparkContext.defaultParallelism
-    buckets = min(partitions or max(few, -(-delivered // PARTITION_MESSAGES)), BUCKETS_MAX)
+    buckets = min(partitions or buckets_for(spark, delivered), BUCKETS_MAX)
     known = spark.sparkContext.broadcast((tasks, plans))
 
     def read(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -64,21 +65,35 @@ def fold_survey(
     return parcels.repartitionById(buckets, f.col("bucket")).mapInArrow(act, form.schema)
 
 
-def lane_tasks(plans: Sequence[PartyPlan], size: int = RANGE_BLOCKS) -> list[tuple[LaneTask, ...]]:
+def buckets_for(spark: SparkSession, messages: int) -> int:
+    """Into how many partitions so many messages are divided."""
+    few = PARTITIONS_PER_CORE * spark.sparkContext.defaultParallelism
+    return min(max(few, -(-messages // PARTITION_MESSAGES)), BUCKETS_MAX)
+
+
+def lane_tasks(plans: Sequence[PartyPlan], size: int = RANGE_BLOCKS) -> list[Task]:
     """What tasks read: the blocks of each lane that are delivered, and the states of bases."""
-    places, ranges = {}, []
-    tasks: list[tuple[LaneTask, ...]] = []
+    bases: list[Task] = []
+    ranges = []
     for party, plan in enumerate(plans):
         if plan.base:
             whole = Range(plan.home, plan.party, b"", 0, 0)
-            tasks.append((LaneTask(party, BASE_LANE, whole, plan.base),))
-        for number, lane in enumerate(plan.lanes):
+            bases.append((LaneTask(party, BASE_LANE, whole, plan.base),))
+        for lane in plan.lanes:
             start = max(lane.base, lane.start)
             if start < lane.position:
-                places[plan.party, lane.feed] = party, number
                 ranges.append(Range(plan.home, plan.party, lane.feed, start, lane.position))
-    read = [tuple(LaneTask(*places[one.party, one.feed], one) for one in some) for some in divided(ranges, size)]
-    return tasks + read
+    return bases + tasks_of(plans, ranges, size)
+
+
+def tasks_of(plans: Sequence[PartyPlan], ranges: Sequence[Range], size: int = RANGE_BLOCKS) -> list[Task]:
+    """Tasks that read some ranges of the lanes of parties."""
+    places = {
+        (plan.party, lane.feed): (party, number)
+        for party, plan in enumerate(plans)
+        for number, lane in enumerate(plan.lanes)
+    }
+    return [tuple(LaneTask(*places[one.party, one.feed], one) for one in some) for some in divided(ranges, size)]
 
 
 def parcel_rows(given: Iterator[pa.RecordBatch]) -> Iterator[list[Any]]:

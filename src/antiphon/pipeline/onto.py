@@ -17,32 +17,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from antiphon.core.ids import ITEM_ID_SIZE
-from antiphon.pipeline.bulk import PARTITION_MESSAGES, PARTITIONS_PER_CORE, parcel_rows
+from antiphon.pipeline.bulk import Task, buckets_for, parcel_rows
 from antiphon.pipeline.goingon import COUNTED, UNKNOWN, GoingOn
 from antiphon.pipeline.items import Form, Models, known_models
 from antiphon.pipeline.ordered import Ordered
-from antiphon.pipeline.parcel import BASE_LANE, BASE_ROWS, BUCKETS_MAX, LaneTask, Piece, read_lanes, read_parcels
+from antiphon.pipeline.parcel import BASE_LANE, BASE_ROWS, Piece, read_lanes, read_parcels
 from antiphon.pipeline.parcel import SCHEMA as PARCELS
 from antiphon.pipeline.plan import PartyPlan
-from antiphon.pipeline.ranges import RANGE_BLOCKS, Range, divided
 from antiphon.pipeline.survey import in_workers
 
 _STATE = ["party", "item", "messages", "data"]
 
-Task = tuple[LaneTask, ...]
 Ids = dict[bytes, set[bytes]]  # of items, by party
-
-
-def tasks_of(plans: Sequence[PartyPlan], ranges: Sequence[Range]) -> list[Task]:
-    """Tasks that read some ranges of the lanes of parties."""
-    places = {
-        (plan.party, lane.feed): (party, number)
-        for party, plan in enumerate(plans)
-        for number, lane in enumerate(plan.lanes)
-    }
-    return [
-        tuple(LaneTask(*places[one.party, one.feed], one) for one in some) for some in divided(ranges, RANGE_BLOCKS)
-    ]
 
 
 def ids_in(spark: SparkSession, tasks: Sequence[Task]) -> Ids:
@@ -68,10 +54,7 @@ def fold_onto(
 
     `refused` are items (party and id, joined) of which the tables know messages, and may have no state.
     """
-    names = [party + item for party, items in keys.items() for item in items]
-    number = sum(one.range.count for task in tasks for one in task) + len(names)
-    few = PARTITIONS_PER_CORE * spark.sparkContext.defaultParallelism
-    buckets = min(max(few, -(-number // PARTITION_MESSAGES)), BUCKETS_MAX)
+    buckets = buckets_for(spark, sum(one.range.count for task in tasks for one in task) + sum(map(len, keys.values())))
     known = spark.sparkContext.broadcast((tuple(tasks), tuple(files), tuple(plans), keys, frozenset(refused)))
 
     def read(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

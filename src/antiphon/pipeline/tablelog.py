@@ -148,8 +148,8 @@ class TableLog:
     ) -> Iterator[pa.Table]:
         """Columns of a table, here, file by file: for what is so little that a job of Spark's takes longer."""
         if name in self.current().versions:
-            for file in self.table(name).file_uris():
-                yield pq.read_table(_path_of(file), columns=columns, filters=filters, partitioning=None)
+            for file in self.files(name):
+                yield pq.read_table(file, columns=columns, filters=filters, partitioning=None)
 
     def files(self, name: str) -> list[str]:
         """Where the files of a table are."""
