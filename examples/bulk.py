@@ -10,7 +10,6 @@ blocks that it was made of. Then it writes tables, and answers a question about 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import shlex
@@ -90,10 +89,9 @@ def on_spark(spark: SparkSession, home: Path, party: bytes) -> tuple[PartyReport
 
 def digest(items: Mapping[str, str]) -> str:
     """The digest of all states, of the hashes that a device has told."""
-    from antiphon.pipeline.report import combine
+    from antiphon.pipeline.digest import hashes_digest
 
-    each = (hashlib.sha256(bytes.fromhex(item + data)).digest() for item, data in items.items())
-    return combine(each).hex()
+    return hashes_digest((bytes.fromhex(item), bytes.fromhex(data)) for item, data in items.items()).hex()
 
 
 def tell(console: Console, home: Path) -> None:

@@ -32,10 +32,10 @@ from antiphon.generate.options import Options
 from antiphon.pipeline import open_session
 from antiphon.pipeline.bulk import lane_tasks
 from antiphon.pipeline.columns import arrow_schema, batches
+from antiphon.pipeline.digest import states_digest
 from antiphon.pipeline.home import open_blobs, open_feeds
 from antiphon.pipeline.plan import Planner
 from antiphon.pipeline.ranges import Limits, read_ranges, wanted
-from antiphon.pipeline.report import states_digest
 from antiphon.pipeline.run import Run
 from antiphon.pipeline.survey import survey
 from harness.pipeline_parts import FOLDER

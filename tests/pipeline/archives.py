@@ -14,8 +14,8 @@ from antiphon.api.store import Store
 from antiphon.feed.block import Block
 from antiphon.feed.record import End
 from antiphon.pipeline.archiveformat import BLOBS, PARQUET, RECORDS, SPANS, File, Manifest, digest_of
+from antiphon.pipeline.digest import states_digest
 from antiphon.pipeline.home import open_feeds
-from antiphon.pipeline.report import states_digest
 
 Rows = list[dict[str, Any]]
 

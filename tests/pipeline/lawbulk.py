@@ -17,11 +17,12 @@ from antiphon.model import itemcodec
 from antiphon.model.item import system_item
 from antiphon.pipeline import snapshot
 from antiphon.pipeline.bulk import fold_survey
+from antiphon.pipeline.digest import states_digest
 from antiphon.pipeline.home import open_feeds
 from antiphon.pipeline.items import refused
 from antiphon.pipeline.judged import quarantine
 from antiphon.pipeline.plan import PartyPlan
-from antiphon.pipeline.report import PartyReport, states_digest
+from antiphon.pipeline.report import PartyReport
 from antiphon.pipeline.run import Run
 from antiphon.pipeline.session import prepare
 from antiphon.pipeline.survey import Survey, in_workers

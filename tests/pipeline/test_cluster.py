@@ -18,7 +18,7 @@ from antiphon.api.store import Store
 from antiphon.core.cid import Cid
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
-from antiphon.pipeline.report import states_digest
+from antiphon.pipeline.digest import states_digest
 
 PARTIES = 4
 JOB = Path(__file__).with_name("cluster_job.py")

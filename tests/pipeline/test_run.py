@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from antiphon.api.store import Store
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
-from antiphon.pipeline.report import Report, states_digest
+from antiphon.pipeline.digest import states_digest
+from antiphon.pipeline.report import Report
 from antiphon.pipeline.run import Run
 from antiphon.pipeline.tables import quarantine_table
 

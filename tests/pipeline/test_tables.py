@@ -126,9 +126,10 @@ def test_the_command_line_asks_each_party_a_query(spark: SparkSession, written: 
 def test_an_interrupt_ends_with_130_and_publishes_nothing(
     written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("antiphon.pipeline.tables.shown_items", _interrupted)
+    monkeypatch.setattr("antiphon.pipeline.advance.in_parcels", _interrupted)
 
     done = call("pipeline", "run", "--home", written.home, "--tables", tmp_path / "tables")
 
     assert done.exit_code == 130
     assert TableLog(tmp_path / "tables").current().run == 0
+    assert not list((tmp_path / "tables").rglob("*.parquet"))

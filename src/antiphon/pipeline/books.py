@@ -7,15 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as f
 
 from antiphon.pipeline.account import Account, begin
 from antiphon.pipeline.judged import BASED, CONTROL, PENDING
+from antiphon.pipeline.onto import SHELVES, tally_shelf
 from antiphon.pipeline.onward import Step
 from antiphon.pipeline.plan import NOT_ADMITTED
 from antiphon.pipeline.report import Report
 from antiphon.pipeline.run import party_reports
-from antiphon.pipeline.summary import summary
+from antiphon.pipeline.summary import total
+from antiphon.pipeline.survey import in_workers
 from antiphon.pipeline.tablelog import TableLog
 
 
@@ -39,10 +40,10 @@ def books_of(log: TableLog, steps: Sequence[Step]) -> dict[bytes, Account]:
 
 def report_tables(spark: SparkSession, log: TableLog, homes: Sequence[str], steps: Sequence[Step]) -> Report:
     """The report of a whole run, of what the tables have of some parties."""
-    books = books_of(log, steps)
-    ours = f.col("party").isin([bytearray(party) for party in books])
-    items = log.read(spark, "items").where(ours).withColumnRenamed("data", "snapshot")
-    found = summary(items.withColumn("reason", f.lit(None).cast("string")))
+    books, shelves = books_of(log, steps), log.shelves("items")
+    ours = frozenset(books)
+    tallies = in_workers(spark, tally_shelf, [(shelves.get(f"{digit:x}", ()), ours) for digit in range(SHELVES)])
+    found = total(tallies)
     return Report(tuple(homes), party_reports((step.plan for step in steps), books, found), found.skew)
 
 

@@ -6,29 +6,74 @@ them in columns to where their items are folded, and put them into the total ord
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
+from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item import Authors, fold
 from antiphon.model.object import ObjectModel
-from antiphon.pipeline.items import FOLDED, Folding, Form, Models, batches_of, known_models, refusals
+from antiphon.pipeline.columns import arrow_of, batch_of
+from antiphon.pipeline.items import SCHEMA as FOLDED
+from antiphon.pipeline.items import Folding, Models, batches_of, known_models, refusals
 from antiphon.pipeline.ordered import Ordered
-from antiphon.pipeline.parcel import BASE_LANE, BUCKETS_MAX, LaneTask, read_parcels
-from antiphon.pipeline.parcel import SCHEMA as PARCELS
+from antiphon.pipeline.parcel import BASE_LANE, BUCKETS_MAX, LaneTask, Parcel, opened, read_parcels
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.ranges import RANGE_BLOCKS, Range, divided
 from antiphon.pipeline.registers import Lanes, Registers
+from antiphon.pipeline.summary import Summary, Tally, total
 from antiphon.pipeline.survey import Survey
 
-PARTITION_MESSAGES = 150_000  # about so many are in a worker's memory at once, or the messages of one item
+PARTITION_MESSAGES = 160_000  # at most about so many are in a worker's memory at once, or the messages of one item
 PARTITIONS_PER_CORE = 2
+_PARCELS = StructType([StructField("bucket", IntegerType(), False), StructField("data", BinaryType(), False)])
+_ARROW = arrow_of(_PARCELS)
+_AT_ONCE = 64  # parcels that Spark gets
 
 Task = tuple[LaneTask, ...]
+Result = TypeVar("Result")
+_Known = tuple[tuple[Task, ...], Mapping[bytes, Collection[bytes]] | None]
+
+
+def in_parcels(
+    spark: SparkSession,
+    tasks: Sequence[Task],
+    buckets: int,
+    act: Callable[[int, Iterator[Parcel]], Result],
+    only: Mapping[bytes, Collection[bytes]] | None = None,
+) -> list[Result]:
+    """Send what tasks read, of some items or of all, to where these belong, and act there; what comes of each
+    partition, in their order.
+
+    It goes without DataFrames: Spark would plan and compile them for longer than some hundred thousand messages take.
+    """
+    context = spark.sparkContext
+    known = context.broadcast((tuple(tasks), only))
+    try:
+        parcels = context.parallelize(range(len(tasks)), max(1, len(tasks))).mapPartitions(
+            partial(_read, known, buckets)
+        )
+        return parcels.partitionBy(buckets, int).mapPartitionsWithIndex(partial(_act, act)).collect()
+    finally:
+        known.destroy()
+
+
+def tally_survey(spark: SparkSession, survey: Survey, models: Models = ModelFactory.standard) -> Summary:
+    """What a fold of a whole survey comes to; nothing else is kept of it."""
+    tasks = lane_tasks(survey.plans)
+    buckets = buckets_for(spark, messages_in(tasks))
+    plans = spark.sparkContext.broadcast(survey.plans)
+    try:
+        return total(in_parcels(spark, tasks, buckets, partial(_tally, plans, models, buckets.bit_length() - 1)))
+    finally:
+        plans.destroy()
 
 
 def fold_survey(
@@ -37,45 +82,59 @@ def fold_survey(
     models: Models = ModelFactory.standard,
     *,
     folding: type[Folding] = Folding,
-    form: Form = FOLDED,
     partitions: int | None = None,
 ) -> DataFrame:
-    """Items and refusals of all that counts in a survey; the columns are those of `folded`, or of another form."""
+    """Items and refusals of all that counts in a survey; the columns are those of `folded`."""
     plans = survey.plans
     tasks = lane_tasks(plans)
     if not tasks:
-        return spark.createDataFrame([], form.schema)
-    delivered = sum(one.range.count for task in tasks for one in task)
-    buckets = min(partitions or buckets_for(spark, delivered), BUCKETS_MAX)
+        return spark.createDataFrame([], FOLDED)
+    buckets = power_of_two(partitions) if partitions else buckets_for(spark, messages_in(tasks))
     known = spark.sparkContext.broadcast((tasks, plans))
 
     def read(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in given:
             for number in batch.column(0).to_pylist():
-                yield from read_parcels(known.value[0][number], buckets)
+                parcels = read_parcels(known.value[0][number], buckets)
+                while some := list(islice(parcels, _AT_ONCE)):
+                    yield batch_of(some, _ARROW)
 
     def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plans = known.value[1]
-        ordered = Ordered.of(parcel_rows(given), plans)
+        ordered = Ordered.of((opened(data) for batch in given for data in batch.column(1).to_pylist()), plans)
         if ordered is not None:
             by_party = {plan.party: plan for plan in plans}
-            yield from fold_ordered(folding(by_party, known_models(models), form), ordered)
+            yield from batches_of(fold_ordered(folding(by_party, known_models(models)), ordered))
 
-    parcels = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, PARCELS)
-    return parcels.repartitionById(buckets, f.col("bucket")).mapInArrow(act, form.schema)
+    parcels = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, _PARCELS)
+    return parcels.repartitionById(buckets, f.col("bucket")).mapInArrow(act, FOLDED)
 
 
 def buckets_for(spark: SparkSession, messages: int) -> int:
     """Into how many partitions so many messages are divided."""
     few = PARTITIONS_PER_CORE * spark.sparkContext.defaultParallelism
-    return min(max(few, -(-messages // PARTITION_MESSAGES)), BUCKETS_MAX)
+    return power_of_two(max(few, -(-messages // PARTITION_MESSAGES)))
 
 
-def lane_tasks(plans: Sequence[PartyPlan], size: int = RANGE_BLOCKS) -> list[Task]:
-    """What tasks read: the blocks of each lane that are delivered, and the states of bases."""
+def power_of_two(count: int) -> int:
+    """At least so many, as far as there can be."""
+    return min(1 << (count - 1).bit_length(), BUCKETS_MAX)
+
+
+def messages_in(tasks: Sequence[Task]) -> int:
+    """How many messages tasks read."""
+    return sum(one.range.count for task in tasks for one in task)
+
+
+def lane_tasks(
+    plans: Sequence[PartyPlan], size: int = RANGE_BLOCKS, parties: Collection[bytes] | None = None
+) -> list[Task]:
+    """What tasks read: the blocks of each lane that are delivered, and the states of bases; of some parties, or all."""
     bases: list[Task] = []
     ranges = []
     for party, plan in enumerate(plans):
+        if parties is not None and plan.party not in parties:
+            continue
         if plan.base:
             whole = Range(plan.home, plan.party, b"", 0, 0)
             bases.append((LaneTask(party, BASE_LANE, whole, plan.base),))
@@ -96,19 +155,38 @@ def tasks_of(plans: Sequence[PartyPlan], ranges: Sequence[Range], size: int = RA
     return [tuple(LaneTask(*places[one.party, one.feed], one) for one in some) for some in divided(ranges, size)]
 
 
-def parcel_rows(given: Iterator[pa.RecordBatch]) -> Iterator[list[Any]]:
-    """Rows of parcels, whose columns are not copied."""
-    for batch in given:
-        numbers = [column.to_pylist() for column in batch.columns[:3]]
-        for at in range(batch.num_rows):
-            yield [*(column[at] for column in numbers), *(column[at].as_buffer() for column in batch.columns[3:])]
-
-
-def fold_ordered(folding: Folding, ordered: Ordered) -> Iterator[pa.RecordBatch]:
-    """The items of a partition: plain objects on columns, the others one by one."""
+def fold_ordered(folding: Folding, ordered: Ordered) -> Iterator[tuple[Any, ...]]:
+    """The rows of a partition: plain objects are folded on columns, other items one by one."""
     if type(folding) is not Folding:  # another way of folding has rows of its own
-        return folding.fold_all(ordered.groups())
-    return batches_of(_fold(folding, ordered), folding.form.arrow)
+        return folding.rows(ordered.groups())
+    return _fold(folding, ordered)
+
+
+# -- in Spark's workers
+
+
+def _read(known: Broadcast[_Known], buckets: int, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    tasks, only = known.value
+    for number in numbers:
+        yield from read_parcels(tasks[number], buckets, only)
+
+
+def _act(
+    act: Callable[[int, Iterator[Parcel]], Result], bucket: int, given: Iterable[tuple[int, bytes]]
+) -> Iterator[Result]:
+    yield act(bucket, (opened(data) for _, data in given))
+
+
+def _tally(
+    plans: Broadcast[tuple[PartyPlan, ...]], models: Models, bits: int, bucket: int, parcels: Iterator[Parcel]
+) -> Tally:
+    tally = Tally()
+    ordered = Ordered.of(parcels, plans.value)
+    if ordered is not None:
+        folding = Folding({plan.party: plan for plan in plans.value}, known_models(models))
+        for row in fold_ordered(folding, ordered):
+            tally.folded(row)
+    return tally.done(bits)
 
 
 class _Party(NamedTuple):

@@ -36,3 +36,13 @@ def changes(before: DataFrame, now: DataFrame) -> DataFrame:
     model = f.coalesce("model", "old_model").alias("model")
     found = both.select("party", "item", change.alias("change"), model, "messages")
     return found.where(f.col("change").isNotNull())
+
+
+def change_of(before: tuple[bool, bytes | None] | None, after: tuple[bool, bytes | None] | None) -> str | None:
+    """The same for one item, by whether it is deleted, and its state; None if it is as it was."""
+    if before is None or after is None:
+        return "created" if before is None else "removed"
+    (was_deleted, was), (is_deleted, state) = before, after
+    if is_deleted != was_deleted:
+        return "deleted" if is_deleted else "restored"
+    return None if state == was else "changed"

@@ -18,13 +18,13 @@ from pyspark import daemon
 
 Worker = Callable[[socket.socket, bool], int]
 
-#: What tasks of the pipeline use: the source, the survey, the fold, and the models.
+#: What tasks of the pipeline use: the source, the survey, the fold, the models, and the files of tables.
 NEEDED = (
     "pyspark.worker",
     "antiphon.pipeline.source",
     "antiphon.pipeline.survey",
-    "antiphon.pipeline.bulk",
-    "antiphon.pipeline.shown",
+    "antiphon.pipeline.onto",
+    "antiphon.pipeline.rowtask",
 )
 
 

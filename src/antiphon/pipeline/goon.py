@@ -21,19 +21,16 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item import NO_BODY
 from antiphon.pipeline.account import Account
-from antiphon.pipeline.advance import Advance
 from antiphon.pipeline.books import books_of, report_tables
 from antiphon.pipeline.items import Models
-from antiphon.pipeline.judged import DELIVERED
 from antiphon.pipeline.listing import places
 from antiphon.pipeline.onward import BODILESS_MAX, Step, look_again
 from antiphon.pipeline.progress import Progress
 from antiphon.pipeline.recall import CHANGED
 from antiphon.pipeline.report import Report
 from antiphon.pipeline.session import prepare
-from antiphon.pipeline.standings import counts
 from antiphon.pipeline.tablelog import Current, Stream, TableLog
-from antiphon.pipeline.tables import write_advance
+from antiphon.pipeline.tables import write_steps
 from antiphon.pipeline.telling import VERIFY, Tell, silent, timed
 
 
@@ -97,7 +94,7 @@ class GoOn:
                     self.log.publish(current)
                 return current
             try:
-                return self._write(current, stream)
+                return write_steps(self.spark, self.steps, self.models, self.log, self.stage, stream)
             except (PySparkException, Py4JJavaError) as error:
                 more = self._damaged(str(error)) - damaged
                 if not more:
@@ -123,15 +120,6 @@ class GoOn:
         feeds = set(map(bytes.fromhex, re.findall(f"{CHANGED}: feed ([0-9a-f]{{64}})", told)))
         return {step.plan.party for step in self.steps if feeds & step.now.heads.keys()}
 
-    def _write(self, current: Current, stream: Stream | None) -> Current:
-        made = Advance(self.spark, self.places, self.steps, self.models, self.log if current.run else None)
-        try:
-            with self.stage("fold", sum(map(_folded, self.steps))):
-                made.fold()
-            return write_advance(made, self.log, self.stage, stream)
-        finally:
-            made.close()
-
     @contextmanager
     def stage(self, name: str, messages: int = 0) -> Iterator[None]:
         """Tell that a stage begins, and measure it."""
@@ -155,11 +143,6 @@ class GoOn:
                     if len(some) <= BODILESS_MAX:
                         some.append((row["feed"], row["seq"]))
         return found
-
-
-def _folded(step: Step) -> int:
-    """About how many messages of a party are folded."""
-    return counts(step.plan).get(DELIVERED, 0) if step.afresh else step.grown
 
 
 def _code(models: ModelFactory) -> str:

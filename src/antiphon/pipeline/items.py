@@ -54,16 +54,7 @@ SCHEMA = StructType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """The columns that a fold gives: those of every item or refusal, and `more` that is told of an item."""
-
-    schema: StructType
-    arrow: pa.Schema
-    more: Callable[[ItemState], tuple[Any, ...]] | None = None
-
-
-FOLDED = Form(SCHEMA, arrow_of(SCHEMA))
+_ARROW = arrow_of(SCHEMA)
 _ITEM = (
     "party",
     "item",
@@ -81,26 +72,19 @@ _ITEM = (
 
 def folded(messages: DataFrame, plans: Iterable[PartyPlan], models: Models = ModelFactory.standard) -> DataFrame:
     """Items and refusals of messages that come in the total order, item by item, as `messages` has them."""
-    return fold_with(Folding, messages, plans, models)
-
-
-def fold_with(
-    folding: type[Folding], messages: DataFrame, plans: Iterable[PartyPlan], models: Models, form: Form = FOLDED
-) -> DataFrame:
-    """The same with another way of folding one item, or more columns."""
     known = messages.sparkSession.sparkContext.broadcast({plan.party: plan for plan in plans})
 
     def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return folding(known.value, known_models(models), form).run(given)
+        return batches_of(Folding(known.value, known_models(models)).rows(grouped(given)))
 
-    return messages.mapInArrow(act, form.schema)
+    return messages.mapInArrow(act, SCHEMA)
 
 
-def items(folded: DataFrame, *more: str) -> DataFrame:
+def items(folded: DataFrame) -> DataFrame:
     """The items: model, parent, state and all. `snapshot` is null where no code for the model is here, and only there
-    `facts` has what can be asked of the item all the same. `more` are columns that another form of fold has.
+    `facts` has what can be asked of the item all the same.
     """
-    return folded.where(f.col("reason").isNull()).select(*_ITEM, *more)
+    return folded.where(f.col("reason").isNull()).select(*_ITEM)
 
 
 def refused(folded: DataFrame) -> DataFrame:
@@ -114,15 +98,11 @@ class Folding:
 
     plans: dict[bytes, PartyPlan]
     models: ModelFactory
-    form: Form = FOLDED
+    more: Callable[[ItemState], tuple[Any, ...]] | None = None  # what the row of an item has after all others
 
-    def run(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return self.fold_all(grouped(given))
-
-    def fold_all(self, groups: Iterable[Group]) -> Iterator[pa.RecordBatch]:
-        """The same for items whose messages are together already."""
-        rows = (row for (party, item), base, notes in groups for row in self.fold(party, item, base, notes))
-        return batches_of(rows, self.form.arrow)
+    def rows(self, groups: Iterable[Group]) -> Iterator[tuple[Any, ...]]:
+        """The rows of items whose messages are together already."""
+        return (row for (party, item), base, notes in groups for row in self.fold(party, item, base, notes))
 
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
         """The rows of one item: itself, if there is such an item, and the messages to it that were refused."""
@@ -140,11 +120,11 @@ class Folding:
         facts = encode_facts(facts_of(item)) if item.model is None else None
         about = (item.parent, item.is_deleted, item.access is not None, item.created_ms)
         row = (party, bytes(item.id), item.name, item.version, *about, data, count, None, None, None, facts)
-        if self.form.more is None:
+        if self.more is None:
             return row
         if state is not None and data is not None:  # the item has not what its model says
             item = itemcodec.decode(itemcodec.record_of(data), self.models)
-        return (*row, *self.form.more(item))
+        return (*row, *self.more(item))
 
     def authors(self, party: bytes) -> Callable[[bytes, int], Author]:
         """Whose a message is, by the plan of its party."""
@@ -168,19 +148,18 @@ def _standard() -> ModelFactory:
     return ModelFactory.standard()
 
 
-def batches_of(found: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows of items and refusals, in batches that are bounded in rows and bytes. What a refusal has not is null."""
-    width = len(schema)
+def batches_of(found: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
+    """Rows of items and refusals, in batches that are bounded in rows and bytes."""
     rows: list[tuple[Any, ...]] = []
     size = 0
     for row in found:
-        rows.append(row if len(row) == width else (*row, *(None,) * (width - len(row))))
+        rows.append(row)
         size += len(row[8] or b"")
         if len(rows) >= ROWS_MAX or size >= SIZE_MAX:
-            yield batch_of(rows, schema)
+            yield batch_of(rows, _ARROW)
             rows, size = [], 0
     if rows:
-        yield batch_of(rows, schema)
+        yield batch_of(rows, _ARROW)
 
 
 def refusals(party: bytes, item: bytes, verdicts: Mapping[Stamp, str]) -> Iterator[tuple[Any, ...]]:

@@ -1,109 +1,285 @@
-"""New messages folded onto the states that the tables have, in parcels.
+"""Messages folded onto what the tables have, where the tables lie: one task reads, folds and writes a shelf of them.
 
-Workers say which items have new messages; then they read the states of those out of the files of the table, and the
-messages out of the feeds, and both go to where the item is folded. Spark moves the bytes, and joins nothing.
+Tables of items are divided as a fold is: by the first bits of the places of items. So a task needs no rows but those of
+its own shelf, and nobody else needs them. It looks up the states of the items that its messages are for, folds, and
+writes anew the files in which they were: items, links, refusals, and what is other than it was. Spark moves messages,
+and joins nothing.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark import Broadcast
 
 from antiphon.core.ids import ITEM_ID_SIZE
-from antiphon.pipeline.bulk import Task, buckets_for, parcel_rows
-from antiphon.pipeline.goingon import COUNTED, UNKNOWN, GoingOn
-from antiphon.pipeline.items import Form, Models, known_models
+from antiphon.pipeline.account import REFUSED
+from antiphon.pipeline.bulk import fold_ordered
+from antiphon.pipeline.changes import change_of
+from antiphon.pipeline.columns import batch_of
+from antiphon.pipeline.goingon import COUNTED, LATE, UNKNOWN, GoingOn
+from antiphon.pipeline.items import Folding, Group, Models, known_models
 from antiphon.pipeline.ordered import Ordered
-from antiphon.pipeline.parcel import BASE_LANE, BASE_ROWS, Piece, read_lanes, read_parcels
-from antiphon.pipeline.parcel import SCHEMA as PARCELS
+from antiphon.pipeline.parcel import Parcel, buckets_of
 from antiphon.pipeline.plan import PartyPlan
-from antiphon.pipeline.survey import in_workers
+from antiphon.pipeline.recall import Ids
+from antiphon.pipeline.showing import item_row, link_rows, tell
+from antiphon.pipeline.summary import Tally
+from antiphon.pipeline.tablefile import Place, TableFiles, Written, batches_in
+from antiphon.pipeline.tableschema import arrow_table
 
-_STATE = ["party", "item", "messages", "data"]
+SHELVES = 16  # partitions of a table of items, named by hex digits
+ROWS_AT_ONCE = 2_000
+#: Tables of items, by what their rows are sorted, and which column has the item.
+TABLES: Mapping[str, tuple[Sequence[str], str]] = {
+    "items": (("party", "item"), "item"),
+    "links": (("party", "source"), "source"),
+    "quarantine": (("party", "feed", "seq"), "item"),
+    "changes": (("party", "item"), "item"),
+}
+_STATE = ["party", "item", "model", "deleted", "messages", "data"]
 
-Ids = dict[bytes, set[bytes]]  # of items, by party
+Key = tuple[bytes, bytes]  # party and item
+Files = Mapping[str, Mapping[str, Sequence[str]]]  # by table and partition
+Mask = npt.NDArray[np.bool_]
 
 
-def ids_in(spark: SparkSession, tasks: Sequence[Task]) -> Ids:
-    """The items that the messages of some ranges are for."""
-    found: Ids = defaultdict(set)
-    for told in in_workers(spark, _ids, tasks):
-        for party, ids in told.items():
-            found[party].update(ids[at : at + ITEM_ID_SIZE] for at in range(0, len(ids), ITEM_ID_SIZE))
-    return dict(found)
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all tasks of a fold onto tables know."""
+
+    folder: str
+    part: str  # where files of this run go
+    files: Files
+    plans: tuple[PartyPlan, ...]
+    models: Models
+    run: int
+    buckets: int  # partitions of the fold: as many as there are shelves, or more
+    afresh: frozenset[bytes] = frozenset()  # parties of which all rows are replaced
+    left: Ids = field(default_factory=dict)  # items that are not folded now, whatever messages come to them
+    whole: Ids | None = None  # only these are folded, from all their messages
 
 
-def fold_onto(
-    spark: SparkSession,
-    plans: Sequence[PartyPlan],
-    tasks: Sequence[Task],
-    keys: Ids,
-    files: Sequence[str],
-    refused: Collection[bytes],
-    models: Models,
-    form: Form,
-) -> DataFrame:
-    """The messages that tasks read, as far as they are for these items, onto the states in some files.
+class Made(NamedTuple):
+    """What a task has done: files by table, and items that have to be folded from all their messages."""
 
-    `refused` are items (party and id, joined) of which the tables know messages, and may have no state.
-    """
-    buckets = buckets_for(spark, sum(one.range.count for task in tasks for one in task) + sum(map(len, keys.values())))
-    known = spark.sparkContext.broadcast((tuple(tasks), tuple(files), tuple(plans), keys, frozenset(refused)))
+    files: dict[str, Written]
+    late: list[Key]
 
-    def read(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tasks, files, plans, keys, _ = known.value
-        for batch in given:
-            for nth in batch.column(0).to_pylist():
-                if nth < len(tasks):
-                    yield from read_parcels(tasks[nth], buckets)
-                else:
-                    yield from _states(files[nth - len(tasks)], plans, keys, buckets)
 
-    def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _, _, plans, keys, refused = known.value
-        ordered = Ordered.of(parcel_rows(given), plans)
+class Was(NamedTuple):
+    """An item as the tables have it."""
+
+    model: str
+    deleted: bool
+    messages: int
+    data: bytes | None  # None: nobody here could read it
+
+
+def fold_onto(job: Broadcast[Job], bucket: int, parcels: Iterator[Parcel]) -> Made:
+    """In Spark's workers: the part of a fold that concerns one partition of it."""
+    return Shelf(job.value, bucket).fold(parcels)
+
+
+class Shelf:
+    """The items of one partition of a fold, in tables and in messages."""
+
+    def __init__(self, job: Job, bucket: int) -> None:
+        self.job = job
+        self.bucket = bucket
+        self.digit = f"{bucket * SHELVES // job.buckets:x}"
+        self.shared = job.buckets > SHELVES  # with other tasks: each takes the rows that are its own
+        self.late: set[Key] = set()
+        self.touched: set[Key] = set()
+        self._was: dict[Key, Was] = {}
+        self._rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self._files = {
+            name: TableFiles(Place(str(Path(job.folder, name)), job.part, self.digit), arrow_table(name), order)
+            for name, (order, _) in TABLES.items()
+        }
+
+    def fold(self, parcels: Iterator[Parcel]) -> Made:
+        """Fold, and write what comes of it."""
+        job = self.job
+        whole: list[Parcel] = []
+        on: list[Parcel] = []
+        for parcel in parcels:
+            is_whole = job.whole is not None or job.plans[parcel[0]].party in job.afresh
+            (whole if is_whole else on).append(parcel)
+        ordered = Ordered.of(on, job.plans)
+        on.clear()
+        self.touched = set(
+            _keys(job.whole or {}, job.buckets, self.bucket) if ordered is None else self._messaged(ordered)
+        )
+        self._look_up()
+        models, by_party = known_models(job.models), {plan.party: plan for plan in job.plans}
         if ordered is not None:
-            folding = GoingOn({plan.party: plan for plan in plans}, known_models(models), form, refused)
-            yield from folding.fold_all(one for one in ordered.groups() if one[0][1] in keys.get(one[0][0], ()))
+            going = GoingOn(by_party, models, tell, self._refused_before())
+            self._take(going.rows(self._groups(ordered)))
+        ordered = Ordered.of(whole, job.plans)
+        whole.clear()
+        if ordered is not None:
+            self._take(fold_ordered(Folding(by_party, models, tell), ordered))
+        return self._write()
 
-    count = len(tasks) + len(files)
-    parcels = spark.range(0, count, 1, count).mapInArrow(read, PARCELS)
-    return parcels.repartitionById(buckets, f.col("bucket")).mapInArrow(act, form.schema)
+    # -- what is there
+
+    def _messaged(self, ordered: Ordered) -> Iterator[Key]:
+        """The items that messages are for, and that are to be folded."""
+        starts = ordered.starts[:-1]
+        ids = ordered.items[starts].tobytes()
+        for at, party in enumerate(ordered.party[starts].tolist()):
+            key = ordered.plans[party].party, ids[at * ITEM_ID_SIZE : (at + 1) * ITEM_ID_SIZE]
+            if key[1] not in self.job.left.get(key[0], ()):
+                yield key
+
+    def _look_up(self) -> None:
+        """Find the items that will be replaced."""
+        goes = self._goes("items")
+        for file in self._held("items"):
+            if _any(file, "item", goes):
+                for batch in batches_in(file, _STATE):
+                    rows = batch.filter(pa.array(goes(batch)))
+                    for party, item, *about in zip(*(column.to_pylist() for column in rows), strict=True):
+                        self._was[party, item] = Was(*about)
+
+    def _held(self, table: str) -> Sequence[str]:
+        return self.job.files.get(table, {}).get(self.digit, ())
+
+    def _refused_before(self) -> frozenset[bytes]:
+        """Of the items with messages those that are not there, and to which messages came that do not count."""
+        new = self.touched - self._was.keys()
+        found = set()
+        for file in self._held("quarantine") if new else ():
+            for batch in batches_in(file, ["party", "item"]):
+                found.update(new.intersection(zip(*(column.to_pylist() for column in batch), strict=True)))
+        return frozenset(party + item for party, item in found)
+
+    def _groups(self, ordered: Ordered) -> Iterator[Group]:
+        for key, _, notes in ordered.groups():
+            if key in self.touched:
+                was = self._was.get(key)
+                base = None if was is None else UNKNOWN if was.data is None else COUNTED.pack(was.messages) + was.data
+                yield key, base, notes
+
+    # -- what comes of it
+
+    def _take(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        for row in rows:
+            party, item, reason = row[0], row[1], row[12]
+            if reason is None:
+                self._put("items", item_row(row))
+                for link in link_rows(row):
+                    self._put("links", link)
+                self._change((party, item), row)
+            elif reason == LATE and row[10] is None:
+                self.late.add((party, item))
+                self._was.pop((party, item), None)
+            else:
+                self._put("quarantine", (party, row[10], row[11], 1, item, REFUSED, reason))
+
+    def _change(self, key: Key, row: Sequence[Any]) -> None:
+        was = self._was.pop(key, None)
+        change = change_of(None if was is None else (was.deleted, was.data), (row[5], row[8]))
+        if change is not None:
+            self._put("changes", (self.job.run, *key, change, row[2], row[9]))
+
+    def _put(self, table: str, row: tuple[Any, ...]) -> None:
+        rows = self._rows[table]
+        rows.append(row)
+        if len(rows) >= ROWS_AT_ONCE:
+            self._files[table].write(batch_of(rows, self._files[table].schema))
+            rows.clear()
+
+    def _write(self) -> Made:
+        for key, was in self._was.items():  # no fold has come to them
+            self._put("changes", (self.job.run, *key, change_of((was.deleted, was.data), None), was.model, None))
+        self.touched -= self.late
+        made = {}
+        for name, files in self._files.items():
+            if self._rows[name]:
+                files.write(batch_of(self._rows[name], files.schema))
+            made[name] = self._rewritten(name, files)
+        return Made(made, sorted(self.late))
+
+    def _rewritten(self, name: str, files: TableFiles) -> Written:
+        goes, item = self._goes(name), TABLES[name][1]
+
+        def is_hit(file: str) -> bool:
+            return self.shared or _any(file, item, goes)
+
+        def stays(batch: pa.RecordBatch) -> pa.Array:
+            return pa.array(~goes(batch) & self._mine(batch, item))
+
+        files.rewrite(self._held(name), is_hit, stays)
+        return files.done()
+
+    # -- which rows go
+
+    def _goes(self, table: str) -> Callable[[pa.RecordBatch], Mask]:
+        """The rows of a table that are replaced."""
+        if table == "changes":
+            return lambda batch: np.zeros(batch.num_rows, dtype=np.bool_)
+        afresh, item = pa.array(sorted(self.job.afresh), pa.binary()), TABLES[table][1]
+        folded = table != "quarantine" or self.job.whole is not None  # else what was refused is refused still
+        keys = self.touched if folded else set()
+        ids = pa.array({key[1] for key in keys}, pa.binary())
+
+        def goes(batch: pa.RecordBatch) -> Mask:
+            gone = _is_in(batch.column("party"), afresh)
+            known = np.flatnonzero(_is_in(batch.column(item), ids))
+            named = (batch.column(name).take(pa.array(known)).to_pylist() for name in ("party", item))
+            gone[known] |= np.array([key in keys for key in zip(*named, strict=True)], dtype=np.bool_)
+            return gone & self._mine(batch, item)
+
+        return goes
+
+    def _mine(self, batch: pa.RecordBatch, item: str) -> Mask:
+        """The rows that are this task's: all of them, unless it shares a shelf."""
+        if not self.shared:
+            return np.ones(batch.num_rows, dtype=np.bool_)
+        mine: Mask = buckets_of(ids_of(batch.column(item).to_pylist()), self.job.buckets) == self.bucket
+        return mine
 
 
-# -- in Spark's workers
+def ids_of(items: Iterable[bytes]) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(b"".join(items), dtype=np.uint8).reshape(-1, ITEM_ID_SIZE)
 
 
-def _ids(task: Task) -> dict[bytes, bytes]:
-    found: dict[bytes, list[bytes]] = defaultdict(list)
-    for one, spans in read_lanes(task):
-        for span in spans:
-            found[one.range.party].append(np.ascontiguousarray(span.columns["item"]).tobytes())
-    return {party: _unique(b"".join(parts)) for party, parts in found.items()}
+def _keys(ids: Ids, buckets: int, bucket: int) -> Iterator[Key]:
+    """The items that are in one partition."""
+    for party, items in ids.items():
+        known = list(items)
+        for at in np.flatnonzero(buckets_of(ids_of(known), buckets) == bucket).tolist():
+            yield party, known[at]
 
 
-def _unique(ids: bytes) -> bytes:
-    return np.unique(np.frombuffer(ids, dtype=f"V{ITEM_ID_SIZE}")).tobytes()
+def _is_in(column: pa.Array, values: pa.Array) -> Mask:
+    if not len(values):
+        return np.zeros(len(column), dtype=np.bool_)
+    return np.array(pc.is_in(column, value_set=values).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _states(file: str, plans: Sequence[PartyPlan], keys: Ids, buckets: int) -> Iterator[pa.RecordBatch]:
-    """The states of the items that are wanted, each with the number of messages that count in it."""
-    numbers = {plan.party: number for number, plan in enumerate(plans)}
-    held = pq.read_table(file, columns=_STATE, partitioning=None)
-    for party in set(held["party"].unique().to_pylist()) & keys.keys():
-        wanted = pa.array(keys[party], pa.binary())
-        is_wanted = pc.and_(pc.equal(held["party"], pa.scalar(party)), pc.is_in(held["item"], value_set=wanted))
-        columns = (column.to_pylist() for column in held.filter(is_wanted).columns[1:])
-        entries = [
-            (item, UNKNOWN if data is None else COUNTED.pack(count) + data)
-            for item, count, data in zip(*columns, strict=True)
-        ]
-        for at in range(0, len(entries), BASE_ROWS):
-            yield Piece.of_states(entries[at : at + BASE_ROWS]).parcels(numbers[party], BASE_LANE, buckets)
+def _any(file: str, item: str, goes: Callable[[pa.RecordBatch], Mask]) -> bool:
+    return any(goes(batch).any() for batch in batches_in(file, ["party", item]))
+
+
+def tally_shelf(task: tuple[Sequence[str], Collection[bytes]]) -> Tally:
+    """In Spark's workers: what the items of some parties come to that are in some files, all those of a shelf."""
+    files, parties = task
+    tally = Tally()
+    for file in files:
+        for batch in batches_in(file, ["party", "item", "messages", "data"]):
+            for party, item, messages, data in zip(*(column.to_pylist() for column in batch), strict=True):
+                if party in parties:
+                    tally.item(party, item, messages, sha256(data or b"").digest())
+    return tally.done(SHELVES.bit_length() - 1)

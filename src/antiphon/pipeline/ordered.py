@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from antiphon.model.envelope import Note
 from antiphon.party.demux import NOT_AN_ITEM_MESSAGE
 from antiphon.pipeline.items import Group
 from antiphon.pipeline.messages import BASE_STATE
-from antiphon.pipeline.parcel import I64, MISSING, Ids, mixed
+from antiphon.pipeline.parcel import I64, MISSING, Ids, Parcel, mixed
 from antiphon.pipeline.plan import PartyPlan
 
 ROOM = 256  # bytes after the last message, so that columns may be read a little beyond one
@@ -48,15 +48,15 @@ class Ordered:
     reasons: list[str]
 
     @classmethod
-    def of(cls, rows: Iterable[Sequence[Any]], plans: Sequence[PartyPlan]) -> Ordered | None:
-        """From rows of parcels, in any order; None where there are none."""
-        parcels = sorted(rows, key=lambda row: (row[1], row[2], _first(row[5])))  # party, lane, first seq
+    def of(cls, found: Iterable[Parcel], plans: Sequence[PartyPlan]) -> Ordered | None:
+        """From parcels, in any order; None where there are none."""
+        parcels = sorted(found, key=lambda parcel: (parcel[0], parcel[1], _first(parcel[4])))  # party, lane, first seq
         if not parcels:
             return None
-        counts = [len(row[7]) for row in parcels]
-        parties, lanes = (np.repeat(np.array([row[n] for row in parcels], dtype=np.int32), counts) for n in (1, 2))
-        joined = [b"".join([row[n] for row in parcels]) for n in range(3, 9)]
-        buffer = b"".join([*(row[9] for row in parcels), bytes(ROOM)])
+        counts = [len(parcel[6]) for parcel in parcels]
+        parties, lanes = (np.repeat(np.array([one[n] for one in parcels], dtype=np.int32), counts) for n in (0, 1))
+        joined = [b"".join([cast(memoryview, one[n]) for one in parcels]) for n in range(2, 8)]
+        buffer = b"".join([*(one[8] for one in parcels), bytes(ROOM)])
         parcels.clear()  # what is sorted needs their memory
         items = np.frombuffer(joined[0], dtype=np.uint8).reshape(-1, ITEM_ID_SIZE)
         lamports, seqs, created = (np.frombuffer(data, dtype="<i8") for data in joined[1:4])

@@ -1,24 +1,27 @@
-"""Parcels: messages of one feed in columns, a row of Spark's for some thousands of them.
+"""Parcels: messages of one feed in columns, one value of Spark's for some thousands of them.
 
 What is shuffled are parcels and not messages: Spark then moves bytes, and neither turns each message into a row and
 back nor sorts rows. A parcel goes to the partition that its items belong to; there, `ordered` puts messages into the
 total order.
+
+Its bytes are the numbers of party and lane, the sizes of its columns, and the columns; those of numbers are
+little-endian, one after another, and messages are bodies without their salt, joined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice, pairwise
+from struct import Struct
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+import pyarrow.compute as pc
 
 from antiphon.core.cid import Cid
-from antiphon.core.errors import CorruptBlock
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.feed import arrow
 from antiphon.feed.block import BodyState
@@ -26,11 +29,10 @@ from antiphon.feed.header import HEADER
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.span import Span
 from antiphon.party.base import EpochBase
-from antiphon.pipeline.columns import arrow_of
 from antiphon.pipeline.home import open_blobs
 from antiphon.pipeline.messages import BASE_STATE
-from antiphon.pipeline.ranges import Fault, Range, read_ranges
-from antiphon.pipeline.recall import CHANGED
+from antiphon.pipeline.ranges import Range
+from antiphon.pipeline.recall import read_spans
 
 PARCEL_ROWS = 65_536  # that are divided at once
 BASE_LANE = -1  # of the states that a party stands on, which come before all messages
@@ -42,23 +44,11 @@ U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.uint8]  # 16 in each row
 
-#: Columns of numbers are little-endian, one after another; `messages` are bodies without their salt, joined.
-SCHEMA = StructType(
-    [
-        StructField("bucket", IntegerType(), nullable=False),
-        StructField("party", IntegerType(), nullable=False),  # its place among the plans
-        StructField("lane", IntegerType(), nullable=False),  # its place among the party's
-        StructField("items", BinaryType(), nullable=False),
-        StructField("lamports", BinaryType(), nullable=False),
-        StructField("seqs", BinaryType(), nullable=False),
-        StructField("created", BinaryType(), nullable=False),
-        StructField("kinds", BinaryType(), nullable=False),
-        StructField("sizes", BinaryType(), nullable=False),
-        StructField("messages", BinaryType(), nullable=False),
-    ]
-)
-_ARROW = arrow_of(SCHEMA)
-_WIDTHS = (ITEM_ID_SIZE, 8, 8, 8, 1)  # of a value in each column of numbers but the last
+_HEAD = Struct("<2i7q")
+_WIDTHS = (ITEM_ID_SIZE, 8, 8, 8, 1, 4)  # of a value in each column of numbers
+#: A parcel, opened: party and lane, as places among the plans and the party's lanes; ids, lamports, seqs, times, kinds,
+#: sizes and messages.
+Parcel = tuple[int, int, memoryview, memoryview, memoryview, memoryview, memoryview, memoryview, memoryview]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +61,34 @@ class LaneTask:
     base: bytes = b""
 
 
-def read_parcels(task: Iterable[LaneTask], buckets: int) -> Iterator[pa.RecordBatch]:
-    """The parcels of a task, as Spark takes them."""
-    wanted = list(task)
-    for one in wanted:
+def opened(parcel: bytes) -> Parcel:
+    """The columns of a parcel, which are not copied."""
+    party, lane, *sizes = _HEAD.unpack_from(parcel)
+    bounds = list(accumulate(sizes, initial=_HEAD.size))
+    view = memoryview(parcel)
+    ids, lamports, seqs, created, kinds, lengths, messages = (view[low:high] for low, high in pairwise(bounds))
+    return party, lane, ids, lamports, seqs, created, kinds, lengths, messages
+
+
+def read_parcels(
+    task: Iterable[LaneTask], buckets: int, only: Mapping[bytes, Collection[bytes]] | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """The parcels of a task, each with the partition that it goes to; with `only`, of these items, by party."""
+    lanes = list(task)
+    for one in lanes:
         if one.base:
             with open_blobs(one.range.home) as blobs:
-                entries = EpochBase.load(Cid(one.base), blobs, party=one.range.party).all()
+                base = EpochBase.load(Cid(one.base), blobs, party=one.range.party)
+                some = None if only is None else sorted(only.get(one.range.party, ()))
+                entries = iter(base.all() if some is None else base.sure(some).items())
                 while states := list(islice(entries, BASE_ROWS)):
-                    yield Piece.of_states(states).parcels(one.party, BASE_LANE, buckets)
-    for one, spans in read_lanes([one for one in wanted if not one.base]):
-        for some in arrow.gathered(spans, PARCEL_ROWS):
-            yield Piece.of(some).parcels(one.party, one.lane, buckets)
-
-
-def read_lanes(lanes: Sequence[LaneTask]) -> Iterator[tuple[LaneTask, Iterator[Span]]]:
-    """The spans of each; what was verified a moment ago, and cannot be read, is an error."""
-    faults: list[Fault] = []
-    for one, spans in zip(lanes, read_ranges([one.range for one in lanes], faults.append, verify=False), strict=True):
-        yield one, spans
-        for fault in faults:
-            raise CorruptBlock(f"{CHANGED}: feed {fault.feed.hex()}: {fault.reason}", feed=fault.feed, seq=fault.seq)
+                    yield from Piece.of_states(states).parcels(one.party, BASE_LANE, buckets)
+    lanes = [one for one in lanes if not one.base]
+    for one, (_, spans) in zip(lanes, read_spans([one.range for one in lanes]), strict=True):
+        ids = None if only is None else pa.array(only.get(one.range.party, ()), pa.binary(ITEM_ID_SIZE))
+        for some_spans in arrow.gathered(spans, PARCEL_ROWS):
+            piece = Piece.of(some_spans)
+            yield from (piece if ids is None else piece.only(ids)).parcels(one.party, one.lane, buckets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,34 +141,42 @@ class Piece:
             False,
         )
 
-    def parcels(self, party: int, lane: int, buckets: int) -> pa.RecordBatch:
+    def only(self, ids: pa.Array) -> Piece:
+        """Of some items."""
+        items = pa.Array.from_buffers(ids.type, len(self.items), [None, pa.py_buffer(np.ascontiguousarray(self.items))])
+        which = np.flatnonzero(pc.is_in(items, value_set=ids).to_numpy(zero_copy_only=False))
+        taken = self.messages.take(numbers(2 * which + 1 if self.salted else which, pa.int64()))
+        numbered = self.lamports[which], self.seqs[which], self.created[which], self.kinds[which], self.sizes[which]
+        return Piece(self.items[which], *numbered, taken, False)
+
+    def parcels(self, party: int, lane: int, buckets: int) -> Iterator[tuple[int, bytes]]:
         """The same, divided by the partitions that items belong to."""
-        where = bucket_of(mixed(self.items, party), buckets)
+        if not len(self.items):
+            return
+        where = buckets_of(self.items, buckets)
         order = np.argsort(where, kind="stable")  # in two bytes, that is done digit by digit
         counts = np.bincount(where, minlength=buckets)
         sizes = self.sizes[order]
         messages = self.messages.take(numbers(2 * order + 1 if self.salted else order, pa.int64())).buffers()[2]
-        bounds = np.concatenate(([0], np.cumsum(np.maximum(sizes, 0), dtype=np.int64)))
-        filled = np.flatnonzero(counts).astype(np.int32)
-        stops = np.concatenate(([0], np.cumsum(counts[filled]))).astype(np.int32)
+        bodies = np.concatenate(([0], np.cumsum(np.maximum(sizes, 0), dtype=np.int64)))
         values: tuple[npt.NDArray[Any], ...] = (self.items, self.lamports, self.seqs, self.created, self.kinds)
-        columns = [
-            numbers(filled, pa.int32()),
-            *(numbers(np.full(len(filled), number, dtype=np.int32), pa.int32()) for number in (party, lane)),
-            *(_joined(stops * width, column[order]) for column, width in zip(values, _WIDTHS, strict=True)),
-            _joined(stops * np.int32(sizes.itemsize), sizes),
-            _joined(bounds[stops].astype(np.int32), messages),
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+        columns = [_bytes(column[order]) for column in values] + [_bytes(sizes), memoryview(messages or b"")]
+        filled = np.flatnonzero(counts)
+        stops = np.concatenate(([0], np.cumsum(counts[filled])))
+        for bucket, (low, high) in zip(filled.tolist(), pairwise(stops.tolist()), strict=True):
+            bounds = [(low * width, high * width) for width in _WIDTHS] + [(int(bodies[low]), int(bodies[high]))]
+            head = _HEAD.pack(party, lane, *(stop - start for start, stop in bounds))
+            parts = (column[start:stop] for column, (start, stop) in zip(columns, bounds, strict=True))
+            yield bucket, b"".join([head, *parts])
+
+
+def _bytes(column: npt.NDArray[Any]) -> memoryview:
+    return np.ascontiguousarray(column).view(np.uint8).reshape(-1).data
 
 
 def numbers(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
     """As `pa.array` makes it, which imports pandas into each of Spark's workers."""
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
-
-
-def _joined(offsets: npt.NDArray[np.int32], data: Any) -> pa.Array:
-    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
 def mixed(items: Ids, party: int | I64) -> U64:
@@ -184,5 +189,13 @@ def mixed(items: Ids, party: int | I64) -> U64:
     return found ^ (found >> np.uint64(32))
 
 
-def bucket_of(mixed: U64, buckets: int) -> npt.NDArray[np.uint16]:
-    return (mixed % np.uint64(buckets)).astype(np.uint16)
+def places(items: Ids) -> U64:
+    """Where each item lies among all, whatever its party: a number that looks like chance."""
+    return mixed(items, 0)
+
+
+def buckets_of(items: Ids, buckets: int) -> npt.NDArray[np.uint16]:
+    """The partition of each item: the first bits of its place say it. There are a power of two of them."""
+    bits = buckets.bit_length() - 1
+    found = places(items) >> np.uint64(64 - bits) if bits else np.zeros(len(items), np.uint64)
+    return found.astype(np.uint16)

@@ -1,41 +1,46 @@
-"""Blocks of some ranges as rows, without the source: a run that goes on knows what to read, and reads a little often.
-
-Spark starts several Python programs for each use of a source, to ask what it has.
-"""
+"""Blocks that were verified, read again: a run knows what to read, and that one cannot be read any more is an error."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+import numpy as np
+from pyspark.sql import SparkSession
 
 from antiphon.core.errors import CorruptBlock
-from antiphon.pipeline.columns import batches, spark_schema
+from antiphon.core.ids import ITEM_ID_SIZE
+from antiphon.feed.span import Span
 from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Range, divided, read_ranges
+from antiphon.pipeline.survey import in_workers
+
+Ids = dict[bytes, set[bytes]]  # of items, by party
 
 CHANGED = "it has changed since it was verified"
 
 
-def read_rows(
-    spark: SparkSession, ranges: Sequence[Range], columns: Sequence[str], blocks: int = RANGE_BLOCKS
-) -> DataFrame:
-    """The blocks of ranges that were verified, with these columns. That one cannot be read any more is an error."""
-    tasks = divided(ranges, blocks)
-    known = spark.sparkContext.broadcast((tasks, tuple(columns)))
-
-    def read(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tasks, names = known.value
-        for batch in given:
-            for number in batch.column(0).to_pylist():
-                yield from _read(tasks[number], names)
-
-    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, spark_schema(columns))
-
-
-def _read(task: Sequence[Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def read_spans(ranges: Sequence[Range]) -> Iterator[tuple[Range, Iterator[Span]]]:
+    """The spans of each range; what was verified a moment ago, and cannot be read, is an error."""
     faults: list[Fault] = []
-    for spans in read_ranges(task, faults.append, verify=False):
-        yield from batches(spans, columns)
+    for one, spans in zip(ranges, read_ranges(ranges, faults.append, verify=False), strict=True):
+        yield one, spans
         for fault in faults:
             raise CorruptBlock(f"{CHANGED}: feed {fault.feed.hex()}: {fault.reason}", feed=fault.feed, seq=fault.seq)
+
+
+def ids_in(spark: SparkSession, ranges: Sequence[Range]) -> Ids:
+    """The items that the messages of some ranges are for."""
+    found: Ids = defaultdict(set)
+    for told in in_workers(spark, _ids, divided(ranges, RANGE_BLOCKS)):
+        for party, ids in told.items():
+            found[party].update(ids[at : at + ITEM_ID_SIZE] for at in range(0, len(ids), ITEM_ID_SIZE))
+    return dict(found)
+
+
+def _ids(task: Sequence[Range]) -> dict[bytes, bytes]:
+    """In Spark's workers: the ids of items in some ranges, joined."""
+    found: dict[bytes, list[bytes]] = defaultdict(list)
+    for one, spans in read_spans(task):
+        found[one.party] += [np.ascontiguousarray(span.columns["item"]).tobytes() for span in spans]
+    each = f"V{ITEM_ID_SIZE}"
+    return {party: np.unique(np.frombuffer(b"".join(ids), dtype=each)).tobytes() for party, ids in found.items()}

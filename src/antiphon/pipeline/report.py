@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import Any
 
 from antiphon.core.cid import Cid
 from antiphon.pipeline.account import Account
-from antiphon.pipeline.summary import Skew, combine_groups
+from antiphon.pipeline.summary import Skew
 
 COUNTS = ("held", "control", "based", "applied", "refused", "pending", "ended", "lost")
 EXPLAINED = ("refused", "pending", "ended")  # each with a reason
@@ -89,16 +88,3 @@ def totals(accounts: Iterable[Account]) -> dict[str, int]:
     """What became of the blocks of some parties together."""
     known = list(accounts)
     return {name: sum(getattr(one, name) for one in known) for name in COUNTS}
-
-
-def states_digest(states: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """A digest of items and their snapshots, in any order; an item without a snapshot has an empty one."""
-    return combine(hashlib.sha256(item + hashlib.sha256(data).digest()).digest() for item, data in states)
-
-
-def combine(digests: Iterable[bytes]) -> bytes:
-    """The digest of all items' digests. They are put together in groups, so that no task has to hold them all."""
-    groups: dict[int, list[bytes]] = {}
-    for digest in digests:
-        groups.setdefault(digest[0], []).append(digest)
-    return combine_groups(hashlib.sha256(b"".join(sorted(groups[first]))).digest() for first in sorted(groups))

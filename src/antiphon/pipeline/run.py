@@ -3,8 +3,8 @@
 A run holds its stages, so that tables can be written from them, and lets go of them when it is closed:
 
     with Run.begin(spark, "laptop") as run:
-        report = run.report()
         run.items.show()
+        report = run.report()
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from antiphon.model.factory import ModelFactory
 from antiphon.pipeline.account import Account, account
 from antiphon.pipeline.blocks import blocks
-from antiphon.pipeline.bulk import fold_survey
+from antiphon.pipeline.bulk import fold_survey, tally_survey
 from antiphon.pipeline.items import Models, items
 from antiphon.pipeline.judged import DELIVERED, judged
 from antiphon.pipeline.plan import PartyPlan
@@ -92,7 +92,10 @@ class Run:
 
     @cached_property
     def folded(self) -> DataFrame:
-        """Items and refusals. They are kept, for several stages ask for them; on disk where memory does not do."""
+        """Items and refusals. They are kept, for several stages ask for them; on disk where memory does not do.
+
+        Who wants them and a report asks for them first: a report alone keeps nothing.
+        """
         return fold_survey(self.spark, self.survey, self.models).persist()
 
     @property
@@ -102,7 +105,8 @@ class Run:
     def report(self) -> Report:
         """What has become of every block. It is here that Spark does the work."""
         with self.stage("fold", sum(counts(plan).get(DELIVERED, 0) for plan in self.survey.plans)):
-            found = summary(self.folded)
+            kept = "folded" in self.__dict__
+            found = summary(self.folded) if kept else tally_survey(self.spark, self.survey, self.models)
         books = account(self.survey, None, found)
         parties = party_reports(self.survey.plans, books, found)
         return Report(self.survey.homes, parties, found.skew, self.seconds)

@@ -1,55 +1,35 @@
-"""What tables show of an item, told while it is folded: else its state would be read from its bytes again and again.
-
-`SHOWING` is the form of such a fold; `shown_items` and `shown_links` are what the stages `shown` and `links` would make
-of its items.
-"""
+"""What tables show of an item, told while it is folded: else its state would be read from its bytes again and again."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, BinaryType, StringType, StructField, StructType
 
 from antiphon.model.itemstate import ItemState
 from antiphon.pipeline import facts
-from antiphon.pipeline.items import SCHEMA, Form, items
+from antiphon.pipeline.items import SCHEMA
 from antiphon.pipeline.links import ends_of
-from antiphon.pipeline.shown import ABOUT, shown_of
+from antiphon.pipeline.shown import shown_of
 from antiphon.query.facts import facts_of
 
-_END = StructType(
-    [StructField("way", StringType()), StructField("target", BinaryType()), StructField("target_party", BinaryType())]
-)
-_TOLD = (
-    StructField("type", StringType()),
-    StructField("name", StringType()),
-    StructField("state", StringType()),
-    StructField("asked", facts.SCHEMA),
-    StructField("ends", ArrayType(_END)),
-)
+_TOLD = len(SCHEMA)  # where a row has what `tell` says: type, name, state, facts and ends
 
 
-def _tell(item: ItemState) -> tuple[Any, ...]:
+def tell(item: ItemState) -> tuple[Any, ...]:
+    """What is shown of an item, for `Folding.more`."""
     said = facts_of(item)
     kind, called, state = shown_of(said)
     return kind, called, None if item.model is None else state, facts.facts_column(said), ends_of(item.parent, said)
 
 
-_SCHEMA = StructType([*SCHEMA.fields, *_TOLD])
-SHOWING = Form(_SCHEMA, to_arrow_schema(_SCHEMA), _tell)
+def item_row(row: Sequence[Any]) -> tuple[Any, ...]:
+    """A row of the table of items, from one of a fold that tells."""
+    kind, called, state, asked, _ = row[_TOLD:]
+    return (*row[:8], row[9], kind, called, state, row[8], asked)
 
 
-def shown_items(folded: DataFrame) -> DataFrame:
-    """Items as the stage `shown` has them."""
-    rows = items(folded, "type", "name", "state", "asked")
-    return rows.select(*ABOUT, "type", "name", "state", f.col("snapshot").alias("data"), f.col("asked").alias("facts"))
-
-
-def shown_links(folded: DataFrame) -> DataFrame:
-    """Links as the stage `links` has them."""
-    ends = items(folded, "ends").select("party", f.col("item").alias("source"), f.explode("ends").alias("end"))
-    other = f.coalesce("end.target_party", "party").alias("target_party")
-    return ends.select("party", "source", "end.way", "end.target", other)
+def link_rows(row: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """The rows of the table of links, likewise."""
+    party = row[0]
+    for way, target, other in row[_TOLD + 4]:
+        yield party, row[1], way, target, other or party

@@ -27,7 +27,7 @@ SIZE_MAX = 4 << 20  # of the snapshots that its rows are made of
 
 #: What the stage `items` says, and is shown as it is.
 ABOUT = ("party", "item", "model", "version", "parent", "deleted", "guarded", "created_ms", "messages")
-_SHOWN = (
+SHOWN = (
     StructField("type", StringType()),
     StructField("name", StringType()),
     StructField("state", StringType()),
@@ -40,7 +40,7 @@ Rows = Callable[[dict[str, Any], Facts], Iterator[tuple[Any, ...]]]
 
 def shown(items: DataFrame, models: Models = ModelFactory.standard) -> DataFrame:
     """Items, with the state as bytes (`data`) and as JSON (`state`), and the column `facts` for queries."""
-    return each_item(items, models, _rows, StructType([*(items.schema[name] for name in ABOUT), *_SHOWN]))
+    return each_item(items, models, _rows, StructType([*(items.schema[name] for name in ABOUT), *SHOWN]))
 
 
 def each_item(items: DataFrame, models: Models, rows: Rows, schema: StructType) -> DataFrame:

@@ -1,25 +1,23 @@
-"""What items and refusals come to, in one pass over them: how many, the digests of states, and where messages lie.
+"""What items and refusals come to: how many, the digests of states, and where messages lie.
 
-Spark's part ends in a row for each party, reason, and first byte of a digest; all else is found from those rows.
+Each task of a fold makes a tally of its own partition; `total` is what all of them come to.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.pipeline.digest import Digest, digest_of, hash_of, joined
 
-
-def combine_groups(groups: Iterable[bytes]) -> bytes:
-    """The digest of all items of a party, from those of its groups in order; what a group is, `report` says."""
-    return hashlib.sha256(b"".join(groups)).digest()
+_TALLIED = ("party", "item", "messages", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +38,10 @@ class Skew:
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """The items of a party that are listed, and the digest of their states: `states_digest`, but in the JVM."""
+    """The items of a party that are listed, and the digest of their states."""
 
     count: int = 0
-    digest: bytes = combine_groups(())
+    digest: bytes = Digest().value
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,54 +54,63 @@ class Summary:
     skew: Skew = field(default_factory=Skew)
 
 
-def summary(folded: DataFrame) -> Summary:
-    """Of items and refusals; of items alone, `reason` is null in all rows."""
-    groups = sorted(_groups(folded), key=lambda group: group.first)
+@dataclass(slots=True)
+class Tally:
+    """The same of one partition, while it is made."""
+
+    applied: Counter[bytes] = field(default_factory=Counter)
+    refused: Counter[tuple[bytes, str]] = field(default_factory=Counter)
+    hottest: tuple[int, bytes] = (0, b"")
+    digests: dict[bytes, Digest] = field(default_factory=dict)
+    _listed: dict[bytes, tuple[list[bytes], list[bytes]]] = field(default_factory=lambda: defaultdict(lambda: ([], [])))
+
+    def item(self, party: bytes, item: bytes, messages: int, state_hash: bytes) -> None:
+        """An item, and how many messages count in it."""
+        self.applied[party] += messages
+        if messages > self.hottest[0]:
+            self.hottest = messages, item
+        if item != SYSTEM_ITEM:  # a root is not listed
+            items, hashes = self._listed[party]
+            items.append(item)
+            hashes.append(hash_of(item, state_hash))
+
+    def folded(self, row: Sequence[Any]) -> None:
+        """A row of `items.SCHEMA`: an item, or a refusal."""
+        reason = row[12]
+        if reason is None:
+            self.item(row[0], row[1], row[9], sha256(row[8] or b"").digest())
+        else:
+            self.refused[row[0], reason] += 1
+
+    def done(self, bits: int = 0) -> Tally:
+        """To be sent: of a partition of items whose places begin with so many bits."""
+        digests = {party: digest_of(*listed, bits) for party, listed in self._listed.items()}
+        return Tally(self.applied, self.refused, self.hottest, digests, {})
+
+
+def total(tallies: Sequence[Tally]) -> Summary:
+    """What the tallies of all partitions come to; they are a power of two, and in order."""
     applied: Counter[bytes] = Counter()
     refused: Counter[tuple[bytes, str]] = Counter()
-    listed: defaultdict[bytes, list[_Group]] = defaultdict(list)
-    hottest = (0, b"")
-    for group in groups:
-        if group.reason is not None:
-            refused[group.party, group.reason] += group.count
-            continue
-        applied[group.party] += group.messages
-        hottest = max(hottest, group.hottest)
-        if group.first:
-            listed[group.party].append(group)
-    states = {
-        party: States(sum(one.count for one in some), combine_groups(one.digest for one in some))
-        for party, some in listed.items()
-    }
+    for tally in tallies:
+        applied.update(tally.applied)
+        refused.update(tally.refused)
+    states = {}
+    for party in {party for tally in tallies for party in tally.digests}:
+        found = joined([tally.digests.get(party, Digest()) for tally in tallies])
+        states[party] = States(found.count, found.value)
+    hottest = max((tally.hottest for tally in tallies), default=(0, b""))
     return Summary(applied, refused, states, Skew(applied.total(), *hottest))
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    party: bytes
-    reason: str | None
-    first: bytes  # of the digests of items; empty where nothing is listed: for refusals, and for the root
-    count: int
-    messages: int
-    hottest: tuple[int, bytes]
-    digest: bytes
-
-
-def _groups(folded: DataFrame) -> Iterator[_Group]:
-    data = f.coalesce("snapshot", f.unhex(f.lit("")))
-    digest = f.hex(f.unhex(f.sha2(f.concat("item", f.unhex(f.sha2(data, 256))), 256)))
-    is_listed = f.col("reason").isNull() & (f.col("item") != f.lit(bytes(SYSTEM_ITEM)))  # a root is not listed
-    rows = folded.select("party", "reason", "item", "messages", f.when(is_listed, digest).alias("digest"))
-    joined = f.array_join(f.array_sort(f.collect_list("digest")), "")  # of those that are not null
-    found = rows.groupBy("party", "reason", f.substring("digest", 1, 2).alias("first")).agg(
-        f.count("*").alias("count"),
-        f.sum("messages").alias("messages"),
-        f.max(f.struct("messages", "item")).alias("most"),
-        f.unhex(f.sha2(f.unhex(joined), 256)).alias("digest"),
-    )
-    for row in found.collect():
-        most = (0, b"") if row["reason"] is not None else (row["most"]["messages"], bytes(row["most"]["item"]))
-        first = bytes.fromhex(row["first"] or "")
-        yield _Group(
-            bytes(row["party"]), row["reason"], first, row["count"], row["messages"] or 0, most, bytes(row["digest"])
-        )
+def summary(folded: DataFrame) -> Summary:
+    """Of items and refusals that are rows already. A hash of each item is held here."""
+    state_hash = f.unhex(f.sha2(f.coalesce("snapshot", f.unhex(f.lit(""))), 256))
+    tally = Tally()
+    for batch in folded.select(*_TALLIED, state_hash).toArrow().to_batches():
+        for party, item, messages, reason, found in zip(*(column.to_pylist() for column in batch), strict=True):
+            if reason is None:
+                tally.item(party, item, messages, found)
+            else:
+                tally.refused[party, reason] += 1
+    return total([tally.done()])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,8 @@ from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided
 from antiphon.pipeline.telling import VERIFY, Tell, silent
 
 TASKS_PER_CORE = 8
+TASK_BLOCKS = 20_000  # to verify fewer, a task of their own takes longer than they do
+PARTY_BLOCKS = 2_000  # to plan a party takes as long as to verify so many, at least
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
@@ -96,7 +99,8 @@ def verify_and_plan(
     first = sorted(range(len(asked)), key=lambda at: -sum(asked[at].until.values()))
     jobs: list[Callable[[], Any]] = [partial(_at_first, plan, asked[at]) for at in first]
     jobs += [partial(verify_task, task) for task in tasks]
-    done = in_workers(spark, _call, jobs)
+    weight = sum(one.count for task in tasks for one in task) + PARTY_BLOCKS * len(asked)
+    done = in_workers(spark, _call, jobs, max(spark.sparkContext.defaultParallelism, weight // TASK_BLOCKS))
     faults: dict[bytes, list[Fault]] = defaultdict(list)
     for told in done[len(first) :]:
         for fault in told:
@@ -108,12 +112,17 @@ def verify_and_plan(
     return [plans[at] for at in range(len(asked))]
 
 
-def in_workers(spark: SparkSession, act: Callable[[Given], Result], given: Sequence[Given]) -> list[Result]:
-    """Do something with each value, in Spark's Python workers; the results in the same order."""
+def in_workers(
+    spark: SparkSession, act: Callable[[Given], Result], given: Sequence[Given], tasks: int = sys.maxsize
+) -> list[Result]:
+    """Do something with each value, in Spark's Python workers, and in so many tasks at most; the results in the same
+    order. Those that take long should come first: each task takes one of them, and then of the next."""
     if not given:
         return []
-    tasks = min(len(given), TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-    return spark.sparkContext.parallelize(given, tasks).map(act).collect()
+    count = min(len(given), tasks, TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+    dealt = [given[at::count] for at in range(count)]
+    done = spark.sparkContext.parallelize(dealt, count).map(partial(_each, act)).collect()
+    return [done[at % count][at // count] for at in range(len(given))]
 
 
 def verify_task(task: tuple[Range, ...]) -> list[Fault]:
@@ -123,6 +132,10 @@ def verify_task(task: tuple[Range, ...]) -> list[Fault]:
         for _ in spans:
             pass
     return faults
+
+
+def _each(act: Callable[[Given], Result], given: Iterable[Given]) -> list[Result]:
+    return [act(one) for one in given]
 
 
 def _call(job: Callable[[], Result]) -> Result:

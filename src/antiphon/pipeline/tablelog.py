@@ -10,10 +10,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
+import re
 import socket
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -34,25 +34,20 @@ from deltalake.transaction import (
     create_table_with_add_actions,
 )
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from antiphon.core.errors import BadEncoding, InvalidInput, StoreLocked
 from antiphon.feed.lock import sync_folder
 from antiphon.pipeline.columns import arrow_of, batch_of
+from antiphon.pipeline.tablefile import PARTITION, Added, about
 
 CURRENT = "current.json"
 CURRENT_SIZE_MAX = 1 << 20
 #: All that there are: what `current.json` names beside them may lie anywhere.
 TABLES = ("blocks", "changes", "epochs", "items", "links", "progress", "quarantine", "standings")
 LOCK = "writer.lock"
-PARTITION = "bucket"  # the first hex digit of the party's key: sixteen folders, however many parties there are
 CHECKPOINT_EVERY = 32  # versions of a table: its log is read from the last one
 FILES_MAX = 256  # of a table, before small ones are put together
-SMALL_SIZE = 2 << 20  # a table that is written whole: to look for the files that change takes as long
-HITS_A_FILE = 16  # rows that go from each file, on average, are some of each
-_FILE = "_file"
-_STATS = ("INT32", "INT64")
 
 #: The id of an application, and the number of its batch that a commit belongs to.
 Stream = tuple[str, int]
@@ -155,6 +150,14 @@ class TableLog:
         """Where the files of a table are."""
         return [_path_of(file) for file in self.table(name).file_uris()]
 
+    def shelves(self, name: str) -> dict[str, list[str]]:
+        """The same by partition; none if the table is not there."""
+        found: dict[str, list[str]] = {}
+        for file in self.files(name) if name in self.current().versions else ():
+            (digit,) = re.findall(f"/{PARTITION}=([^/]+)/", file)
+            found.setdefault(digit, []).append(file)
+        return found
+
     def _rows(self, spark: SparkSession, table: DeltaTable, files: Sequence[str] | None = None) -> DataFrame:
         schema = StructType.fromJson(json.loads(table.schema().to_json()))
         files = table.file_uris() if files is None else files
@@ -163,45 +166,6 @@ class TableLog:
         return spark.read.schema(schema).parquet(*(f"file://{_path_of(file)}" for file in files))
 
     # -- writing: nobody sees any of it before `publish`
-
-    def replace(
-        self,
-        name: str,
-        added: DataFrame,
-        gone: Callable[[DataFrame], DataFrame] | None = None,
-        stream: Stream | None = None,
-        hits: int = 0,
-    ) -> int:
-        """A new version with other rows for some: `gone` puts a column of that name to rows. The version is given back.
-
-        Only files with such rows are written anew. Without `gone` rows are added. `hits` are about as many as will go,
-        if that is known: many go from every file.
-        """
-        spark, rows, removed = added.sparkSession, added, []
-        if gone is not None and name in self.current().versions:
-            table = self.table(name)
-            known = {_path_of(file): file for file in table.file_uris()}
-            if hits > HITS_A_FILE * len(known) or sum(Path(path).stat().st_size for path in known) <= SMALL_SIZE:
-                removed = list(known.values())
-            elif known:
-                found = gone(self._rows(spark, table).withColumn(_FILE, f.col("_metadata.file_path")))
-                hit = found.where("gone").select(_FILE).distinct().collect()
-                removed = [known[_path_of(row[_FILE])] for row in hit]
-            if removed:
-                stay = gone(self._rows(spark, table, removed)).where(~f.col("gone")).drop("gone")
-                rows = rows.unionByName(stay.select(*rows.columns))
-        rows = rows.withColumn(PARTITION, f.lower(f.substring(f.hex("party"), 1, 1)))
-        home, part = self.folder / name, f"part-{uuid.uuid4().hex}"
-        try:
-            keys = [key for key in ("party", "item", "source", "feed", "seq") if key in rows.columns]
-            put = rows.hint("rebalance", PARTITION).sortWithinPartitions(PARTITION, *keys).write.partitionBy(PARTITION)
-            put = put.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-            put.option("compression", "zstd").parquet(f"file://{home / part}")
-            files = [_action(home, file) for file in sorted((home / part).rglob("*.parquet"))]
-            return self._commit(name, rows.schema, files, removed, stream, [PARTITION])
-        except BaseException:
-            shutil.rmtree(home / part, ignore_errors=True)
-            raise
 
     def put_small(self, name: str, schema: StructType, rows: Iterable[tuple[Any, ...]], stream: Stream | None) -> int:
         """A new version that has these rows and no others, written here: no job of Spark's is worth it."""
@@ -213,27 +177,30 @@ class TableLog:
         held = pa.Table.from_batches([batch_of(some, arrow)] if some else [], schema=arrow)
         try:
             pq.write_table(held, file, compression="zstd")
-            return self._commit(name, schema, [_action(home, file)], removed, stream, [])
+            return self.commit(name, schema, [about(home, file)], [_path_of(one) for one in removed], stream, [])
         except BaseException:
             file.unlink(missing_ok=True)
             raise
 
-    def _commit(
+    def commit(
         self,
         name: str,
         schema: StructType,
-        added: list[AddAction],
-        removed: Sequence[str],
-        stream: Stream | None,
-        partitions: list[str],
+        found: Iterable[Added],
+        removed: Iterable[str],
+        stream: Stream | None = None,
+        partitions: Sequence[str] = (PARTITION,),
     ) -> int:
+        """A new version with some files more, and without some that it had. The version is given back."""
         path = str(self.folder / name)
+        added = [AddAction(*one[:4], True, one.stats) for one in found]
         _sync(Path(path, file.path) for file in added)
-        delta = Schema.from_json(_nullable(schema).json())
+        columns = StructType([*schema.fields, *(StructField(column, StringType()) for column in partitions)])
+        delta = Schema.from_json(_nullable(columns).json())
         done = CommitProperties(app_transactions=[Transaction(*stream)] if stream else None)
         if not DeltaTable.is_deltatable(path):
             create_table_with_add_actions(
-                path, delta, added, partition_by=partitions, name=name, commit_properties=done
+                path, delta, added, partition_by=list(partitions), name=name, commit_properties=done
             )
             return self._committed(name)
         table, known = DeltaTable(path), self.current().versions.get(name)
@@ -242,9 +209,9 @@ class TableLog:
             table = DeltaTable(path)
         now = int(time() * 1000)
         home = str(self.folder / name)
-        gone = [RemoveAction(str(Path(_path_of(file)).relative_to(home)), True, now) for file in removed]
+        gone = [RemoveAction(str(Path(file).relative_to(home)), True, now) for file in removed]
         mode = "overwrite" if known is None else "append"  # what was never published is written over
-        table.create_write_transaction([*gone, *added], mode, delta, partitions, commit_properties=done)
+        table.create_write_transaction([*gone, *added], mode, delta, list(partitions), commit_properties=done)
         version = self._committed(name)
         if version % CHECKPOINT_EVERY == 0:
             DeltaTable(path).create_checkpoint()
@@ -321,23 +288,3 @@ def _nullable(schema: StructType) -> StructType:
     """As Parquet has it: what Spark reads back may be null, for all that it knows."""
     fields: list[dict[str, Any]] = [{**column, "nullable": True} for column in schema.jsonValue()["fields"]]
     return StructType.fromJson({"type": "struct", "fields": fields})
-
-
-def _action(home: Path, file: Path) -> AddAction:
-    """A file for Delta's log, with what readers skip files by."""
-    meta = pq.read_metadata(file)
-    low: dict[str, int] = {}
-    high: dict[str, int] = {}
-    for group in range(meta.num_row_groups):
-        for at in range(meta.num_columns):
-            column = meta.row_group(group).column(at)
-            stats, name = column.statistics, column.path_in_schema
-            is_plain = column.physical_type in _STATS and "." not in name  # and no part of another
-            if is_plain and stats is not None and stats.has_min_max:
-                low[name] = min(stats.min, low.get(name, stats.min))
-                high[name] = max(stats.max, high.get(name, stats.max))
-    stats_text = json.dumps({"numRecords": meta.num_rows, "minValues": low, "maxValues": high, "nullCount": {}})
-    values = dict(part.split("=", 1) for part in file.relative_to(home).parts if "=" in part)
-    about = file.stat()
-    path = file.relative_to(home).as_posix()
-    return AddAction(path, about.st_size, values, int(about.st_mtime * 1000), True, stats_text)

@@ -9,7 +9,8 @@ its number in the same commits. So a run that ends before that has done nothing,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from uuid import uuid4
@@ -17,121 +18,98 @@ from uuid import uuid4
 from pyspark import inheritable_thread_target
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from antiphon.pipeline.account import REFUSED
 from antiphon.pipeline.advance import Advance
-from antiphon.pipeline.changes import changes
-from antiphon.pipeline.columns import DEFAULT_COLUMNS
-from antiphon.pipeline.items import refused
+from antiphon.pipeline.fileset import FileSet
+from antiphon.pipeline.items import Models, refused
 from antiphon.pipeline.judged import ENDED, PENDING
 from antiphon.pipeline.onward import Step
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.run import Run
-from antiphon.pipeline.showing import shown_items, shown_links
-from antiphon.pipeline.standings import Row, standings
+from antiphon.pipeline.standings import standings
+from antiphon.pipeline.tablefile import Written
 from antiphon.pipeline.tablelog import Current, Stream, TableLog
+from antiphon.pipeline.tableschema import SCHEMAS
 
-ARCHIVED = tuple(name for name in DEFAULT_COLUMNS if name != "fault")  # what the table of blocks has of each
+LARGE = ("blocks", "changes", "items", "links", "quarantine")  # that workers write
 
-EPOCHS = StructType(
-    [
-        StructField("party", BinaryType()),
-        StructField("number", LongType()),
-        StructField("snapshot", BinaryType()),
-        StructField("home", StringType()),
-        StructField("error", StringType()),
-    ]
-)
-QUARANTINE = StructType(
-    [
-        StructField("party", BinaryType()),
-        StructField("feed", BinaryType()),
-        StructField("seq", LongType()),
-        StructField("count", LongType()),
-        StructField("item", BinaryType()),
-        StructField("standing", StringType()),
-        StructField("reason", StringType()),
-    ]
-)
-STANDINGS = StructType(
-    [
-        StructField("party", BinaryType()),
-        StructField("feed", BinaryType()),
-        StructField("start", LongType()),
-        StructField("stop", LongType()),
-        StructField("standing", StringType()),
-        StructField("reason", StringType()),
-    ]
-)
-PROGRESS = StructType([StructField("party", BinaryType()), StructField("progress", StringType())])
-
-_OF_ITEMS = {"items", "links", "changes"}  # they change where items do
-
-Stage = Callable[[str], AbstractContextManager[None]]
+Stage = Callable[..., AbstractContextManager[None]]
 
 
-def write_advance(advance: Advance, log: TableLog, stage: Stage, stream: Stream | None = None) -> Current:
+def write_steps(
+    spark: SparkSession,
+    steps: Sequence[Step],
+    models: Models,
+    log: TableLog,
+    stage: Stage,
+    stream: Stream | None = None,
+) -> Current:
     """Write what a run has come to, and let readers see it; what they see now. What fails leaves none of it."""
     current = log.current()
-    items, hits = shown_items(advance.folded), advance.touched_count
-    writers: dict[str, Callable[[], int]] = {
-        "items": lambda: log.replace("items", items, _touched(advance, "item"), stream, hits),
-        "links": lambda: log.replace("links", shown_links(advance.folded), _touched(advance, "source"), stream),
-        "quarantine": lambda: log.replace("quarantine", quarantined(advance), _listed(advance), stream),
-        "blocks": lambda: log.replace("blocks", advance.new_blocks(ARCHIVED), _afresh(advance), stream),
-        "changes": lambda: log.replace("changes", changed(advance, current.run + 1), None, stream),
-    }
-    if not advance.folds:
-        writers = {name: write for name, write in writers.items() if name not in {*current.versions} & _OF_ITEMS}
-    versions = {**current.versions, **_together(advance.spark, writers, stage)}
-    with stage("write progress"):
-        plans = [step.plan for step in advance.steps]
-        for name, schema, rows in (
-            ("epochs", EPOCHS, [(one.party, one.number, one.base or None, one.home, one.error) for one in plans]),
-            ("standings", STANDINGS, [row for plan in plans for row in standings(plan)]),
-            ("progress", PROGRESS, [(step.now.party, step.now.encode()) for step in advance.steps]),
-        ):
-            ours = {plan.party for plan in plans}
-            others = [tuple(row.values()) for row in log.read_small(name) if row["party"] not in ours]
-            versions[name] = log.put_small(name, schema, [*others, *rows], stream)
-    streams = {**current.streams, **(dict([stream]) if stream else {})}
-    now = Current(current.run + 1, versions, streams)
-    log.publish(now)
-    return now
-
-
-def _together(spark: SparkSession, writers: Mapping[str, Callable[[], int]], stage: Stage) -> dict[str, int]:
-    """Write tables side by side: much of the time that each takes, Spark plans it, or waits for its last task."""
-
-    def write(name: str) -> int:
-        with stage(f"write {name}"):
-            return writers[name]()
-
-    tag = f"antiphon {uuid4().hex}"
-    spark.addTag(tag)
+    part = f"part-{uuid4().hex}"
+    files = FileSet(log.folder, {table: log.shelves(table) for table in LARGE})
     try:
-        with ThreadPoolExecutor(len(writers)) as threads:
-            writing = {name: threads.submit(inheritable_thread_target(spark)(write), name) for name in writers}
+        _write(Advance(spark, steps, models, log, current.run + 1, part, files), stage)
+        with stage("commit"):
+            versions = {**current.versions, **_commit(log, files, current, stream)}
+            versions |= _remember(log, steps, stream)
+            streams = {**current.streams, **(dict([stream]) if stream else {})}
+            now = Current(current.run + 1, versions, streams)
+            log.publish(now)
+        return now
+    except BaseException:
+        for table in LARGE:
+            shutil.rmtree(log.folder / table / part, ignore_errors=True)
+        raise
+
+
+def _write(advance: Advance, stage: Stage) -> None:
+    """Fold, and write blocks meanwhile: what one leaves of Spark's time, the other takes."""
+    spark, tag = advance.spark.sparkContext, f"antiphon-{uuid4().hex}"
+
+    tasks = advance.row_tasks()
+
+    def write_blocks() -> list[Written]:
+        with stage("write blocks"):
+            return advance.write_rows(tasks)
+
+    spark.addJobTag(tag)
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            writing = thread.submit(inheritable_thread_target(advance.spark)(write_blocks))
             try:
-                return {name: done.result() for name, done in writing.items()}
+                with stage("fold", advance.messages):
+                    advance.fold()
+                for task, written in zip(tasks, writing.result(), strict=True):
+                    advance.files.take(task.table, written)
             except BaseException:
-                spark.interruptTag(tag)  # else it would end when all the others have
+                spark.cancelJobsWithTag(tag)  # else it would end when the other has
                 raise
     finally:
-        spark.removeTag(tag)
+        spark.removeJobTag(tag)
 
 
-def quarantined(advance: Advance) -> DataFrame:
-    """What is refused of what was folded; and of all parties that moved, what waits, and what lies beyond ends."""
-    moved = [*advance.afresh, *(step.plan for step in advance.on if _waits_otherwise(step))]
-    found = advance.refused.withColumn("standing", f.lit(REFUSED)).select("party", "feed", "seq", *_one())
-    ends = [row for plan in moved for row in _ended(plan)]
-    if ends:
-        found = found.unionByName(advance.spark.createDataFrame(ends, QUARANTINE))
-    if advance.waiting is None:
-        return found
-    return found.unionByName(advance.waiting.where(_of(moved)).select("party", "feed", "seq", *_one()))
+def _commit(log: TableLog, files: FileSet, current: Current, stream: Stream | None) -> dict[str, int]:
+    return {
+        table: log.commit(table, SCHEMAS[table], files.added[table].values(), sorted(files.removed[table]), stream)
+        for table in LARGE
+        if files.changed(table) or table not in current.versions
+    }
+
+
+def _remember(log: TableLog, steps: Sequence[Step], stream: Stream | None) -> dict[str, int]:
+    plans = [step.plan for step in steps]
+    ours = {plan.party for plan in plans}
+    versions = {}
+    for name, rows in (
+        ("epochs", [(one.party, one.number, one.base or None, one.home, one.error) for one in plans]),
+        ("standings", [row for plan in plans for row in standings(plan)]),
+        ("progress", [(step.now.party, step.now.encode()) for step in steps]),
+    ):
+        others = [tuple(row.values()) for row in log.read_small(name) if row["party"] not in ours]
+        versions[name] = log.put_small(name, SCHEMAS[name], [*others, *rows], stream)
+    return versions
 
 
 def quarantine_table(run: Run) -> DataFrame:
@@ -139,7 +117,7 @@ def quarantine_table(run: Run) -> DataFrame:
     ends = [row for plan in run.survey.plans for row in _ended(plan)]
     waiting = run.judged.where(f.col("standing") == PENDING).select("party", "feed", "seq", *_one())
     void = refused(run.folded).withColumn("standing", f.lit(REFUSED)).select("party", "feed", "seq", *_one())
-    return waiting.unionByName(void).unionByName(run.spark.createDataFrame(ends, QUARANTINE))
+    return waiting.unionByName(void).unionByName(run.spark.createDataFrame(ends, SCHEMAS["quarantine"]))
 
 
 def _one() -> tuple[Column, ...]:
@@ -152,70 +130,3 @@ def _ended(plan: PartyPlan) -> Iterator[tuple[object, ...]]:
     for party, feed, start, stop, standing, reason in standings(plan):
         if standing == ENDED:
             yield party, feed, start, stop - start, None, ENDED, reason
-
-
-def changed(advance: Advance, run: int) -> DataFrame:
-    """What a run has made other."""
-    now = advance.items.withColumnRenamed("snapshot", "data")
-    if advance.known is None:
-        before = now.limit(0)
-    else:
-        before = advance.known.where(_of(advance.afresh))
-        if advance.touched is not None:
-            before = before.unionByName(advance.known.join(advance.touched, ["party", "item"], "left_semi"))
-    return changes(before, now).select(f.lit(run).cast("long").alias("run"), "*")
-
-
-# -- which rows go
-
-
-def _of(plans: Sequence[PartyPlan]) -> Column:
-    return f.col("party").isin([bytearray(plan.party) for plan in plans]) if plans else f.lit(False)
-
-
-def _afresh(advance: Advance) -> Callable[[DataFrame], DataFrame] | None:
-    if not advance.afresh:
-        return None
-    return lambda rows: rows.withColumn("gone", _of(advance.afresh))
-
-
-def _marked(rows: DataFrame, keys: DataFrame | None, item: str) -> DataFrame:
-    """Rows with a column `hit`: whether their item is one of these."""
-    if keys is None:
-        return rows.withColumn("hit", f.lit(False))
-    marks = keys.select("party", f.col("item").alias(item)).distinct().withColumn("hit", f.lit(True))
-    return rows.join(marks, ["party", item], "left").withColumn("hit", f.coalesce("hit", f.lit(False)))
-
-
-def _touched(advance: Advance, item: str) -> Callable[[DataFrame], DataFrame] | None:
-    if not advance.afresh and advance.touched is None:
-        return None
-
-    def gone(rows: DataFrame) -> DataFrame:
-        return _marked(rows, advance.touched, item).withColumn("gone", f.col("hit") | _of(advance.afresh)).drop("hit")
-
-    return gone
-
-
-def _listed(advance: Advance) -> Callable[[DataFrame], DataFrame] | None:
-    """What goes of the quarantine: all of parties that are read afresh; what waited; refusals of items folded whole."""
-    waited = [step.plan for step in advance.on if _waits_otherwise(step)]
-    if not advance.afresh and not waited and advance.whole is None:
-        return None
-
-    def gone(rows: DataFrame) -> DataFrame:
-        whole = _marked(rows, advance.whole, "item")
-        refused = f.col("standing") == REFUSED
-        return whole.withColumn("gone", _of(advance.afresh) | (refused & f.col("hit")) | (~refused & _of(waited))).drop(
-            "hit"
-        )
-
-    return gone
-
-
-def _waits_otherwise(step: Step) -> bool:
-    return step.before is None or _waits(step.before.plan) != _waits(step.plan)
-
-
-def _waits(plan: PartyPlan) -> list[Row]:
-    return [row for row in standings(plan) if row[4] in (PENDING, ENDED)]

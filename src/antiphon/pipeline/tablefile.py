@@ -1,0 +1,158 @@
+"""Files of tables: Parquet that workers write, partition by partition, and what Delta's log says of each.
+
+A partition of a table is a folder. It is written where rows of it change: files with rows that go are written anew
+without them, and with new rows; so are small ones, lest there be more and more of those.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+PARTITION = "bucket"  # the column that names it; it is in no file
+FILE_ROWS = 200_000
+GROUP_ROWS = 50_000
+BATCH_ROWS = 8_192  # that are looked at together
+GROUP_SIZE = 32 << 20  # bytes of a group of rows, before they are packed
+SMALL_SIZE = 64 << 10  # bytes of a file that is written anew with whatever is written
+_STATS = ("INT32", "INT64")
+_HASHES = ("hash", "body_hash")  # nobody can pack them
+
+#: Which rows of a batch stay.
+Stays = Callable[[pa.RecordBatch], pa.BooleanArray]
+
+
+class Added(NamedTuple):
+    """A file, for Delta's log, with what readers skip files by."""
+
+    path: str  # in the folder of its table
+    size: int
+    values: dict[str, str]
+    modified_ms: int
+    stats: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where files of one run go."""
+
+    home: str  # the folder of the table
+    part: str  # a folder in it that is this run's alone
+    partition: str
+
+
+@dataclass
+class TableFiles:
+    """Writes rows of one partition of a table. Rows of a group are sorted, for readers to skip groups."""
+
+    place: Place
+    schema: pa.Schema
+    order: Sequence[str] = ()
+    added: list[Added] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)  # whose rows were written anew, or are gone
+    _waiting: list[pa.RecordBatch] = field(default_factory=list)
+    _rows: int = 0  # that wait
+    _size: int = 0
+    _file: pq.ParquetWriter | None = None
+    _path: Path = Path()
+    _written: int = 0  # rows of that file
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows; they are on the disk when it is done."""
+        if not batch.num_rows:
+            return
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        self._size += batch.nbytes
+        if self._rows >= GROUP_ROWS or self._size >= GROUP_SIZE:
+            self._flush()
+
+    def rewrite(self, files: Iterable[str], is_hit: Callable[[str], bool], stays: Stays) -> None:
+        """Write files anew without rows that go. Those of which nothing goes are left alone, but for small ones."""
+        known = {file: is_hit(file) for file in files}
+        if self._rows or self.added or any(known.values()):
+            known = {file: hit or Path(file).stat().st_size < SMALL_SIZE for file, hit in known.items()}
+        for file, hit in known.items():
+            if hit:
+                for batch in batches_in(file):
+                    self.write(batch.filter(stays(batch)))
+                self.removed.append(file)
+
+    def done(self) -> Written:
+        """Have all of it on the disk."""
+        self._flush()
+        self._close()
+        return Written(self.added, self.removed)
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.Table.from_batches(self._waiting, schema=self.schema)
+        self._waiting, self._rows, self._size = [], 0, 0
+        if self.order:
+            table = table.sort_by([(name, "ascending") for name in self.order])
+        if self._file is None:
+            self._open()
+        assert self._file is not None
+        self._file.write_table(table, row_group_size=table.num_rows)
+        self._written += table.num_rows
+        if self._written >= FILE_ROWS:
+            self._close()
+
+    def _open(self) -> None:
+        folder = Path(self.place.home, self.place.part, f"{PARTITION}={self.place.partition}")
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path, self._written = folder / f"{uuid4().hex}.parquet", 0
+        packing = {name: "none" if name in _HASHES else "zstd" for name in self.schema.names}
+        self._file = pq.ParquetWriter(
+            self._path, self.schema, compression=packing if "none" in packing.values() else "zstd"
+        )
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            with self._path.open("rb") as handle:
+                os.fsync(handle.fileno())
+            self.added.append(about(self.place.home, self._path))
+
+
+class Written(NamedTuple):
+    """What has become of files."""
+
+    added: list[Added]
+    removed: list[str]
+
+
+def batches_in(file: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a file, some at a time."""
+    with pq.ParquetFile(file) as held:
+        yield from held.iter_batches(BATCH_ROWS, columns=columns, use_threads=False)
+
+
+def about(home: str | Path, file: Path) -> Added:
+    """A file that is written."""
+    meta = pq.read_metadata(file)
+    low: dict[str, int] = {}
+    high: dict[str, int] = {}
+    for group in range(meta.num_row_groups):
+        for at in range(meta.num_columns):
+            column = meta.row_group(group).column(at)
+            stats, name = column.statistics, column.path_in_schema
+            is_plain = column.physical_type in _STATS and "." not in name  # and no part of another
+            if is_plain and stats is not None and stats.has_min_max:
+                low[name] = min(stats.min, low.get(name, stats.min))
+                high[name] = max(stats.max, high.get(name, stats.max))
+    stats_text = json.dumps({"numRecords": meta.num_rows, "minValues": low, "maxValues": high, "nullCount": {}})
+    path = file.relative_to(home)
+    values = dict(part.split("=", 1) for part in path.parts if "=" in part)
+    found = file.stat()
+    return Added(path.as_posix(), found.st_size, values, int(found.st_mtime * 1000), stats_text)
