@@ -47,8 +47,8 @@ class FeedTable:
     def of(cls, feeds: Iterable[bytes]) -> FeedTable:
         """A snapshot's table: sorted, so that the bytes depend on nothing else."""
         table = cls()
-        for feed in sorted(set(feeds)):
-            table.index(feed)
+        table.feeds = sorted({*feeds} - {table.own})
+        table._at = {feed: at for at, feed in enumerate(table.feeds, start=1)}
         return table
 
     def index(self, feed: bytes) -> int:
@@ -76,9 +76,10 @@ class FeedTable:
 def read_feeds(feeds: Sequence[bytes], own: bytes = b"") -> tuple[bytes, ...]:
     """The table of a received mutation (with the writer's own feed) or of a snapshot (without), checked."""
     # A snapshot may hold what many hostile mutations named, so only a mutation's table is bounded.
-    if (own and len(feeds) > FEEDS_MAX) or any(len(feed) != 32 for feed in feeds):
+    table = feeds[:]  # a list: that of a message is slow to go through
+    if (own and len(table) > FEEDS_MAX) or {*map(len, table)} - {32}:
         raise InvalidMutation("its table of feeds holds what is no feed key, or too many")
-    return (own, *feeds)
+    return (own, *table)
 
 
 def read_name(name: value_pb2.Name, feeds: Sequence[bytes], stamp: Stamp) -> Stamp:
@@ -94,9 +95,10 @@ def read_name(name: value_pb2.Name, feeds: Sequence[bytes], stamp: Stamp) -> Sta
 
 def kept_stamp(name: value_pb2.Name, feeds: Sequence[bytes]) -> Stamp:
     """A stamp in a snapshot."""
-    if not 0 < name.feed < len(feeds) or name.lamport >= 1 << 63 or name.seq >= 1 << 63:
-        raise BadEncoding(f"snapshot: it names feed {name.feed} of a table of {len(feeds) - 1}")
-    return Stamp(name.lamport, feeds[name.feed], name.seq)
+    feed, lamport, seq = name.feed, name.lamport, name.seq
+    if not 0 < feed < len(feeds) or lamport >= 1 << 63 or seq >= 1 << 63:
+        raise BadEncoding(f"snapshot: it names feed {feed} of a table of {len(feeds) - 1}")
+    return Stamp(lamport, feeds[feed], seq)
 
 
 def heard_fields(heard: Mapping[bytes, int], table: FeedTable) -> list[bytes]:

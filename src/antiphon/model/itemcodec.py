@@ -262,7 +262,8 @@ def decode(data: bytes, models: ModelFactory) -> ItemState:
     if record.based:
         stand(item)
     feeds = read_feeds(record.feeds)
-    item.frame = {stamp.feed: stamp for stamp in [kept_stamp(name, feeds) for name in record.frame]}
+    if record.frame:
+        item.frame = {stamp.feed: stamp for stamp in [kept_stamp(name, feeds) for name in record.frame]}
     item.trimmed = record.trimmed
     if item.model is not None and keeps_tail(item.model) and (record.tail or record.checkpoints):
         item.tail = _read_kept(record.tail, feeds)
@@ -315,10 +316,11 @@ def _restore(proto: item_pb2.ItemSnapshot, models: ModelFactory) -> ItemState:
     item.model = model  # set here, for no initial state is needed
     item.created_ms = proto.created_ms
     item.link = (proto.link.source, proto.link.target) if proto.HasField("link") else None
-    item.parents = [(kept_stamp(claim.at, feeds), claim.item) for claim in proto.parents]
-    item.forks = [(kept_stamp(claim.at, feeds), claim.item) for claim in proto.forks]
-    _ascending([stamp for stamp, _ in item.parents])
-    _ascending([stamp for stamp, _ in item.forks])
+    if proto.parents or proto.forks:
+        item.parents = [(kept_stamp(claim.at, feeds), claim.item) for claim in proto.parents[:]]
+        item.forks = [(kept_stamp(claim.at, feeds), claim.item) for claim in proto.forks[:]]
+        _ascending([stamp for stamp, _ in item.parents])
+        _ascending([stamp for stamp, _ in item.forks])
     item.deleted = kept_stamp(proto.deleted.at, feeds) if proto.HasField("deleted") else None
     item.is_deleted = proto.is_deleted
     item.view = Inception(proto.view.key, proto.view.proof) if proto.HasField("view") else None
@@ -342,11 +344,13 @@ def _restore_state(item: ItemState, proto: item_pb2.ItemSnapshot, messages: list
 
 
 def _check_ids(proto: item_pb2.ItemSnapshot) -> None:
-    ids = [proto.id, *(claim.item for claim in proto.forks)]
-    ids += [claim.item for claim in proto.parents if claim.item]
+    ids = [proto.id]
+    if proto.parents or proto.forks:
+        ids += [claim.item for claim in proto.forks[:]]
+        ids += [claim.item for claim in proto.parents[:] if claim.item]
     if proto.HasField("link"):
         ids += [proto.link.source, proto.link.target]
-    if any(len(item) != ITEM_ID_SIZE for item in ids) or not proto.model or not proto.version:
+    if {*map(len, ids)} != {ITEM_ID_SIZE} or not proto.model or not proto.version:
         raise BadEncoding("an item's snapshot names what is no item, or no model")
     if proto.HasField("view") and (len(proto.view.key), len(proto.view.proof)) != (KEY_SIZE, SIGNATURE_SIZE):
         raise BadEncoding("an item's snapshot: a view has an inception key and its signature")
@@ -354,6 +358,8 @@ def _check_ids(proto: item_pb2.ItemSnapshot) -> None:
 
 def _check_raw(proto: item_pb2.ItemSnapshot) -> None:
     """A state, or messages, or in a raw item both."""
+    if not (proto.raw or proto.codec or proto.messages):  # as in most
+        return
     has = {
         _REIFIED: not (proto.state and proto.messages),
         _SINCE: bool(proto.messages),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
 from antiphon.model.objectstate import ObjectState
-from antiphon.model.objectwire import plain_bytes
+from antiphon.model.objectwire import number_at, plain_bytes
 from antiphon.model.register import Node
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _take(state: ObjectState, data: bytes, at: int, size: int, lamport: int, fee
         if kind == 0x2A and data[at + 3] == end - at - 4:
             content: str | int = data[at + 4 : end].decode()
         elif kind == 0x18:
-            number, stop = _number(data, at + 3, end)
+            number, stop = number_at(data, at + 3, end)
             if stop != end:
                 return False
             content = (number >> 1) ^ -(number & 1)
@@ -107,12 +107,12 @@ def _take(state: ObjectState, data: bytes, at: int, size: int, lamport: int, fee
     else:  # one message of the writer's own feed is replaced: a tuple finds a stamp, and is made in less time
         if end + 3 > size or data[end] != 0x3A or data[end + 2] != 0x10:
             return False
-        named_lamport, at = _number(data, end + 3, size)
+        named_lamport, at = number_at(data, end + 3, size)
         named_seq = 0
         if at != size:
             if at + 1 >= size or data[at] != 0x18:
                 return False
-            named_seq, at = _number(data, at + 1, size)
+            named_seq, at = number_at(data, at + 1, size)
         if at != size or named_lamport > lamport or named_seq >= seq:  # equal in one batch
             return False
         gone = entries.pop((named_lamport, feed, named_seq), _NO_ENTRY) is _NO_ENTRY
@@ -135,12 +135,12 @@ def _names(
             which, at = data[at + 1], at + 2
         if end > size or at + 1 >= end or data[at] != 0x10 or which * 34 > len(others):
             return set()
-        named_lamport, at = _number(data, at + 1, end)
+        named_lamport, at = number_at(data, at + 1, end)
         named_seq = 0
         if at != end:
             if at + 1 >= end or data[at] != 0x18:
                 return set()
-            named_seq, at = _number(data, at + 1, end)
+            named_seq, at = number_at(data, at + 1, end)
         named = others[which * 34 - 32 : which * 34] if which else feed
         seen = named_seq < seq if named == feed else named_lamport < lamport
         if at != end or not seen or named_lamport > lamport:
@@ -176,25 +176,3 @@ def perform_plain(state: ObjectState, key: str, content: str | int, stamp: Stamp
     node.values[stamp] = content
     state.heard[stamp[1]] = stamp[2]
     return mutation
-
-
-def _number(data: bytes, at: int, size: int) -> tuple[int, int]:
-    """A number of at most 8 bytes, in its shortest form, and where it ends; else an end that fits nothing."""
-    byte = data[at] if at < size else 0x80
-    if byte < 0x80:
-        return byte, at + 1
-    if at + 2 < size:  # written out: most have two or three bytes
-        second = data[at + 1]
-        if second < 0x80:
-            return byte & 0x7F | second << 7, at + 2
-        third = data[at + 2]
-        if third < 0x80:
-            return byte & 0x7F | (second & 0x7F) << 7 | third << 14, at + 3
-    number = shift = 0
-    for where in range(at, min(size, at + 8)):
-        byte = data[where]
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number, where + 1
-        shift += 7
-    return 0, size + 1

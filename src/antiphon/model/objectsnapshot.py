@@ -15,6 +15,7 @@ from antiphon.model.heard import kept_stamp
 from antiphon.model.interface import InvalidMutation
 from antiphon.model.objectcodec import check_holds, read_path
 from antiphon.model.objectkept import Foretold
+from antiphon.model.objectplain import read_plain
 from antiphon.model.objectstate import ObjectState
 from antiphon.model.objectwire import field, number_field, stamp_fields, varint
 from antiphon.model.register import Content, Counter, Mark, Node, Path, Segment, grow, path_order
@@ -29,12 +30,10 @@ _ANY = object()  # marks what a node keeps of a register that is not plain
 
 
 def write_snapshot(state: ObjectState) -> bytes:
-    feeds = set(state.heard)  # those of all entries are among them
-    if state.kept:
-        feeds.update(stamp.feed for stamp, _ in state.kept)
-    at = {feed: position for position, feed in enumerate(sorted(feeds), start=1)}
+    heard = state.heard  # the feeds of all entries are among them
+    feeds = sorted({*heard, *(stamp.feed for stamp, _ in state.kept)} if state.kept else heard)
+    at = {feed: position for position, feed in enumerate(feeds, start=1)}
     parts = [b"\x0a\x20" + b"\x0a\x20".join(at)] if at else []  # each has 32 bytes
-    heard = state.heard
     parts += [_heard(at[feed], heard[feed]) for feed in (at if len(at) == len(heard) else sorted(heard))]
     for key in state.root.segments():
         node = state.root.children[key]
@@ -147,6 +146,10 @@ def _kept(state: ObjectState, at: dict[bytes, int]) -> Iterator[bytes]:
 
 def read_snapshot(data: bytes) -> ObjectState:
     """The state whose snapshot these bytes are, to the last bit; anything else is `BadEncoding`."""
+    return read_plain(data) or _read_any(data)
+
+
+def _read_any(data: bytes) -> ObjectState:
     try:
         proto = object_pb2.ObjectSnapshot.FromString(data)
         state = _read(proto)

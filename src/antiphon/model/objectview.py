@@ -61,13 +61,16 @@ def _sum(values: dict[Stamp, Content]) -> Counter:
 
 def render(node: Node, content: Content) -> Value:
     """Plain values for what stands at a node."""
+    kind = type(content)
+    if kind is str or kind is int:  # as most are
+        return content
     if content is Mark.MAP:
         return read_map(node)
     if content is Mark.SET:
         return [element_value(segment) for segment in node.segments() if isinstance(segment, bytes)]
     if content is Mark.MEMBER:
         return True
-    if type(content) is Counter:
+    if kind is Counter:
         return content.total
     return copied(content)
 

@@ -28,6 +28,28 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
+def number_at(data: bytes, at: int, size: int) -> tuple[int, int]:
+    """A number of at most 8 bytes, and where it ends; else an end that fits nothing."""
+    byte = data[at] if at < size else 0x80
+    if byte < 0x80:
+        return byte, at + 1
+    if at + 2 < size:  # written out: most have two or three bytes
+        second = data[at + 1]
+        if second < 0x80:
+            return byte & 0x7F | second << 7, at + 2
+        third = data[at + 2]
+        if third < 0x80:
+            return byte & 0x7F | (second & 0x7F) << 7 | third << 14, at + 3
+    number = shift = 0
+    for where in range(at, min(size, at + 8)):
+        byte = data[where]
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, where + 1
+        shift += 7
+    return 0, size + 1
+
+
 def field(tag: bytes, content: bytes) -> bytes:
     """A field that holds bytes, text or a message."""
     return b"%b%b%b" % (tag, varint(len(content)), content)

@@ -34,6 +34,9 @@ def make_ready() -> None:
         import_module(name)
     gc.collect()
     gc.freeze()
+    # Rows wait for their batch, and states for their rows, and none of them is garbage. With Python's own thresholds
+    # looking through them takes 2 % of decoding, folding and telling 5,000 items, and 21 % where all of these are kept.
+    gc.set_threshold(50_000, 20, 100)
 
 
 def prompt(work: Worker) -> Worker:

@@ -11,7 +11,6 @@ A path is its keys as a list in JSON, so the whole value is at `[]`; paths of up
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,14 +18,16 @@ from pyspark.sql.types import ArrayType, BinaryType, LongType, MapType, StringTy
 
 from antiphon.model.value import Value
 from antiphon.pipeline.sortkey import kept, key_of
-from antiphon.query.facts import Facts, Missing
+from antiphon.query.facts import MISSING, Facts, finder
 from antiphon.query.factscodec import apart, encode_facts
 from antiphon.query.filters import Fact, Keys, Path
 from antiphon.query.packed import pack
 
 KEYS_MAX = 4  # of a path that is kept
 
-_NAMES = {fact: fact.value for fact in Fact if fact not in (Fact.ID, Fact.PARENT)}
+#: Facts that are no part of the value; but for the id, which has a column, and the parent, which all items say.
+_SAID = [(fact.value, finder(fact)) for fact in Fact if fact not in (Fact.ID, Fact.PARENT)]
+_LISTS = (list, tuple)
 CLAIM = StructType(
     [
         StructField("lamport", LongType()),
@@ -69,7 +70,10 @@ def asked_of(facts: Facts) -> Asked:
     """What queries ask, of facts as they are."""
     keys: Kept = []
     members: Members = []
-    for name, value in _said(facts):
+    for name, find in _SAID:
+        value = find(facts)
+        if value is MISSING:
+            continue
         keys.append((name, kept(key_of(value))))
         if isinstance(value, list):
             members.append((name, [kept(key_of(element)) for element in value]))
@@ -83,14 +87,6 @@ def facts_column(facts: Facts) -> dict[str, Any]:
     return {**asked_of(facts)._asdict(), "claims": claims, "forked_to": facts.forked_to or None}
 
 
-def _said(facts: Facts) -> Iterator[tuple[str, Value]]:
-    """Facts that are no part of the value; but for the id, which has a column, and the parent, which all items say."""
-    for fact, name in _NAMES.items():
-        found = facts.get(fact)
-        if not isinstance(found, Missing):
-            yield name, found
-
-
 def _inside(path: Keys, value: Value, keys: Kept, members: Members) -> None:
     """A value and all that is in it, as far as paths go."""
     name = name_of(path)
@@ -99,5 +95,5 @@ def _inside(path: Keys, value: Value, keys: Kept, members: Members) -> None:
         if len(path) < KEYS_MAX:
             for key, part in value.items():
                 _inside((*path, key), part, keys, members)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, _LISTS):
         members.append((name, [kept(key_of(element)) for element in value]))

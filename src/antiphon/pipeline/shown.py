@@ -66,7 +66,10 @@ def each_item(items: DataFrame, models: Models, rows: Rows, schema: StructType) 
 
 def state_json(facts: Facts) -> str:
     """What an item shows, as JSON for analysts: maps are objects; bytes, times and references are text."""
-    return json.dumps(_plain(facts.value), ensure_ascii=False, separators=(",", ":"))
+    try:
+        return _to_json(facts.value)
+    except ValueError:  # a number of which JSON has none
+        return _to_json(_finite(facts.value))
 
 
 # -- inside
@@ -95,15 +98,23 @@ def shown_of(facts: Facts) -> tuple[str | None, str | None, str]:
     return facts.type or None, facts.name or None, state_json(facts)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+def _text(value: Any) -> str:
+    """What JSON has nothing for."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
-    if isinstance(value, float) and not math.isfinite(value):  # JSON has none
+    if isinstance(value, Reference):
         return str(value)
-    return str(value) if isinstance(value, Reference) else value
+    raise TypeError(f"a {type(value).__name__} is no value that an item can hold")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_text).encode

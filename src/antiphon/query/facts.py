@@ -159,6 +159,11 @@ _FACTS: dict[Fact, Callable[[Facts], Any]] = {
 }
 
 
+def finder(fact: Fact) -> Callable[[Facts], Value | Missing]:
+    """How a fact is found, for those who ask it of many."""
+    return _FACTS[fact]
+
+
 def facts_of(item: ItemState, parent: bytes = b"") -> Facts:
     """The facts of a live item."""
     value, further = _shown(item)

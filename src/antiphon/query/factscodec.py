@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from antiphon.core.codec import u32
@@ -30,7 +30,6 @@ _U32_SIZE = 4
 
 def encode_facts(facts: Facts) -> bytes:
     """Equal facts from equal models have equal bytes, so that it is seen when nothing has changed."""
-    first = pack([facts.id.hex(), facts.model, facts.version])
     rest = pack(
         [
             facts.type,
@@ -45,9 +44,15 @@ def encode_facts(facts: Facts) -> bytes:
             facts.forked_to.hex(),
         ]
     )
-    data = f"{first[:-1]},{pack(facts.value)},{rest[1:]}".encode()  # apart: only the value can be long and hold text
+    # The value is apart, for it alone can be long.
+    data = f'["{facts.id.hex()}",{_model(facts.model, facts.version)},{pack(facts.value)},{rest[1:]}'.encode()
     claims = _encode_claims(facts.claims)
     return u32(len(claims)) + claims + u32(zlib.crc32(data)) + data
+
+
+@lru_cache(maxsize=1 << 10)
+def _model(name: str, version: int) -> str:
+    return pack([name, version])[1:-1]
 
 
 def _encode_claims(claims: Claims) -> bytes:

@@ -31,7 +31,7 @@ Column = int | float | str | bytes | None
 SortKey = tuple[int, Any]
 
 NONE, BOOL, NAN, BYTES, TIME, REFERENCE, CONTAINER = range(1, 8)  # the first byte of a blob
-_TIME = bytes([TIME])
+_TIME, _CONTAINER = bytes([TIME]), bytes([CONTAINER])
 _FALSE, _TRUE = bytes([BOOL, 0]), bytes([BOOL, 1])
 _BIAS = 1 << 63  # so that times before 1970 come before the others as bytes too
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
@@ -77,6 +77,9 @@ def _real(value: int) -> float:
 
 
 def _blob(value: Value) -> Column:
+    kind = type(value)
+    if kind is dict or kind is list:
+        return _CONTAINER + pack(value, canonical=True).encode()
     if isinstance(value, Reference):
         return bytes([REFERENCE]) + value.item + value.party
     if isinstance(value, ItemId):  # before bytes: an item id is those too
@@ -91,7 +94,7 @@ def _blob(value: Value) -> Column:
         return column(int.__int__(value))
     if isinstance(value, float):
         return _number(float.__float__(value))
-    return bytes([CONTAINER]) + pack(value, canonical=True).encode()
+    return _CONTAINER + pack(value, canonical=True).encode()
 
 
 def time_column(us: int) -> bytes:
