@@ -84,9 +84,10 @@ def wrap() -> None:
     from antiphon.pipeline.ordered import Ordered
     from antiphon.pipeline.plan import Planner
     from antiphon.pipeline.registers import Registers
+    from antiphon.pipeline.summary import Tally
 
-    modules: list[Any] = [import_module(f"antiphon.pipeline.{name}") for name in ("bulk", "items", "parcel", "survey")]
-    bulk, items, parcel, survey = modules
+    modules: list[Any] = [import_module(f"antiphon.pipeline.{name}") for name in ("bulk", "parcel", "survey")]
+    bulk, parcel, survey = modules
     survey.verify_task = PARTS.during("verify: hashes, heads, rules", survey.verify_task)
     Planner.plan = PARTS.during("plan: delivery, rights", Planner.plan)  # type: ignore[method-assign]
     bulk.read_parcels = parcel.read_parcels = PARTS.each("read blocks, pack parcels", parcel.read_parcels)
@@ -94,7 +95,8 @@ def wrap() -> None:
     Registers.__init__ = PARTS.during("registers on columns", Registers.__init__)  # type: ignore[method-assign]
     bulk._fold = PARTS.each("fold items", bulk._fold)
     itemcodec.snapshot = PARTS.during("items' bytes", itemcodec.snapshot)
-    items.batch_of = PARTS.during("rows of items", items.batch_of)
+    for name in ("folded", "done"):
+        setattr(Tally, name, PARTS.during("digests of items", getattr(Tally, name)))
 
 
 def main(infile: Any, outfile: Any) -> None:

@@ -127,7 +127,7 @@ def messages_in(tasks: Sequence[Task]) -> int:
 
 
 def lane_tasks(
-    plans: Sequence[PartyPlan], size: int = RANGE_BLOCKS, parties: Collection[bytes] | None = None
+    plans: Sequence[PartyPlan], size: int = 2 * RANGE_BLOCKS, parties: Collection[bytes] | None = None
 ) -> list[Task]:
     """What tasks read: the blocks of each lane that are delivered, and the states of bases; of some parties, or all."""
     bases: list[Task] = []

@@ -21,8 +21,8 @@ from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided
 from antiphon.pipeline.telling import VERIFY, Tell, silent
 
 TASKS_PER_CORE = 8
-TASK_BLOCKS = 20_000  # to verify fewer, a task of their own takes longer than they do
-PARTY_BLOCKS = 2_000  # to plan a party takes as long as to verify so many, at least
+TASK_BLOCKS = 100_000  # to verify much fewer, a task of their own takes longer than they do
+PARTY_BLOCKS = 5_000  # to plan a party takes as long as to verify so many, at least
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
@@ -95,21 +95,28 @@ def verify_and_plan(
     Both are done at once: each party is planned as if nothing were wrong with it, which is mostly so, and is planned
     again where something is. The first time nothing is verified yet, so whatever is raised then counts for nothing.
     """
-    # One party is one task, however large it is, so the largest begin first; ranges fill up what is left of the time.
-    first = sorted(range(len(asked)), key=lambda at: -sum(asked[at].until.values()))
-    jobs: list[Callable[[], Any]] = [partial(_at_first, plan, asked[at]) for at in first]
-    jobs += [partial(verify_task, task) for task in tasks]
-    weight = sum(one.count for task in tasks for one in task) + PARTY_BLOCKS * len(asked)
-    done = in_workers(spark, _call, jobs, max(spark.sparkContext.defaultParallelism, weight // TASK_BLOCKS))
+    # Whatever takes longest begins first. One party is planned by one task, however large it is.
+    weighed: list[tuple[int, Callable[[], Any]]] = [(_weight(one), partial(_at_first, plan, one)) for one in asked]
+    weighed += [(sum(one.count for one in task), partial(verify_task, task)) for task in tasks]
+    order = sorted(range(len(weighed)), key=lambda at: -weighed[at][0])
+    cores = spark.sparkContext.defaultParallelism
+    most = cores * max(1, round(sum(weight for weight, _ in weighed) / TASK_BLOCKS / cores))  # all cores end at once
+    told_in_order = in_workers(spark, _call, [weighed[at][1] for at in order], most)
+    done = [told for _, told in sorted(zip(order, told_in_order, strict=True), key=lambda pair: pair[0])]
     faults: dict[bytes, list[Fault]] = defaultdict(list)
-    for told in done[len(first) :]:
+    for told in done[len(asked) :]:
         for fault in told:
             faults[fault.party].append(fault)
-    plans = {at: made for at, made in zip(first, done, strict=False) if made is not None}
+    plans = {at: made for at, made in enumerate(done[: len(asked)]) if made is not None}
     again = [at for at, one in enumerate(asked) if at not in plans or one.party in faults]
     found = [asked[at]._replace(faults=tuple(faults[asked[at].party])) for at in again]
     plans |= zip(again, in_workers(spark, plan, found), strict=True)
     return [plans[at] for at in range(len(asked))]
+
+
+def _weight(asked: Planned) -> int:
+    """As many blocks as are verified in the time that it takes to plan a party."""
+    return PARTY_BLOCKS + sum(asked.until.values()) // 3
 
 
 def in_workers(
