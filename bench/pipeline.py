@@ -57,9 +57,10 @@ NOTES = (
     "What is left of the workers' and of the JVM's time is no part's.",
     "A run after 1 % new messages is the whole command with its report, as `antiphon pipeline run --tables` does it; "
     "the first is without its report.",
-    "Memory is the most that a process has held (VmHWM) since it began, up to the first run over a home, from the "
-    "smallest to the largest; a worker holds a partition's messages, or those of its hottest item. The JVM's heap is "
-    "set.",
+    "Memory is the most that a process has held since it began, up to the first run over a home, from the smallest to "
+    "the largest: of driver and JVM as the kernel counts it (VmHWM; the JVM's heap is set), of a worker what it has "
+    "allocated, without the pages of feeds that are mapped, which are the kernel's cache. A worker holds a partition's "
+    "messages, or those of its hottest item.",
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -22,6 +23,8 @@ from antiphon.pipeline.daemon import main as manage
 FOLDER = "ANTIPHON_BENCH_PARTS"
 REST = "workers: Spark's own Python, Arrow streams, the rest"
 BETWEEN = "workers: between tasks"
+PAGE = os.sysconf("SC_PAGE_SIZE")
+LOOK_EVERY_S = 0.02
 now = time.process_time
 work = worker.main
 
@@ -99,14 +102,45 @@ def wrap() -> None:
         setattr(Tally, name, PARTS.during("digests of items", getattr(Tally, name)))
 
 
+class Peak:
+    """The most memory that this process has allocated, as far as somebody has looked, which is fifty times a second.
+
+    The kernel's own peak would not do: it has the pages of mapped files in it, here those of the feeds.
+    """
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._thread: threading.Thread | None = None
+
+    def look(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, daemon=True)
+            self._thread.start()
+        self._look()
+
+    def _look(self) -> None:
+        _, held, shared, *_ = Path("/proc/self/statm").read_text().split()
+        self.most = max(self.most, (int(held) - int(shared)) * PAGE)
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(LOOK_EVERY_S)
+            self._look()
+
+
+PEAK = Peak()
+
+
 def main(infile: Any, outfile: Any) -> None:
     """One task."""
+    PEAK.look()
     PARTS.enter(REST)
     try:
         work(infile, outfile)
     finally:
         PARTS.leave()
-        Path(os.environ[FOLDER], f"{os.getpid()}.json").write_text(json.dumps(PARTS.seconds))
+        told = {"parts": PARTS.seconds, "peak": PEAK.most}
+        Path(os.environ[FOLDER], f"{os.getpid()}.json").write_text(json.dumps(told))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
@@ -39,7 +39,7 @@ from antiphon.pipeline.ranges import Limits, read_ranges, wanted
 from antiphon.pipeline.run import Run
 from antiphon.pipeline.survey import survey
 from harness.pipeline_parts import FOLDER
-from harness.processes import cpu_seconds, jvm_seconds, peaks
+from harness.processes import WORKERS, cpu_seconds, jvm_seconds, peaks
 
 PARTIES = 10
 MEMORY_MB = 4096
@@ -85,7 +85,7 @@ def run(folder: str) -> dict[str, Any]:
         "cpu": {name: used[name] - before[name] for name in used},
         "parts": {name: value - parts.get(name, 0.0) for name, value in after.items()},
         "jvm": {name: max(0.0, value - virtual[name]) for name, value in _jvm().items()},
-        "memory": peaks(),
+        "memory": {**peaks(), WORKERS: max(told["peak"] for told in _told())},
         "states": {one.account.party.hex(): one.states.hex() for one in report.parties},
     }
 
@@ -104,10 +104,16 @@ def _jvm() -> dict[str, float]:
 def _parts() -> dict[str, float]:
     """What all workers have used so far, by part."""
     found: dict[str, float] = {}
-    for file in Path(os.environ[FOLDER]).glob("*.json"):
-        for name, seconds in json.loads(file.read_text()).items():
+    for told in _told():
+        for name, seconds in told["parts"].items():
             found[name] = found.get(name, 0.0) + seconds
     return found
+
+
+def _told() -> Iterator[dict[str, Any]]:
+    """By each worker so far."""
+    for file in Path(os.environ[FOLDER]).glob("*.json"):
+        yield json.loads(file.read_text())
 
 
 def rows(folder: str, to: str) -> dict[str, Any]:

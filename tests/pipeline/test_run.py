@@ -84,11 +84,3 @@ def test_a_run_over_one_party_leaves_the_others_alone(spark: SparkSession, home:
     folded = chosen.account.applied + chosen.account.refused
     assert told == [("verify and plan", 0), ("verify and plan", chosen.account.held), ("fold", folded)]
     assert alone == chosen
-
-
-def test_the_digest_of_states_depends_on_each_and_on_no_order() -> None:
-    states = [(bytes([n]) * 16, bytes([n])) for n in range(40)]
-
-    assert states_digest(states) == states_digest(reversed(states))
-    assert states_digest(states) != states_digest([*states[:-1], (states[-1][0], b"other")])
-    assert states_digest(states) != states_digest(states[:-1])

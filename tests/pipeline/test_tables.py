@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 from tests.cli.conftest import call, told
 from tests.pipeline.small import small_jobs
 
-from antiphon.core.errors import InvalidInput
+from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.pipeline.goon import GoOn
 from antiphon.pipeline.report import Report
 from antiphon.pipeline.sql import ask
-from antiphon.pipeline.tablelog import TableLog
+from antiphon.pipeline.tablelog import Current, TableLog
 from antiphon.query.filters import prop
 from antiphon.query.jsonform import to_json
 from antiphon.query.query import Query
@@ -133,3 +133,14 @@ def test_an_interrupt_ends_with_130_and_publishes_nothing(
     assert done.exit_code == 130
     assert TableLog(tmp_path / "tables").current().run == 0
     assert not list((tmp_path / "tables").rglob("*.parquet"))
+
+
+def test_tables_of_another_layout_are_refused(tmp_path: Path) -> None:
+    """Rows are looked for where they would be written: those of another version might be missed, and written twice."""
+    log = TableLog(tmp_path)
+    log.publish(Current(3, {"items": 1}))
+    file = tmp_path / "current.json"
+    file.write_text(file.read_text().replace('"layout": 2', '"layout": 1'))
+
+    with pytest.raises(BadEncoding, match="layout 1, and this version writes 2; remove the folder"):
+        log.current()

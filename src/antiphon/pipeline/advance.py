@@ -27,7 +27,7 @@ from antiphon.pipeline.ranges import Range
 from antiphon.pipeline.recall import Ids, ids_in
 from antiphon.pipeline.rowtask import Part, RowTask, block_tasks, waiting_tasks, write_rows
 from antiphon.pipeline.standings import Row, counts, standings
-from antiphon.pipeline.survey import in_workers
+from antiphon.pipeline.survey import in_workers, tasks_for
 from antiphon.pipeline.tablefile import Place, Written
 from antiphon.pipeline.tablelog import TableLog
 
@@ -45,11 +45,16 @@ class Advance:
     files: FileSet
 
     def __post_init__(self) -> None:
-        moved = [step for step in self.steps if not step.still]
-        self.afresh = [step.plan for step in moved if step.afresh]
-        self.on = [step for step in moved if not step.afresh]
+        self._moved = [step for step in self.steps if not step.still]
+        self._now = {step.plan.party: step.now for step in self._moved}
+        self.afresh = [step.plan for step in self._moved if step.afresh]
+        self.on = [step for step in self._moved if not step.afresh]
         self.plans = (*self.afresh, *(step.plan for step in self.on))
-        self._other = [Difference.between(step.before.plan, step.plan) for step in self.on if step.before is not None]
+        self._other = {
+            step.plan.party: Difference.between(step.before.plan, step.plan)
+            for step in self.on
+            if step.before is not None
+        }
         self._parties = frozenset(plan.party for plan in self.afresh)
 
     @property
@@ -62,7 +67,7 @@ class Advance:
 
     def fold(self) -> None:
         """Fold what is new, and write it."""
-        new = tasks_of(self.plans, self._ranges(_joined(other.delivered for other in self._other)))
+        new = tasks_of(self.plans, self._ranges({party: other.delivered for party, other in self._other.items()}))
         late: Ids = defaultdict(set)
         if new or self.afresh:
             tasks = [*lane_tasks(self.plans, parties=self._parties), *new]
@@ -96,8 +101,8 @@ class Advance:
     @cached_property
     def _spoilt(self) -> Ids:
         """The items with messages that count otherwise than before."""
-        found = ids_in(self.spark, self._ranges(_joined(other.spoilt for other in self._other)))
-        authored = ids_in(self.spark, self._ranges(_joined(other.authored for other in self._other)))
+        found = ids_in(self.spark, self._ranges({party: other.spoilt for party, other in self._other.items()}))
+        authored = ids_in(self.spark, self._ranges({party: other.authored for party, other in self._other.items()}))
         guarded: Ids = defaultdict(set)
         filters = [("guarded", "==", True)]
         for part in self.log.parts("items", ["party", "item"], filters) if authored else ():
@@ -110,18 +115,20 @@ class Advance:
 
     def write_rows(self, tasks: Sequence[RowTask]) -> list[Written]:
         """Write blocks, and what waits; nothing that a fold looks at changes, so both may be done at once."""
-        return in_workers(self.spark, write_rows, tasks)
+        blocks = sum(one.count for task in tasks for one in task.ranges)
+        return in_workers(self.spark, write_rows, tasks, tasks_for(self.spark, blocks))
 
     def row_tasks(self) -> list[RowTask]:
         return [*self._block_tasks(), *self._waiting_tasks()]
 
     def _block_tasks(self) -> list[RowTask]:
-        parts: Parts = {}
-        for step in self.steps:
+        parts: dict[bytes, Parts] = {}
+        for step in self._moved:
             had = {} if step.before is None or step.afresh else step.before.heads
             starts = {lane.feed: lane.start for lane in step.plan.lanes}
-            for feed, (length, _) in () if step.still else step.now.heads.items():
-                parts[feed] = had[feed][0] if feed in had else starts.get(feed, 0), length
+            for feed, (length, _) in step.now.heads.items():
+                start = had[feed][0] if feed in had else starts.get(feed, 0)
+                parts.setdefault(step.plan.party, {})[feed] = start, length
         return block_tasks(self._place("blocks"), self._held("blocks"), self._ranges(parts), self._parties)
 
     def _waiting_tasks(self) -> list[RowTask]:
@@ -137,7 +144,7 @@ class Advance:
                 yield Range(plan.home, party, feed, start, stop), ENDED, reason or ""
                 continue
             why = NOT_ADMITTED if feed in plan.other else reason or ""
-            for one in self._ranges({feed: (start, stop - plan.beyond.get(feed, 0))}):
+            for one in self._ranges({party: {feed: (start, stop - plan.beyond.get(feed, 0))}}):
                 yield one, PENDING, why
 
     def _held(self, table: str) -> Mapping[str, Sequence[str]]:
@@ -146,14 +153,15 @@ class Advance:
     def _place(self, table: str) -> Callable[[str], Place]:
         return lambda digit: Place(str(self.log.folder / table), self.part, digit)
 
-    def _ranges(self, parts: Parts) -> list[Range]:
-        """Parts of feeds, as far as they were verified."""
+    def _ranges(self, parts: Mapping[bytes, Parts]) -> list[Range]:
+        """Parts of feeds, by party, as far as they were verified."""
         ranges = []
-        for step in self.steps:
-            for feed, (length, _) in step.now.heads.items():
-                low, high = parts.get(feed, (0, 0))
-                if low < min(high, length):
-                    ranges.append(Range(step.plan.home, step.plan.party, feed, low, min(high, length)))
+        for party, some in parts.items():
+            now = self._now[party]
+            for feed, (low, high) in some.items():
+                stop = min(high, now.heads[feed][0]) if feed in now.heads else 0
+                if low < stop:
+                    ranges.append(Range(now.plan.home, party, feed, low, stop))
         return ranges
 
 
@@ -163,10 +171,6 @@ def _waits_otherwise(step: Step) -> bool:
 
 def _waits(plan: PartyPlan) -> list[Row]:
     return [row for row in standings(plan) if row[4] in (PENDING, ENDED)]
-
-
-def _joined(parts: Iterable[Parts]) -> Parts:
-    return {feed: part for some in parts for feed, part in some.items()}
 
 
 def _united(ids: Iterable[Mapping[bytes, Collection[bytes]]]) -> Ids:

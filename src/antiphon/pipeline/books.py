@@ -42,7 +42,8 @@ def report_tables(spark: SparkSession, log: TableLog, homes: Sequence[str], step
     """The report of a whole run, of what the tables have of some parties."""
     books, shelves = books_of(log, steps), log.shelves("items")
     ours = frozenset(books)
-    tallies = in_workers(spark, tally_shelf, [(shelves.get(f"{digit:x}", ()), ours) for digit in range(SHELVES)])
+    asked = [(shelves.get(f"{digit:x}", ()), ours) for digit in range(SHELVES)]
+    tallies = in_workers(spark, tally_shelf, asked, 2 * spark.sparkContext.defaultParallelism)
     found = total(tallies)
     return Report(tuple(homes), party_reports((step.plan for step in steps), books, found), found.skew)
 

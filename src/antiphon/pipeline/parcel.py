@@ -34,7 +34,7 @@ from antiphon.pipeline.messages import BASE_STATE
 from antiphon.pipeline.ranges import Range
 from antiphon.pipeline.recall import read_spans
 
-PARCEL_ROWS = 65_536  # that are divided at once
+PARCEL_ROWS = 32_768  # that are divided at once
 BASE_LANE = -1  # of the states that a party stands on, which come before all messages
 BASE_ROWS = 4_096
 BUCKETS_MAX = 1 << 14

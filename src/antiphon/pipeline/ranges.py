@@ -83,7 +83,7 @@ def divided(found: Sequence[Range], size: int = RANGE_BLOCKS) -> list[tuple[Rang
     small: list[Range] = []
     held = 0
     for one in sorted(found, key=lambda one: (one.home, one.party, one.feed, one.start)):
-        parts = max(1, round(one.count / size))
+        parts = max(1, -(-one.count // size))
         if parts > 1 or one.count >= size // 2:
             cuts = [one.start + one.count * part // parts for part in range(parts + 1)]
             tasks += [(replace(one, start=low, stop=high),) for low, high in pairwise(cuts)]

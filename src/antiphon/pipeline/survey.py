@@ -99,8 +99,7 @@ def verify_and_plan(
     weighed: list[tuple[int, Callable[[], Any]]] = [(_weight(one), partial(_at_first, plan, one)) for one in asked]
     weighed += [(sum(one.count for one in task), partial(verify_task, task)) for task in tasks]
     order = sorted(range(len(weighed)), key=lambda at: -weighed[at][0])
-    cores = spark.sparkContext.defaultParallelism
-    most = cores * max(1, round(sum(weight for weight, _ in weighed) / TASK_BLOCKS / cores))  # all cores end at once
+    most = tasks_for(spark, sum(weight for weight, _ in weighed))
     told_in_order = in_workers(spark, _call, [weighed[at][1] for at in order], most)
     done = [told for _, told in sorted(zip(order, told_in_order, strict=True), key=lambda pair: pair[0])]
     faults: dict[bytes, list[Fault]] = defaultdict(list)
@@ -112,6 +111,12 @@ def verify_and_plan(
     found = [asked[at]._replace(faults=tuple(faults[asked[at].party])) for at in again]
     plans |= zip(again, in_workers(spark, plan, found), strict=True)
     return [plans[at] for at in range(len(asked))]
+
+
+def tasks_for(spark: SparkSession, blocks: int) -> int:
+    """How many tasks so many blocks are worth: each core gets as many, so that all end at once."""
+    cores = spark.sparkContext.defaultParallelism
+    return cores * max(1, round(blocks / TASK_BLOCKS / cores))
 
 
 def _weight(asked: Planned) -> int:

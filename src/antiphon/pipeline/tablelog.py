@@ -43,6 +43,7 @@ from antiphon.pipeline.tablefile import PARTITION, Added, about
 
 CURRENT = "current.json"
 CURRENT_SIZE_MAX = 1 << 20
+LAYOUT = 2  # by what tables are divided: rows are looked for where they would be written
 #: All that there are: what `current.json` names beside them may lie anywhere.
 TABLES = ("blocks", "changes", "epochs", "items", "links", "progress", "quarantine", "standings")
 LOCK = "writer.lock"
@@ -77,17 +78,24 @@ class TableLog:
             current = Current(int(found["run"]), _numbers(found["versions"]), _numbers(found.get("streams", {})))
             if not current.versions.keys() <= set(TABLES):
                 raise ValueError("of these tables none is ours")
-            return current
+            layout = int(found.get("layout", 1))
         except FileNotFoundError:
             return Current()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise BadEncoding(f"{self.folder / CURRENT} names no tables; remove the folder, and run again") from None
+        if layout != LAYOUT:
+            raise BadEncoding(
+                f"the tables in {self.folder} are of layout {layout}, and this version writes {LAYOUT}; "
+                "remove the folder, and run again: all of it is in the feeds"
+            )
+        return current
 
     def publish(self, current: Current) -> None:
         """From here on readers see these versions: all of them, or none if this is not reached."""
         written = self.folder / f"{CURRENT}.{uuid.uuid4().hex}"
         with written.open("w") as file:
-            json.dump({"run": current.run, "versions": dict(current.versions), "streams": dict(current.streams)}, file)
+            about = {"run": current.run, "versions": dict(current.versions), "streams": dict(current.streams)}
+            json.dump({"layout": LAYOUT, **about}, file)
             file.flush()
             os.fsync(file.fileno())
         written.replace(self.folder / CURRENT)
