@@ -46,7 +46,7 @@ NOTES = (
     "often apart; items are objects, some with access lists, and texts and numbers are written to their registers, in"
     " place of what others wrote; moves, deletes and names between them. The last table has one with all models.",
     "From feeds to items: hashes, links, heads, bodies and rules of all blocks are verified, parties planned, what "
-    "counts is folded, items and refusals are held by Spark, and states have their digests. Tables are counted apart."
+    "counts is folded, and states have their digests; as with bare Spark nothing is written. Tables are counted apart."
     " Two cores (`local[2]`), one Spark for all runs. It has read each home once before, which is not counted; then "
     "rounds go over all of them in turn, so that a busy moment, and what Java compiles meanwhile, meets all alike.",
     "Bare Spark is the same session: Parquet with zstd, of the eight columns that a fold needs, repartitioned by "

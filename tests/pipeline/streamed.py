@@ -25,26 +25,24 @@ from antiphon.pipeline.stream import StreamJob
 from antiphon.pipeline.tablelog import TableLog
 from antiphon.pipeline.telling import Tell
 
-METHODS = {"commit": "_commit", "publish": "publish"}
-
 
 def die_at(point: str) -> None:
     moment, _, rest = point.partition(" ")
     name, _, number = rest.partition(":")
-    real: Callable[..., Any] = getattr(TableLog, METHODS[name])
+    real: Callable[..., Any] = getattr(TableLog, name)
     calls = 0
 
-    def act(*given: Any) -> Any:
+    def act(*given: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == int(number) and moment == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        made = real(*given)
+        made = real(*given, **named)
         if calls == int(number):
             os.kill(os.getpid(), signal.SIGKILL)
         return made
 
-    setattr(TableLog, METHODS[name], act)
+    setattr(TableLog, name, act)
 
 
 def only_ours() -> Tell:

@@ -122,8 +122,8 @@ class Folding:
         row = (party, bytes(item.id), item.name, item.version, *about, data, count, None, None, None, facts)
         if self.more is None:
             return row
-        if state is not None and data is not None:  # the item has not what its model says
-            item = itemcodec.decode(itemcodec.record_of(data), self.models)
+        if state is not None and item.model is not None:  # which is not in the item yet
+            item.state = item.model.restore(state)
         return (*row, *self.more(item))
 
     def authors(self, party: bytes) -> Callable[[bytes, int], Author]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -95,13 +96,12 @@ def verify_and_plan(
     Both are done at once: each party is planned as if nothing were wrong with it, which is mostly so, and is planned
     again where something is. The first time nothing is verified yet, so whatever is raised then counts for nothing.
     """
-    # Whatever takes longest begins first. One party is planned by one task, however large it is.
-    weighed: list[tuple[int, Callable[[], Any]]] = [(_weight(one), partial(_at_first, plan, one)) for one in asked]
-    weighed += [(sum(one.count for one in task), partial(verify_task, task)) for task in tasks]
-    order = sorted(range(len(weighed)), key=lambda at: -weighed[at][0])
-    most = tasks_for(spark, sum(weight for weight, _ in weighed))
-    told_in_order = in_workers(spark, _call, [weighed[at][1] for at in order], most)
-    done = [told for _, told in sorted(zip(order, told_in_order, strict=True), key=lambda pair: pair[0])]
+    jobs: list[Callable[[], Any]] = [partial(_at_first, plan, one) for one in asked]
+    jobs += [partial(verify_task, task) for task in tasks]
+    # One party is planned by one task, however large it is.
+    weights = [PARTY_BLOCKS + sum(one.until.values()) // 3 for one in asked]
+    weights += [sum(one.count for one in task) for task in tasks]
+    done = in_workers(spark, _call, jobs, tasks_for(spark, sum(weights)), weights)
     faults: dict[bytes, list[Fault]] = defaultdict(list)
     for told in done[len(asked) :]:
         for fault in told:
@@ -119,22 +119,36 @@ def tasks_for(spark: SparkSession, blocks: int) -> int:
     return cores * max(1, round(blocks / TASK_BLOCKS / cores))
 
 
-def _weight(asked: Planned) -> int:
-    """As many blocks as are verified in the time that it takes to plan a party."""
-    return PARTY_BLOCKS + sum(asked.until.values()) // 3
-
-
 def in_workers(
-    spark: SparkSession, act: Callable[[Given], Result], given: Sequence[Given], tasks: int = sys.maxsize
+    spark: SparkSession,
+    act: Callable[[Given], Result],
+    given: Sequence[Given],
+    tasks: int = sys.maxsize,
+    weights: Sequence[int] | None = None,
 ) -> list[Result]:
-    """Do something with each value, in Spark's Python workers, and in so many tasks at most; the results in the same
-    order. Those that take long should come first: each task takes one of them, and then of the next."""
+    """Do something with each value, in Spark's Python workers, in so many tasks at most; the results in the same order.
+
+    `weights` say how long each will take, so that all tasks take as long.
+    """
     if not given:
         return []
     count = min(len(given), tasks, TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-    dealt = [given[at::count] for at in range(count)]
-    done = spark.sparkContext.parallelize(dealt, count).map(partial(_each, act)).collect()
-    return [done[at % count][at // count] for at in range(len(given))]
+    dealt = _dealt(weights or [1] * len(given), count)
+    each = [[given[at] for at in some] for some in dealt]
+    done = spark.sparkContext.parallelize(each, count).map(partial(_each, act)).collect()
+    found = {at: made for some, told in zip(dealt, done, strict=True) for at, made in zip(some, told, strict=True)}
+    return [found[at] for at in range(len(given))]
+
+
+def _dealt(weights: Sequence[int], count: int) -> list[list[int]]:
+    """Places divided among so many tasks: the heaviest first, each to the task that has least."""
+    tasks: list[list[int]] = [[] for _ in range(count)]
+    least = [(0, number) for number in range(count)]
+    for at in sorted(range(len(weights)), key=lambda at: -weights[at]):
+        load, number = heappop(least)
+        tasks[number].append(at)
+        heappush(least, (load + weights[at], number))
+    return tasks
 
 
 def verify_task(task: tuple[Range, ...]) -> list[Fault]:
