@@ -39,6 +39,7 @@ from antiphon.pipeline.tableschema import arrow_table
 
 SHELVES = 16  # partitions of a table of items, named by hex digits
 ROWS_AT_ONCE = 2_000
+FEW = 64  # items; one of more is in most files
 #: Tables of items, by what their rows are sorted, and which column has the item.
 TABLES: Mapping[str, tuple[Sequence[str], str]] = {
     "items": (("party", "item"), "item"),
@@ -101,6 +102,7 @@ class Shelf:
         self.late: set[Key] = set()
         self.touched: set[Key] = set()
         self._was: dict[Key, Was] = {}
+        self._hit: set[str] = set()  # files of items that have some of them
         self._rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self._files = {
             name: TableFiles(Place(str(Path(job.folder, name)), job.part, self.digit), arrow_table(name), order)
@@ -145,12 +147,18 @@ class Shelf:
     def _look_up(self) -> None:
         """Find the items that will be replaced."""
         goes = self._goes("items")
+        few = len(self.touched) < FEW and not self.job.afresh
         for file in self._held("items"):
-            if _any(file, "item", goes):
-                for batch in batches_in(file, _STATE):
-                    rows = batch.filter(pa.array(goes(batch)))
-                    for party, item, *about in zip(*(column.to_pylist() for column in rows), strict=True):
-                        self._was[party, item] = Was(*about)
+            # The keys are a tenth of what is read; but most files have one of many items.
+            if few and not any(goes(batch).any() for batch in batches_in(file, ["party", "item"])):
+                continue
+            before = len(self._was)
+            for batch in batches_in(file, _STATE):
+                rows = batch.filter(pa.array(goes(batch)))
+                for party, item, *about in zip(*(column.to_pylist() for column in rows), strict=True):
+                    self._was[party, item] = Was(*about)
+            if len(self._was) > before:
+                self._hit.add(file)
 
     def _held(self, table: str) -> Sequence[str]:
         return self.job.files.get(table, {}).get(self.digit, ())
@@ -212,15 +220,13 @@ class Shelf:
         return Made(made, sorted(self.late))
 
     def _rewritten(self, name: str, files: TableFiles) -> Written:
-        goes, item = self._goes(name), TABLES[name][1]
-
-        def is_hit(file: str) -> bool:
-            return self.shared or _any(file, item, goes)
+        goes, item, held = self._goes(name), TABLES[name][1], self._held(name)
 
         def stays(batch: pa.RecordBatch) -> pa.Array:
             return pa.array(~goes(batch) & self._mine(batch, item))
 
-        files.rewrite(self._held(name), is_hit, stays)
+        hit = held if self.shared else {"items": self._hit, "changes": ()}.get(name)
+        files.rewrite(held, stays, hit)
         return files.done()
 
     # -- which rows go
@@ -267,10 +273,6 @@ def _is_in(column: pa.Array, values: pa.Array) -> Mask:
     if not len(values):
         return np.zeros(len(column), dtype=np.bool_)
     return np.array(pc.is_in(column, value_set=values).to_numpy(zero_copy_only=False), dtype=np.bool_)
-
-
-def _any(file: str, item: str, goes: Callable[[pa.RecordBatch], Mask]) -> bool:
-    return any(goes(batch).any() for batch in batches_in(file, ["party", item]))
 
 
 def tally_shelf(task: tuple[Sequence[str], Collection[bytes]]) -> Tally:

@@ -94,10 +94,12 @@ def write_rows(task: RowTask) -> Written:
     def goes(batch: pa.RecordBatch) -> pa.BooleanArray:
         return pc.is_in(batch.column("party"), value_set=gone)
 
-    def is_hit(file: str) -> bool:
-        return bool(task.parties) and any(pc.any(goes(batch)).as_py() for batch in batches_in(file, ["party"]))
-
-    made.rewrite(task.files, is_hit, lambda batch: pc.invert(goes(batch)))
+    hit = [
+        file
+        for file in task.files
+        if task.parties and any(pc.any(goes(batch)).as_py() for batch in batches_in(file, ["party"]))
+    ]
+    made.rewrite(task.files, lambda batch: pc.invert(goes(batch)), hit)
     return made.done()
 
 

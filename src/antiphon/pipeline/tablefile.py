@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 PARTITION = "bucket"  # the column that names it; it is in no file
@@ -75,16 +76,24 @@ class TableFiles:
         if self._rows >= GROUP_ROWS or self._size >= GROUP_SIZE:
             self._flush()
 
-    def rewrite(self, files: Iterable[str], is_hit: Callable[[str], bool], stays: Stays) -> None:
-        """Write files anew without rows that go. Those of which nothing goes are left alone, but for small ones."""
-        known = {file: is_hit(file) for file in files}
-        if self._rows or self.added or any(known.values()):
-            known = {file: hit or Path(file).stat().st_size < SMALL_SIZE for file, hit in known.items()}
-        for file, hit in known.items():
-            if hit:
-                for batch in batches_in(file):
-                    self.write(batch.filter(stays(batch)))
-                self.removed.append(file)
+    def rewrite(self, files: Iterable[str], stays: Stays, hit: Collection[str] | None = None) -> None:
+        """Write files anew without rows that go. Those of which nothing goes are left alone, but for small ones.
+
+        `hit` are those of which something goes, if that is known; else they are held while somebody looks.
+        """
+        for file in files:
+            is_small = bool(self._rows or self.added) and Path(file).stat().st_size < SMALL_SIZE
+            if hit is not None and file not in hit and not is_small:
+                continue
+            found: Iterator[tuple[pa.RecordBatch, pa.Array]] = ((batch, stays(batch)) for batch in batches_in(file))
+            if hit is None and not is_small:
+                known = list(found)
+                if all(pc.all(mask).as_py() for _, mask in known):
+                    continue
+                found = iter(known)
+            for batch, mask in found:
+                self.write(batch.filter(mask))
+            self.removed.append(file)
 
     def done(self) -> Written:
         """Have all of it on the disk."""
