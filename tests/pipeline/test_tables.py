@@ -7,12 +7,14 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.cli.conftest import call, told
 from tests.pipeline.small import small_jobs
 
+import antiphon
 from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.pipeline.goon import GoOn
 from antiphon.pipeline.report import Report
@@ -144,3 +146,35 @@ def test_tables_of_another_layout_are_refused(tmp_path: Path) -> None:
 
     with pytest.raises(BadEncoding, match="layout 1, and this version writes 2; remove the folder"):
         log.current()
+
+
+SECRET = "the key is under the mat"
+
+
+def texts_in(folder: Path) -> str:
+    """All that is in any file of any version."""
+    return " ".join(str(pq.read_table(file, partitioning=None).to_pylist()) for file in folder.rglob("*.parquet"))
+
+
+def test_what_is_erased_is_in_no_file_of_any_version(quick: SparkSession, tmp_path: Path) -> None:
+    home, log = tmp_path / "home", TableLog(tmp_path / "tables")
+    with antiphon.open(home, name="Ada") as store:
+        party = store.create_party("Household")
+        party.epochs.set_policy(keep_epochs=1)
+        note = party.object({"title": "note"})
+        note["text"] = SECRET
+    GoOn(quick, log, [home]).run()
+    with antiphon.open(home) as store:
+        store.party("Household").object({"title": "another"})
+    GoOn(quick, log, [home]).run()
+    assert SECRET in texts_in(log.folder)
+    with antiphon.open(home) as store:
+        party = store.party("Household")
+        party.erase(*(record.stamp for record in party.item(note.id).history() if SECRET in str(record)))
+        party.epochs.declare()
+        party.epochs.prune()
+    report = GoOn(quick, log, [home]).run()
+
+    assert report.counts["lost"] == 0
+    assert SECRET not in texts_in(log.folder)
+    assert "note" in texts_in(log.folder)

@@ -38,8 +38,8 @@ def changes(before: DataFrame, now: DataFrame) -> DataFrame:
     return found.where(f.col("change").isNotNull())
 
 
-def change_of(before: tuple[bool, bytes | None] | None, after: tuple[bool, bytes | None] | None) -> str | None:
-    """The same for one item, by whether it is deleted, and its state; None if it is as it was."""
+def change_of(before: tuple[bool, bytes] | None, after: tuple[bool, bytes] | None) -> str | None:
+    """The same for one item, by whether it is deleted, and a hash of its state; None if it is as it was."""
     if before is None or after is None:
         return "created" if before is None else "removed"
     (was_deleted, was), (is_deleted, state) = before, after

@@ -27,7 +27,7 @@ from antiphon.pipeline.bulk import fold_ordered
 from antiphon.pipeline.changes import change_of
 from antiphon.pipeline.columns import batch_of
 from antiphon.pipeline.goingon import COUNTED, LATE, UNKNOWN, GoingOn
-from antiphon.pipeline.items import Folding, Group, Models, known_models
+from antiphon.pipeline.items import SIZE_MAX, Folding, Group, Models, known_models
 from antiphon.pipeline.ordered import Ordered
 from antiphon.pipeline.parcel import Parcel, buckets_of
 from antiphon.pipeline.plan import PartyPlan
@@ -84,6 +84,7 @@ class Was(NamedTuple):
     deleted: bool
     messages: int
     data: bytes | None  # None: nobody here could read it
+    hash: bytes  # of that
 
 
 def fold_onto(job: Broadcast[Job], bucket: int, parcels: Iterator[Parcel]) -> Made:
@@ -104,6 +105,7 @@ class Shelf:
         self._was: dict[Key, Was] = {}
         self._hit: set[str] = set()  # files of items that have some of them
         self._rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self._size = 0  # of the states in them
         self._files = {
             name: TableFiles(Place(str(Path(job.folder, name)), job.part, self.digit), arrow_table(name), order)
             for name, (order, _) in TABLES.items()
@@ -155,8 +157,10 @@ class Shelf:
             before = len(self._was)
             for batch in batches_in(file, _STATE):
                 rows = batch.filter(pa.array(goes(batch)))
-                for party, item, *about in zip(*(column.to_pylist() for column in rows), strict=True):
-                    self._was[party, item] = Was(*about)
+                columns = (column.to_pylist() for column in rows)
+                for party, item, model, deleted, messages, data in zip(*columns, strict=True):
+                    known = data if (party, item) in self.touched else None  # else it is folded from nothing
+                    self._was[party, item] = Was(model, deleted, messages, known, _hash(data))
             if len(self._was) > before:
                 self._hit.add(file)
 
@@ -185,7 +189,7 @@ class Shelf:
         for row in rows:
             party, item, reason = row[0], row[1], row[12]
             if reason is None:
-                self._put("items", item_row(row))
+                self._put("items", item_row(row), len(row[8] or b""))
                 for link in link_rows(row):
                     self._put("links", link)
                 self._change((party, item), row)
@@ -197,20 +201,22 @@ class Shelf:
 
     def _change(self, key: Key, row: Sequence[Any]) -> None:
         was = self._was.pop(key, None)
-        change = change_of(None if was is None else (was.deleted, was.data), (row[5], row[8]))
+        change = change_of(None if was is None else (was.deleted, was.hash), (row[5], _hash(row[8])))
         if change is not None:
             self._put("changes", (self.job.run, *key, change, row[2], row[9]))
 
-    def _put(self, table: str, row: tuple[Any, ...]) -> None:
+    def _put(self, table: str, row: tuple[Any, ...], size: int = 0) -> None:
         rows = self._rows[table]
         rows.append(row)
-        if len(rows) >= ROWS_AT_ONCE:
+        self._size += size
+        if len(rows) >= ROWS_AT_ONCE or self._size >= SIZE_MAX:
+            self._size = 0
             self._files[table].write(batch_of(rows, self._files[table].schema))
             rows.clear()
 
     def _write(self) -> Made:
         for key, was in self._was.items():  # no fold has come to them
-            self._put("changes", (self.job.run, *key, change_of((was.deleted, was.data), None), was.model, None))
+            self._put("changes", (self.job.run, *key, change_of((was.deleted, was.hash), None), was.model, None))
         self.touched -= self.late
         made = {}
         for name, files in self._files.items():
@@ -269,6 +275,10 @@ def _keys(ids: Ids, buckets: int, bucket: int) -> Iterator[Key]:
             yield party, known[at]
 
 
+def _hash(data: bytes | None) -> bytes:
+    return sha256(data or b"").digest()
+
+
 def _is_in(column: pa.Array, values: pa.Array) -> Mask:
     if not len(values):
         return np.zeros(len(column), dtype=np.bool_)
@@ -283,5 +293,5 @@ def tally_shelf(task: tuple[Sequence[str], Collection[bytes]]) -> Tally:
         for batch in batches_in(file, ["party", "item", "messages", "data"]):
             for party, item, messages, data in zip(*(column.to_pylist() for column in batch), strict=True):
                 if party in parties:
-                    tally.item(party, item, messages, sha256(data or b"").digest())
+                    tally.item(party, item, messages, _hash(data))
     return tally.done(SHELVES.bit_length() - 1)

@@ -63,6 +63,11 @@ class Step:
         return sum(max(0, seq - had.get(feed, -1)) for feed, seq in self.now.anchor.items())
 
     @property
+    def erases(self) -> bool:
+        """Whether bodies were erased since, which tables may still have."""
+        return self.before is not None and self.now.erased != self.before.erased
+
+    @property
     def still(self) -> bool:
         """Whether nothing at all has changed."""
         return not self.afresh and self.before is not None and self.before.plan == self.now.plan
@@ -283,10 +288,8 @@ class OnwardPlanner(Planner):
     def _lanes(self, held: Held, delivery: Delivery, authority: Authority) -> tuple[LanePlan, ...]:
         self.kept = tuple(lane.state for _, lane in sorted(delivery.lanes.items()))
         for feed in delivery.lanes:
-            record = held.records.get(feed)
-            if record is not None:
-                seqs = [seq for seq in authority.erased(feed) if record.start <= seq < record.valid_length]
-                self.erased += sum(_body_of(self.store, feed, seq) is not BodyState.PRESENT for seq in seqs)
+            seqs = authority.erased(feed)  # also those that were pruned since
+            self.erased += sum(_body_of(self.store, feed, seq) is not BodyState.PRESENT for seq in seqs)
         return Planner._lanes(self, held, delivery, authority)
 
     def _heads(self, plan: PartyPlan) -> dict[bytes, Head]:

@@ -144,7 +144,8 @@ class Written(NamedTuple):
 def batches_in(file: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of a file, some at a time."""
     with pq.ParquetFile(file) as held:
-        yield from held.iter_batches(BATCH_ROWS, columns=columns, use_threads=False)
+        for group in range(held.num_row_groups):  # one by one: their size is bounded, whatever the size of rows
+            yield from held.iter_batches(BATCH_ROWS, [group], columns, use_threads=False)
 
 
 def about(home: str | Path, file: Path) -> Added:

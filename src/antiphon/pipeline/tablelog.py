@@ -256,11 +256,14 @@ class TableLog:
             done[name] = {"added": made["numFilesAdded"], "removed": made["numFilesRemoved"]}
         self.publish(replace(current, versions=versions))
         for name in names:
-            hours = int(keep.total_seconds() // 3600)
-            table = DeltaTable(str(self.folder / name))
-            gone = table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
-            done[name]["deleted"] = len(gone)
+            done[name]["deleted"] = self.let_go(name, keep)
         return done
+
+    def let_go(self, name: str, keep: timedelta = timedelta()) -> int:
+        """Delete files of a table that no version needs which is younger than `keep`; how many."""
+        hours = int(keep.total_seconds() // 3600)
+        table = DeltaTable(str(self.folder / name))
+        return len(table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True))
 
     def describe(self) -> Iterator[dict[str, Any]]:
         """Each table: its version, how many rows, files and bytes it has, and its columns."""

@@ -57,11 +57,15 @@ def write_steps(
             streams = {**current.streams, **(dict([stream]) if stream else {})}
             now = Current(current.run + 1, versions, streams)
             log.publish(now)
-        return now
     except BaseException:
         for table in LARGE:
             shutil.rmtree(log.folder / table / part, ignore_errors=True)
         raise
+    if any(step.erases for step in steps):
+        with stage("let go of what was erased"):  # it was in files of all versions before
+            for table in ("blocks", "items"):
+                log.let_go(table)
+    return now
 
 
 def _write(advance: Advance, stage: Stage) -> None:
