@@ -55,8 +55,8 @@ NOTES = (
     "Parts are CPU time: of workers by wrapped methods, where time in a part that another calls is its own; of the "
     "JVM what Spark's own count says of tasks (scan, shuffle, sort), and threads that compile or collect garbage. "
     "What is left of the workers' and of the JVM's time is no part's.",
-    "A run after 1 % new messages is the whole command with its report, as `antiphon pipeline run --tables` does it; "
-    "the first is without its report.",
+    "A run after 1 % new messages is the whole command with its report, as `antiphon pipeline run --tables` does it, "
+    "and so is the first.",
     "Memory is the most that a process has held since it began, up to the first run over a home, from the smallest to "
     "the largest: of driver and JVM as the kernel counts it (VmHWM; the JVM's heap is set), of a worker what it has "
     "allocated, without the pages of feeds that are mapped, which are the kernel's cache. A worker holds a partition's "

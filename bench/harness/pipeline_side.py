@@ -172,6 +172,7 @@ def _parties(folder: str) -> list[bytes]:
 
 def grow(folder: str, tables: str, share: float) -> dict[str, Any]:
     """Tables of all but a share of each feed, then of the rest."""
+    from antiphon.pipeline.books import report_tables
     from antiphon.pipeline.goon import GoOn
     from antiphon.pipeline.tablelog import TableLog
 
@@ -179,7 +180,9 @@ def grow(folder: str, tables: str, share: float) -> dict[str, Any]:
     most = Timeframe({feed: int((seq + 1) * (1 - share)) - 1 for feed, seq in whole.items() if seq * (1 - share) > 1})
     log, start = TableLog(tables), now()
     with log.locked():
-        GoOn(spark(), log, [folder]).advance(until=most)
+        begun = GoOn(spark(), log, [folder])
+        begun.advance(until=most)
+        report_tables(spark(), log, begun.places, begun.steps)
     first, start = now() - start, now()
     report = GoOn(spark(), log, [folder]).run()
     assert report.counts["lost"] == 0, report.counts
