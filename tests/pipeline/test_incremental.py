@@ -109,7 +109,7 @@ def test_going_on_comes_to_what_a_run_from_nothing_comes_to(
             made = GoOn(quick, log, homes, models=models)
             with monkeypatch.context() as patched:
                 if number == 1:  # as if there were so many messages that tasks have to share a shelf
-                    patched.setattr("antiphon.pipeline.advance.buckets_for", lambda spark, messages: 2 * SHELVES)
+                    patched.setattr("antiphon.pipeline.advance.buckets_for", lambda cores, messages: 2 * SHELVES)
                 reports.append(made.run())
             went.append(made.steps)
         fresh = TableLog(tmp_path / "fresh")

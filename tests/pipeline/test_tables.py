@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote, urlparse
 
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.cli.conftest import call, told
 from tests.pipeline.small import small_jobs
@@ -59,6 +62,15 @@ def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Wr
 
 def _interrupted(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def _no_space(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "no space is left")
+
+
+def latest(log: TableLog, table: str) -> list[Path]:
+    """The files of a table as readers of Delta see it who know of nothing else."""
+    return [Path(unquote(urlparse(file).path)) for file in DeltaTable(str(log.folder / table)).file_uris()]
 
 
 def test_tables_hold_what_the_last_whole_run_found(spark: SparkSession, written: Written) -> None:
@@ -156,7 +168,10 @@ def texts_in(folder: Path) -> str:
     return " ".join(str(pq.read_table(file, partitioning=None).to_pylist()) for file in folder.rglob("*.parquet"))
 
 
-def test_what_is_erased_is_in_no_file_of_any_version(quick: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["it goes on", "afresh", "killed between"])
+def test_what_is_erased_is_in_no_file_of_any_version(
+    quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     home, log = tmp_path / "home", TableLog(tmp_path / "tables")
     with antiphon.open(home, name="Ada") as store:
         party = store.create_party("Household")
@@ -173,8 +188,64 @@ def test_what_is_erased_is_in_no_file_of_any_version(quick: SparkSession, tmp_pa
         party.erase(*(record.stamp for record in party.item(note.id).history() if SECRET in str(record)))
         party.epochs.declare()
         party.epochs.prune()
-    report = GoOn(quick, log, [home]).run()
+    if way == "killed between":
+        with monkeypatch.context() as patched:
+            patched.setattr(TableLog, "let_go", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                GoOn(quick, log, [home]).run()
+        assert SECRET in texts_in(log.folder)
+        assert log.current().run == 3
+    report = GoOn(quick, log, [home]).run(afresh=way == "afresh")
 
     assert report.counts["lost"] == 0
+    assert not log.current().owes
     assert SECRET not in texts_in(log.folder)
     assert "note" in texts_in(log.folder)
+
+
+def test_a_run_that_is_interrupted_when_it_is_published_loses_nothing(
+    quick: SparkSession, written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = TableLog(tmp_path / "tables")
+
+    def sync(folder: Path) -> None:
+        if (folder / "current.json").exists():  # it is the last thing that `publish` does
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("antiphon.pipeline.tablelog.sync_folder", sync)
+        with pytest.raises(KeyboardInterrupt):
+            GoOn(quick, log, [written.home]).run()
+
+    assert log.current().run == 1
+    report = GoOn(quick, log, [written.home]).run()
+    assert report.still == len(report.parties)
+    assert report.counts["lost"] == 0
+
+
+def test_a_run_that_fails_while_it_commits_is_done_again(
+    quick: SparkSession, written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables are ahead then of what is published, and what they name must not be missed by anybody."""
+    log = TableLog(tmp_path / "tables")
+    with monkeypatch.context() as patched:
+        patched.setattr(TableLog, "put_small", _no_space)
+        with pytest.raises(OSError, match="no space"):
+            GoOn(quick, log, [written.home]).run()
+    assert log.current().run == 0
+    assert all(file.exists() for file in latest(log, "items"))
+
+    assert GoOn(quick, log, [written.home]).run().counts["lost"] == 0
+    assert all(file.exists() for file in latest(log, "items"))
+
+
+def test_an_error_of_one_job_ends_the_other(
+    quick: SparkSession, written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = TableLog(tmp_path / "tables")
+    monkeypatch.setattr("antiphon.pipeline.advance.write_rows", _no_space)
+    with pytest.raises(PySparkException, match="no space"):
+        GoOn(quick, log, [written.home]).run()
+
+    assert not list(log.folder.rglob("*.parquet"))
+    assert log.current().run == 0

@@ -85,8 +85,7 @@ class Advance:
         whole: Ids | None = None,
     ) -> list[tuple[bytes, bytes]]:
         """Fold onto the tables; items that could not be are given back."""
-        held = messages_in(tasks) if whole is None else 0  # of few items there are few
-        buckets = max(SHELVES, buckets_for(self.spark, held))
+        buckets = max(SHELVES, buckets_for(1, messages_in(tasks)))  # no more for more cores: tasks would share shelves
         about = (str(self.log.folder), self.part, self.files.held, self.plans, self.models, self.run, buckets)
         job = self.spark.sparkContext.broadcast(Job(*about, afresh, left or {}, whole))
         try:

@@ -68,7 +68,7 @@ def in_parcels(
 def tally_survey(spark: SparkSession, survey: Survey, models: Models = ModelFactory.standard) -> Summary:
     """What a fold of a whole survey comes to; nothing else is kept of it."""
     tasks = lane_tasks(survey.plans)
-    buckets = buckets_for(spark, messages_in(tasks))
+    buckets = buckets_for(spark.sparkContext.defaultParallelism, messages_in(tasks))
     plans = spark.sparkContext.broadcast(survey.plans)
     try:
         return total(in_parcels(spark, tasks, buckets, partial(_tally, plans, models, buckets.bit_length() - 1)))
@@ -89,7 +89,11 @@ def fold_survey(
     tasks = lane_tasks(plans)
     if not tasks:
         return spark.createDataFrame([], FOLDED)
-    buckets = power_of_two(partitions) if partitions else buckets_for(spark, messages_in(tasks))
+    buckets = (
+        power_of_two(partitions)
+        if partitions
+        else buckets_for(spark.sparkContext.defaultParallelism, messages_in(tasks))
+    )
     known = spark.sparkContext.broadcast((tasks, plans))
 
     def read(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -110,10 +114,9 @@ def fold_survey(
     return parcels.repartitionById(buckets, f.col("bucket")).mapInArrow(act, FOLDED)
 
 
-def buckets_for(spark: SparkSession, messages: int) -> int:
+def buckets_for(cores: int, messages: int) -> int:
     """Into how many partitions so many messages are divided."""
-    few = PARTITIONS_PER_CORE * spark.sparkContext.defaultParallelism
-    return power_of_two(max(few, -(-messages // PARTITION_MESSAGES)))
+    return power_of_two(max(PARTITIONS_PER_CORE * cores, -(-messages // PARTITION_MESSAGES)))
 
 
 def power_of_two(count: int) -> int:

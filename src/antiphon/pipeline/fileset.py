@@ -19,6 +19,7 @@ class FileSet:
         }
         self.added: dict[str, dict[str, Added]] = defaultdict(dict)
         self.removed: dict[str, set[str]] = defaultdict(set)
+        self._dropped: set[str] = set()
 
     def take(self, table: str, written: Written) -> None:
         """What a task has done. Tasks that share a file remove it each."""
@@ -29,8 +30,9 @@ class FileSet:
             shelves.setdefault(one.values[PARTITION], []).append(path)
         for path in written.removed:
             if self.added[table].pop(path, None) is not None:
+                self._dropped.add(path)
                 Path(path).unlink()
-            else:
+            elif path not in self._dropped:
                 self.removed[table].add(path)
             for files in shelves.values():
                 if path in files:

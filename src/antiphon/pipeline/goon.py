@@ -30,7 +30,7 @@ from antiphon.pipeline.recall import CHANGED
 from antiphon.pipeline.report import Report
 from antiphon.pipeline.session import prepare
 from antiphon.pipeline.tablelog import Current, Stream, TableLog
-from antiphon.pipeline.tables import write_steps
+from antiphon.pipeline.tables import forget, write_steps
 from antiphon.pipeline.telling import VERIFY, Tell, silent, timed
 
 
@@ -85,7 +85,9 @@ class GoOn:
         current = self.log.current()
         if stream is not None and current.streams.get(stream[0], -1) >= stream[1]:
             return current
-        known, damaged = {} if afresh else self._progress(), set[bytes]()
+        forget(self.log, self.stage)
+        before, damaged = self._progress(), set[bytes]()
+        known = {} if afresh else {party: progress for party, progress in before.items() if progress is not None}
         while True:
             self._look(known, until, damaged)
             if current.run and all(step.still for step in self.steps):
@@ -94,7 +96,8 @@ class GoOn:
                     self.log.publish(current)
                 return current
             try:
-                return write_steps(self.spark, self.steps, self.models, self.log, self.stage, stream)
+                given = (self.spark, self.steps, self.models, self.log, self.stage, stream)
+                return write_steps(*given, erased=any(_erases(step, before) for step in self.steps))
             except (PySparkException, Py4JJavaError) as error:
                 more = self._damaged(str(error)) - damaged
                 if not more:
@@ -126,13 +129,9 @@ class GoOn:
         with timed(name, self.tell, self.seconds, messages):
             yield
 
-    def _progress(self) -> Mapping[bytes, Progress]:
-        found = {}
-        for row in self.log.read_small("progress"):
-            progress = Progress.decode(row["progress"])
-            if progress is not None:
-                found[bytes(row["party"])] = progress
-        return found
+    def _progress(self) -> dict[bytes, Progress | None]:
+        """What is remembered of each party; None where it cannot be read any more."""
+        return {bytes(row["party"]): Progress.decode(row["progress"]) for row in self.log.read_small("progress")}
 
     def _bodiless(self) -> dict[bytes, list[tuple[bytes, int]]]:
         found: dict[bytes, list[tuple[bytes, int]]] = {}
@@ -143,6 +142,12 @@ class GoOn:
                     if len(some) <= BODILESS_MAX:
                         some.append((row["feed"], row["seq"]))
         return found
+
+
+def _erases(step: Step, before: Mapping[bytes, Progress | None]) -> bool:
+    """Whether bodies of a party were erased since, which tables may still have."""
+    was = before.get(step.plan.party)
+    return step.plan.party in before and (was is None or was.erased != step.now.erased)
 
 
 def _code(models: ModelFactory) -> str:

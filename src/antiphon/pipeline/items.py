@@ -54,6 +54,10 @@ SCHEMA = StructType(
 )
 
 
+#: Where a row of it has what.
+MODEL, DELETED, STATE, MESSAGES, FEED, SEQ, REASON = (
+    SCHEMA.names.index(name) for name in ("model", "deleted", "snapshot", "messages", "feed", "seq", "reason")
+)
 _ARROW = arrow_of(SCHEMA)
 _ITEM = (
     "party",

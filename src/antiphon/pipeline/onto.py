@@ -8,7 +8,7 @@ and joins nothing.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -27,7 +27,20 @@ from antiphon.pipeline.bulk import fold_ordered
 from antiphon.pipeline.changes import change_of
 from antiphon.pipeline.columns import batch_of
 from antiphon.pipeline.goingon import COUNTED, LATE, UNKNOWN, GoingOn
-from antiphon.pipeline.items import SIZE_MAX, Folding, Group, Models, known_models
+from antiphon.pipeline.items import (
+    DELETED,
+    FEED,
+    MESSAGES,
+    MODEL,
+    REASON,
+    SEQ,
+    SIZE_MAX,
+    STATE,
+    Folding,
+    Group,
+    Models,
+    known_models,
+)
 from antiphon.pipeline.ordered import Ordered
 from antiphon.pipeline.parcel import Parcel, buckets_of
 from antiphon.pipeline.plan import PartyPlan
@@ -83,8 +96,8 @@ class Was(NamedTuple):
     model: str
     deleted: bool
     messages: int
-    data: bytes | None  # None: nobody here could read it
-    hash: bytes  # of that
+    data: bytes | None  # of one that is folded on; None: nobody here could read it
+    hash: bytes  # of its state
 
 
 def fold_onto(job: Broadcast[Job], bucket: int, parcels: Iterator[Parcel]) -> Made:
@@ -105,7 +118,7 @@ class Shelf:
         self._was: dict[Key, Was] = {}
         self._hit: set[str] = set()  # files of items that have some of them
         self._rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-        self._size = 0  # of the states in them
+        self._sizes: Counter[str] = Counter()  # of the states in them
         self._files = {
             name: TableFiles(Place(str(Path(job.folder, name)), job.part, self.digit), arrow_table(name), order)
             for name, (order, _) in TABLES.items()
@@ -187,30 +200,30 @@ class Shelf:
 
     def _take(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for row in rows:
-            party, item, reason = row[0], row[1], row[12]
+            party, item, reason = row[0], row[1], row[REASON]
             if reason is None:
-                self._put("items", item_row(row), len(row[8] or b""))
+                self._put("items", item_row(row), 4 * len(row[STATE] or b""))  # it is there as JSON and facts, too
                 for link in link_rows(row):
                     self._put("links", link)
                 self._change((party, item), row)
-            elif reason == LATE and row[10] is None:
+            elif reason == LATE and row[FEED] is None:  # no message of it, but all
                 self.late.add((party, item))
                 self._was.pop((party, item), None)
             else:
-                self._put("quarantine", (party, row[10], row[11], 1, item, REFUSED, reason))
+                self._put("quarantine", (party, row[FEED], row[SEQ], 1, item, REFUSED, reason))
 
     def _change(self, key: Key, row: Sequence[Any]) -> None:
         was = self._was.pop(key, None)
-        change = change_of(None if was is None else (was.deleted, was.hash), (row[5], _hash(row[8])))
+        change = change_of(None if was is None else (was.deleted, was.hash), (row[DELETED], _hash(row[STATE])))
         if change is not None:
-            self._put("changes", (self.job.run, *key, change, row[2], row[9]))
+            self._put("changes", (self.job.run, *key, change, row[MODEL], row[MESSAGES]))
 
     def _put(self, table: str, row: tuple[Any, ...], size: int = 0) -> None:
         rows = self._rows[table]
         rows.append(row)
-        self._size += size
-        if len(rows) >= ROWS_AT_ONCE or self._size >= SIZE_MAX:
-            self._size = 0
+        self._sizes[table] += size
+        if len(rows) >= ROWS_AT_ONCE or self._sizes[table] >= SIZE_MAX:
+            self._sizes[table] = 0
             self._files[table].write(batch_of(rows, self._files[table].schema))
             rows.clear()
 
@@ -231,9 +244,22 @@ class Shelf:
         def stays(batch: pa.RecordBatch) -> pa.Array:
             return pa.array(~goes(batch) & self._mine(batch, item))
 
-        hit = held if self.shared else {"items": self._hit, "changes": ()}.get(name)
-        files.rewrite(held, stays, hit)
+        # Who shares a shelf writes its own rows of every file: so all do, or none does, whatever is new.
+        files.rewrite(held, self._hits(name, goes), stays, small=not self.shared)
         return files.done()
+
+    def _hits(self, name: str, goes: Callable[[pa.RecordBatch], Mask]) -> Collection[str]:
+        """The files of a table with rows that go."""
+        kept = name == "quarantine" and self.job.whole is None and not self.job.afresh
+        if name == "changes" or kept:
+            return ()
+        if self.shared:
+            return self._held(name)
+        if name == "items":
+            return self._hit
+        keys = ["party", TABLES[name][1]]
+        some = self._held(name) if self.touched or self.job.afresh else ()
+        return [file for file in some if any(goes(batch).any() for batch in batches_in(file, keys))]
 
     # -- which rows go
 

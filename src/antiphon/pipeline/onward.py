@@ -63,11 +63,6 @@ class Step:
         return sum(max(0, seq - had.get(feed, -1)) for feed, seq in self.now.anchor.items())
 
     @property
-    def erases(self) -> bool:
-        """Whether bodies were erased since, which tables may still have."""
-        return self.before is not None and self.now.erased != self.before.erased
-
-    @property
     def still(self) -> bool:
         """Whether nothing at all has changed."""
         return not self.afresh and self.before is not None and self.before.plan == self.now.plan

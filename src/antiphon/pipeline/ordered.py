@@ -86,18 +86,24 @@ class Ordered:
 
     def _find_voids(self) -> None:
         """Set why messages are void: by the ranges of their lanes, or because a data feed holds no such thing."""
+        numbers: dict[str, int] = {}
         for party in np.unique(self.party).tolist():
-            for number, lane in enumerate(self.plans[party].lanes):
-                for void in lane.voids:
-                    inside = (self.seqs >= void.start) & (self.seqs < void.stop)
-                    self._void((self.party == party) & (self.lane == number) & inside, void.reason)
-        self._void((self.kinds == int(Kind.CREDENTIAL)) & (self._voids() == 0), NOT_AN_ITEM_MESSAGE)
+            for lane, plan in enumerate(self.plans[party].lanes):
+                if plan.voids:
+                    mine = np.flatnonzero((self.party == party) & (self.lane == lane))
+                    starts, stops = (np.array([void[at] for void in plan.voids]) for at in (0, 1))
+                    which = np.searchsorted(starts, self.seqs[mine], side="right") - 1
+                    inside = (which >= 0) & (self.seqs[mine] < stops[which])
+                    reasons = np.array([numbers.setdefault(void.reason, 1 + len(numbers)) for void in plan.voids])
+                    self._void(mine[inside], reasons[which[inside]])
+        wrong = np.flatnonzero((self.kinds == int(Kind.CREDENTIAL)) & (self._voids() == 0))
+        self._void(wrong, numbers.setdefault(NOT_AN_ITEM_MESSAGE, 1 + len(numbers)))
+        self.reasons += numbers
 
-    def _void(self, which: npt.NDArray[np.bool_], reason: str) -> None:
-        if which.any():
+    def _void(self, which: I64, reason: I64 | int) -> None:
+        if len(which):
             self.voids = self._voids()
-            self.voids[which] = len(self.reasons)
-            self.reasons.append(reason)
+            self.voids[which] = reason
 
     def _voids(self) -> npt.NDArray[np.int32]:
         return np.zeros(len(self), dtype=np.int32) if self.voids is None else self.voids

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, pairwise
 from struct import Struct
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from antiphon.core.cid import Cid
 from antiphon.core.ids import ITEM_ID_SIZE
@@ -36,7 +35,7 @@ from antiphon.pipeline.recall import read_spans
 
 PARCEL_ROWS = 32_768  # that are divided at once
 BASE_LANE = -1  # of the states that a party stands on, which come before all messages
-BASE_ROWS = 4_096
+BASE_ROWS, BASE_SIZE = 4_096, 16 << 20
 BUCKETS_MAX = 1 << 14
 MISSING = -1  # the size of a body that is not here
 
@@ -80,15 +79,51 @@ def read_parcels(
             with open_blobs(one.range.home) as blobs:
                 base = EpochBase.load(Cid(one.base), blobs, party=one.range.party)
                 some = None if only is None else sorted(only.get(one.range.party, ()))
-                entries = iter(base.all() if some is None else base.sure(some).items())
-                while states := list(islice(entries, BASE_ROWS)):
+                for states in _some(base.all() if some is None else iter(base.sure(some).items())):
                     yield from Piece.of_states(states).parcels(one.party, BASE_LANE, buckets)
     lanes = [one for one in lanes if not one.base]
+    wanted = {
+        party: Wanted(ids) for party, ids in (only or {}).items() if any(one.range.party == party for one in lanes)
+    }
+    # Whatever cannot be read is an error when the next range is asked for, so all are asked for, and one more.
     for one, (_, spans) in zip(lanes, read_spans([one.range for one in lanes]), strict=True):
-        ids = None if only is None else pa.array(only.get(one.range.party, ()), pa.binary(ITEM_ID_SIZE))
-        for some_spans in arrow.gathered(spans, PARCEL_ROWS):
-            piece = Piece.of(some_spans)
-            yield from (piece if ids is None else piece.only(ids)).parcels(one.party, one.lane, buckets)
+        for gathered in arrow.gathered(spans, PARCEL_ROWS):
+            piece = Piece.of(gathered)
+            if only is not None:
+                piece = piece.only(wanted.get(one.range.party, Wanted()))
+            yield from piece.parcels(one.party, one.lane, buckets)
+
+
+def _some(entries: Iterator[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
+    """States, as many at a time as are divided at once."""
+    states: list[tuple[bytes, bytes]] = []
+    size = 0
+    for entry in entries:
+        states.append(entry)
+        size += len(entry[1])
+        if len(states) >= BASE_ROWS or size >= BASE_SIZE:
+            yield states
+            states, size = [], 0
+    if states:
+        yield states
+
+
+class Wanted:
+    """Some items, to be found among many; there may be very many of them, so they are put in order once."""
+
+    def __init__(self, ids: Collection[bytes] = ()) -> None:
+        self._ids = set(ids)
+        self._places = np.sort(places(np.frombuffer(b"".join(self._ids), dtype=np.uint8).reshape(-1, ITEM_ID_SIZE)))
+
+    def among(self, items: Ids) -> I64:
+        """Where they are."""
+        if not len(self._places):
+            return np.zeros(0, dtype=np.int64)
+        found = places(items)
+        near = self._places[np.minimum(np.searchsorted(self._places, found), len(self._places) - 1)]
+        rows = np.flatnonzero(near == found)
+        exact = [items[at].tobytes() in self._ids for at in rows.tolist()]  # two items may have one place
+        return rows[np.array(exact, dtype=np.bool_)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +176,9 @@ class Piece:
             False,
         )
 
-    def only(self, ids: pa.Array) -> Piece:
+    def only(self, wanted: Wanted) -> Piece:
         """Of some items."""
-        items = pa.Array.from_buffers(ids.type, len(self.items), [None, pa.py_buffer(np.ascontiguousarray(self.items))])
-        which = np.flatnonzero(pc.is_in(items, value_set=ids).to_numpy(zero_copy_only=False))
+        which = wanted.among(self.items)
         taken = self.messages.take(numbers(2 * which + 1 if self.salted else which, pa.int64()))
         numbered = self.lamports[which], self.seqs[which], self.created[which], self.kinds[which], self.sizes[which]
         return Piece(self.items[which], *numbered, taken, False)

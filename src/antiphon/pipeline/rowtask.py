@@ -99,7 +99,7 @@ def write_rows(task: RowTask) -> Written:
         for file in task.files
         if task.parties and any(pc.any(goes(batch)).as_py() for batch in batches_in(file, ["party"]))
     ]
-    made.rewrite(task.files, lambda batch: pc.invert(goes(batch)), hit)
+    made.rewrite(task.files, hit, lambda batch: pc.invert(goes(batch)))
     return made.done()
 
 

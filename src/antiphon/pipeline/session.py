@@ -48,8 +48,6 @@ def open_session(
         "spark.driver.memory": f"{memory_mb or _memory_mb()}m",
         "spark.sql.shuffle.partitions": str(partitions or PARTITIONS_PER_CORE * cores),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-        # A summary has 256 groups for each party. Beyond 128 Spark would sort all rows instead, which takes as long.
-        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "16384",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",

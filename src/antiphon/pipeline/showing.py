@@ -7,7 +7,7 @@ from typing import Any
 
 from antiphon.model.itemstate import ItemState
 from antiphon.pipeline import facts
-from antiphon.pipeline.items import SCHEMA
+from antiphon.pipeline.items import MESSAGES, SCHEMA, STATE
 from antiphon.pipeline.links import ends_of
 from antiphon.pipeline.shown import shown_of
 from antiphon.query.facts import facts_of
@@ -25,7 +25,7 @@ def tell(item: ItemState) -> tuple[Any, ...]:
 def item_row(row: Sequence[Any]) -> tuple[Any, ...]:
     """A row of the table of items, from one of a fold that tells."""
     kind, called, state, asked, _ = row[_TOLD:]
-    return (*row[:8], row[9], kind, called, state, row[8], asked)
+    return (*row[:STATE], row[MESSAGES], kind, called, state, row[STATE], asked)
 
 
 def link_rows(row: Sequence[Any]) -> Iterator[tuple[Any, ...]]:

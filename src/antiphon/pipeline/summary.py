@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.pipeline.digest import Digest, digest_of, hash_of, joined
+from antiphon.pipeline.items import MESSAGES, REASON, STATE
 
 _TALLIED = ("party", "item", "messages", "reason")
 
@@ -67,8 +68,7 @@ class Tally:
     def item(self, party: bytes, item: bytes, messages: int, state_hash: bytes) -> None:
         """An item, and how many messages count in it."""
         self.applied[party] += messages
-        if messages > self.hottest[0]:
-            self.hottest = messages, item
+        self.hottest = max(self.hottest, (messages, item))
         if item != SYSTEM_ITEM:  # a root is not listed
             items, hashes = self._listed[party]
             items.append(item)
@@ -76,9 +76,9 @@ class Tally:
 
     def folded(self, row: Sequence[Any]) -> None:
         """A row of `items.SCHEMA`: an item, or a refusal."""
-        reason = row[12]
+        reason = row[REASON]
         if reason is None:
-            self.item(row[0], row[1], row[9], sha256(row[8] or b"").digest())
+            self.item(row[0], row[1], row[MESSAGES], sha256(row[STATE] or b"").digest())
         else:
             self.refused[row[0], reason] += 1
 

@@ -15,13 +15,12 @@ from typing import NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 PARTITION = "bucket"  # the column that names it; it is in no file
-FILE_ROWS = 200_000
+FILE_ROWS, FILE_SIZE = 200_000, 128 << 20  # of which a file has enough
 GROUP_ROWS = 50_000
-BATCH_ROWS = 8_192  # that are looked at together
+BATCH_ROWS, BATCH_SIZE = 8_192, 16 << 20  # that are looked at together
 GROUP_SIZE = 32 << 20  # bytes of a group of rows, before they are packed
 SMALL_SIZE = 64 << 10  # bytes of a file that is written anew with whatever is written
 _STATS = ("INT32", "INT64")
@@ -76,24 +75,17 @@ class TableFiles:
         if self._rows >= GROUP_ROWS or self._size >= GROUP_SIZE:
             self._flush()
 
-    def rewrite(self, files: Iterable[str], stays: Stays, hit: Collection[str] | None = None) -> None:
-        """Write files anew without rows that go. Those of which nothing goes are left alone, but for small ones.
-
-        `hit` are those of which something goes, if that is known; else they are held while somebody looks.
-        """
+    def rewrite(self, files: Iterable[str], hit: Collection[str], stays: Stays, *, small: bool = True) -> None:
+        """Write files anew of which rows go; and with `small` small ones, if anything is written."""
         for file in files:
-            is_small = bool(self._rows or self.added) and Path(file).stat().st_size < SMALL_SIZE
-            if hit is not None and file not in hit and not is_small:
+            if file not in hit and not (small and self._is_small(file)):
                 continue
-            found: Iterator[tuple[pa.RecordBatch, pa.Array]] = ((batch, stays(batch)) for batch in batches_in(file))
-            if hit is None and not is_small:
-                known = list(found)
-                if all(pc.all(mask).as_py() for _, mask in known):
-                    continue
-                found = iter(known)
-            for batch, mask in found:
-                self.write(batch.filter(mask))
+            for batch in batches_in(file):
+                self.write(batch.filter(stays(batch)))
             self.removed.append(file)
+
+    def _is_small(self, file: str) -> bool:
+        return bool(self._rows or self.added) and Path(file).stat().st_size < SMALL_SIZE
 
     def done(self) -> Written:
         """Have all of it on the disk."""
@@ -113,7 +105,7 @@ class TableFiles:
         assert self._file is not None
         self._file.write_table(table, row_group_size=table.num_rows)
         self._written += table.num_rows
-        if self._written >= FILE_ROWS:
+        if self._written >= FILE_ROWS or self._path.stat().st_size >= FILE_SIZE:
             self._close()
 
     def _open(self) -> None:
@@ -144,8 +136,10 @@ class Written(NamedTuple):
 def batches_in(file: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of a file, some at a time."""
     with pq.ParquetFile(file) as held:
-        for group in range(held.num_row_groups):  # one by one: their size is bounded, whatever the size of rows
-            yield from held.iter_batches(BATCH_ROWS, [group], columns, use_threads=False)
+        for group in range(held.num_row_groups):
+            about = held.metadata.row_group(group)
+            rows = max(1, min(BATCH_ROWS, about.num_rows * BATCH_SIZE // max(1, about.total_byte_size)))
+            yield from held.iter_batches(rows, [group], columns, use_threads=False)
 
 
 def about(home: str | Path, file: Path) -> Added:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import socket
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable, Schema, WriterProperties
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import (
     AddAction,
@@ -39,7 +38,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from antiphon.core.errors import BadEncoding, InvalidInput, StoreLocked
 from antiphon.feed.lock import sync_folder
 from antiphon.pipeline.columns import arrow_of, batch_of
-from antiphon.pipeline.tablefile import PARTITION, Added, about
+from antiphon.pipeline.tablefile import GROUP_ROWS, PARTITION, Added, about
 
 CURRENT = "current.json"
 CURRENT_SIZE_MAX = 1 << 20
@@ -61,6 +60,7 @@ class Current:
     run: int = 0
     versions: Mapping[str, int] = field(default_factory=dict)
     streams: Mapping[str, int] = field(default_factory=dict)  # by application id: the last batch that is in it
+    owes: bool = False  # files of versions before have what was erased, and are still to be deleted
 
 
 class TableLog:
@@ -75,7 +75,8 @@ class TableLog:
             with (self.folder / CURRENT).open("rb") as file:
                 text = file.read(CURRENT_SIZE_MAX + 1)
             found = json.loads(text if len(text) <= CURRENT_SIZE_MAX else b"")
-            current = Current(int(found["run"]), _numbers(found["versions"]), _numbers(found.get("streams", {})))
+            streams, owes = _numbers(found.get("streams", {})), bool(found.get("owes", False))
+            current = Current(int(found["run"]), _numbers(found["versions"]), streams, owes)
             if not current.versions.keys() <= set(TABLES):
                 raise ValueError("of these tables none is ours")
             layout = int(found.get("layout", 1))
@@ -95,7 +96,7 @@ class TableLog:
         written = self.folder / f"{CURRENT}.{uuid.uuid4().hex}"
         with written.open("w") as file:
             about = {"run": current.run, "versions": dict(current.versions), "streams": dict(current.streams)}
-            json.dump({"layout": LAYOUT, **about}, file)
+            json.dump({"layout": LAYOUT, **about, "owes": current.owes}, file)
             file.flush()
             os.fsync(file.fileno())
         written.replace(self.folder / CURRENT)
@@ -162,8 +163,8 @@ class TableLog:
         """The same by partition; none if the table is not there."""
         found: dict[str, list[str]] = {}
         for file in self.files(name) if name in self.current().versions else ():
-            (digit,) = re.findall(f"/{PARTITION}=([^/]+)/", file)
-            found.setdefault(digit, []).append(file)
+            parts = dict(part.split("=", 1) for part in Path(file).relative_to(self.folder).parts if "=" in part)
+            found.setdefault(parts[PARTITION], []).append(file)
         return found
 
     def _rows(self, spark: SparkSession, table: DeltaTable, files: Sequence[str] | None = None) -> DataFrame:
@@ -211,10 +212,7 @@ class TableLog:
                 path, delta, added, partition_by=list(partitions), name=name, commit_properties=done
             )
             return self._committed(name)
-        table, known = DeltaTable(path), self.current().versions.get(name)
-        if known is not None and table.version() != known:  # a run ended before it published: none of it counts
-            table.restore(known)
-            table = DeltaTable(path)
+        known, table = self.current().versions.get(name), self._behind(name)
         now = int(time() * 1000)
         home = str(self.folder / name)
         gone = [RemoveAction(str(Path(file).relative_to(home)), True, now) for file in removed]
@@ -224,6 +222,15 @@ class TableLog:
         if version % CHECKPOINT_EVERY == 0:
             DeltaTable(path).create_checkpoint()
         return version
+
+    def _behind(self, name: str) -> DeltaTable:
+        """A table as it was published: if a run ended before it published, none of it counts."""
+        path, known = str(self.folder / name), self.current().versions.get(name)
+        table = DeltaTable(path)
+        if known is not None and table.version() != known:
+            table.restore(known)
+            table = DeltaTable(path)
+        return table
 
     def _committed(self, name: str) -> int:
         """The last version of a table, which is on the disk before it is published."""
@@ -247,12 +254,9 @@ class TableLog:
         versions, done = dict(current.versions), {}
         names = [name for name in versions if only is None or name in only]
         for name in names:
-            path = str(self.folder / name)
-            if DeltaTable(path).version() != versions[name]:
-                DeltaTable(path).restore(versions[name])
-            table = DeltaTable(path)
-            made = table.optimize.compact()
-            versions[name] = DeltaTable(path).version()
+            table = self._behind(name)
+            made = table.optimize.compact(writer_properties=WriterProperties(max_row_group_size=GROUP_ROWS))
+            versions[name] = DeltaTable(str(self.folder / name)).version()
             done[name] = {"added": made["numFilesAdded"], "removed": made["numFilesRemoved"]}
         self.publish(replace(current, versions=versions))
         for name in names:
@@ -262,7 +266,7 @@ class TableLog:
     def let_go(self, name: str, keep: timedelta = timedelta()) -> int:
         """Delete files of a table that no version needs which is younger than `keep`; how many."""
         hours = int(keep.total_seconds() // 3600)
-        table = DeltaTable(str(self.folder / name))
+        table = self._behind(name)
         return len(table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True))
 
     def describe(self) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from uuid import uuid4
 
 from pyspark import inheritable_thread_target
@@ -33,6 +34,7 @@ from antiphon.pipeline.tablelog import Current, Stream, TableLog
 from antiphon.pipeline.tableschema import SCHEMAS
 
 LARGE = ("blocks", "changes", "items", "links", "quarantine")  # that workers write
+SAYS = ("blocks", "items", "links")  # what messages say, or follows from it
 
 Stage = Callable[..., AbstractContextManager[None]]
 
@@ -44,39 +46,62 @@ def write_steps(
     log: TableLog,
     stage: Stage,
     stream: Stream | None = None,
+    *,
+    erased: bool = False,
 ) -> Current:
-    """Write what a run has come to, and let readers see it; what they see now. What fails leaves none of it."""
+    """Write what a run has come to, and let readers see it; what they see now.
+
+    What fails before it is committed leaves no file. After that a version may be named that nobody publishes: the next
+    run goes back behind it. If bodies were `erased`, no file of any version before is left.
+    """
     current = log.current()
     part = f"part-{uuid4().hex}"
     files = FileSet(log.folder, {table: log.shelves(table) for table in LARGE})
     try:
         _write(Advance(spark, steps, models, log, current.run + 1, part, files), stage)
-        with stage("commit"):
-            versions = {**current.versions, **_commit(log, files, current, stream)}
-            versions |= _remember(log, steps, stream)
-            streams = {**current.streams, **(dict([stream]) if stream else {})}
-            now = Current(current.run + 1, versions, streams)
-            log.publish(now)
     except BaseException:
         for table in LARGE:
             shutil.rmtree(log.folder / table / part, ignore_errors=True)
         raise
-    if any(step.erases for step in steps):
-        with stage("let go of what was erased"):  # it was in files of all versions before
-            for table in ("blocks", "items"):
+    with stage("commit"):
+        versions = {**current.versions, **_commit(log, files, current, stream)}
+        versions |= _remember(log, steps, stream)
+        streams = {**current.streams, **(dict([stream]) if stream else {})}
+        now = Current(current.run + 1, versions, streams, erased or current.owes)
+        log.publish(now)
+    return forget(log, stage)
+
+
+def forget(log: TableLog, stage: Stage) -> Current:
+    """Delete what was erased from files of versions before, if that is owed; what readers see now.
+
+    It is owed from the publication on that no longer has it, until it is done: who is killed between does it next time.
+    """
+    current = log.current()
+    if current.owes:
+        with stage("let go of what was erased"):
+            for table in SAYS:
                 log.let_go(table)
-    return now
+            current = replace(current, owes=False)
+            log.publish(current)
+    return current
 
 
 def _write(advance: Advance, stage: Stage) -> None:
     """Fold, and write blocks meanwhile: what one leaves of Spark's time, the other takes."""
     spark, tag = advance.spark.sparkContext, f"antiphon-{uuid4().hex}"
-
     tasks = advance.row_tasks()
 
+    failed: list[BaseException] = []
+
     def write_blocks() -> list[Written]:
-        with stage("write blocks"):
-            return advance.write_rows(tasks)
+        try:
+            with stage("write blocks"):
+                return advance.write_rows(tasks)
+        except BaseException as error:
+            failed.append(error)
+            spark.cancelJobsWithTag(tag)  # else it would be told when the fold has ended
+            raise
 
     spark.addJobTag(tag)
     try:
@@ -85,11 +110,14 @@ def _write(advance: Advance, stage: Stage) -> None:
             try:
                 with stage("fold", advance.messages):
                     advance.fold()
-                for task, written in zip(tasks, writing.result(), strict=True):
-                    advance.files.take(task.table, written)
-            except BaseException:
-                spark.cancelJobsWithTag(tag)  # else it would end when the other has
+            except BaseException as error:
+                why = failed[0] if failed and isinstance(error, Exception) else None
+                spark.cancelJobsWithTag(tag)
+                if why is not None:
+                    raise why from None
                 raise
+            for task, written in zip(tasks, writing.result(), strict=True):
+                advance.files.take(task.table, written)
     finally:
         spark.removeJobTag(tag)
 
