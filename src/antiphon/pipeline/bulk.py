@@ -125,7 +125,7 @@ def power_of_two(count: int) -> int:
 
 
 def messages_in(tasks: Sequence[Task]) -> int:
-    """How many messages tasks read."""
+    """How many messages tasks read, and states."""
     return sum(one.range.count for task in tasks for one in task)
 
 
@@ -139,7 +139,7 @@ def lane_tasks(
         if parties is not None and plan.party not in parties:
             continue
         if plan.base:
-            whole = Range(plan.home, plan.party, b"", 0, 0)
+            whole = Range(plan.home, plan.party, b"", 0, plan.states)  # which counts them, and is not read
             bases.append((LaneTask(party, BASE_LANE, whole, plan.base),))
         for lane in plan.lanes:
             start = max(lane.base, lane.start)

@@ -76,6 +76,7 @@ class PartyPlan:
     faults: tuple[Fault, ...] = ()
     error: str = ""  # why nothing can be said of the party
     epoch: EpochPlan | None = None  # what is computed is this epoch, and no state of now
+    states: int = field(default=0, compare=False)  # so many items are in the snapshot
     #: Of feeds without a lane, how many blocks lie beyond their end, or what can be read of them.
     beyond: Mapping[bytes, int] = field(default_factory=dict, compare=False)
 
@@ -171,6 +172,7 @@ class Planner:
             b"" if base is None else bytes(base.cid),
             0 if base is None else base.number,
             tuple(self.faults),
+            states=0 if base is None else base.root.item_count,
             beyond=_beyond(held, control, (record for feed, record in held.records.items() if feed not in known)),
         )
 

@@ -110,8 +110,8 @@ def _plan(asked: tuple[str, bytes, int | EpochPlan]) -> PartyPlan:
             voids, authors = ranges_of(Lane(state), judge, state.position)
             places = (state.base, state.base, state.position, state.position, state.position)
             lanes.append(LanePlan(state.feed, *places, voids, authors))
-        known = b"" if base is None else bytes(base.cid)
-        return PartyPlan(home, party, tuple(lanes), {}, {}, known, number - 1, epoch=epoch)
+        known, states = (b"", 0) if base is None else (bytes(base.cid), base.root.item_count)
+        return PartyPlan(home, party, tuple(lanes), {}, {}, known, number - 1, epoch=epoch, states=states)
 
 
 def _party(store: FeedReader, party: bytes) -> tuple[PartyMachine, PartyAuthority]:
