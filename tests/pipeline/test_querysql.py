@@ -108,7 +108,7 @@ def tables(spark: SparkSession, parties: Parties) -> Iterator[Seen]:
 
 def table(spark: SparkSession, parties: Parties) -> DataFrame:
     rows = [
-        (party, each.id, each.model, each.deleted, each.created_ms, *shown_of(each), spark_facts(each))
+        (party, each.id, each.model, each.deleted, each.created_ms, *shown_of(each, known=True)[:3], spark_facts(each))
         for party, items in parties.items()
         for each in items
     ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 from pyspark.sql import SparkSession
 
@@ -87,11 +87,7 @@ class Advance:
         """Fold onto the tables; items that could not be are given back."""
         buckets = max(SHELVES, buckets_for(1, messages_in(tasks)))  # no more for more cores: tasks would share shelves
         about = (str(self.log.folder), self.part, self.files.held, self.plans, self.models, self.run, buckets)
-        job = self.spark.sparkContext.broadcast(Job(*about, afresh, left or {}, whole))
-        try:
-            done = in_parcels(self.spark, tasks, buckets, partial(fold_onto, job), whole)
-        finally:
-            job.destroy()
+        done = in_parcels(self.spark, tasks, buckets, fold_onto, Job(*about, afresh, left or {}, whole), whole)
         for made in done:
             for table, written in made.files.items():
                 self.files.take(table, written)

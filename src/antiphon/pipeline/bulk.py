@@ -39,28 +39,36 @@ _AT_ONCE = 64  # parcels that Spark gets
 
 Task = tuple[LaneTask, ...]
 Result = TypeVar("Result")
-_Known = tuple[tuple[Task, ...], Mapping[bytes, Collection[bytes]] | None]
+Shared = TypeVar("Shared")
+
+
+class _Known(NamedTuple):
+    """What all tasks of a fold know."""
+
+    tasks: tuple[Task, ...]
+    only: Mapping[bytes, Collection[bytes]] | None
+    shared: Any
 
 
 def in_parcels(
     spark: SparkSession,
     tasks: Sequence[Task],
     buckets: int,
-    act: Callable[[int, Iterator[Parcel]], Result],
+    act: Callable[[Shared, int, Iterator[Parcel]], Result],
+    shared: Shared,
     only: Mapping[bytes, Collection[bytes]] | None = None,
 ) -> list[Result]:
-    """Send what tasks read, of some items or of all, to where these belong, and act there; what comes of each
-    partition, in their order.
+    """Send what tasks read, of some items or of all, to where these belong, and act there with what is `shared`, the
+    number of the partition, and its parcels; what comes of each partition, in their order.
 
     It goes without DataFrames: Spark would plan and compile them for longer than some hundred thousand messages take.
     """
     context = spark.sparkContext
-    known = context.broadcast((tuple(tasks), only))
+    known = context.broadcast(_Known(tuple(tasks), only, shared))
     try:
-        parcels = context.parallelize(range(len(tasks)), max(1, len(tasks))).mapPartitions(
-            partial(_read, known, buckets)
-        )
-        return parcels.partitionBy(buckets, int).mapPartitionsWithIndex(partial(_act, act)).collect()
+        numbers = context.parallelize(range(len(tasks)), max(1, len(tasks)))
+        parcels = numbers.mapPartitions(partial(_read, known, buckets))
+        return parcels.partitionBy(buckets, int).mapPartitionsWithIndex(partial(_act, known, act)).collect()
     finally:
         known.destroy()
 
@@ -69,11 +77,7 @@ def tally_survey(spark: SparkSession, survey: Survey, models: Models = ModelFact
     """What a fold of a whole survey comes to; nothing else is kept of it."""
     tasks = lane_tasks(survey.plans)
     buckets = buckets_for(spark.sparkContext.defaultParallelism, messages_in(tasks))
-    plans = spark.sparkContext.broadcast(survey.plans)
-    try:
-        return total(in_parcels(spark, tasks, buckets, partial(_tally, plans, models, buckets.bit_length() - 1)))
-    finally:
-        plans.destroy()
+    return total(in_parcels(spark, tasks, buckets, partial(_tally, models, buckets.bit_length() - 1), survey.plans))
 
 
 def fold_survey(
@@ -169,24 +173,24 @@ def fold_ordered(folding: Folding, ordered: Ordered) -> Iterator[tuple[Any, ...]
 
 
 def _read(known: Broadcast[_Known], buckets: int, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-    tasks, only = known.value
     for number in numbers:
-        yield from read_parcels(tasks[number], buckets, only)
+        yield from read_parcels(known.value.tasks[number], buckets, known.value.only)
 
 
 def _act(
-    act: Callable[[int, Iterator[Parcel]], Result], bucket: int, given: Iterable[tuple[int, bytes]]
+    known: Broadcast[_Known],
+    act: Callable[[Any, int, Iterator[Parcel]], Result],
+    bucket: int,
+    given: Iterable[tuple[int, bytes]],
 ) -> Iterator[Result]:
-    yield act(bucket, (opened(data) for _, data in given))
+    yield act(known.value.shared, bucket, (opened(data) for _, data in given))
 
 
-def _tally(
-    plans: Broadcast[tuple[PartyPlan, ...]], models: Models, bits: int, bucket: int, parcels: Iterator[Parcel]
-) -> Tally:
+def _tally(models: Models, bits: int, plans: Sequence[PartyPlan], bucket: int, parcels: Iterator[Parcel]) -> Tally:
     tally = Tally()
-    ordered = Ordered.of(parcels, plans.value)
+    ordered = Ordered.of(parcels, plans)
     if ordered is not None:
-        folding = Folding({plan.party: plan for plan in plans.value}, known_models(models))
+        folding = Folding({plan.party: plan for plan in plans}, known_models(models))
         for row in fold_ordered(folding, ordered):
             tally.folded(row)
     return tally.done(bits)

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import Broadcast
 
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.pipeline.account import REFUSED
@@ -100,9 +99,9 @@ class Was(NamedTuple):
     hash: bytes  # of its state
 
 
-def fold_onto(job: Broadcast[Job], bucket: int, parcels: Iterator[Parcel]) -> Made:
+def fold_onto(job: Job, bucket: int, parcels: Iterator[Parcel]) -> Made:
     """In Spark's workers: the part of a fold that concerns one partition of it."""
-    return Shelf(job.value, bucket).fold(parcels)
+    return Shelf(job, bucket).fold(parcels)
 
 
 class Shelf:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 
@@ -16,6 +17,8 @@ PARTITIONS_PER_CORE = 4  # so that one with a hot item does not keep the others 
 
 #: On this machine alone: workers of a cluster may find Antiphon only in files that come with a task.
 DAEMON = {"spark.python.daemon.module": "antiphon.pipeline.daemon"}
+
+_PREPARED: WeakSet[SparkSession] = WeakSet()
 
 #: What the pipeline needs of every session, also of one that was made elsewhere.
 NEEDED = {
@@ -62,11 +65,13 @@ def open_session(
 
 def prepare(spark: SparkSession) -> SparkSession:
     """Let any session read feeds: `spark.read.format("antiphon")`."""
-    from antiphon.pipeline.source import AntiphonSource
+    if spark not in _PREPARED:
+        from antiphon.pipeline.source import AntiphonSource
 
-    for key, value in NEEDED.items():
-        spark.conf.set(key, value)
-    spark.dataSource.register(AntiphonSource)
+        for key, value in NEEDED.items():
+            spark.conf.set(key, value)
+        spark.dataSource.register(AntiphonSource)
+        _PREPARED.add(spark)
     return spark
 
 

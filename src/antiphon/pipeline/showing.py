@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from antiphon.model.itemstate import ItemState
-from antiphon.pipeline import facts
 from antiphon.pipeline.items import MESSAGES, SCHEMA, STATE
 from antiphon.pipeline.links import ends_of
 from antiphon.pipeline.shown import shown_of
@@ -18,8 +17,7 @@ _TOLD = len(SCHEMA)  # where a row has what `tell` says: type, name, state, fact
 def tell(item: ItemState) -> tuple[Any, ...]:
     """What is shown of an item, for `Folding.more`."""
     said = facts_of(item)
-    kind, called, state = shown_of(said)
-    return kind, called, None if item.model is None else state, facts.facts_column(said), ends_of(item.parent, said)
+    return (*shown_of(said, known=item.model is not None), ends_of(item.parent, said))
 
 
 def item_row(row: Sequence[Any]) -> tuple[Any, ...]:

@@ -82,20 +82,13 @@ def _facts(row: dict[str, Any], models: ModelFactory) -> Facts:
 
 def _rows(row: dict[str, Any], said: Facts) -> Iterator[tuple[Any, ...]]:
     data = row["snapshot"]
-    kind, called, state = shown_of(said)
-    yield (
-        *(row[name] for name in ABOUT),
-        kind,
-        called,
-        None if data is None else state,
-        data,
-        facts.facts_column(said),
-    )
+    kind, called, state, asked = shown_of(said, known=data is not None)
+    yield (*(row[name] for name in ABOUT), kind, called, state, data, asked)
 
 
-def shown_of(facts: Facts) -> tuple[str | None, str | None, str]:
-    """Type, name and state of an item."""
-    return facts.type or None, facts.name or None, state_json(facts)
+def shown_of(said: Facts, *, known: bool) -> tuple[str | None, str | None, str | None, dict[str, Any]]:
+    """Type, name, state and facts of an item; it has no state for those who have no code for its model."""
+    return said.type or None, said.name or None, state_json(said) if known else None, facts.facts_column(said)
 
 
 def _text(value: Any) -> str:
