@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from threading import Event
 from uuid import uuid4
 
 from pyspark import inheritable_thread_target
@@ -93,20 +94,25 @@ def _write(advance: Advance, stage: Stage) -> None:
     tasks = advance.row_tasks()
 
     failed: list[BaseException] = []
+    begun = Event()
 
     def write_blocks() -> list[Written]:
         try:
             with stage("write blocks"):
+                begun.set()
                 return advance.write_rows(tasks)
         except BaseException as error:
             failed.append(error)
             spark.cancelJobsWithTag(tag)  # else it would be told when the fold has ended
             raise
+        finally:
+            begun.set()
 
     spark.addJobTag(tag)
     try:
         with ThreadPoolExecutor(1) as thread:
             writing = thread.submit(inheritable_thread_target(advance.spark)(write_blocks))
+            begun.wait()  # people see the stage that was told last, and the fold is the one that takes long
             try:
                 with stage("fold", advance.messages):
                     advance.fold()
