@@ -22,8 +22,8 @@ from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided
 from antiphon.pipeline.telling import VERIFY, Tell, silent
 
 TASKS_PER_CORE = 8
-TASK_BLOCKS = 100_000  # to verify much fewer, a task of their own takes longer than they do
-PARTY_BLOCKS = 5_000  # to plan a party takes as long as to verify so many, at least
+TASK_BLOCKS = 300_000  # to verify fewer, tasks more than there are cores take longer than they gain
+PARTY_BLOCKS = 12_000  # to plan a party takes as long as to verify so many, at least
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
