@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.pipeline.digest import LEAF_MAX, digest_of, hash_of, hashes_digest, joined, states_digest
-from antiphon.pipeline.parcel import buckets_of
+from antiphon.pipeline.parcel import buckets_of, ids_of
 
 ids = st.lists(st.binary(min_size=ITEM_ID_SIZE, max_size=ITEM_ID_SIZE), max_size=200, unique=True)
 
@@ -33,7 +33,7 @@ def test_it_depends_on_each_item_and_on_no_order() -> None:
 @given(ids, st.sampled_from([1, 2, 4, 16, 64]))
 def test_the_digests_of_partitions_are_joined_to_that_of_the_whole(items: list[bytes], buckets: int) -> None:
     hashes = {item: hash_of(item, sha256(item).digest()) for item in items}
-    where = buckets_of(np.frombuffer(b"".join(items), dtype=np.uint8).reshape(-1, ITEM_ID_SIZE), buckets)
+    where = buckets_of(ids_of(items), buckets)
     parts = [[item for item, at in zip(items, where, strict=True) if at == bucket] for bucket in range(buckets)]
 
     found = joined([digest_of(part, [hashes[item] for item in part], buckets.bit_length() - 1) for part in parts])

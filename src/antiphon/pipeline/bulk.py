@@ -86,18 +86,13 @@ def fold_survey(
     models: Models = ModelFactory.standard,
     *,
     folding: type[Folding] = Folding,
-    partitions: int | None = None,
 ) -> DataFrame:
     """Items and refusals of all that counts in a survey; the columns are those of `folded`."""
     plans = survey.plans
     tasks = lane_tasks(plans)
     if not tasks:
         return spark.createDataFrame([], FOLDED)
-    buckets = (
-        power_of_two(partitions)
-        if partitions
-        else buckets_for(spark.sparkContext.defaultParallelism, messages_in(tasks))
-    )
+    buckets = buckets_for(spark.sparkContext.defaultParallelism, messages_in(tasks))
     known = spark.sparkContext.broadcast((tasks, plans))
 
     def read(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -119,12 +114,8 @@ def fold_survey(
 
 
 def buckets_for(cores: int, messages: int) -> int:
-    """Into how many partitions so many messages are divided."""
-    return power_of_two(max(PARTITIONS_PER_CORE * cores, -(-messages // PARTITION_MESSAGES)))
-
-
-def power_of_two(count: int) -> int:
-    """At least so many, as far as there can be."""
+    """Into how many partitions so many messages are divided: a power of two."""
+    count = max(PARTITIONS_PER_CORE * cores, -(-messages // PARTITION_MESSAGES))
     return min(1 << (count - 1).bit_length(), BUCKETS_MAX)
 
 

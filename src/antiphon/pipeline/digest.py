@@ -14,8 +14,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from antiphon.core.ids import ITEM_ID_SIZE
-from antiphon.pipeline.parcel import U64, places
+from antiphon.pipeline.parcel import U64, ids_of, places
 
 LEAF_MAX = 32
 _BITS = 64  # of a place
@@ -42,14 +41,19 @@ class Digest:
         return Digest(count, b"".join(sorted(both[at : at + size] for at in range(0, len(both), size))))
 
 
-def hash_of(item: bytes, state_hash: bytes) -> bytes:
-    """The hash of an item."""
-    return sha256(item + state_hash).digest()
+def state_hash(data: bytes | None) -> bytes:
+    """The hash of a snapshot; an item without one has an empty one."""
+    return sha256(data or b"").digest()
+
+
+def hash_of(item: bytes, state: bytes) -> bytes:
+    """The hash of an item, from that of its state."""
+    return sha256(item + state).digest()
 
 
 def digest_of(items: Sequence[bytes], hashes: Sequence[bytes], bits: int = 0) -> Digest:
     """Of all items whose places begin with some bits, so many, in any order."""
-    found = places(np.frombuffer(b"".join(items), dtype=np.uint8).reshape(-1, ITEM_ID_SIZE))
+    found = places(ids_of(items))
     order = np.argsort(found, kind="stable")
     return _divided(found[order], [hashes[at] for at in order.tolist()], bits)
 
@@ -63,7 +67,7 @@ def joined(parts: Sequence[Digest]) -> Digest:
 
 def states_digest(states: Iterable[tuple[bytes, bytes]]) -> bytes:
     """A digest of items and their snapshots, in any order; an item without a snapshot has an empty one."""
-    return hashes_digest((item, sha256(data).digest()) for item, data in states)
+    return hashes_digest((item, state_hash(data)) for item, data in states)
 
 
 def hashes_digest(states: Iterable[tuple[bytes, bytes]]) -> bytes:

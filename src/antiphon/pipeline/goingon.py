@@ -7,9 +7,8 @@ are `late`: they are folded from all their messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from struct import Struct
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from antiphon.core.errors import InvalidMutation
@@ -21,26 +20,25 @@ from antiphon.model.itemstate import ItemState
 from antiphon.pipeline.items import SCHEMA, Folding, refusals
 
 LATE = "late"
-COUNTED = Struct(">I")  # in front of a state: how many messages count in it
 UNKNOWN = b""  # instead of a state: there is no code for it
 
 
 @dataclass(slots=True)
 class GoingOn(Folding):
-    """Folds items onto the states of the last run, each with a count in front."""
+    """Folds items onto the states of the last run."""
 
-    refused: frozenset[bytes] = frozenset()  # items, after their parties: of these messages came that do not count
+    counts: Mapping[tuple[bytes, bytes], int] = field(default_factory=dict)  # how many messages count in each of them
+    refused: Collection[tuple[bytes, bytes]] = ()  # items, by party and id: of these messages came that do not count
 
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
-        if base is None and party + item in self.refused:  # the genesis may be among the new ones
+        if base is None and (party, item) in self.refused:  # the genesis may be among the new ones
             yield _late(party, item)
             return
         if base is None:  # nothing ever came to it: these are all its messages
             yield from Folding.fold(self, party, item, None, notes)
             return
         # These bytes were written by a fold: whether they are canonical is not asked again, which takes as long again.
-        known = b"" if base == UNKNOWN else itemcodec.record_of(base[COUNTED.size :])
-        state = itemcodec.decode(known, self.models) if known else None
+        state = None if base == UNKNOWN else itemcodec.decode(itemcodec.record_of(base), self.models)
         if state is None or not _can_go_on(state, notes):
             yield _late(party, item)
             return
@@ -49,7 +47,7 @@ class GoingOn(Folding):
         if made.late or made.item is None:
             yield _late(party, item)
             return
-        count = COUNTED.unpack_from(base)[0] + len(notes) - sum(map(bool, made.verdicts.values()))
+        count = self.counts[party, item] + len(notes) - sum(map(bool, made.verdicts.values()))
         yield self.row(party, made.item, count)
         yield from refusals(party, item, made.verdicts)
 

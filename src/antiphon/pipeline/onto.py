@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +24,8 @@ from antiphon.pipeline.account import REFUSED
 from antiphon.pipeline.bulk import fold_ordered
 from antiphon.pipeline.changes import change_of
 from antiphon.pipeline.columns import batch_of
-from antiphon.pipeline.goingon import COUNTED, LATE, UNKNOWN, GoingOn
+from antiphon.pipeline.digest import state_hash
+from antiphon.pipeline.goingon import LATE, UNKNOWN, GoingOn
 from antiphon.pipeline.items import (
     DELETED,
     FEED,
@@ -41,7 +41,7 @@ from antiphon.pipeline.items import (
     known_models,
 )
 from antiphon.pipeline.ordered import Ordered
-from antiphon.pipeline.parcel import Parcel, buckets_of
+from antiphon.pipeline.parcel import Parcel, buckets_of, ids_of
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.recall import Ids
 from antiphon.pipeline.showing import item_row, link_rows, tell
@@ -139,7 +139,8 @@ class Shelf:
         self._look_up()
         models, by_party = known_models(job.models), {plan.party: plan for plan in job.plans}
         if ordered is not None:
-            going = GoingOn(by_party, models, tell, self._refused_before())
+            counts = {key: was.messages for key, was in self._was.items()}
+            going = GoingOn(by_party, models, tell, counts, self._refused_before())
             self._take(going.rows(self._groups(ordered)))
         ordered = Ordered.of(whole, job.plans)
         whole.clear()
@@ -172,28 +173,27 @@ class Shelf:
                 columns = (column.to_pylist() for column in rows)
                 for party, item, model, deleted, messages, data in zip(*columns, strict=True):
                     known = data if (party, item) in self.touched else None  # else it is folded from nothing
-                    self._was[party, item] = Was(model, deleted, messages, known, _hash(data))
+                    self._was[party, item] = Was(model, deleted, messages, known, state_hash(data))
             if len(self._was) > before:
                 self._hit.add(file)
 
     def _held(self, table: str) -> Sequence[str]:
         return self.job.files.get(table, {}).get(self.digit, ())
 
-    def _refused_before(self) -> frozenset[bytes]:
+    def _refused_before(self) -> set[Key]:
         """Of the items with messages those that are not there, and to which messages came that do not count."""
         new = self.touched - self._was.keys()
-        found = set()
+        found: set[Key] = set()
         for file in self._held("quarantine") if new else ():
             for batch in batches_in(file, ["party", "item"]):
                 found.update(new.intersection(zip(*(column.to_pylist() for column in batch), strict=True)))
-        return frozenset(party + item for party, item in found)
+        return found
 
     def _groups(self, ordered: Ordered) -> Iterator[Group]:
         for key, _, notes in ordered.groups():
             if key in self.touched:
                 was = self._was.get(key)
-                base = None if was is None else UNKNOWN if was.data is None else COUNTED.pack(was.messages) + was.data
-                yield key, base, notes
+                yield key, None if was is None else UNKNOWN if was.data is None else was.data, notes
 
     # -- what comes of it
 
@@ -213,7 +213,7 @@ class Shelf:
 
     def _change(self, key: Key, row: Sequence[Any]) -> None:
         was = self._was.pop(key, None)
-        change = change_of(None if was is None else (was.deleted, was.hash), (row[DELETED], _hash(row[STATE])))
+        change = change_of(None if was is None else (was.deleted, was.hash), (row[DELETED], state_hash(row[STATE])))
         if change is not None:
             self._put("changes", (self.job.run, *key, change, row[MODEL], row[MESSAGES]))
 
@@ -288,20 +288,12 @@ class Shelf:
         return mine
 
 
-def ids_of(items: Iterable[bytes]) -> npt.NDArray[np.uint8]:
-    return np.frombuffer(b"".join(items), dtype=np.uint8).reshape(-1, ITEM_ID_SIZE)
-
-
 def _keys(ids: Ids, buckets: int, bucket: int) -> Iterator[Key]:
     """The items that are in one partition."""
     for party, items in ids.items():
         known = list(items)
         for at in np.flatnonzero(buckets_of(ids_of(known), buckets) == bucket).tolist():
             yield party, known[at]
-
-
-def _hash(data: bytes | None) -> bytes:
-    return sha256(data or b"").digest()
 
 
 def _is_in(column: pa.Array, values: pa.Array) -> Mask:
@@ -318,5 +310,5 @@ def tally_shelf(task: tuple[Sequence[str], Collection[bytes]]) -> Tally:
         for batch in batches_in(file, ["party", "item", "messages", "data"]):
             for party, item, messages, data in zip(*(column.to_pylist() for column in batch), strict=True):
                 if party in parties:
-                    tally.item(party, item, messages, _hash(data))
+                    tally.item(party, item, messages, state_hash(data))
     return tally.done(SHELVES.bit_length() - 1)

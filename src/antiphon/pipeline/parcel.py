@@ -82,15 +82,13 @@ def read_parcels(
                 for states in _some(base.all() if some is None else iter(base.sure(some).items())):
                     yield from Piece.of_states(states).parcels(one.party, BASE_LANE, buckets)
     lanes = [one for one in lanes if not one.base]
-    wanted = {
-        party: Wanted(ids) for party, ids in (only or {}).items() if any(one.range.party == party for one in lanes)
-    }
+    wanted = {party: Wanted((only or {}).get(party, ())) for party in {one.range.party for one in lanes}}
     # Whatever cannot be read is an error when the next range is asked for, so all are asked for, and one more.
     for one, (_, spans) in zip(lanes, read_spans([one.range for one in lanes]), strict=True):
         for gathered in arrow.gathered(spans, PARCEL_ROWS):
             piece = Piece.of(gathered)
             if only is not None:
-                piece = piece.only(wanted.get(one.range.party, Wanted()))
+                piece = piece.only(wanted[one.range.party])
             yield from piece.parcels(one.party, one.lane, buckets)
 
 
@@ -111,9 +109,9 @@ def _some(entries: Iterator[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, 
 class Wanted:
     """Some items, to be found among many; there may be very many of them, so they are put in order once."""
 
-    def __init__(self, ids: Collection[bytes] = ()) -> None:
+    def __init__(self, ids: Collection[bytes]) -> None:
         self._ids = set(ids)
-        self._places = np.sort(places(np.frombuffer(b"".join(self._ids), dtype=np.uint8).reshape(-1, ITEM_ID_SIZE)))
+        self._places = np.sort(places(ids_of(self._ids)))
 
     def among(self, items: Ids) -> I64:
         """Where they are."""
@@ -166,7 +164,7 @@ class Piece:
         count = len(entries)
         before = np.full(count, -1, dtype=np.int64)
         return cls(
-            np.frombuffer(b"".join([item for item, _ in entries]), dtype=np.uint8).reshape(-1, ITEM_ID_SIZE),
+            ids_of(item for item, _ in entries),
             before,
             before,
             np.zeros(count, dtype=np.int64),
@@ -211,6 +209,11 @@ def _bytes(column: npt.NDArray[Any]) -> memoryview:
 def numbers(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
     """As `pa.array` makes it, which imports pandas into each of Spark's workers."""
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def ids_of(items: Iterable[bytes]) -> Ids:
+    """Ids in a column."""
+    return np.frombuffer(b"".join(items), dtype=np.uint8).reshape(-1, ITEM_ID_SIZE)
 
 
 def mixed(items: Ids, party: int | I64) -> U64:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.pipeline.digest import Digest, digest_of, hash_of, joined
+from antiphon.pipeline.digest import Digest, digest_of, hash_of, joined, state_hash
 from antiphon.pipeline.items import MESSAGES, REASON, STATE
 
 _TALLIED = ("party", "item", "messages", "reason")
@@ -65,20 +64,20 @@ class Tally:
     digests: dict[bytes, Digest] = field(default_factory=dict)
     _listed: dict[bytes, tuple[list[bytes], list[bytes]]] = field(default_factory=lambda: defaultdict(lambda: ([], [])))
 
-    def item(self, party: bytes, item: bytes, messages: int, state_hash: bytes) -> None:
-        """An item, and how many messages count in it."""
+    def item(self, party: bytes, item: bytes, messages: int, state: bytes) -> None:
+        """An item, how many messages count in it, and the hash of its state."""
         self.applied[party] += messages
         self.hottest = max(self.hottest, (messages, item))
         if item != SYSTEM_ITEM:  # a root is not listed
             items, hashes = self._listed[party]
             items.append(item)
-            hashes.append(hash_of(item, state_hash))
+            hashes.append(hash_of(item, state))
 
     def folded(self, row: Sequence[Any]) -> None:
         """A row of `items.SCHEMA`: an item, or a refusal."""
         reason = row[REASON]
         if reason is None:
-            self.item(row[0], row[1], row[MESSAGES], sha256(row[STATE] or b"").digest())
+            self.item(row[0], row[1], row[MESSAGES], state_hash(row[STATE]))
         else:
             self.refused[row[0], reason] += 1
 
@@ -105,9 +104,9 @@ def total(tallies: Sequence[Tally]) -> Summary:
 
 def summary(folded: DataFrame) -> Summary:
     """Of items and refusals that are rows already. A hash of each item is held here."""
-    state_hash = f.unhex(f.sha2(f.coalesce("snapshot", f.unhex(f.lit(""))), 256))
+    hashed = f.unhex(f.sha2(f.coalesce("snapshot", f.unhex(f.lit(""))), 256))
     tally = Tally()
-    for batch in folded.select(*_TALLIED, state_hash).toArrow().to_batches():
+    for batch in folded.select(*_TALLIED, hashed).toArrow().to_batches():
         for party, item, messages, reason, found in zip(*(column.to_pylist() for column in batch), strict=True):
             if reason is None:
                 tally.item(party, item, messages, found)

@@ -142,6 +142,11 @@ def batches_in(file: str, columns: list[str] | None = None) -> Iterator[pa.Recor
             yield from held.iter_batches(rows, [group], columns, use_threads=False)
 
 
+def values_in(path: Path) -> dict[str, str]:
+    """What the folders of a file in its table say of all its rows."""
+    return dict(part.split("=", 1) for part in path.parts if "=" in part)
+
+
 def about(home: str | Path, file: Path) -> Added:
     """A file that is written."""
     meta = pq.read_metadata(file)
@@ -157,6 +162,5 @@ def about(home: str | Path, file: Path) -> Added:
                 high[name] = max(stats.max, high.get(name, stats.max))
     stats_text = json.dumps({"numRecords": meta.num_rows, "minValues": low, "maxValues": high, "nullCount": {}})
     path = file.relative_to(home)
-    values = dict(part.split("=", 1) for part in path.parts if "=" in part)
     found = file.stat()
-    return Added(path.as_posix(), found.st_size, values, int(found.st_mtime * 1000), stats_text)
+    return Added(path.as_posix(), found.st_size, values_in(path), int(found.st_mtime * 1000), stats_text)

@@ -38,7 +38,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from antiphon.core.errors import BadEncoding, InvalidInput, StoreLocked
 from antiphon.feed.lock import sync_folder
 from antiphon.pipeline.columns import arrow_of, batch_of
-from antiphon.pipeline.tablefile import GROUP_ROWS, PARTITION, Added, about
+from antiphon.pipeline.tablefile import GROUP_ROWS, PARTITION, Added, about, values_in
 
 CURRENT = "current.json"
 CURRENT_SIZE_MAX = 1 << 20
@@ -136,7 +136,11 @@ class TableLog:
 
     def read(self, spark: SparkSession, name: str, version: int | None = None) -> DataFrame:
         """The rows of one table, as Spark has them; without the column that only says where files lie."""
-        return self._rows(spark, self.table(name, version)).drop(PARTITION)
+        table = self.table(name, version)
+        schema = StructType.fromJson(json.loads(table.schema().to_json()))
+        files = [f"file://{_path_of(file)}" for file in table.file_uris()]
+        rows = spark.read.schema(schema).parquet(*files) if files else spark.createDataFrame([], schema)
+        return rows.drop(PARTITION)
 
     def read_small(self, name: str) -> list[dict[str, Any]]:
         """The rows of one table, here; none if it is not there. For those that have a row for a party or a feed."""
@@ -163,16 +167,8 @@ class TableLog:
         """The same by partition; none if the table is not there."""
         found: dict[str, list[str]] = {}
         for file in self.files(name) if name in self.current().versions else ():
-            parts = dict(part.split("=", 1) for part in Path(file).relative_to(self.folder).parts if "=" in part)
-            found.setdefault(parts[PARTITION], []).append(file)
+            found.setdefault(values_in(Path(file).relative_to(self.folder))[PARTITION], []).append(file)
         return found
-
-    def _rows(self, spark: SparkSession, table: DeltaTable, files: Sequence[str] | None = None) -> DataFrame:
-        schema = StructType.fromJson(json.loads(table.schema().to_json()))
-        files = table.file_uris() if files is None else files
-        if not files:
-            return spark.createDataFrame([], schema)
-        return spark.read.schema(schema).parquet(*(f"file://{_path_of(file)}" for file in files))
 
     # -- writing: nobody sees any of it before `publish`
 
