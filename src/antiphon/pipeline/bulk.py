@@ -27,9 +27,10 @@ from antiphon.pipeline.ordered import Ordered
 from antiphon.pipeline.parcel import BASE_LANE, BUCKETS_MAX, LaneTask, Parcel, opened, read_parcels
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.ranges import RANGE_BLOCKS, Range, divided
-from antiphon.pipeline.registers import Lanes, Registers
+from antiphon.pipeline.registers import Registers
 from antiphon.pipeline.summary import Summary, Tally, total
 from antiphon.pipeline.survey import Survey
+from antiphon.pipeline.writes import Lanes
 
 PARTITION_MESSAGES = 160_000  # at most about so many are in a worker's memory at once, or the messages of one item
 PARTITIONS_PER_CORE = 2

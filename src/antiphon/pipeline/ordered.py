@@ -18,8 +18,8 @@ from antiphon.pipeline.items import Group
 from antiphon.pipeline.messages import BASE_STATE
 from antiphon.pipeline.parcel import I64, MISSING, Ids, Parcel, mixed
 from antiphon.pipeline.plan import PartyPlan
+from antiphon.pipeline.wire import ROOM
 
-ROOM = 256  # bytes after the last message, so that columns may be read a little beyond one
 _KEY_BITS = 64
 _new = tuple.__new__  # half the price of calling the class, for every message
 

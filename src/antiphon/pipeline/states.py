@@ -7,6 +7,7 @@ one after another and then taken by Arrow in the order of items. Tests compare t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -39,12 +40,35 @@ class Entries:
     text: Bools
 
     @classmethod
-    def of(cls, *columns: Any) -> Entries:
-        """From columns in the total order of messages."""
-        item, (first, second), key_size, *others = columns
+    def none(cls) -> Entries:
+        empty = np.zeros(0, dtype=np.int64)
+        words = empty.astype(np.uint64)
+        return cls(empty, (words, words), empty, empty, empty, empty, empty, empty, empty.astype(np.bool_))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Entries]) -> Entries:
+        """All of them, as they come."""
+        first, second = (np.concatenate([part.keys[at] for part in parts]) for at in (0, 1))
+        others = [np.concatenate([getattr(part, name) for part in parts]) for name in _OTHERS]
+        return cls(np.concatenate([part.item for part in parts]), (first, second), *others)
+
+    def where(self, which: Any) -> Entries:
+        """Some of them."""
+        others = (getattr(self, name)[which] for name in _OTHERS)
+        return Entries(self.item[which], (self.keys[0][which], self.keys[1][which]), *others)
+
+    def in_order(self) -> Entries:
+        """As this class has them, whatever order they are in."""
+        return self.where(np.lexsort((self.seq, self.lane, self.lamport))).by_key()
+
+    def by_key(self) -> Entries:
+        """An item's together, its keys ascending; what is at one key stays in the order that it has."""
         # Keys go by their bytes: as numbers, the first one must count most.
-        order = np.lexsort((key_size, second.byteswap(), first.byteswap(), item))
-        return cls(item[order], (first[order], second[order]), key_size[order], *(one[order] for one in others))
+        first, second = self.keys
+        return self.where(np.lexsort((self.key_size, second.byteswap(), first.byteswap(), self.item)))
+
+
+_OTHERS = ("key_size", "lane", "lamport", "seq", "value_at", "value_end", "text")
 
 
 @dataclass(slots=True)

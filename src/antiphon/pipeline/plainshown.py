@@ -1,0 +1,122 @@
+"""What tables show of plain objects, on columns: the state as JSON, and the sort keys of what is at each key.
+
+It is what `shown` and `facts` say of such an item, for many at once; tests compare.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from json.encoder import encode_basestring
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from antiphon.pipeline.facts import name_of
+from antiphon.pipeline.parcel import I64, numbers
+from antiphon.pipeline.sortkey import KEY_SIZE_MAX, key_of
+from antiphon.pipeline.states import KEY_MAX, Entries
+from antiphon.pipeline.wire import LONG_VARINT_MAX, Wire
+
+_ESCAPED = r'["\\\x00-\x1f]'  # what JSON does not let stand in a text
+_EXACT_MAX = 1 << 53
+_SIGN = np.uint64(1 << 63)
+_NUMBER_SIZE = 11  # of a sort key
+
+
+@dataclass(slots=True)
+class PlainShown:
+    """Of some items, in order."""
+
+    state: pa.Array  # JSON
+    begins: I64  # where the keys of each begin, and the end
+    names: pa.Array  # of paths
+    keys: pa.Array  # sort keys
+
+
+def show_plain(entries: Entries, items: I64, wire: Wire) -> PlainShown:
+    """Of items, by ascending numbers, from what stands in them; `pa.ArrowInvalid` if that is no text."""
+    last = np.ones(len(entries.item), dtype=np.bool_)  # at each key, the last one shows
+    last[:-1] = False
+    for column in (entries.item, *entries.keys, entries.key_size):
+        last[:-1] |= column[1:] != column[:-1]
+    shown = entries.where(last & np.isin(entries.item, items))
+    begins = np.searchsorted(shown.item, np.append(items, (items[-1] if len(items) else 0) + 1))
+    values = _Values(shown, wire)
+    quoted, paths = _names(shown)
+    parts = _glued(quoted, values.json())
+    lists = pa.LargeListArray.from_arrays(pa.array(begins), parts)
+    state = _glued("{", pc.binary_join(lists, _text(",")), "}").cast(pa.string())
+    return PlainShown(state, begins, paths, values.keys())
+
+
+def _text(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())
+
+
+def _glued(*parts: pa.Array | str) -> pa.Array:
+    """Texts one after another, value by value."""
+    columns = [_text(part) if isinstance(part, str) else part for part in parts]
+    return pc.binary_join_element_wise(*columns, _text(""))
+
+
+def _names(entries: Entries) -> tuple[pa.Array, pa.Array]:
+    """The key of each entry as JSON begins with it, and the name of its path. There are few that differ."""
+    size = entries.key_size
+    words = np.stack(entries.keys, axis=1).astype("<u8").view(np.uint8).reshape(len(size), KEY_MAX)
+    bounds = np.concatenate(([0], np.cumsum(size)))
+    data = pa.py_buffer(words[np.arange(KEY_MAX) < size[:, None]])
+    found = pa.Array.from_buffers(pa.large_binary(), len(size), [None, pa.py_buffer(bounds), data])
+    known = found.cast(pa.large_string()).dictionary_encode()
+    texts = known.dictionary.to_pylist()
+    quoted = pa.array([f"{encode_basestring(text)}:" for text in texts], pa.large_string())
+    paths = pa.array([name_of((text,)) for text in texts], pa.string())
+    return quoted.take(known.indices), paths.take(known.indices)
+
+
+class _Values:
+    """The values of entries, texts first and then integers; `_order` is where each entry's is."""
+
+    def __init__(self, entries: Entries, wire: Wire) -> None:
+        which, others = np.flatnonzero(entries.text), np.flatnonzero(~entries.text)
+        self._order = np.empty(len(entries.text), dtype=np.int64)
+        self._order[which], self._order[others] = np.arange(len(which)), len(which) + np.arange(len(others))
+        self._texts = wire.texts(entries.value_at[which], entries.value_end[which])
+        zigzag, _ = wire.numbers(entries.value_at[others], LONG_VARINT_MAX)
+        self._numbers = (zigzag >> 1) ^ -(zigzag & 1)
+
+    def json(self) -> pa.Array:
+        texts = _glued('"', self._texts, '"')
+        odd = pc.match_substring_regex(self._texts, _ESCAPED)
+        if pc.any(odd).as_py():
+            known = self._texts.filter(odd).to_pylist()
+            texts = pc.replace_with_mask(texts, odd, pa.array(map(encode_basestring, known), pa.large_string()))
+        return self._joined(texts, pa.array(self._numbers).cast(pa.large_string()))
+
+    def keys(self) -> pa.Array:
+        texts = _glued("\x02", self._texts).cast(pa.large_binary())
+        longest = pc.max(pc.binary_length(texts)).as_py() or 0
+        if longest > KEY_SIZE_MAX + 1:
+            texts = pc.binary_slice(texts, 0, KEY_SIZE_MAX + 1)
+        return self._joined(texts, self._number_keys()).cast(pa.binary())
+
+    def _number_keys(self) -> pa.Array:
+        given = self._numbers
+        bits = given.astype(np.float64).view(np.uint64)
+        rows = np.zeros((len(given), _NUMBER_SIZE), dtype=np.uint8)
+        rows[:, 0] = 1
+        turned = np.where(given < 0, ~bits, bits | _SIGN)
+        rows[:, 1:9] = turned.astype(">u8").view(np.uint8).reshape(-1, 8)
+        bounds = np.arange(len(given) + 1) * _NUMBER_SIZE
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(rows)]
+        found = pa.Array.from_buffers(pa.large_binary(), len(given), buffers)
+        great = np.flatnonzero(np.abs(given) > _EXACT_MAX)
+        if len(great):  # no real is that integer
+            keys = found.to_pylist()
+            for at in great.tolist():
+                keys[at] = key_of(int(given[at]))
+            found = pa.array(keys, pa.large_binary())
+        return found
+
+    def _joined(self, texts: pa.Array, others: pa.Array) -> pa.Array:
+        return pa.concat_arrays([texts, others]).take(numbers(self._order, pa.int64()))
