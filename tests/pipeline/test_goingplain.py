@@ -23,7 +23,7 @@ from antiphon.pipeline.goingplain import Gone, go_on
 from antiphon.pipeline.items import DELETED, MESSAGES, MODEL, REASON, STATE
 from antiphon.pipeline.ordered import Ordered
 from antiphon.pipeline.plan import PartyPlan
-from antiphon.pipeline.shown import state_json
+from antiphon.pipeline.statejson import state_json
 from antiphon.query.facts import facts_of
 
 SEEDS = 600 if os.environ.get("ANTIPHON_SOAK") else 40
@@ -72,7 +72,7 @@ def test_what_is_folded_on_is_what_a_fold_of_all_comes_to(wild: float) -> None:
             assert data == row[STATE], seed
             assert before[item][MESSAGES] + count == row[MESSAGES], seed
             assert before[item][DELETED] == row[DELETED], seed
-            assert state == state_json(said), seed
+            assert state == state_json(said.value).text, seed
             assert keys == [pair for pair in asked_of(said).keys if pair[0].startswith('["')], seed
             taken += 1
     assert taken > SEEDS // 4, "next to nothing was folded on columns"
@@ -152,7 +152,7 @@ def test_values_are_shown_as_models_show_them(value: Any) -> None:
     ((_, data, _, state, keys),) = gone_on(before, history.messages[cut:], plan, chance)
     said = facts_of(restore(after[item][STATE], MODELS))
     assert data == after[item][STATE]
-    assert state == state_json(said)
+    assert state == state_json(said.value).text
     assert keys == [pair for pair in asked_of(said).keys if pair[0].startswith('["')]
 
 

@@ -108,16 +108,16 @@ def tables(spark: SparkSession, parties: Parties) -> Iterator[Seen]:
 
 def table(spark: SparkSession, parties: Parties) -> DataFrame:
     rows = [
-        (party, each.id, each.model, each.deleted, each.created_ms, *shown_of(each, known=True)[:3], spark_facts(each))
+        (party, each.id, each.model, each.deleted, each.created_ms, *spark_shown(each))
         for party, items in parties.items()
         for each in items
     ]
     return spark.createDataFrame(rows, SCHEMA).coalesce(1)
 
 
-def spark_facts(facts: Facts) -> dict[str, object]:
-    found = column.facts_column(facts)
-    return {**found, "keys": dict(found["keys"]), "members": dict(found["members"])}
+def spark_shown(facts: Facts) -> tuple[object, ...]:
+    *about, found = shown_of(facts, known=True)
+    return *about, {**found, "keys": dict(found["keys"]), "members": dict(found["members"])}
 
 
 def described(result: Result) -> tuple[object, ...]:

@@ -23,6 +23,7 @@ from antiphon.pipeline.seen import seen
 from antiphon.pipeline.shown import shown
 from antiphon.query.facts import Facts
 from antiphon.query.index import ItemIndex
+from antiphon.query.packed import pack, unpack
 from antiphon.testing.peers import Peer, Peers
 
 HISTORIES, STEPS = 3, 90
@@ -97,6 +98,7 @@ def test_spark_sees_every_item_as_the_index_of_a_live_peer_does(spark: SparkSess
         facts = wanted[bytes(row.party), bytes(row.item)]
         asked = asked_of(facts)
         assert bytes(row.facts) == asked.data, facts
+        assert pack(unpack(row.value or "null")) == asked.value, facts
         assert {name: bytes(key) for name, key in row.keys.items()} == dict(asked.keys)
         assert {name: [bytes(key) for key in keys] for name, keys in row.members.items()} == dict(asked.members)
         assert bytes(row.parent or b"") == facts.parent, facts

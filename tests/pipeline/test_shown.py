@@ -7,18 +7,20 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from hypothesis import given
 
 from antiphon.core.ids import ItemId
 from antiphon.model.value import Reference
-from antiphon.pipeline.shown import state_json
-from antiphon.query.facts import Facts
+from antiphon.pipeline.statejson import state_json
+from antiphon.query.packed import pack, unpack
+from antiphon.testing.queries import values
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=timezone(timedelta(hours=2)))
 NO_NUMBERS = [float("nan"), float("inf"), -float("inf")]
 
 
 def shown(value: Any) -> str:
-    return state_json(Facts(b"i" * 16, "example", 1, value))
+    return state_json(value).text
 
 
 @pytest.mark.parametrize(
@@ -45,3 +47,10 @@ def test_every_value_has_a_form_in_json(value: Any, text: str) -> None:
         "-inf",
         "2026-01-02T10:00:00+00:00",
     ]
+
+
+@given(values)
+def test_what_is_said_to_be_exact_gives_the_value_back(value: Any) -> None:
+    made = state_json(value)
+
+    assert made.exact == (pack(unpack(made.text)) == pack(value))

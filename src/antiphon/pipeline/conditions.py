@@ -1,8 +1,8 @@
 """Filters of a query as columns of Spark, over items as stage `seen` has them.
 
 Comparisons are of sort keys, as bytes, so SQL says them exactly. What it cannot say is left to `evaluate.passes`, in a
-function of Python's that gets the facts in Arrow batches: words to match, paths of more than four keys, and comparisons
-with a value whose key is longer than what is kept of keys.
+function of Python's that gets the facts in Arrow batches: words to match, whole values, paths of more than four keys,
+and comparisons with a value whose key is longer than what is kept of keys.
 
 Null is as good as false, for filters are made of AND and OR; only NOT has to look.
 """
@@ -22,7 +22,7 @@ from antiphon.pipeline.facts import KEYS_MAX, name_of
 from antiphon.pipeline.sortkey import CONTAINER_KIND, REFERENCE_KIND, is_whole, key_of
 from antiphon.query.evaluate import passes
 from antiphon.query.facts import MISSING, Missing
-from antiphon.query.factscodec import decode_parts
+from antiphon.query.factscodec import decode_rest
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, Path
 
 Function = Callable[..., AnyValue]
@@ -59,14 +59,14 @@ def key(path: Path) -> Column:
     """The sort key of what is at a path, or its beginning; null if nothing is."""
     if path is Fact.ID or path is Fact.PARENT:
         return f.concat(f.lit(bytes([REFERENCE_KIND])), f.col("item" if path is Fact.ID else "parent"))
-    return _made(path)(f.col("facts")) if _is_deep(path) else f.col("keys")[name_of(path)]
+    return _made(path)(*_said()) if _is_deep(path) else f.col("keys")[name_of(path)]
 
 
 def whole_key(path: Path) -> Column:
     """The whole of it, to sort and to group by."""
     if path is Fact.ID or path is Fact.PARENT or _is_deep(path):
         return key(path)
-    return _completed(path)(key(path), f.col("facts"))  # type: ignore[no-any-return]
+    return _completed(path)(key(path), *_said())  # type: ignore[no-any-return]
 
 
 def needs_parents(where: Filter) -> bool:
@@ -122,32 +122,41 @@ def _sets(parts: Iterable[Filter]) -> list[Column]:
 
 def _is_beyond(where: Filter) -> bool:
     """Whether it takes Python to say whether it holds."""
-    if isinstance(where, Match) or (isinstance(where, Compare | Has | Contains) and _is_deep(where.path)):
+    if isinstance(where, Match) or (isinstance(where, Compare | Has) and _is_deep(where.path)):
+        return True
+    if isinstance(where, Contains) and where.path and _is_deep(where.path):  # elements of a whole value are kept
         return True
     return isinstance(where, Compare | Contains) and not is_whole(key_of(where.value))
 
 
 def _is_deep(path: Path) -> bool:
-    return not isinstance(path, Fact) and len(path) > KEYS_MAX
+    """Whether no key is kept of it; none is of a whole value, either, which hardly anybody compares."""
+    return not isinstance(path, Fact) and not 0 < len(path) <= KEYS_MAX
+
+
+def _said() -> tuple[Column, Column]:
+    """The facts of an item, for functions of Python's: all but the value, and the value."""
+    return f.col("facts"), f.col("value")
 
 
 def _in_python(where: Filter) -> Column:
     """What `evaluate` says. Facts come without the parent here: it is a reference, and no long value is."""
 
-    def act(facts: pa.Array) -> pa.Array:
-        return pa.array([data is not None and passes(where, decode_parts(data)) for data in facts.to_pylist()])
+    def act(facts: pa.Array, values: pa.Array) -> pa.Array:
+        rows = zip(facts.to_pylist(), values.to_pylist(), strict=True)
+        return pa.array([data is not None and passes(where, decode_rest(data, value)) for data, value in rows])
 
-    return in_arrow(act, "boolean")(f.col("facts"))  # type: ignore[no-any-return]
+    return in_arrow(act, "boolean")(*_said())  # type: ignore[no-any-return]
 
 
 def _completed(path: Path) -> Function:
     """Keys, and those of which only the beginning is kept made anew from the facts."""
 
-    def act(kept: pa.Array, facts: pa.Array) -> pa.Array:
+    def act(kept: pa.Array, facts: pa.Array, values: pa.Array) -> pa.Array:
         found = kept.to_pylist()
         for at, one in enumerate(found):
             if one is not None and not is_whole(one):
-                found[at] = _key_in(facts[at].as_py(), path)
+                found[at] = _key_in(facts[at].as_py(), values[at].as_py(), path)
         return pa.array(found, pa.binary())
 
     return in_arrow(act, "binary")
@@ -156,8 +165,9 @@ def _completed(path: Path) -> Function:
 def _made(path: Path) -> Function:
     """Keys of what lies too deep to be kept."""
 
-    def act(facts: pa.Array) -> pa.Array:
-        return pa.array([_key_in(data, path) for data in facts.to_pylist()], pa.binary())
+    def act(facts: pa.Array, values: pa.Array) -> pa.Array:
+        rows = zip(facts.to_pylist(), values.to_pylist(), strict=True)
+        return pa.array([_key_in(data, value, path) for data, value in rows], pa.binary())
 
     return in_arrow(act, "binary")
 
@@ -168,6 +178,6 @@ def in_arrow(act: Function, kind: str) -> Function:
     return found
 
 
-def _key_in(data: bytes | None, path: Path) -> bytes | None:
-    value = MISSING if data is None else decode_parts(data).get(path)
-    return None if isinstance(value, Missing) else key_of(value)
+def _key_in(data: bytes | None, value: str | None, path: Path) -> bytes | None:
+    found = MISSING if data is None else decode_rest(data, value).get(path)
+    return None if isinstance(found, Missing) else key_of(found)

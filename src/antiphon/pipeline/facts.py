@@ -1,12 +1,14 @@
 """The column `facts` of items: all that a query can ask of one, in its own words, and so that Spark can filter by it.
 
-data        the facts, byte for byte as the item index keeps them (`query.factscodec`), without claims
+data        the facts as the item index keeps them (`query.factscodec`), without claims, and without the value
+value       the value, as packed text; null where `state` of the same row says it in JSON, or there is none
 claims      to be under others, by ascending stamp
 forked_to   what it was forked into
 keys        by path: the sort key of what is there (`sortkey`), or its beginning; by name for what no value holds
 members     by path: those of the elements of a list
 
-A path is its keys as a list in JSON, so the whole value is at `[]`; paths of up to four keys are kept.
+A path is its keys as a list in JSON; paths of one to four keys are kept, and of a value that is a list, its elements,
+at `[]`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pyspark.sql.types import ArrayType, BinaryType, LongType, MapType, StringTy
 from antiphon.model.value import Value
 from antiphon.pipeline.sortkey import kept, key_of
 from antiphon.query.facts import MISSING, Facts, finder
-from antiphon.query.factscodec import apart, encode_facts
+from antiphon.query.factscodec import encode_rest
 from antiphon.query.filters import Fact, Keys, Path
 from antiphon.query.packed import pack
 
@@ -41,6 +43,7 @@ MEMBERS = MapType(StringType(), ArrayType(BinaryType()))
 SCHEMA = StructType(
     [
         StructField("data", BinaryType()),
+        StructField("value", StringType()),
         StructField("claims", ArrayType(CLAIM)),
         StructField("forked_to", BinaryType()),
         StructField("keys", KEYS),
@@ -56,6 +59,7 @@ class Asked(NamedTuple):
     """What Spark can filter an item by."""
 
     data: bytes
+    value: str | None
     keys: Kept
     members: Members
 
@@ -66,8 +70,8 @@ def name_of(path: Path) -> str:
     return path.value if isinstance(path, Fact) else pack(list(path))
 
 
-def asked_of(facts: Facts) -> Asked:
-    """What queries ask, of facts as they are."""
+def asked_of(facts: Facts, *, told: bool = False) -> Asked:
+    """What queries ask, of facts as they are; without the value where that is told elsewhere."""
     keys: Kept = []
     members: Members = []
     for name, find in _SAID:
@@ -77,14 +81,19 @@ def asked_of(facts: Facts) -> Asked:
         keys.append((name, kept(key_of(value))))
         if isinstance(value, list):
             members.append((name, [kept(key_of(element)) for element in value]))
-    _inside((), facts.value, keys, members)
-    return Asked(apart(encode_facts(facts))[1], keys, members)
+    value = facts.value
+    if isinstance(value, dict):
+        for key, part in value.items():
+            _inside((key,), part, keys, members)
+    elif isinstance(value, _LISTS):
+        members.append((name_of(()), [kept(key_of(element)) for element in value]))
+    return Asked(encode_rest(facts), None if told else pack(value), keys, members)
 
 
-def facts_column(facts: Facts) -> dict[str, Any]:
-    """The value of the column."""
+def facts_column(facts: Facts, told: bool) -> dict[str, Any]:
+    """The value of the column; `told` if the state beside it is the value."""
     claims = [(at.lamport, at.feed, at.seq, parent) for at, parent in facts.claims]
-    return {**asked_of(facts)._asdict(), "claims": claims, "forked_to": facts.forked_to or None}
+    return {**asked_of(facts, told=told)._asdict(), "claims": claims, "forked_to": facts.forked_to or None}
 
 
 def _inside(path: Keys, value: Value, keys: Kept, members: Members) -> None:

@@ -18,10 +18,11 @@ from pyspark.sql import functions as f
 from antiphon.core.stamp import Stamp
 from antiphon.model.tree import derive
 from antiphon.pipeline.facts import asked_of
-from antiphon.query.factscodec import decode_parts
+from antiphon.query.factscodec import decode_rest
 from antiphon.query.forks import Fork, KnownForks
 
 _ABOUT = ("party", "item", "model", "type", "name", "deleted", "created_ms", "state")
+_ASKED = ("facts", "value", "keys", "members")  # as `facts.Asked` has them
 _PARENTS = "party binary, item binary, above binary"
 
 #: The forks of each party that has any.
@@ -74,7 +75,8 @@ def seen(items: DataFrame, *, parents: bool = True) -> DataFrame:
 
 def _flat(items: DataFrame) -> DataFrame:
     names = ("keys", "members", "claims", "forked_to")
-    return items.select(*_ABOUT, f.col("facts.data").alias("facts"), *(f"facts.{name}" for name in names))
+    value = f.coalesce("facts.value", "state").alias("value")
+    return items.select(*_ABOUT, f.col("facts.data").alias("facts"), value, *(f"facts.{name}" for name in names))
 
 
 def _forks(told: DataFrame) -> Forked:
@@ -101,18 +103,19 @@ def _led(told: DataFrame, forked: Forked) -> DataFrame:
 
 
 def _led_batch(batch: pa.RecordBatch, forked: Forked) -> pa.RecordBatch:
-    parties, datas = (batch.column(name).to_pylist() for name in ("party", "facts"))
+    parties = batch.column("party").to_pylist()
     if forked.keys().isdisjoint(parties):
         return batch
-    others = {name: batch.column(name).to_pylist() for name in ("facts", "keys", "members")}
-    for at, (party, data) in enumerate(zip(parties, datas, strict=True)):
-        forks = forked.get(party)
+    others = {name: batch.column(name).to_pylist() for name in _ASKED}
+    for at, party in enumerate(parties):
+        forks, data = forked.get(party), others["facts"][at]
         if forks is None or data is None:
             continue
-        facts = decode_parts(data)
+        facts = decode_rest(data, others["value"][at])
         led = forks.led(facts)
         if led is not facts:
-            others["facts"][at], others["keys"][at], others["members"][at] = asked_of(led)
+            for name, value in zip(_ASKED, asked_of(led), strict=True):
+                others[name][at] = value
     for name, values in others.items():
         number = batch.schema.get_field_index(name)
         batch = batch.set_column(number, batch.schema.field(number), pa.array(values, batch.schema.field(number).type))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -15,10 +12,10 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from antiphon.model import itemcodec
 from antiphon.model.factory import ModelFactory
-from antiphon.model.value import Reference
 from antiphon.pipeline import facts
 from antiphon.pipeline.columns import batch_of
 from antiphon.pipeline.items import Models
+from antiphon.pipeline.statejson import state_json
 from antiphon.query.facts import Facts, facts_of
 from antiphon.query.factscodec import decode_facts
 
@@ -64,14 +61,6 @@ def each_item(items: DataFrame, models: Models, rows: Rows, schema: StructType) 
     return items.mapInArrow(act, schema)
 
 
-def state_json(facts: Facts) -> str:
-    """What an item shows, as JSON for analysts: maps are objects; bytes, times and references are text."""
-    try:
-        return _to_json(facts.value)
-    except ValueError:  # a number of which JSON has none
-        return _to_json(_finite(facts.value))
-
-
 # -- inside
 
 
@@ -88,26 +77,5 @@ def _rows(row: dict[str, Any], said: Facts) -> Iterator[tuple[Any, ...]]:
 
 def shown_of(said: Facts, *, known: bool) -> tuple[str | None, str | None, str | None, dict[str, Any]]:
     """Type, name, state and facts of an item; it has no state for those who have no code for its model."""
-    return said.type or None, said.name or None, state_json(said) if known else None, facts.facts_column(said)
-
-
-def _text(value: Any) -> str:
-    """What JSON has nothing for."""
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat()
-    if isinstance(value, Reference):
-        return str(value)
-    raise TypeError(f"a {type(value).__name__} is no value that an item can hold")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_text).encode
+    made = state_json(said.value)
+    return said.type or None, said.name or None, made.text if known else None, facts.facts_column(said, made.exact)

@@ -42,7 +42,7 @@ from antiphon.pipeline.tablefile import GROUP_ROWS, PARTITION, Added, about, val
 
 CURRENT = "current.json"
 CURRENT_SIZE_MAX = 1 << 20
-LAYOUT = 2  # by what tables are divided: rows are looked for where they would be written
+LAYOUT = 3  # by what tables are divided, and what is in them: rows are looked for where they would be written
 #: All that there are: what `current.json` names beside them may lie anywhere.
 TABLES = ("blocks", "changes", "epochs", "items", "links", "progress", "quarantine", "standings")
 LOCK = "writer.lock"

@@ -24,12 +24,23 @@ from antiphon.query.packed import pack, unpack
 
 Claims = tuple[tuple[Stamp, bytes], ...]
 _VALUE = 3  # its place in the list
+_NO_VALUE = pack(None)
 _CLAIM = struct.Struct("<Q32sQ?16s")  # lamport, feed, seq, whether it is under something, and under what
 _U32_SIZE = 4
 
 
 def encode_facts(facts: Facts) -> bytes:
     """Equal facts from equal models have equal bytes, so that it is seen when nothing has changed."""
+    claims = _encode_claims(facts.claims)
+    return u32(len(claims)) + claims + _encode_fields(facts, pack(facts.value))
+
+
+def encode_rest(facts: Facts) -> bytes:
+    """All but claims and value, for those who keep these elsewhere: see `decode_rest`."""
+    return _encode_fields(facts, _NO_VALUE)
+
+
+def _encode_fields(facts: Facts, value: str) -> bytes:
     rest = pack(
         [
             facts.type,
@@ -45,9 +56,8 @@ def encode_facts(facts: Facts) -> bytes:
         ]
     )
     # The value is apart, for it alone can be long.
-    data = f'["{facts.id.hex()}",{_model(facts.model, facts.version)},{pack(facts.value)},{rest[1:]}'.encode()
-    claims = _encode_claims(facts.claims)
-    return u32(len(claims)) + claims + u32(zlib.crc32(data)) + data
+    data = f'["{facts.id.hex()}",{_model(facts.model, facts.version)},{value},{rest[1:]}'.encode()
+    return u32(zlib.crc32(data)) + data
 
 
 @lru_cache(maxsize=1 << 10)
@@ -87,6 +97,17 @@ def decode_parts(data: bytes, claims: bytes = b"", parent: bytes = b"") -> Facts
     try:
         return _facts(_fields(data), decode_claims(claims) if claims else (), parent)
     except (BadEncoding, InvalidInput, ValueError, TypeError, AttributeError) as error:
+        raise _damaged(error) from None
+
+
+def decode_rest(data: bytes, value: str | None) -> Facts:
+    """What `encode_rest` gave, with the value as packed text; or `DamagedItems`."""
+    try:
+        fields = _fields(data)
+        if value is not None:
+            fields[_VALUE] = unpack(value)
+        return _facts(fields, (), b"")
+    except (BadEncoding, InvalidInput, ValueError, TypeError, LookupError, AttributeError) as error:
         raise _damaged(error) from None
 
 
