@@ -22,7 +22,7 @@ from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.pipeline.goon import GoOn
 from antiphon.pipeline.report import Report
 from antiphon.pipeline.sql import ask
-from antiphon.pipeline.tablelog import Current, TableLog
+from antiphon.pipeline.tablelog import LAYOUT, Current, TableLog
 from antiphon.query.filters import prop
 from antiphon.query.jsonform import to_json
 from antiphon.query.query import Query
@@ -154,9 +154,9 @@ def test_tables_of_another_layout_are_refused(tmp_path: Path) -> None:
     log = TableLog(tmp_path)
     log.publish(Current(3, {"items": 1}))
     file = tmp_path / "current.json"
-    file.write_text(file.read_text().replace('"layout": 2', '"layout": 1'))
+    file.write_text(file.read_text().replace(f'"layout": {LAYOUT}', '"layout": 1'))
 
-    with pytest.raises(BadEncoding, match="layout 1, and this version writes 2; remove the folder"):
+    with pytest.raises(BadEncoding, match=f"layout 1, and this version writes {LAYOUT}; remove the folder"):
         log.current()
 
 

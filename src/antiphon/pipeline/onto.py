@@ -9,17 +9,17 @@ and joins nothing.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from antiphon.core.ids import ITEM_ID_SIZE
+from antiphon.feed.header import Kind
 from antiphon.pipeline.account import REFUSED
 from antiphon.pipeline.bulk import fold_ordered
 from antiphon.pipeline.changes import change_of
@@ -40,14 +40,17 @@ from antiphon.pipeline.items import (
     Models,
     known_models,
 )
+from antiphon.pipeline.keyset import Key, KeySet
 from antiphon.pipeline.ordered import Ordered
-from antiphon.pipeline.parcel import Parcel, buckets_of, ids_of
+from antiphon.pipeline.parcel import I64, Parcel, buckets_of, flags, ids_of
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.recall import Ids
+from antiphon.pipeline.shelved import Goes, Shelved
 from antiphon.pipeline.showing import item_row, link_rows, tell
 from antiphon.pipeline.summary import Tally
 from antiphon.pipeline.tablefile import Place, TableFiles, Written, batches_in
 from antiphon.pipeline.tableschema import arrow_table
+from antiphon.pipeline.wire import Bools
 
 SHELVES = 16  # partitions of a table of items, named by hex digits
 ROWS_AT_ONCE = 2_000
@@ -59,11 +62,9 @@ TABLES: Mapping[str, tuple[Sequence[str], str]] = {
     "quarantine": (("party", "feed", "seq"), "item"),
     "changes": (("party", "item"), "item"),
 }
-_STATE = ["party", "item", "model", "deleted", "messages", "data"]
+_MUTATION = int(Kind.MUTATION)
 
-Key = tuple[bytes, bytes]  # party and item
 Files = Mapping[str, Mapping[str, Sequence[str]]]  # by table and partition
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +90,6 @@ class Made(NamedTuple):
     late: list[Key]
 
 
-class Was(NamedTuple):
-    """An item as the tables have it."""
-
-    model: str
-    deleted: bool
-    messages: int
-    data: bytes | None  # of one that is folded on; None: nobody here could read it
-    hash: bytes  # of its state
-
-
 def fold_onto(job: Job, bucket: int, parcels: Iterator[Parcel]) -> Made:
     """In Spark's workers: the part of a fold that concerns one partition of it."""
     return Shelf(job, bucket).fold(parcels)
@@ -113,9 +104,9 @@ class Shelf:
         self.digit = f"{bucket * SHELVES // job.buckets:x}"
         self.shared = job.buckets > SHELVES  # with other tasks: each takes the rows that are its own
         self.late: set[Key] = set()
-        self.touched: set[Key] = set()
-        self._was: dict[Key, Was] = {}
-        self._hit: set[str] = set()  # files of items that have some of them
+        self._keys = KeySet(())
+        self._goes = np.zeros(0, dtype=np.bool_)  # of each of them: its rows are taken out, and come again
+        self._shelved: Shelved
         self._rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self._sizes: Counter[str] = Counter()  # of the states in them
         self._files = {
@@ -133,15 +124,10 @@ class Shelf:
             (whole if is_whole else on).append(parcel)
         ordered = Ordered.of(on, job.plans)
         on.clear()
-        self.touched = set(
-            _keys(job.whole or {}, job.buckets, self.bucket) if ordered is None else self._messaged(ordered)
-        )
-        self._look_up()
+        self._look_up(ordered)
         models, by_party = known_models(job.models), {plan.party: plan for plan in job.plans}
         if ordered is not None:
-            counts = {key: was.messages for key, was in self._was.items()}
-            going = GoingOn(by_party, models, tell, counts, self._refused_before())
-            self._take(going.rows(self._groups(ordered)))
+            self._go_on(ordered, GoingOn(by_party, models, tell))
         ordered = Ordered.of(whole, job.plans)
         whole.clear()
         if ordered is not None:
@@ -150,50 +136,50 @@ class Shelf:
 
     # -- what is there
 
-    def _messaged(self, ordered: Ordered) -> Iterator[Key]:
-        """The items that messages are for, and that are to be folded."""
-        starts = ordered.starts[:-1]
-        ids = ordered.items[starts].tobytes()
-        for at, party in enumerate(ordered.party[starts].tolist()):
-            key = ordered.plans[party].party, ids[at * ITEM_ID_SIZE : (at + 1) * ITEM_ID_SIZE]
-            if key[1] not in self.job.left.get(key[0], ()):
-                yield key
-
-    def _look_up(self) -> None:
+    def _look_up(self, ordered: Ordered | None) -> None:
         """Find the items that will be replaced."""
-        goes = self._goes("items")
-        few = len(self.touched) < FEW and not self.job.afresh
-        for file in self._held("items"):
-            # The keys are a tenth of what is read; but most files have one of many items.
-            if few and not any(goes(batch).any() for batch in batches_in(file, ["party", "item"])):
-                continue
-            before = len(self._was)
-            for batch in batches_in(file, _STATE):
-                rows = batch.filter(pa.array(goes(batch)))
-                columns = (column.to_pylist() for column in rows)
-                for party, item, model, deleted, messages, data in zip(*columns, strict=True):
-                    known = data if (party, item) in self.touched else None  # else it is folded from nothing
-                    self._was[party, item] = Was(model, deleted, messages, known, state_hash(data))
-            if len(self._was) > before:
-                self._hit.add(file)
+        job = self.job
+        keys = list(_keys(job.whole or {}, job.buckets, self.bucket) if ordered is None else _messaged(ordered))
+        self._keys = KeySet(keys)
+        self._goes = np.array([item not in job.left.get(party, ()) for party, item in keys], dtype=np.bool_)
+        self._shelved = Shelved(self._keys, self._going("items"))
+        simple = np.zeros(len(keys), dtype=np.bool_)
+        if ordered is not None:
+            simple = ~np.logical_or.reduceat(ordered.kinds != _MUTATION, ordered.starts[:-1])
+        self._shelved.look_up(self._held("items"), simple, few=len(keys) < FEW and not job.afresh)
 
     def _held(self, table: str) -> Sequence[str]:
         return self.job.files.get(table, {}).get(self.digit, ())
 
+    def _go_on(self, ordered: Ordered, going: GoingOn) -> None:
+        """Fold new messages onto what is there: plain objects on columns, and all others one by one."""
+        shelved, rest = self._shelved, self._goes.copy()
+        done = shelved.go_on(ordered)
+        rest[done] = self._goes[done] = False  # their rows stay, with other values
+        if len(done):
+            columns = shelved.changes(self.job.run)
+            schema = self._files["changes"].schema
+            self._files["changes"].write(pa.RecordBatch.from_arrays(list(columns), schema=schema))
+        going.counts = {key: was.messages for key, was in shelved.was.items()}
+        going.refused = self._refused_before()
+        self._take(going.rows(self._groups(ordered, np.flatnonzero(rest))))
+
     def _refused_before(self) -> set[Key]:
         """Of the items with messages those that are not there, and to which messages came that do not count."""
-        new = self.touched - self._was.keys()
+        new = KeySet([self._keys.keys[at] for at in np.flatnonzero(self._goes & ~self._shelved.found).tolist()])
         found: set[Key] = set()
-        for file in self._held("quarantine") if new else ():
+        for file in self._held("quarantine") if len(new) else ():
             for batch in batches_in(file, ["party", "item"]):
-                found.update(new.intersection(zip(*(column.to_pylist() for column in batch), strict=True)))
+                which = new.find(batch, "item")
+                found.update(new.keys[at] for at in which[which >= 0].tolist())
         return found
 
-    def _groups(self, ordered: Ordered) -> Iterator[Group]:
-        for key, _, notes in ordered.groups():
-            if key in self.touched:
-                was = self._was.get(key)
-                yield key, None if was is None else UNKNOWN if was.data is None else was.data, notes
+    def _groups(self, ordered: Ordered, items: I64) -> Iterator[Group]:
+        starts = ordered.starts
+        for start, stop in zip(starts[items].tolist(), starts[items + 1].tolist(), strict=True):
+            key, _, notes = ordered.group(start, stop)
+            was = self._shelved.was.get(key)
+            yield key, None if was is None else UNKNOWN if was.data is None else was.data, notes
 
     # -- what comes of it
 
@@ -207,12 +193,12 @@ class Shelf:
                 self._change((party, item), row)
             elif reason == LATE and row[FEED] is None:  # no message of it, but all
                 self.late.add((party, item))
-                self._was.pop((party, item), None)
+                self._shelved.was.pop((party, item), None)
             else:
                 self._put("quarantine", (party, row[FEED], row[SEQ], 1, item, REFUSED, reason))
 
     def _change(self, key: Key, row: Sequence[Any]) -> None:
-        was = self._was.pop(key, None)
+        was = self._shelved.was.pop(key, None)
         change = change_of(None if was is None else (was.deleted, was.hash), (row[DELETED], state_hash(row[STATE])))
         if change is not None:
             self._put("changes", (self.job.run, *key, change, row[MODEL], row[MESSAGES]))
@@ -227,9 +213,9 @@ class Shelf:
             rows.clear()
 
     def _write(self) -> Made:
-        for key, was in self._was.items():  # no fold has come to them
+        for key, was in self._shelved.was.items():  # no fold has come to them
             self._put("changes", (self.job.run, *key, change_of((was.deleted, was.hash), None), was.model, None))
-        self.touched -= self.late
+        self._goes &= np.array([key not in self.late for key in self._keys.keys], dtype=np.bool_)
         made = {}
         for name, files in self._files.items():
             if self._rows[name]:
@@ -238,16 +224,17 @@ class Shelf:
         return Made(made, sorted(self.late))
 
     def _rewritten(self, name: str, files: TableFiles) -> Written:
-        goes, item, held = self._goes(name), TABLES[name][1], self._held(name)
+        goes, item, held = self._going(name), TABLES[name][1], self._held(name)
 
-        def stays(batch: pa.RecordBatch) -> pa.Array:
-            return pa.array(~goes(batch) & self._mine(batch, item))
+        def stays(file: str, start: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+            rows = flags(~goes(batch) & self._mine(batch, item))
+            return (self._shelved.replaced(file, start, batch) if name == "items" else batch).filter(rows)
 
         # Who shares a shelf writes its own rows of every file: so all do, or none does, whatever is new.
         files.rewrite(held, self._hits(name, goes), stays, small=not self.shared)
         return files.done()
 
-    def _hits(self, name: str, goes: Callable[[pa.RecordBatch], Mask]) -> Collection[str]:
+    def _hits(self, name: str, goes: Goes) -> Collection[str]:
         """The files of a table with rows that go."""
         kept = name == "quarantine" and self.job.whole is None and not self.job.afresh
         if name == "changes" or kept:
@@ -255,37 +242,45 @@ class Shelf:
         if self.shared:
             return self._held(name)
         if name == "items":
-            return self._hit
+            return self._shelved.hit
         keys = ["party", TABLES[name][1]]
-        some = self._held(name) if self.touched or self.job.afresh else ()
+        some = self._held(name) if self._goes.any() or self.job.afresh else ()
         return [file for file in some if any(goes(batch).any() for batch in batches_in(file, keys))]
 
     # -- which rows go
 
-    def _goes(self, table: str) -> Callable[[pa.RecordBatch], Mask]:
+    def _going(self, table: str) -> Goes:
         """The rows of a table that are replaced."""
         if table == "changes":
             return lambda batch: np.zeros(batch.num_rows, dtype=np.bool_)
         afresh, item = pa.array(sorted(self.job.afresh), pa.binary()), TABLES[table][1]
-        folded = table != "quarantine" or self.job.whole is not None  # else what was refused is refused still
-        keys = self.touched if folded else set()
-        ids = pa.array({key[1] for key in keys}, pa.binary())
+        keys = self._keys
+        if table == "quarantine" and self.job.whole is None:  # what was refused is refused still
+            keys = KeySet(())
 
-        def goes(batch: pa.RecordBatch) -> Mask:
+        def goes(batch: pa.RecordBatch) -> Bools:
             gone = _is_in(batch.column("party"), afresh)
-            known = np.flatnonzero(_is_in(batch.column(item), ids))
-            named = (batch.column(name).take(pa.array(known)).to_pylist() for name in ("party", item))
-            gone[known] |= np.array([key in keys for key in zip(*named, strict=True)], dtype=np.bool_)
+            found = keys.find(batch, item)
+            known = np.flatnonzero(found >= 0)
+            gone[known] |= self._goes[found[known]]
             return gone & self._mine(batch, item)
 
         return goes
 
-    def _mine(self, batch: pa.RecordBatch, item: str) -> Mask:
+    def _mine(self, batch: pa.RecordBatch, item: str) -> Bools:
         """The rows that are this task's: all of them, unless it shares a shelf."""
         if not self.shared:
             return np.ones(batch.num_rows, dtype=np.bool_)
-        mine: Mask = buckets_of(ids_of(batch.column(item).to_pylist()), self.job.buckets) == self.bucket
+        mine: Bools = buckets_of(ids_of(batch.column(item).to_pylist()), self.job.buckets) == self.bucket
         return mine
+
+
+def _messaged(ordered: Ordered) -> Iterator[Key]:
+    """The items that messages are for, in order."""
+    starts = ordered.starts[:-1]
+    ids = ordered.items[starts].tobytes()
+    for at, party in enumerate(ordered.party[starts].tolist()):
+        yield ordered.plans[party].party, ids[at * ITEM_ID_SIZE : (at + 1) * ITEM_ID_SIZE]
 
 
 def _keys(ids: Ids, buckets: int, bucket: int) -> Iterator[Key]:
@@ -296,7 +291,7 @@ def _keys(ids: Ids, buckets: int, bucket: int) -> Iterator[Key]:
             yield party, known[at]
 
 
-def _is_in(column: pa.Array, values: pa.Array) -> Mask:
+def _is_in(column: pa.Array, values: pa.Array) -> Bools:
     if not len(values):
         return np.zeros(len(column), dtype=np.bool_)
     return np.array(pc.is_in(column, value_set=values).to_numpy(zero_copy_only=False), dtype=np.bool_)

@@ -211,6 +211,11 @@ def numbers(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
+def flags(values: npt.NDArray[np.bool_]) -> pa.Array:
+    """The same for what is true or false."""
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+
+
 def ids_of(items: Iterable[bytes]) -> Ids:
     """Ids in a column."""
     return np.frombuffer(b"".join(items), dtype=np.uint8).reshape(-1, ITEM_ID_SIZE)

@@ -45,7 +45,7 @@ def show_plain(entries: Entries, items: I64, wire: Wire) -> PlainShown:
     values = _Values(shown, wire)
     quoted, paths = _names(shown)
     parts = _glued(quoted, values.json())
-    lists = pa.LargeListArray.from_arrays(pa.array(begins), parts)
+    lists = pa.LargeListArray.from_arrays(numbers(begins, pa.int64()), parts)
     state = _glued("{", pc.binary_join(lists, _text(",")), "}").cast(pa.string())
     return PlainShown(state, begins, paths, values.keys())
 
@@ -91,7 +91,7 @@ class _Values:
         if pc.any(odd).as_py():
             known = self._texts.filter(odd).to_pylist()
             texts = pc.replace_with_mask(texts, odd, pa.array(map(encode_basestring, known), pa.large_string()))
-        return self._joined(texts, pa.array(self._numbers).cast(pa.large_string()))
+        return self._joined(texts, numbers(self._numbers, pa.int64()).cast(pa.large_string()))
 
     def keys(self) -> pa.Array:
         texts = _glued("\x02", self._texts).cast(pa.large_binary())

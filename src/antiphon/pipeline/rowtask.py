@@ -99,7 +99,7 @@ def write_rows(task: RowTask) -> Written:
         for file in task.files
         if task.parties and any(pc.any(goes(batch)).as_py() for batch in batches_in(file, ["party"]))
     ]
-    made.rewrite(task.files, hit, lambda batch: pc.invert(goes(batch)))
+    made.rewrite(task.files, hit, lambda file, start, batch: batch.filter(pc.invert(goes(batch))))
     return made.done()
 
 

@@ -26,8 +26,8 @@ SMALL_SIZE = 64 << 10  # bytes of a file that is written anew with whatever is w
 _STATS = ("INT32", "INT64")
 _HASHES = ("hash", "body_hash")  # nobody can pack them
 
-#: Which rows of a batch stay.
-Stays = Callable[[pa.RecordBatch], pa.BooleanArray]
+#: What stays of a batch: of which file, and how far in it it begins.
+Stays = Callable[[str, int, pa.RecordBatch], pa.RecordBatch]
 
 
 class Added(NamedTuple):
@@ -76,12 +76,14 @@ class TableFiles:
             self._flush()
 
     def rewrite(self, files: Iterable[str], hit: Collection[str], stays: Stays, *, small: bool = True) -> None:
-        """Write files anew of which rows go; and with `small` small ones, if anything is written."""
+        """Write files anew of which rows go, or change; and with `small` small ones, if anything is written."""
         for file in files:
             if file not in hit and not (small and self._is_small(file)):
                 continue
+            start = 0
             for batch in batches_in(file):
-                self.write(batch.filter(stays(batch)))
+                self.write(stays(file, start, batch))
+                start += batch.num_rows
             self.removed.append(file)
 
     def _is_small(self, file: str) -> bool:

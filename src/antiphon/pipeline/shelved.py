@@ -1,0 +1,234 @@
+"""The rows of the table of items that a fold is about: found on their shelf, and written anew.
+
+Most of them are plain objects with a few mutations more. Those are folded on columns (`goingplain`), and in the batches
+of their files a few columns get other values; the rows of all others are taken out, and come again as rows of a fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from antiphon.model.object import ObjectModel
+from antiphon.pipeline.digest import state_hash
+from antiphon.pipeline.goingplain import Gone, go_on
+from antiphon.pipeline.keyset import Key, KeySet
+from antiphon.pipeline.ordered import Ordered
+from antiphon.pipeline.parcel import I64, flags, numbers
+from antiphon.pipeline.plainshown import PlainShown
+from antiphon.pipeline.tablefile import batches_in
+from antiphon.pipeline.wire import Bools
+
+PLAIN_SIZE_MAX = 16 << 10  # of a snapshot that is tried on columns
+_COLUMNS = ["party", "item", "model", "deleted", "guarded", "messages", "data"]
+_OBJECT = ObjectModel().name
+
+#: Which rows of a batch are replaced.
+Goes = Callable[[pa.RecordBatch], Bools]
+
+
+class Was(NamedTuple):
+    """An item as the tables have it."""
+
+    model: str
+    deleted: bool
+    messages: int
+    data: bytes | None  # of one that is folded on; None: nobody here could read it
+    hash: bytes  # of its state
+
+
+@dataclass(slots=True)
+class Plain:
+    """Rows that may be folded on columns, and what was made of those that were."""
+
+    rows: pa.RecordBatch
+    nth: I64  # of their items
+    files: I64  # in which they are, by number
+    places: I64  # in these files
+    data: list[bytes] = field(default_factory=list)  # their new states, and so on
+    messages: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    shown: PlainShown | None = None
+
+    def where(self, which: I64) -> Plain:
+        rows = self.rows.take(numbers(which, pa.int64()))
+        return Plain(rows, self.nth[which], self.files[which], self.places[which])
+
+
+@dataclass(slots=True)
+class Shelved:
+    """The items of one shelf with these keys, and those that are replaced for other reasons."""
+
+    keys: KeySet
+    goes: Goes
+    was: dict[Key, Was] = field(default_factory=dict)
+    hit: list[str] = field(default_factory=list)  # files that have some of them
+    found: Bools = field(init=False)  # of each key: there is a row of it
+    plain: Plain | None = None
+
+    def __post_init__(self) -> None:
+        self.found = np.zeros(len(self.keys), dtype=np.bool_)
+
+    def look_up(self, held: Sequence[str], simple: Bools, *, few: bool) -> None:
+        """Find them all. Of `simple` items all that has come are mutations."""
+        parts: list[Plain] = []
+        for file in held:
+            # The keys are a tenth of what is read; but most files have one of many items.
+            if few and not any(self.goes(batch).any() for batch in batches_in(file, ["party", "item"])):
+                continue
+            before, start = len(self.was) + len(parts), 0
+            for batch in batches_in(file, _COLUMNS):
+                parts += self._sort(batch, start, len(self.hit), simple)
+                start += batch.num_rows
+            if len(self.was) + len(parts) > before:
+                self.hit.append(file)
+        if parts:
+            (rows,) = pa.Table.from_batches([part.rows for part in parts]).combine_chunks().to_batches()
+            nth, files, places = (
+                np.concatenate([getattr(part, name) for part in parts]) for name in ("nth", "files", "places")
+            )
+            self.plain = Plain(rows, nth, files, places).where(np.argsort(nth))
+
+    def _sort(self, batch: pa.RecordBatch, start: int, file: int, simple: Bools) -> Iterator[Plain]:
+        """Take what is wanted of a batch, which begins so far in its file."""
+        places = np.flatnonzero(self.goes(batch))
+        if not len(places):
+            return
+        rows = batch.take(numbers(places, pa.int64()))
+        nth = self.keys.find(rows, "item")
+        self.found[nth[nth >= 0]] = True
+        quick = np.zeros(len(nth), dtype=np.bool_)
+        quick[nth >= 0] = simple[nth[nth >= 0]]
+        quick &= _is(pc.equal(rows.column("model"), _OBJECT)) & ~_is(rows.column("guarded"))
+        quick &= _is(pc.less(pc.binary_length(rows.column("data")), PLAIN_SIZE_MAX))
+        self._keep(rows.filter(flags(~quick)), nth[~quick])
+        if quick.any():
+            yield Plain(rows.filter(flags(quick)), nth[quick], np.full(quick.sum(), file), start + places[quick])
+
+    def _keep(self, rows: pa.RecordBatch, nth: I64) -> None:
+        columns = (rows.column(name).to_pylist() for name in _COLUMNS)
+        for at, (party, item, model, deleted, _, messages, data) in zip(
+            nth.tolist(), zip(*columns, strict=True), strict=True
+        ):
+            known = data if at >= 0 else None  # else it is folded from nothing
+            self.was[party, item] = Was(model, deleted, messages, known, state_hash(data))
+
+    # -- plain objects
+
+    def go_on(self, ordered: Ordered) -> I64:
+        """Fold on columns what can be; the numbers of those items."""
+        plain = self.plain
+        if plain is None:
+            return np.zeros(0, dtype=np.int64)
+        gone = go_on(ordered, plain.nth, plain.rows.column("data").to_pylist())
+        left = np.ones(len(plain.nth), dtype=np.bool_)
+        left[gone.which] = False
+        self._keep(plain.rows.filter(flags(left)), plain.nth[left])
+        self.plain = _made(plain.where(gone.which), gone)
+        return self.plain.nth
+
+    def changes(self, run: int) -> tuple[pa.Array, ...]:
+        """Columns of the table of changes: those of items that were folded on columns, and are other than they were."""
+        plain = self.plain
+        assert plain is not None
+        new, before = pa.array(plain.data, pa.binary()), plain.rows.column("data")
+        changed = pc.not_equal(new, before)
+        count = pc.sum(changed).as_py() or 0
+        messages = numbers(plain.messages, pa.int64()).cast(pa.int32())
+        told = (plain.rows.column("party"), plain.rows.column("item"), "changed", plain.rows.column("model"), messages)
+        return (
+            pa.repeat(run, count),
+            *(pa.repeat(one, count) if isinstance(one, str) else one.filter(changed) for one in told),
+        )
+
+    def replaced(self, file: str, start: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch of a file, with new values where items were folded on columns."""
+        plain = self.plain
+        if plain is None or file not in self.hit:
+            return batch
+        mine = (plain.files == self.hit.index(file)) & (plain.places >= start)
+        which = np.flatnonzero(mine & (plain.places < start + batch.num_rows))
+        if not len(which):
+            return batch
+        made = _Replacing(batch, plain.places[which] - start)
+        taken = numbers(which, pa.int64())
+        assert plain.shown is not None
+        data = pa.array([plain.data[at] for at in which.tolist()], pa.binary())
+        made.set("messages", numbers(plain.messages[which], pa.int64()).cast(pa.int32()))
+        made.set("state", plain.shown.state.take(taken))
+        made.set("data", data)
+        made.set_keys(plain.shown, which)
+        return made.batch
+
+
+class _Replacing:
+    """A batch of which some rows get other values in some columns."""
+
+    def __init__(self, batch: pa.RecordBatch, places: I64) -> None:
+        self.batch = batch
+        self._places = places
+        order = np.arange(batch.num_rows)
+        order[places] = batch.num_rows + np.arange(len(places))
+        self._order = numbers(order, pa.int64())
+
+    def set(self, name: str, values: pa.Array) -> None:
+        self._put(name, self._merged(self.batch.column(name), values))
+
+    def set_keys(self, shown: PlainShown, which: I64) -> None:
+        """The map of sort keys in the facts: what is no part of the value stays, and stands first."""
+        facts = self.batch.column("facts")
+        at = facts.type.get_field_index("keys")
+        children = facts.flatten()
+        old = children[at].take(numbers(self._places, pa.int64()))
+        said, bounds = _said(old)
+        begins = shown.begins[which]
+        counts = shown.begins[which + 1] - begins
+        known = np.diff(bounds)
+        # Of each row what is said, and then what is at its keys; both lie in one array, one behind the other.
+        ends = np.concatenate(([0], np.cumsum(known + counts)))
+        order = np.empty(ends[-1], dtype=np.int64)
+        order[_spread(ends[:-1], known)] = said
+        order[_spread(ends[:-1] + known, counts)] = len(old.keys) + _spread(begins, counts)
+        taken = numbers(order, pa.int64())
+        names = pa.concat_arrays([old.keys, shown.names]).take(taken)
+        keys = pa.concat_arrays([old.items, shown.keys]).take(taken)
+        made = pa.MapArray.from_arrays(numbers(ends.astype(np.int32), pa.int32()), names, keys).cast(old.type)
+        children[at] = self._merged(children[at], made)
+        self._put("facts", pa.StructArray.from_arrays(children, fields=list(facts.type)))
+
+    def _merged(self, old: pa.Array, new: pa.Array) -> pa.Array:
+        return pa.concat_arrays([old, new]).take(self._order)
+
+    def _put(self, name: str, column: pa.Array) -> None:
+        at = self.batch.schema.get_field_index(name)
+        self.batch = self.batch.set_column(at, self.batch.schema.field(at), column)
+
+
+def _made(plain: Plain, gone: Gone) -> Plain:
+    plain.data, plain.shown = gone.snapshots, gone.shown
+    before = plain.rows.column("messages").to_numpy(zero_copy_only=False)
+    plain.messages = before.astype(np.int64) + gone.messages
+    return plain
+
+
+def _said(old: pa.MapArray) -> tuple[I64, I64]:
+    """Which entries of maps are no part of a value, and where those of each row begin; a path begins with a bracket."""
+    offsets = old.offsets.to_numpy().astype(np.int64)
+    outside = ~_is(pc.starts_with(old.keys, "["))
+    which = np.flatnonzero(outside)
+    inside = which[(which >= offsets[0]) & (which < offsets[-1])]
+    return inside, np.searchsorted(inside, offsets)
+
+
+def _spread(begins: I64, counts: I64) -> I64:
+    """The numbers from each beginning on, so many."""
+    ends = np.cumsum(counts)
+    return np.repeat(begins - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def _is(values: pa.Array) -> Bools:
+    return np.array(values.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
