@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -20,17 +20,16 @@ from antiphon.pipeline.survey import in_workers
 from antiphon.pipeline.tablelog import TableLog
 
 
-def books_of(log: TableLog, steps: Sequence[Step]) -> dict[bytes, Account]:
+def books_of(log: TableLog, steps: Sequence[Step], applied: Mapping[bytes, int] | None = None) -> dict[bytes, Account]:
     """What has become of all blocks of some parties, also of those that came long ago.
 
-    What is applied is counted in `items`, and what is refused, waits or is ended in `quarantine`; what is held is the
-    stores' word.
+    What is applied is counted in `items`, unless that is known already, and what is refused, waits or is ended in
+    `quarantine`; what is held is the stores' word.
     """
     books = {step.plan.party: _begin(step) for step in steps}
-    for part in log.parts("items", ["party", "messages"]):
-        for party, count in _sums(part, ["party"], "messages"):
-            if party in books:
-                books[party].applied += count
+    for party, count in _applied(log) if applied is None else applied.items():
+        if party in books:
+            books[party].applied += count
     for part in log.parts("quarantine", ["party", "standing", "reason", "count"]):
         for party, standing, reason, count in _sums(part, ["party", "standing", "reason"], "count"):
             if party in books:
@@ -40,12 +39,16 @@ def books_of(log: TableLog, steps: Sequence[Step]) -> dict[bytes, Account]:
 
 def report_tables(spark: SparkSession, log: TableLog, homes: Sequence[str], steps: Sequence[Step]) -> Report:
     """The report of a whole run, of what the tables have of some parties."""
-    books, shelves = books_of(log, steps), log.shelves("items")
-    ours = frozenset(books)
+    shelves, ours = log.shelves("items"), frozenset(step.plan.party for step in steps)
     asked = [(shelves.get(f"{digit:x}", ()), ours) for digit in range(SHELVES)]
-    tallies = in_workers(spark, tally_shelf, asked, 2 * spark.sparkContext.defaultParallelism)
-    found = total(tallies)
+    found = total(in_workers(spark, tally_shelf, asked, 2 * spark.sparkContext.defaultParallelism))
+    books = books_of(log, steps, found.applied)
     return Report(tuple(homes), party_reports((step.plan for step in steps), books, found), found.skew)
+
+
+def _applied(log: TableLog) -> Iterator[tuple[bytes, int]]:
+    for part in log.parts("items", ["party", "messages"]):
+        yield from cast(Iterator[tuple[bytes, int]], _sums(part, ["party"], "messages"))
 
 
 def _sums(part: pa.Table, keys: list[str], column: str) -> Iterator[tuple[Any, ...]]:

@@ -17,6 +17,7 @@ import numpy as np
 from antiphon.pipeline.parcel import U64, ids_of, places
 
 LEAF_MAX = 32
+HASH_SIZE = 32
 _BITS = 64  # of a place
 
 
@@ -36,9 +37,7 @@ class Digest:
         count = self.count + other.count
         if count > LEAF_MAX:
             return Digest(count, sha256(self.value + other.value).digest())
-        size = sha256().digest_size
-        both = self.held + other.held
-        return Digest(count, b"".join(sorted(both[at : at + size] for at in range(0, len(both), size))))
+        return Digest(count, _sorted(self.held + other.held))
 
 
 def state_hash(data: bytes | None) -> bytes:
@@ -51,11 +50,17 @@ def hash_of(item: bytes, state: bytes) -> bytes:
     return sha256(item + state).digest()
 
 
-def digest_of(items: Sequence[bytes], hashes: Sequence[bytes], bits: int = 0) -> Digest:
-    """Of all items whose places begin with some bits, so many, in any order."""
+def item_hash(item: bytes, data: bytes | None) -> bytes:
+    """The hash of an item, from its snapshot."""
+    return hash_of(item, state_hash(data))
+
+
+def digest_of(items: Iterable[bytes], hashes: Iterable[bytes], bits: int = 0) -> Digest:
+    """Of all items whose places begin with some bits, so many, in any order; ids and hashes may be joined."""
     found = places(ids_of(items))
     order = np.argsort(found, kind="stable")
-    return _divided(found[order], [hashes[at] for at in order.tolist()], bits)
+    ordered = np.frombuffer(b"".join(hashes), dtype=np.uint8).reshape(-1, HASH_SIZE)[order].tobytes()
+    return _divided(found[order], ordered, bits)
 
 
 def joined(parts: Sequence[Digest]) -> Digest:
@@ -76,11 +81,16 @@ def hashes_digest(states: Iterable[tuple[bytes, bytes]]) -> bytes:
     return digest_of([*known], [hash_of(*one) for one in known.items()]).value
 
 
-def _divided(ordered: U64, hashes: Sequence[bytes], bits: int) -> Digest:
+def _divided(ordered: U64, hashes: bytes, bits: int) -> Digest:
     """Of items by ascending places, which have so many bits in common."""
-    if len(hashes) <= LEAF_MAX or bits == _BITS:
-        held = b"".join(sorted(hashes))
-        return Digest(len(hashes), held if len(hashes) <= LEAF_MAX else sha256(held).digest())
-    ones = ordered & np.uint64(1 << (_BITS - 1 - bits)) != 0
-    at = len(hashes) - int(np.count_nonzero(ones))
-    return _divided(ordered[:at], hashes[:at], bits + 1).join(_divided(ordered[at:], hashes[at:], bits + 1))
+    count = len(ordered)
+    if count <= LEAF_MAX or bits == _BITS:
+        held = _sorted(hashes)
+        return Digest(count, held if count <= LEAF_MAX else sha256(held).digest())
+    at = int(np.searchsorted(ordered & np.uint64((1 << (_BITS - bits)) - 1), np.uint64(1 << (_BITS - 1 - bits))))
+    cut = at * HASH_SIZE
+    return _divided(ordered[:at], hashes[:cut], bits + 1).join(_divided(ordered[at:], hashes[cut:], bits + 1))
+
+
+def _sorted(hashes: bytes) -> bytes:
+    return b"".join(sorted(hashes[at : at + HASH_SIZE] for at in range(0, len(hashes), HASH_SIZE)))

@@ -24,7 +24,6 @@ from antiphon.pipeline.account import REFUSED
 from antiphon.pipeline.bulk import fold_ordered
 from antiphon.pipeline.changes import change_of
 from antiphon.pipeline.columns import batch_of
-from antiphon.pipeline.digest import state_hash
 from antiphon.pipeline.goingon import LATE, UNKNOWN, GoingOn
 from antiphon.pipeline.items import (
     DELETED,
@@ -46,7 +45,7 @@ from antiphon.pipeline.parcel import I64, Parcel, buckets_of, flags, ids_of
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.recall import Ids
 from antiphon.pipeline.shelved import Goes, Shelved
-from antiphon.pipeline.showing import item_row, link_rows, tell
+from antiphon.pipeline.showing import hash_in, item_row, link_rows, tell
 from antiphon.pipeline.summary import Tally
 from antiphon.pipeline.tablefile import Place, TableFiles, Written, batches_in
 from antiphon.pipeline.tableschema import arrow_table
@@ -199,7 +198,7 @@ class Shelf:
 
     def _change(self, key: Key, row: Sequence[Any]) -> None:
         was = self._shelved.was.pop(key, None)
-        change = change_of(None if was is None else (was.deleted, was.hash), (row[DELETED], state_hash(row[STATE])))
+        change = change_of(None if was is None else (was.deleted, was.hash), (row[DELETED], hash_in(row)))
         if change is not None:
             self._put("changes", (self.job.run, *key, change, row[MODEL], row[MESSAGES]))
 
@@ -300,10 +299,8 @@ def _is_in(column: pa.Array, values: pa.Array) -> Bools:
 def tally_shelf(task: tuple[Sequence[str], Collection[bytes]]) -> Tally:
     """In Spark's workers: what the items of some parties come to that are in some files, all those of a shelf."""
     files, parties = task
-    tally = Tally()
+    tally, ours = Tally(), pa.array(sorted(parties), pa.binary())
     for file in files:
-        for batch in batches_in(file, ["party", "item", "messages", "data"]):
-            for party, item, messages, data in zip(*(column.to_pylist() for column in batch), strict=True):
-                if party in parties:
-                    tally.item(party, item, messages, state_hash(data))
+        for batch in batches_in(file, ["party", "item", "messages", "hash"]):
+            tally.rows(batch.filter(flags(_is_in(batch.column("party"), ours))))
     return tally.done(SHELVES.bit_length() - 1)

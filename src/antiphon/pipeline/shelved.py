@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from antiphon.model.object import ObjectModel
-from antiphon.pipeline.digest import state_hash
+from antiphon.pipeline.digest import item_hash
 from antiphon.pipeline.goingplain import Gone, go_on
 from antiphon.pipeline.keyset import Key, KeySet
 from antiphon.pipeline.ordered import Ordered
@@ -25,7 +25,7 @@ from antiphon.pipeline.tablefile import batches_in
 from antiphon.pipeline.wire import Bools
 
 PLAIN_SIZE_MAX = 16 << 10  # of a snapshot that is tried on columns
-_COLUMNS = ["party", "item", "model", "deleted", "guarded", "messages", "data"]
+_COLUMNS = ["party", "item", "model", "deleted", "guarded", "messages", "data", "hash"]
 _OBJECT = ObjectModel().name
 
 #: Which rows of a batch are replaced.
@@ -39,7 +39,7 @@ class Was(NamedTuple):
     deleted: bool
     messages: int
     data: bytes | None  # of one that is folded on; None: nobody here could read it
-    hash: bytes  # of its state
+    hash: bytes
 
 
 @dataclass(slots=True)
@@ -111,11 +111,11 @@ class Shelved:
 
     def _keep(self, rows: pa.RecordBatch, nth: I64) -> None:
         columns = (rows.column(name).to_pylist() for name in _COLUMNS)
-        for at, (party, item, model, deleted, _, messages, data) in zip(
+        for at, (party, item, model, deleted, _, messages, data, found) in zip(
             nth.tolist(), zip(*columns, strict=True), strict=True
         ):
             known = data if at >= 0 else None  # else it is folded from nothing
-            self.was[party, item] = Was(model, deleted, messages, known, state_hash(data))
+            self.was[party, item] = Was(model, deleted, messages, known, found)
 
     # -- plain objects
 
@@ -157,10 +157,12 @@ class Shelved:
         made = _Replacing(batch, plain.places[which] - start)
         taken = numbers(which, pa.int64())
         assert plain.shown is not None
-        data = pa.array([plain.data[at] for at in which.tolist()], pa.binary())
+        data = [plain.data[at] for at in which.tolist()]
+        items = plain.rows.column("item").take(taken).to_pylist()
         made.set("messages", numbers(plain.messages[which], pa.int64()).cast(pa.int32()))
         made.set("state", plain.shown.state.take(taken))
-        made.set("data", data)
+        made.set("data", pa.array(data, pa.binary()))
+        made.set("hash", pa.array(map(item_hash, items, data), pa.binary()))
         made.set_keys(plain.shown, which)
         return made.batch
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from antiphon.model.itemstate import ItemState
+from antiphon.pipeline.digest import item_hash
 from antiphon.pipeline.items import MESSAGES, SCHEMA, STATE
 from antiphon.pipeline.links import ends_of
 from antiphon.pipeline.shown import shown_of
@@ -23,7 +24,12 @@ def tell(item: ItemState) -> tuple[Any, ...]:
 def item_row(row: Sequence[Any]) -> tuple[Any, ...]:
     """A row of the table of items, from one of a fold that tells."""
     kind, called, state, asked, _ = row[_TOLD:]
-    return (*row[:STATE], row[MESSAGES], kind, called, state, row[STATE], asked)
+    return (*row[:STATE], row[MESSAGES], kind, called, state, row[STATE], hash_in(row), asked)
+
+
+def hash_in(row: Sequence[Any]) -> bytes:
+    """The hash of the item of a row."""
+    return item_hash(row[1], row[STATE])
 
 
 def link_rows(row: Sequence[Any]) -> Iterator[tuple[Any, ...]]:

@@ -14,6 +14,7 @@ from antiphon.model import itemcodec
 from antiphon.model.factory import ModelFactory
 from antiphon.pipeline import facts
 from antiphon.pipeline.columns import batch_of
+from antiphon.pipeline.digest import item_hash
 from antiphon.pipeline.items import Models
 from antiphon.pipeline.statejson import state_json
 from antiphon.query.facts import Facts, facts_of
@@ -29,6 +30,7 @@ SHOWN = (
     StructField("name", StringType()),
     StructField("state", StringType()),
     StructField("data", BinaryType()),
+    StructField("hash", BinaryType()),
     StructField("facts", facts.SCHEMA),
 )
 
@@ -72,7 +74,7 @@ def _facts(row: dict[str, Any], models: ModelFactory) -> Facts:
 def _rows(row: dict[str, Any], said: Facts) -> Iterator[tuple[Any, ...]]:
     data = row["snapshot"]
     kind, called, state, asked = shown_of(said, known=data is not None)
-    yield (*(row[name] for name in ABOUT), kind, called, state, data, asked)
+    yield (*(row[name] for name in ABOUT), kind, called, state, data, item_hash(row["item"], data), asked)
 
 
 def shown_of(said: Facts, *, known: bool) -> tuple[str | None, str | None, str | None, dict[str, Any]]:

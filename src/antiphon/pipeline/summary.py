@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.pipeline.digest import Digest, digest_of, hash_of, joined, state_hash
+from antiphon.pipeline.digest import HASH_SIZE, Digest, digest_of, hash_of, item_hash, joined
 from antiphon.pipeline.items import MESSAGES, REASON, STATE
+from antiphon.pipeline.parcel import ids_of
 
 _TALLIED = ("party", "item", "messages", "reason")
 
@@ -64,20 +67,39 @@ class Tally:
     digests: dict[bytes, Digest] = field(default_factory=dict)
     _listed: dict[bytes, tuple[list[bytes], list[bytes]]] = field(default_factory=lambda: defaultdict(lambda: ([], [])))
 
-    def item(self, party: bytes, item: bytes, messages: int, state: bytes) -> None:
-        """An item, how many messages count in it, and the hash of its state."""
+    def item(self, party: bytes, item: bytes, messages: int, hashed: bytes) -> None:
+        """An item, how many messages count in it, and its hash."""
         self.applied[party] += messages
         self.hottest = max(self.hottest, (messages, item))
         if item != SYSTEM_ITEM:  # a root is not listed
             items, hashes = self._listed[party]
             items.append(item)
-            hashes.append(hash_of(item, state))
+            hashes.append(hashed)
+
+    def rows(self, batch: pa.RecordBatch) -> None:
+        """Rows of the table of items: party, item, messages and hash."""
+        parties = batch.column("party").dictionary_encode()
+        codes = parties.indices.to_numpy()
+        order = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes[order], np.arange(len(parties.dictionary) + 1)).tolist()
+        ids, counts = ids_of(batch.column("item").to_pylist()), batch.column("messages").to_numpy()
+        hashes = np.frombuffer(b"".join(batch.column("hash").to_pylist()), dtype=np.uint8).reshape(-1, HASH_SIZE)
+        for code, party in enumerate(parties.dictionary.to_pylist()):
+            mine = order[bounds[code] : bounds[code + 1]]
+            self.applied[party] += int(counts[mine].sum())
+            most = int(counts[mine].max())
+            tops = mine[counts[mine] == most]
+            self.hottest = max(self.hottest, *((most, ids[at].tobytes()) for at in tops.tolist()))
+            listed = mine[ids[mine].any(axis=1)]  # a root is not
+            if len(listed):
+                self._listed[party][0].append(ids[listed].tobytes())
+                self._listed[party][1].append(hashes[listed].tobytes())
 
     def folded(self, row: Sequence[Any]) -> None:
         """A row of `items.SCHEMA`: an item, or a refusal."""
         reason = row[REASON]
         if reason is None:
-            self.item(row[0], row[1], row[MESSAGES], state_hash(row[STATE]))
+            self.item(row[0], row[1], row[MESSAGES], item_hash(row[1], row[STATE]))
         else:
             self.refused[row[0], reason] += 1
 
@@ -109,7 +131,7 @@ def summary(folded: DataFrame) -> Summary:
     for batch in folded.select(*_TALLIED, hashed).toArrow().to_batches():
         for party, item, messages, reason, found in zip(*(column.to_pylist() for column in batch), strict=True):
             if reason is None:
-                tally.item(party, item, messages, found)
+                tally.item(party, item, messages, hash_of(item, found))
             else:
                 tally.refused[party, reason] += 1
     return total([tally.done()])
