@@ -226,11 +226,13 @@ class Shelf:
         goes, item, held = self._going(name), TABLES[name][1], self._held(name)
 
         def stays(file: str, start: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-            rows = flags(~goes(batch) & self._mine(batch, item))
-            return (self._shelved.replaced(file, start, batch) if name == "items" else batch).filter(rows)
+            rows = ~goes(batch) & self._mine(batch, item)
+            return self._shelved.written(file, start, batch, rows) if is_items else batch.filter(flags(rows))
 
+        is_items = name == "items"
+        read = self._shelved.batches if is_items else batches_in
         # Who shares a shelf writes its own rows of every file: so all do, or none does, whatever is new.
-        files.rewrite(held, self._hits(name, goes), stays, small=not self.shared)
+        files.rewrite(held, self._hits(name, goes), stays, small=not self.shared, read=read)
         return files.done()
 
     def _hits(self, name: str, goes: Goes) -> Collection[str]:

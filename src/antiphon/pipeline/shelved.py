@@ -6,7 +6,7 @@ of their files a few columns get other values; the rows of all others are taken 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from antiphon.pipeline.tablefile import batches_in
 from antiphon.pipeline.wire import Bools
 
 PLAIN_SIZE_MAX = 16 << 10  # of a snapshot that is tried on columns
+HELD_SIZE_MAX = 32 << 20  # bytes of rows that are held until they are written, and not read again
 _COLUMNS = ["party", "item", "model", "deleted", "guarded", "messages", "data", "hash"]
 _OBJECT = ObjectModel().name
 
@@ -69,6 +70,8 @@ class Shelved:
     hit: list[str] = field(default_factory=list)  # files that have some of them
     found: Bools = field(init=False)  # of each key: there is a row of it
     plain: Plain | None = None
+    _held: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)  # all rows of a file
+    _room: int = HELD_SIZE_MAX
 
     def __post_init__(self) -> None:
         self.found = np.zeros(len(self.keys), dtype=np.bool_)
@@ -80,12 +83,17 @@ class Shelved:
             # The keys are a tenth of what is read; but most files have one of many items.
             if few and not any(self.goes(batch).any() for batch in batches_in(file, ["party", "item"])):
                 continue
-            before, start = len(self.was) + len(parts), 0
-            for batch in batches_in(file, _COLUMNS):
-                parts += self._sort(batch, start, len(self.hit), simple)
+            before, start, kept = len(self.was) + len(parts), 0, list[pa.RecordBatch]()
+            for batch in batches_in(file):
+                parts += self._sort(batch.select(_COLUMNS), start, len(self.hit), simple)
                 start += batch.num_rows
+                if self._room > 0:
+                    self._room -= batch.nbytes
+                    kept.append(batch)
             if len(self.was) + len(parts) > before:
                 self.hit.append(file)
+                if self._room > 0:
+                    self._held[file] = kept
         if parts:
             (rows,) = pa.Table.from_batches([part.rows for part in parts]).combine_chunks().to_batches()
             nth, files, places = (
@@ -117,6 +125,10 @@ class Shelved:
             known = data if at >= 0 else None  # else it is folded from nothing
             self.was[party, item] = Was(model, deleted, messages, known, found)
 
+    def batches(self, file: str) -> Iterable[pa.RecordBatch]:
+        """The rows of a file, once."""
+        return self._held.pop(file, None) or batches_in(file)
+
     # -- plain objects
 
     def go_on(self, ordered: Ordered) -> I64:
@@ -145,69 +157,82 @@ class Shelved:
             *(pa.repeat(one, count) if isinstance(one, str) else one.filter(changed) for one in told),
         )
 
-    def replaced(self, file: str, start: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of a file, with new values where items were folded on columns."""
-        plain = self.plain
-        if plain is None or file not in self.hit:
-            return batch
-        mine = (plain.files == self.hit.index(file)) & (plain.places >= start)
-        which = np.flatnonzero(mine & (plain.places < start + batch.num_rows))
-        if not len(which):
-            return batch
-        made = _Replacing(batch, plain.places[which] - start)
+    def written(self, file: str, start: int, batch: pa.RecordBatch, stays: Bools) -> pa.RecordBatch:
+        """The rows of a batch that stay, with new values where items were folded on columns."""
+        plain, made = self.plain, _Written(batch, stays)
+        if plain is not None and file in self.hit:
+            mine = (plain.files == self.hit.index(file)) & (plain.places >= start)
+            which = np.flatnonzero(mine & (plain.places < start + batch.num_rows))
+            if len(which):
+                made.replace(plain, which, plain.places[which] - start)
+        return made.batch()
+
+
+class _Written:
+    """Rows of a batch, of which some get other values in some columns."""
+
+    def __init__(self, batch: pa.RecordBatch, stays: Bools) -> None:
+        self._batch = batch
+        self._stays = np.flatnonzero(stays)
+        self._order = self._stays
+        self._new: dict[str, pa.Array] = {}  # values that stand behind those of the batch
+
+    def batch(self) -> pa.RecordBatch:
+        if len(self._stays) == self._batch.num_rows and not self._new:
+            return self._batch
+        columns = [self._column(name) for name in self._batch.schema.names]
+        return pa.RecordBatch.from_arrays(columns, schema=self._batch.schema)
+
+    def _column(self, name: str) -> pa.Array:
+        old = self._batch.column(name)
+        if name == "facts" and "keys" in self._new:
+            at = old.type.get_field_index("keys")
+            children = [
+                self._taken(child, self._new["keys"] if nth == at else None) for nth, child in enumerate(old.flatten())
+            ]
+            return pa.StructArray.from_arrays(children, fields=list(old.type))
+        return self._taken(old, self._new.get(name))
+
+    def _taken(self, old: pa.Array, new: pa.Array | None) -> pa.Array:
+        if new is None:
+            return old.take(numbers(self._stays, pa.int64()))
+        return pa.concat_arrays([old, new]).take(numbers(self._order, pa.int64()))
+
+    def replace(self, plain: Plain, which: I64, places: I64) -> None:
+        """Let rows at some places have the values of some plain objects."""
+        order = np.arange(self._batch.num_rows)
+        order[places] = len(order) + np.arange(len(places))
+        self._order = order[self._stays]
         taken = numbers(which, pa.int64())
         assert plain.shown is not None
         data = [plain.data[at] for at in which.tolist()]
         items = plain.rows.column("item").take(taken).to_pylist()
-        made.set("messages", numbers(plain.messages[which], pa.int64()).cast(pa.int32()))
-        made.set("state", plain.shown.state.take(taken))
-        made.set("data", pa.array(data, pa.binary()))
-        made.set("hash", pa.array(map(item_hash, items, data), pa.binary()))
-        made.set_keys(plain.shown, which)
-        return made.batch
+        self._new = {
+            "messages": numbers(plain.messages[which], pa.int64()).cast(pa.int32()),
+            "state": plain.shown.state.take(taken),
+            "data": pa.array(data, pa.binary()),
+            "hash": pa.array(map(item_hash, items, data), pa.binary()),
+            "keys": _keys(
+                self._batch.column("facts").field("keys").take(numbers(places, pa.int64())), plain.shown, which
+            ),
+        }
 
 
-class _Replacing:
-    """A batch of which some rows get other values in some columns."""
-
-    def __init__(self, batch: pa.RecordBatch, places: I64) -> None:
-        self.batch = batch
-        self._places = places
-        order = np.arange(batch.num_rows)
-        order[places] = batch.num_rows + np.arange(len(places))
-        self._order = numbers(order, pa.int64())
-
-    def set(self, name: str, values: pa.Array) -> None:
-        self._put(name, self._merged(self.batch.column(name), values))
-
-    def set_keys(self, shown: PlainShown, which: I64) -> None:
-        """The map of sort keys in the facts: what is no part of the value stays, and stands first."""
-        facts = self.batch.column("facts")
-        at = facts.type.get_field_index("keys")
-        children = facts.flatten()
-        old = children[at].take(numbers(self._places, pa.int64()))
-        said, bounds = _said(old)
-        begins = shown.begins[which]
-        counts = shown.begins[which + 1] - begins
-        known = np.diff(bounds)
-        # Of each row what is said, and then what is at its keys; both lie in one array, one behind the other.
-        ends = np.concatenate(([0], np.cumsum(known + counts)))
-        order = np.empty(ends[-1], dtype=np.int64)
-        order[_spread(ends[:-1], known)] = said
-        order[_spread(ends[:-1] + known, counts)] = len(old.keys) + _spread(begins, counts)
-        taken = numbers(order, pa.int64())
-        names = pa.concat_arrays([old.keys, shown.names]).take(taken)
-        keys = pa.concat_arrays([old.items, shown.keys]).take(taken)
-        made = pa.MapArray.from_arrays(numbers(ends.astype(np.int32), pa.int32()), names, keys).cast(old.type)
-        children[at] = self._merged(children[at], made)
-        self._put("facts", pa.StructArray.from_arrays(children, fields=list(facts.type)))
-
-    def _merged(self, old: pa.Array, new: pa.Array) -> pa.Array:
-        return pa.concat_arrays([old, new]).take(self._order)
-
-    def _put(self, name: str, column: pa.Array) -> None:
-        at = self.batch.schema.get_field_index(name)
-        self.batch = self.batch.set_column(at, self.batch.schema.field(at), column)
+def _keys(old: pa.MapArray, shown: PlainShown, which: I64) -> pa.MapArray:
+    """The maps of sort keys in facts: what is no part of the value stays, and stands first."""
+    said, bounds = _said(old)
+    begins = shown.begins[which]
+    counts = shown.begins[which + 1] - begins
+    known = np.diff(bounds)
+    # Of each row what is said, and then what is at its keys; both lie in one array, one behind the other.
+    ends = np.concatenate(([0], np.cumsum(known + counts)))
+    order = np.empty(ends[-1], dtype=np.int64)
+    order[_spread(ends[:-1], known)] = said
+    order[_spread(ends[:-1] + known, counts)] = len(old.keys) + _spread(begins, counts)
+    taken = numbers(order, pa.int64())
+    names = pa.concat_arrays([old.keys, shown.names]).take(taken)
+    keys = pa.concat_arrays([old.items, shown.keys]).take(taken)
+    return pa.MapArray.from_arrays(numbers(ends.astype(np.int32), pa.int32()), names, keys).cast(old.type)
 
 
 def _made(plain: Plain, gone: Gone) -> Plain:

@@ -75,13 +75,22 @@ class TableFiles:
         if self._rows >= GROUP_ROWS or self._size >= GROUP_SIZE:
             self._flush()
 
-    def rewrite(self, files: Iterable[str], hit: Collection[str], stays: Stays, *, small: bool = True) -> None:
+    def rewrite(
+        self,
+        files: Iterable[str],
+        hit: Collection[str],
+        stays: Stays,
+        *,
+        small: bool = True,
+        read: Callable[[str], Iterable[pa.RecordBatch]] | None = None,
+    ) -> None:
         """Write files anew of which rows go, or change; and with `small` small ones, if anything is written."""
+        read = read or batches_in
         for file in files:
             if file not in hit and not (small and self._is_small(file)):
                 continue
             start = 0
-            for batch in batches_in(file):
+            for batch in read(file):
                 self.write(stays(file, start, batch))
                 start += batch.num_rows
             self.removed.append(file)
