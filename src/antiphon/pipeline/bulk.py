@@ -11,6 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import pyarrow as pa
 from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
@@ -18,13 +19,12 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from antiphon.model.factory import ModelFactory
-from antiphon.model.item import Authors, fold
-from antiphon.model.object import ObjectModel
 from antiphon.pipeline.columns import arrow_of, batch_of
 from antiphon.pipeline.items import SCHEMA as FOLDED
 from antiphon.pipeline.items import Folding, Models, batches_of, known_models, refusals
 from antiphon.pipeline.ordered import Ordered
 from antiphon.pipeline.parcel import BASE_LANE, BUCKETS_MAX, LaneTask, Parcel, opened, read_parcels
+from antiphon.pipeline.plainfold import fold_frames, gathered
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.ranges import RANGE_BLOCKS, Range, divided
 from antiphon.pipeline.registers import Registers
@@ -188,39 +188,10 @@ def _tally(models: Models, bits: int, plans: Sequence[PartyPlan], bucket: int, p
     return tally.done(bits)
 
 
-class _Party(NamedTuple):
-    key: bytes
-    feeds: tuple[bytes, ...]
-    authors: Authors
-
-
 def _fold(folding: Folding, ordered: Ordered) -> Iterator[tuple[Any, ...]]:
     registers = Registers(ordered, Lanes.of(ordered.plans))
-    known = [
-        _Party(plan.party, feeds, folding.authors(plan.party))
-        for plan, feeds in zip(ordered.plans, ordered.feeds, strict=True)
-    ]
-    starts, plain = ordered.starts.tolist(), registers.plain.tolist()
-    parties = ordered.party[ordered.starts[:-1]].tolist()
-    for nth, party in enumerate(parties):
-        found = _fold_plain(folding, registers, known[party], nth) if plain[nth] else None
-        if found is None:
-            (key, item), base, notes = ordered.group(starts[nth], starts[nth + 1])
-            yield from folding.fold(key, item, base, notes)
-        else:
-            yield from found
-
-
-def _fold_plain(folding: Folding, registers: Registers, party: _Party, nth: int) -> list[tuple[Any, ...]] | None:
-    """The rows of an item whose mutations are all plain; None: it is to be folded whole."""
-    item, key = registers.item(nth), party.key
-    made = fold(key, item, None, registers.others(nth), folding.models, party.authors, whole=True)
-    state = made.item
-    if state is None or made.late or type(state.model) is not ObjectModel:
-        return None
-    if registers.begins(nth, party.feeds) < state.genesis:
-        return None
-    if state.access is not None and not registers.may_all(nth, state.access, party.feeds, party.authors):
-        return None
-    count = registers.count(nth) - sum(map(bool, made.verdicts.values()))
-    return [folding.row(key, state, count, registers.state(nth)), *refusals(key, item, made.verdicts)]
+    for some in gathered(fold_frames(folding, ordered, registers, np.flatnonzero(registers.plain)), registers):
+        for one in some:
+            yield folding.row(one.party, one.item, one.messages, registers.state(one.nth))
+            yield from refusals(one.party, one.item.id, one.verdicts)
+    yield from folding.rows(ordered.groups(np.flatnonzero(~registers.plain)))

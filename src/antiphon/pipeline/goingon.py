@@ -37,12 +37,10 @@ class GoingOn(Folding):
         if base is None:  # nothing ever came to it: these are all its messages
             yield from Folding.fold(self, party, item, None, notes)
             return
-        # These bytes were written by a fold: whether they are canonical is not asked again, which takes as long again.
-        state = None if base == UNKNOWN else itemcodec.decode(itemcodec.record_of(base), self.models)
-        if state is None or not _can_go_on(state, notes):
+        state = self.begin(party, base, notes)
+        if state is None:
             yield _late(party, item)
             return
-        state.based = self._based(party, state)
         made = fold(party, item, state, notes, self.models, self.authors(party))
         if made.late or made.item is None:
             yield _late(party, item)
@@ -50,6 +48,15 @@ class GoingOn(Folding):
         count = self.counts[party, item] + len(notes) - sum(map(bool, made.verdicts.values()))
         yield self.row(party, made.item, count)
         yield from refusals(party, item, made.verdicts)
+
+    def begin(self, party: bytes, base: bytes, notes: Sequence[Note]) -> ItemState | None:
+        """The item that messages are folded onto; None if that does not come to what a fold of all comes to."""
+        # These bytes were written by a fold: whether they are canonical is not asked again, which takes as long again.
+        state = None if base == UNKNOWN else itemcodec.decode(itemcodec.record_of(base), self.models)
+        if state is None or not _can_go_on(state, notes):
+            return None
+        state.based = self._based(party, state)
+        return state
 
     def _based(self, party: bytes, state: ItemState) -> bool:
         """Whether an item began in the epoch that its party stands on: the bytes do not tell."""

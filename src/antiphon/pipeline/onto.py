@@ -20,11 +20,13 @@ import pyarrow.compute as pc
 
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.feed.header import Kind
+from antiphon.model.factory import ModelFactory
+from antiphon.model.object import ObjectModel
 from antiphon.pipeline.account import REFUSED
-from antiphon.pipeline.bulk import fold_ordered
 from antiphon.pipeline.changes import change_of
 from antiphon.pipeline.columns import batch_of
 from antiphon.pipeline.goingon import LATE, UNKNOWN, GoingOn
+from antiphon.pipeline.goingplain import GoingPlain
 from antiphon.pipeline.items import (
     DELETED,
     FEED,
@@ -42,14 +44,19 @@ from antiphon.pipeline.items import (
 from antiphon.pipeline.keyset import Key, KeySet
 from antiphon.pipeline.ordered import Ordered
 from antiphon.pipeline.parcel import I64, Parcel, buckets_of, flags, ids_of
+from antiphon.pipeline.plainfold import Framed, fold_frame, fold_frames, gathered, parties_of
+from antiphon.pipeline.plainrows import plain_rows
+from antiphon.pipeline.plainshown import PlainShown, show_plain
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.recall import Ids
-from antiphon.pipeline.shelved import Goes, Shelved
+from antiphon.pipeline.registers import Registers
+from antiphon.pipeline.shelved import OBJECT, Goes, Shelved
 from antiphon.pipeline.showing import hash_in, item_row, link_rows, tell
 from antiphon.pipeline.summary import Tally
 from antiphon.pipeline.tablefile import Place, TableFiles, Written, batches_in
 from antiphon.pipeline.tableschema import arrow_table
 from antiphon.pipeline.wire import Bools
+from antiphon.pipeline.writes import Lanes
 
 SHELVES = 16  # partitions of a table of items, named by hex digits
 ROWS_AT_ONCE = 2_000
@@ -123,45 +130,73 @@ class Shelf:
             (whole if is_whole else on).append(parcel)
         ordered = Ordered.of(on, job.plans)
         on.clear()
-        self._look_up(ordered)
         models, by_party = known_models(job.models), {plan.party: plan for plan in job.plans}
+        self._look_up(ordered, models)
         if ordered is not None:
             self._go_on(ordered, GoingOn(by_party, models, tell))
         ordered = Ordered.of(whole, job.plans)
         whole.clear()
         if ordered is not None:
-            self._take(fold_ordered(Folding(by_party, models, tell), ordered))
+            self._fold_whole(ordered, Folding(by_party, models, tell))
         return self._write()
 
     # -- what is there
 
-    def _look_up(self, ordered: Ordered | None) -> None:
+    def _look_up(self, ordered: Ordered | None, models: ModelFactory) -> None:
         """Find the items that will be replaced."""
         job = self.job
         keys = list(_keys(job.whole or {}, job.buckets, self.bucket) if ordered is None else _messaged(ordered))
         self._keys = KeySet(keys)
         self._goes = np.array([item not in job.left.get(party, ()) for party, item in keys], dtype=np.bool_)
         self._shelved = Shelved(self._keys, self._going("items"))
-        simple = np.zeros(len(keys), dtype=np.bool_)
-        if ordered is not None:
-            simple = ~np.logical_or.reduceat(ordered.kinds != _MUTATION, ordered.starts[:-1])
-        self._shelved.look_up(self._held("items"), simple, few=len(keys) < FEW and not job.afresh)
+        quick = ordered is not None and type(models.find(OBJECT.name, OBJECT.version)) is ObjectModel
+        self._shelved.look_up(self._held("items"), few=len(keys) < FEW and not job.afresh, quick=quick)
 
     def _held(self, table: str) -> Sequence[str]:
         return self.job.files.get(table, {}).get(self.digit, ())
 
-    def _go_on(self, ordered: Ordered, going: GoingOn) -> None:
-        """Fold new messages onto what is there: plain objects on columns, and all others one by one."""
-        shelved, rest = self._shelved, self._goes.copy()
-        done = shelved.go_on(ordered)
+    # -- folding
+
+    def _fold_whole(self, ordered: Ordered, folding: Folding) -> None:
+        """Fold items from all their messages."""
+        registers = Registers(ordered, Lanes.of(ordered.plans))
+        shown = show_plain(registers.entries, np.flatnonzero(registers.plain), registers.wire)
+        framed = fold_frames(folding, ordered, registers, np.flatnonzero(registers.plain))
+        self._take_plain(framed, registers, shown)
+        self._take(folding.rows(ordered.groups(np.flatnonzero(~registers.plain))))
+
+    def _go_on(self, ordered: Ordered, folding: GoingOn) -> None:
+        """Fold new messages onto what is there: on columns what is plain, and all others one by one."""
+        shelved = self._shelved
+        folding.refused = self._refused_before()
+        new = np.array([key not in folding.refused for key in self._keys.keys], dtype=np.bool_)
+        simple = ~np.logical_or.reduceat(ordered.kinds != _MUTATION, ordered.starts[:-1])
+        going = shelved.go_on(ordered, new & self._goes & ~shelved.found, simple)
+        assert shelved.changed is not None
+        done = shelved.changed.rows.nth
+        rest = self._goes.copy()
         rest[done] = self._goes[done] = False  # their rows stay, with other values
         if len(done):
-            columns = shelved.changes(self.job.run)
-            schema = self._files["changes"].schema
-            self._files["changes"].write(pa.RecordBatch.from_arrays(list(columns), schema=schema))
-        going.counts = {key: was.messages for key, was in shelved.was.items()}
-        going.refused = self._refused_before()
-        self._take(going.rows(self._groups(ordered, np.flatnonzero(rest))))
+            changes = self._files["changes"]
+            changes.write(pa.RecordBatch.from_arrays(shelved.changed.columns(self.job.run), schema=changes.schema))
+        folding.counts = {key: was.messages for key, was in shelved.was.items()}
+        framed = self._frames(ordered, folding, going, np.flatnonzero(rest & going.plain))
+        self._take_plain(framed, going.registers, going.shown)
+        self._take(folding.rows(self._groups(ordered, np.flatnonzero(rest & ~going.plain))))
+
+    def _frames(self, ordered: Ordered, folding: GoingOn, going: GoingPlain, items: I64) -> Iterator[Framed | int]:
+        """Plain items that begin now, or to which something else than mutations has come."""
+        parties = parties_of(folding, ordered)
+        places = np.searchsorted(self._shelved.objects.nth, items)
+        for nth, place in zip(items.tolist(), places.tolist(), strict=True):
+            key, base = self._keys.keys[nth], None
+            if self._shelved.found[nth]:
+                base = folding.begin(key[0], going.frame(place), going.registers.others(nth))
+                if base is None:
+                    yield nth
+                    continue
+            party = parties[ordered.party[ordered.starts[nth]]]
+            yield fold_frame(folding, going.registers, party, nth, base, folding.counts.get(key, 0)) or nth
 
     def _refused_before(self) -> set[Key]:
         """Of the items with messages those that are not there, and to which messages came that do not count."""
@@ -174,13 +209,26 @@ class Shelf:
         return found
 
     def _groups(self, ordered: Ordered, items: I64) -> Iterator[Group]:
-        starts = ordered.starts
-        for start, stop in zip(starts[items].tolist(), starts[items + 1].tolist(), strict=True):
-            key, _, notes = ordered.group(start, stop)
+        for key, _, notes in ordered.groups(items):
             was = self._shelved.was.get(key)
             yield key, None if was is None else UNKNOWN if was.data is None else was.data, notes
 
     # -- what comes of it
+
+    def _take_plain(self, given: Iterable[Framed | int], registers: Registers, shown: PlainShown) -> None:
+        """Write items whose states are in registers; one that has to be folded otherwise is plain no more."""
+        files = self._files["items"]
+        for some in gathered(given, registers):
+            made = plain_rows(some, registers, shown, files.schema)
+            files.write(made.rows)
+            for one, hashed, ends in zip(some, made.hashes, made.ends, strict=True):
+                item, key = one.item, (one.party, bytes(one.item.id))
+                for way, end, other in ends:
+                    self._put("links", (*key, way, end, other or one.party))
+                self._change(key, item.name, item.is_deleted, one.messages, hashed)
+                for stamp, reason in one.verdicts.items():
+                    if reason:
+                        self._refuse(key, stamp.feed, stamp.seq, reason)
 
     def _take(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for row in rows:
@@ -189,18 +237,21 @@ class Shelf:
                 self._put("items", item_row(row), 4 * len(row[STATE] or b""))  # it is there as JSON and facts, too
                 for link in link_rows(row):
                     self._put("links", link)
-                self._change((party, item), row)
+                self._change((party, item), row[MODEL], row[DELETED], row[MESSAGES], hash_in(row))
             elif reason == LATE and row[FEED] is None:  # no message of it, but all
                 self.late.add((party, item))
                 self._shelved.was.pop((party, item), None)
             else:
-                self._put("quarantine", (party, row[FEED], row[SEQ], 1, item, REFUSED, reason))
+                self._refuse((party, item), row[FEED], row[SEQ], reason)
 
-    def _change(self, key: Key, row: Sequence[Any]) -> None:
+    def _change(self, key: Key, model: str, deleted: bool, messages: int, hashed: bytes) -> None:
         was = self._shelved.was.pop(key, None)
-        change = change_of(None if was is None else (was.deleted, was.hash), (row[DELETED], hash_in(row)))
+        change = change_of(None if was is None else (was.deleted, was.hash), (deleted, hashed))
         if change is not None:
-            self._put("changes", (self.job.run, *key, change, row[MODEL], row[MESSAGES]))
+            self._put("changes", (self.job.run, *key, change, model, messages))
+
+    def _refuse(self, key: Key, feed: bytes, seq: int, reason: str) -> None:
+        self._put("quarantine", (key[0], feed, seq, 1, key[1], REFUSED, reason))
 
     def _put(self, table: str, row: tuple[Any, ...], size: int = 0) -> None:
         rows = self._rows[table]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -115,9 +114,12 @@ class Ordered:
         size, at = int(self.sizes[index]), int(self.offsets[index])
         return None if size == MISSING else self.buffer[at : at + size]
 
-    def groups(self) -> Iterator[Group]:
-        """Each item with the state that it stands on, and the messages to it."""
-        for start, stop in pairwise(self.starts.tolist()):
+    def groups(self, items: I64 | None = None) -> Iterator[Group]:
+        """Each item, or those with some numbers, with the state that it stands on, and the messages to it."""
+        begins, ends = self.starts[:-1], self.starts[1:]
+        if items is not None:
+            begins, ends = begins[items], ends[items]
+        for start, stop in zip(begins.tolist(), ends.tolist(), strict=True):
             yield self.group(start, stop)
 
     def group(self, start: int, stop: int) -> Group:

@@ -28,10 +28,16 @@ _NUMBER_SIZE = 11  # of a sort key
 class PlainShown:
     """Of some items, in order."""
 
+    items: I64  # their numbers, ascending
     state: pa.Array  # JSON
     begins: I64  # where the keys of each begin, and the end
     names: pa.Array  # of paths
     keys: pa.Array  # sort keys
+
+    def places(self, items: I64) -> I64:
+        """Where items are, by their numbers."""
+        found: I64 = np.searchsorted(self.items, items)
+        return found
 
 
 def show_plain(entries: Entries, items: I64, wire: Wire) -> PlainShown:
@@ -47,7 +53,7 @@ def show_plain(entries: Entries, items: I64, wire: Wire) -> PlainShown:
     parts = _glued(quoted, values.json())
     lists = pa.LargeListArray.from_arrays(numbers(begins, pa.int64()), parts)
     state = _glued("{", pc.binary_join(lists, _text(",")), "}").cast(pa.string())
-    return PlainShown(state, begins, paths, values.keys())
+    return PlainShown(items, state, begins, paths, values.keys())
 
 
 def _text(text: str) -> pa.Scalar:

@@ -39,7 +39,7 @@ class Registers:
     def __init__(self, ordered: Ordered, lanes: Lanes, wire: Wire | None = None, held: Held | None = None) -> None:
         """Of all messages of each item; or of those since the state that is held, which `wire` has behind them."""
         self._ordered = ordered
-        self._wire = Wire(ordered.buffer) if wire is None else wire
+        self.wire = Wire(ordered.buffer) if wire is None else wire
         lengths = np.diff(ordered.starts)
         self._item = np.repeat(np.arange(len(lengths)), lengths)
         self._lane = lanes.begins[ordered.party] + ordered.lane
@@ -48,31 +48,24 @@ class Registers:
         self.plain[self._item[ordered.kinds == BASE_STATE]] = False
         if ordered.voids is not None:
             self.plain[self._item[mutations & (ordered.voids > 0)]] = False
-        if held is not None:
-            self._keep_to(held, mutations)
+        if held is not None:  # what comes to an item whose state is read must be later than its genesis
+            firsts = ordered.lamports[ordered.starts[held.items]]
+            self.plain[held.items[~held.right | (firsts <= held.begins)]] = False
         inside = np.flatnonzero(mutations)
-        reader = Reader(ordered, self._wire, self._lane, lanes)
+        reader = Reader(ordered, self.wire, self._lane, lanes)
         writes = reader.read(inside[np.argsort(ordered.offsets[inside])])
         self.plain[self._item[writes.rows[~writes.right]]] = False
         behind = None if held is None else Behind(held, len(lengths))
         stands = self._resolve(writes, behind)
         self.entries = self._entries(writes, np.flatnonzero(stands & self.plain[self._item[writes.rows]]), behind)
         heard = self._hear(inside, held)
-        self._states = write_states(len(lengths), lanes.feeds, heard, self.entries, self._wire.buffer)
+        self._states = write_states(len(lengths), lanes.feeds, heard, self.entries, self.wire.buffer)
         self._ids = ordered.items[ordered.starts[:-1]].tobytes()
         self._starts: list[int] = ordered.starts.tolist()
         self._inside, self._first = inside, np.searchsorted(inside, ordered.starts)
         others = np.flatnonzero(~mutations)
         self._others = ordered.notes_at(others)
         self._others_at: list[int] = np.searchsorted(others, ordered.starts).tolist()
-
-    def _keep_to(self, held: Held, mutations: Bools) -> None:
-        """Items with a state that was read, to which all that comes is mutations, and later than their genesis."""
-        known = np.zeros(len(self.plain), dtype=np.bool_)
-        firsts = self._ordered.lamports[self._ordered.starts[held.items]]
-        known[held.items[held.right & (firsts > held.begins)]] = True
-        known[self._item[~mutations]] = False
-        self.plain &= known
 
     def item(self, nth: int) -> bytes:
         """The id of an item."""
@@ -123,7 +116,7 @@ class Registers:
         order = np.argsort(places)
         places = places[order]
         item, lamport = self._item[rows], ordered.lamports[rows]
-        first, second = self._wire.keys(writes.key_at, writes.key_size)
+        first, second = self.wire.keys(writes.key_at, writes.key_size)
         for names in writes.names:
             which, wanted = names.which, names.lane << _SEQ_BITS | names.seq
             found = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
@@ -145,7 +138,7 @@ class Registers:
         rows, ordered = writes.rows[found], self._ordered
         new = Entries(
             self._item[rows],
-            self._wire.keys(writes.key_at[found], writes.key_size[found]),
+            self.wire.keys(writes.key_at[found], writes.key_size[found]),
             writes.key_size[found],
             self._lane[rows],
             ordered.lamports[rows],

@@ -16,18 +16,21 @@ import pyarrow.compute as pc
 
 from antiphon.model.object import ObjectModel
 from antiphon.pipeline.digest import item_hash
-from antiphon.pipeline.goingplain import Gone, go_on
+from antiphon.pipeline.goingplain import GoingPlain
 from antiphon.pipeline.keyset import Key, KeySet
 from antiphon.pipeline.ordered import Ordered
-from antiphon.pipeline.parcel import I64, flags, numbers
+from antiphon.pipeline.parcel import I64, numbers
+from antiphon.pipeline.plainrows import is_true, keys_of
 from antiphon.pipeline.plainshown import PlainShown
 from antiphon.pipeline.tablefile import batches_in
+from antiphon.pipeline.tableschema import arrow_table
 from antiphon.pipeline.wire import Bools
 
 PLAIN_SIZE_MAX = 16 << 10  # of a snapshot that is tried on columns
 HELD_SIZE_MAX = 32 << 20  # bytes of rows that are held until they are written, and not read again
-_COLUMNS = ["party", "item", "model", "deleted", "guarded", "messages", "data", "hash"]
-_OBJECT = ObjectModel().name
+OBJECT = ObjectModel()
+_ROW = ["party", "item", "model", "deleted", "messages", "data", "hash"]
+_COLUMNS = [*_ROW, "version", "guarded"]
 
 #: Which rows of a batch are replaced.
 Goes = Callable[[pa.RecordBatch], Bools]
@@ -43,21 +46,59 @@ class Was(NamedTuple):
     hash: bytes
 
 
-@dataclass(slots=True)
-class Plain:
-    """Rows that may be folded on columns, and what was made of those that were."""
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of items, and where they are."""
 
     rows: pa.RecordBatch
-    nth: I64  # of their items
-    files: I64  # in which they are, by number
+    nth: I64  # the numbers of their items
+    files: I64  # by number
     places: I64  # in these files
-    data: list[bytes] = field(default_factory=list)  # their new states, and so on
-    messages: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    shown: PlainShown | None = None
 
-    def where(self, which: I64) -> Plain:
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """By ascending numbers of items."""
+        if not parts:
+            none = np.zeros(0, dtype=np.int64)
+            return cls(pa.RecordBatch.from_pylist([], arrow_table("items")).select(_COLUMNS), none, none, none)
+        (rows,) = pa.Table.from_batches([part.rows for part in parts]).combine_chunks().to_batches()
+        nth, files, places = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("nth", "files", "places")
+        )
+        return cls(rows, nth, files, places).where(np.argsort(nth))
+
+    def where(self, which: I64) -> Rows:
         rows = self.rows.take(numbers(which, pa.int64()))
-        return Plain(rows, self.nth[which], self.files[which], self.places[which])
+        return Rows(rows, self.nth[which], self.files[which], self.places[which])
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Rows that stay where they are, and their new values."""
+
+    rows: Rows
+    messages: I64
+    data: list[bytes]
+    shown: PlainShown
+
+    def columns(self, run: int) -> list[pa.Array]:
+        """Those of the table of changes."""
+        other = pc.not_equal(pa.array(self.data, pa.binary()), self.rows.rows.column("data"))
+        count = pc.sum(other).as_py() or 0
+        party, item, model = (self.rows.rows.column(name).filter(other) for name in ("party", "item", "model"))
+        messages = numbers(self.messages, pa.int64()).cast(pa.int32()).filter(other)
+        return [pa.repeat(run, count), party, item, pa.repeat("changed", count), model, messages]
+
+    def values(self, which: I64) -> dict[str, pa.Array]:
+        """What some of them have now."""
+        data = [self.data[at] for at in which.tolist()]
+        items = self.rows.rows.column("item").take(numbers(which, pa.int64())).to_pylist()
+        return {
+            "messages": numbers(self.messages[which], pa.int64()).cast(pa.int32()),
+            "state": self.shown.state.take(numbers(self.shown.places(self.rows.nth[which]), pa.int64())),
+            "data": pa.array(data, pa.binary()),
+            "hash": pa.array(map(item_hash, items, data), pa.binary()),
+        }
 
 
 @dataclass(slots=True)
@@ -69,23 +110,24 @@ class Shelved:
     was: dict[Key, Was] = field(default_factory=dict)
     hit: list[str] = field(default_factory=list)  # files that have some of them
     found: Bools = field(init=False)  # of each key: there is a row of it
-    plain: Plain | None = None
+    objects: Rows = field(init=False)  # that may be plain
+    changed: Changed | None = None
     _held: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)  # all rows of a file
     _room: int = HELD_SIZE_MAX
 
     def __post_init__(self) -> None:
         self.found = np.zeros(len(self.keys), dtype=np.bool_)
 
-    def look_up(self, held: Sequence[str], simple: Bools, *, few: bool) -> None:
-        """Find them all. Of `simple` items all that has come are mutations."""
-        parts: list[Plain] = []
+    def look_up(self, held: Sequence[str], *, few: bool, quick: bool) -> None:
+        """Find them all; with `quick`, objects may be folded on columns."""
+        parts: list[Rows] = []
         for file in held:
             # The keys are a tenth of what is read; but most files have one of many items.
             if few and not any(self.goes(batch).any() for batch in batches_in(file, ["party", "item"])):
                 continue
             before, start, kept = len(self.was) + len(parts), 0, list[pa.RecordBatch]()
             for batch in batches_in(file):
-                parts += self._sort(batch.select(_COLUMNS), start, len(self.hit), simple)
+                parts += self._sort(batch.select(_COLUMNS), len(self.hit), start, quick=quick)
                 start += batch.num_rows
                 if self._room > 0:
                     self._room -= batch.nbytes
@@ -94,14 +136,9 @@ class Shelved:
                 self.hit.append(file)
                 if self._room > 0:
                     self._held[file] = kept
-        if parts:
-            (rows,) = pa.Table.from_batches([part.rows for part in parts]).combine_chunks().to_batches()
-            nth, files, places = (
-                np.concatenate([getattr(part, name) for part in parts]) for name in ("nth", "files", "places")
-            )
-            self.plain = Plain(rows, nth, files, places).where(np.argsort(nth))
+        self.objects = Rows.joined(parts)
 
-    def _sort(self, batch: pa.RecordBatch, start: int, file: int, simple: Bools) -> Iterator[Plain]:
+    def _sort(self, batch: pa.RecordBatch, file: int, start: int, *, quick: bool) -> Iterator[Rows]:
         """Take what is wanted of a batch, which begins so far in its file."""
         places = np.flatnonzero(self.goes(batch))
         if not len(places):
@@ -109,62 +146,48 @@ class Shelved:
         rows = batch.take(numbers(places, pa.int64()))
         nth = self.keys.find(rows, "item")
         self.found[nth[nth >= 0]] = True
-        quick = np.zeros(len(nth), dtype=np.bool_)
-        quick[nth >= 0] = simple[nth[nth >= 0]]
-        quick &= _is(pc.equal(rows.column("model"), _OBJECT)) & ~_is(rows.column("guarded"))
-        quick &= _is(pc.less(pc.binary_length(rows.column("data")), PLAIN_SIZE_MAX))
-        self._keep(rows.filter(flags(~quick)), nth[~quick])
-        if quick.any():
-            yield Plain(rows.filter(flags(quick)), nth[quick], np.full(quick.sum(), file), start + places[quick])
+        plain = (nth >= 0) & quick & ~is_true(rows.column("guarded"))
+        plain &= is_true(pc.equal(rows.column("model"), OBJECT.name))
+        plain &= is_true(pc.equal(rows.column("version"), OBJECT.version))
+        plain &= is_true(pc.less(pc.binary_length(rows.column("data")), PLAIN_SIZE_MAX))
+        found = Rows(rows, nth, np.full(len(nth), file), start + places)
+        self._keep(found.where(np.flatnonzero(~plain)))
+        if plain.any():
+            yield found.where(np.flatnonzero(plain))
 
-    def _keep(self, rows: pa.RecordBatch, nth: I64) -> None:
-        columns = (rows.column(name).to_pylist() for name in _COLUMNS)
-        for at, (party, item, model, deleted, _, messages, data, found) in zip(
-            nth.tolist(), zip(*columns, strict=True), strict=True
-        ):
-            known = data if at >= 0 else None  # else it is folded from nothing
-            self.was[party, item] = Was(model, deleted, messages, known, found)
+    def _keep(self, found: Rows) -> None:
+        columns = (found.rows.column(name).to_pylist() for name in _ROW)
+        for nth, row in zip(found.nth.tolist(), zip(*columns, strict=True), strict=True):
+            party, item, model, deleted, messages, data, hashed = row
+            # One that has no number is folded from nothing.
+            self.was[party, item] = Was(model, deleted, messages, data if nth >= 0 else None, hashed)
+
+    def go_on(self, ordered: Ordered, new: Bools, simple: Bools) -> GoingPlain:
+        """Fold on columns what can be; rows of `simple` items, to which nothing but mutations has come, stay."""
+        objects = self.objects
+        going = GoingPlain(ordered, objects.nth, objects.rows.column("data").to_pylist(), new)
+        stays = going.plain[objects.nth] & simple[objects.nth]
+        self._keep(objects.where(np.flatnonzero(~stays)))
+        which = np.flatnonzero(stays)
+        rows = objects.where(which)
+        before: I64 = rows.rows.column("messages").to_numpy(zero_copy_only=False).astype(np.int64)
+        messages = before + np.diff(ordered.starts)[rows.nth]
+        self.changed = Changed(rows, messages, going.snapshots(which, rows.nth), going.shown)
+        return going
 
     def batches(self, file: str) -> Iterable[pa.RecordBatch]:
         """The rows of a file, once."""
         return self._held.pop(file, None) or batches_in(file)
 
-    # -- plain objects
-
-    def go_on(self, ordered: Ordered) -> I64:
-        """Fold on columns what can be; the numbers of those items."""
-        plain = self.plain
-        if plain is None:
-            return np.zeros(0, dtype=np.int64)
-        gone = go_on(ordered, plain.nth, plain.rows.column("data").to_pylist())
-        left = np.ones(len(plain.nth), dtype=np.bool_)
-        left[gone.which] = False
-        self._keep(plain.rows.filter(flags(left)), plain.nth[left])
-        self.plain = _made(plain.where(gone.which), gone)
-        return self.plain.nth
-
-    def changes(self, run: int) -> tuple[pa.Array, ...]:
-        """Columns of the table of changes: those of items that were folded on columns, and are other than they were."""
-        plain = self.plain
-        assert plain is not None
-        new, before = pa.array(plain.data, pa.binary()), plain.rows.column("data")
-        changed = pc.not_equal(new, before)
-        count = pc.sum(changed).as_py() or 0
-        messages = numbers(plain.messages, pa.int64()).cast(pa.int32())
-        told = (plain.rows.column("party"), plain.rows.column("item"), "changed", plain.rows.column("model"), messages)
-        return (
-            pa.repeat(run, count),
-            *(pa.repeat(one, count) if isinstance(one, str) else one.filter(changed) for one in told),
-        )
-
     def written(self, file: str, start: int, batch: pa.RecordBatch, stays: Bools) -> pa.RecordBatch:
         """The rows of a batch that stay, with new values where items were folded on columns."""
-        plain, made = self.plain, _Written(batch, stays)
-        if plain is not None and file in self.hit:
-            mine = (plain.files == self.hit.index(file)) & (plain.places >= start)
-            which = np.flatnonzero(mine & (plain.places < start + batch.num_rows))
+        changed, made = self.changed, _Written(batch, stays)
+        if changed is not None and file in self.hit:
+            places = changed.rows.places
+            mine = (changed.rows.files == self.hit.index(file)) & (places >= start)
+            which = np.flatnonzero(mine & (places < start + batch.num_rows))
             if len(which):
-                made.replace(plain, which, plain.places[which] - start)
+                made.change(changed, which, places[which] - start)
         return made.batch()
 
 
@@ -177,6 +200,15 @@ class _Written:
         self._order = self._stays
         self._new: dict[str, pa.Array] = {}  # values that stand behind those of the batch
 
+    def change(self, changed: Changed, which: I64, places: I64) -> None:
+        """Let rows at some places have new values."""
+        order = np.arange(self._batch.num_rows)
+        order[places] = len(order) + np.arange(len(places))
+        self._order = order[self._stays]
+        said = self._batch.column("facts").field("keys").take(numbers(places, pa.int64()))
+        keys = keys_of(said, changed.shown, changed.shown.places(changed.rows.nth[which]))
+        self._new = {**changed.values(which), "keys": keys}
+
     def batch(self) -> pa.RecordBatch:
         if len(self._stays) == self._batch.num_rows and not self._new:
             return self._batch
@@ -185,77 +217,13 @@ class _Written:
 
     def _column(self, name: str) -> pa.Array:
         old = self._batch.column(name)
-        if name == "facts" and "keys" in self._new:
-            at = old.type.get_field_index("keys")
-            children = [
-                self._taken(child, self._new["keys"] if nth == at else None) for nth, child in enumerate(old.flatten())
-            ]
-            return pa.StructArray.from_arrays(children, fields=list(old.type))
-        return self._taken(old, self._new.get(name))
+        if name != "facts":
+            return self._taken(old, self._new.get(name))
+        parts = zip(old.type, old.flatten(), strict=True)
+        made = [self._taken(part, self._new.get("keys") if field.name == "keys" else None) for field, part in parts]
+        return pa.StructArray.from_arrays(made, fields=list(old.type))
 
     def _taken(self, old: pa.Array, new: pa.Array | None) -> pa.Array:
         if new is None:
             return old.take(numbers(self._stays, pa.int64()))
         return pa.concat_arrays([old, new]).take(numbers(self._order, pa.int64()))
-
-    def replace(self, plain: Plain, which: I64, places: I64) -> None:
-        """Let rows at some places have the values of some plain objects."""
-        order = np.arange(self._batch.num_rows)
-        order[places] = len(order) + np.arange(len(places))
-        self._order = order[self._stays]
-        taken = numbers(which, pa.int64())
-        assert plain.shown is not None
-        data = [plain.data[at] for at in which.tolist()]
-        items = plain.rows.column("item").take(taken).to_pylist()
-        self._new = {
-            "messages": numbers(plain.messages[which], pa.int64()).cast(pa.int32()),
-            "state": plain.shown.state.take(taken),
-            "data": pa.array(data, pa.binary()),
-            "hash": pa.array(map(item_hash, items, data), pa.binary()),
-            "keys": _keys(
-                self._batch.column("facts").field("keys").take(numbers(places, pa.int64())), plain.shown, which
-            ),
-        }
-
-
-def _keys(old: pa.MapArray, shown: PlainShown, which: I64) -> pa.MapArray:
-    """The maps of sort keys in facts: what is no part of the value stays, and stands first."""
-    said, bounds = _said(old)
-    begins = shown.begins[which]
-    counts = shown.begins[which + 1] - begins
-    known = np.diff(bounds)
-    # Of each row what is said, and then what is at its keys; both lie in one array, one behind the other.
-    ends = np.concatenate(([0], np.cumsum(known + counts)))
-    order = np.empty(ends[-1], dtype=np.int64)
-    order[_spread(ends[:-1], known)] = said
-    order[_spread(ends[:-1] + known, counts)] = len(old.keys) + _spread(begins, counts)
-    taken = numbers(order, pa.int64())
-    names = pa.concat_arrays([old.keys, shown.names]).take(taken)
-    keys = pa.concat_arrays([old.items, shown.keys]).take(taken)
-    return pa.MapArray.from_arrays(numbers(ends.astype(np.int32), pa.int32()), names, keys).cast(old.type)
-
-
-def _made(plain: Plain, gone: Gone) -> Plain:
-    plain.data, plain.shown = gone.snapshots, gone.shown
-    before = plain.rows.column("messages").to_numpy(zero_copy_only=False)
-    plain.messages = before.astype(np.int64) + gone.messages
-    return plain
-
-
-def _said(old: pa.MapArray) -> tuple[I64, I64]:
-    """Which entries of maps are no part of a value, and where those of each row begin; a path begins with a bracket."""
-    offsets = old.offsets.to_numpy().astype(np.int64)
-    outside = ~_is(pc.starts_with(old.keys, "["))
-    which = np.flatnonzero(outside)
-    inside = which[(which >= offsets[0]) & (which < offsets[-1])]
-    return inside, np.searchsorted(inside, offsets)
-
-
-def _spread(begins: I64, counts: I64) -> I64:
-    """The numbers from each beginning on, so many."""
-    ends = np.cumsum(counts)
-    return np.repeat(begins - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
-
-
-def _is(values: pa.Array) -> Bools:
-    return np.array(values.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
