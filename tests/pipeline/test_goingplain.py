@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from antiphon.model.objectcodec import write_mutation
 from antiphon.model.objectstate import Op
 from antiphon.pipeline import registers
 from antiphon.pipeline.facts import asked_of
-from antiphon.pipeline.goingplain import Gone, go_on
+from antiphon.pipeline.goingplain import GoingPlain
 from antiphon.pipeline.items import DELETED, MESSAGES, MODEL, REASON, STATE
 from antiphon.pipeline.ordered import Ordered
 from antiphon.pipeline.plan import PartyPlan
@@ -36,25 +37,31 @@ def items_in(messages: list[Message], plan: PartyPlan) -> dict[bytes, Row]:
 
 
 def gone_on(before: dict[bytes, Row], more: list[Message], plan: PartyPlan, chance: random.Random) -> Iterator[Any]:
-    """Each item that was folded on columns, with what was made of it."""
+    """Each item with nothing but mutations that was folded on columns, with what was made of it."""
     ordered = Ordered.of(rows_of(more, chance), [plan])
     if ordered is None:
         return
     ids = [bytes(item) for item in ordered.items[ordered.starts[:-1]]]
-    items = [
-        nth
-        for nth, item in enumerate(ids)
-        if item in before and before[item][MODEL] == OBJECT.name and not about(before[item][STATE]).guarded
-    ]
-    gone = go_on(ordered, np.array(items, dtype=np.int64), [before[ids[nth]][STATE] for nth in items])
-    states = gone.shown.state.to_pylist()
-    for at, which in enumerate(gone.which.tolist()):
-        yield ids[items[which]], gone.snapshots[at], int(gone.messages[at]), states[at], keys_in(gone, at)
+    simple = [not (ordered.kinds[low:high] != Kind.MUTATION).any() for low, high in pairwise(ordered.starts.tolist())]
+    items = np.array([nth for nth, item in enumerate(ids) if _is_object(before.get(item))], dtype=np.int64)
+    new = np.zeros(len(ids), dtype=np.bool_)
+    going = GoingPlain(ordered, items, [before[ids[nth]][STATE] for nth in items.tolist()], new)
+    states = going.shown.state.to_pylist()
+    for place, nth in enumerate(items.tolist()):
+        if going.plain[nth] and simple[nth]:
+            (data,) = going.snapshots(np.array([place]), np.array([nth]))
+            (at,) = going.shown.places(np.array([nth])).tolist()
+            yield ids[nth], data, going.registers.count(nth), states[at], keys_in(going, at)
 
 
-def keys_in(gone: Gone, at: int) -> list[tuple[str, bytes]]:
-    low, high = gone.shown.begins[at : at + 2].tolist()
-    return list(zip(gone.shown.names[low:high].to_pylist(), gone.shown.keys[low:high].to_pylist(), strict=True))
+def _is_object(row: Row | None) -> bool:
+    return row is not None and row[MODEL] == OBJECT.name and not about(row[STATE]).guarded
+
+
+def keys_in(going: GoingPlain, at: int) -> list[tuple[str, bytes]]:
+    shown = going.shown
+    low, high = shown.begins[at : at + 2].tolist()
+    return list(zip(shown.names[low:high].to_pylist(), shown.keys[low:high].to_pylist(), strict=True))
 
 
 @pytest.mark.parametrize("wild", [0.0, 0.1, 0.5])
@@ -173,4 +180,4 @@ def test_snapshots_that_are_damaged_are_left_to_those_who_say_so() -> None:
         bad = bytes(data[: chance.choice((len(data), len(data) - 1, len(data) // 2, 1))])
         ordered = Ordered.of(rows_of(history.messages[cut:], chance), [plan])
         assert ordered is not None
-        go_on(ordered, np.array([0]), [bad])
+        GoingPlain(ordered, np.array([0]), [bad], np.zeros(1, dtype=np.bool_))

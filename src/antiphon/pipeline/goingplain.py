@@ -37,7 +37,7 @@ class GoingPlain:
         wire = Wire(b"".join([ordered.buffer, *snapshots, bytes(ROOM)]))
         parties = ordered.party[ordered.starts[items]].astype(np.int64)
         held = read_held(wire, bounds, items, parties, lanes)
-        self._frame_sizes = held.state_at - bounds[:-1]
+        self._parts = (held.state_at - bounds[:-1]).tolist(), (held.state_end - bounds[:-1]).tolist()
         self.registers = Registers(ordered, lanes, wire, held)
         known = new.copy()
         known[items] = True
@@ -50,13 +50,17 @@ class GoingPlain:
             self.shown = show_plain(self.registers.entries, np.flatnonzero(self.plain), wire)
 
     def frame(self, place: int) -> bytes:
-        """The snapshot that is at a place of those that were given, up to the state."""
-        return self._snapshots[place][: self._frame_sizes[place]]
+        """The snapshot that is at a place of those that were given, without the state."""
+        before, behind = self._parts
+        data = self._snapshots[place]
+        return data[: before[place]] + data[behind[place] :]
 
     def snapshots(self, places: I64, items: I64) -> list[bytes]:
         """The new snapshots of items to which nothing but mutations has come."""
         made = []
+        before, behind = self._parts
         for place, nth in zip(places.tolist(), items.tolist(), strict=True):
-            state = self.registers.state(nth)
-            made.append(b"%b\x6a%b%b" % (self.frame(place), varint(len(state)), state))
+            data, state = self._snapshots[place], self.registers.state(nth)
+            about = data[: before[place]], varint(len(state)), state, data[behind[place] :]
+            made.append(b"%b\x6a%b%b%b" % about)
         return made

@@ -20,7 +20,9 @@ from antiphon.pipeline.writes import Lanes
 FIELDS_MAX = 40  # of an item before its state
 FEEDS_MAX = 64  # of a state
 ENTRIES_MAX = 128
+TAIL_MAX = 40  # fields behind it
 _NONE = 1 << 62
+_STATE, _VIEW, _ACCESS = 0x6A, 0x7A, (0x0182, 0x018A)  # the tags of fields of an item
 
 
 @dataclass(slots=True)
@@ -30,7 +32,8 @@ class Held:
     items: I64  # their numbers, ascending
     right: Bools
     begins: I64  # the lamport of each genesis
-    state_at: I64  # where the field of the state begins: before it, nothing hangs on mutations
+    state_at: I64  # where the field of the state begins; before and behind it, nothing hangs on mutations
+    state_end: I64
     heard: Hearings
     entries: Entries
 
@@ -45,7 +48,7 @@ class _Reader:
 
     def __init__(self, wire: Wire, starts: I64, ends: I64, parties: I64, lanes: Lanes) -> None:
         self.wire = wire
-        self.end = ends
+        self.end = ends.copy()
         self.at = starts.copy()  # how far each one is read
         self.right = np.ones(len(starts), dtype=np.bool_)
         self.begins = np.full(len(starts), _NONE)
@@ -56,6 +59,7 @@ class _Reader:
         self._read_frames()
         state_at = self.at.copy()
         self._enter_states()
+        state_end = self.end
         tables = self._read_tables()
         heard = self._read_heard(tables)
         entries = self._read_registers(tables)
@@ -63,7 +67,7 @@ class _Reader:
         heard = Hearings(items[heard.item[kept]], heard.lane[kept], heard.seq[kept])
         entries = entries.where(self.right[entries.item])
         entries.item = items[entries.item]
-        return Held(items, self.right, self.begins, state_at, heard, entries)
+        return Held(items, self.right, self.begins, state_at, state_end, heard, entries)
 
     def _fail(self, which: I64) -> None:
         self.right[which] = False
@@ -72,12 +76,12 @@ class _Reader:
     # -- the frame of an item
 
     def _read_frames(self) -> None:
-        """Up to the field of the state, which must be the last one."""
+        """Up to the field of the state; an item to which no mutation has come has none."""
         wire, live = self.wire, np.arange(len(self.at))
         for _ in range(FIELDS_MAX):
             at, end = self.at[live], self.end[live]
-            tag = np.where(at < end, wire.bytes[at], 0)
-            more = tag != 0x6A
+            tag = wire.bytes[at]
+            more = (tag != _STATE) & (at < end)
             live, at, end, tag = live[more], at[more], end[more], tag[more]
             if not len(live):
                 return
@@ -87,7 +91,7 @@ class _Reader:
             self.at[live] = np.where(is_number, after, inside + size)
             genesis = np.flatnonzero(tag == 0x2A)
             self.begins[live[genesis]] = self._lamports(inside[genesis])
-            good = (tag < 0x6A) & (tag > 0) & (is_number | (tag & 7 == 2)) & (self.at[live] < end)
+            good = (tag < _STATE) & (tag > 0) & (is_number | (tag & 7 == 2)) & (self.at[live] <= end)
             self._fail(live[~good])
             live = live[good]
         self._fail(live)
@@ -100,10 +104,27 @@ class _Reader:
         return np.where(right, found, _NONE)
 
     def _enter_states(self) -> None:
-        live = np.flatnonzero(self.right)
-        size, at = self.wire.sizes(self.at[live] + 1)
+        """Read on in the states, and look at what stands behind them: a view, and who may write, or nothing."""
+        wire, live = self.wire, np.flatnonzero(self.right & (self.at < self.end))
+        size, at = wire.sizes(self.at[live] + 1)
+        ends, stops = self.end.copy(), at + size
         self.at[live] = at
-        self._fail(live[at + size != self.end[live]])
+        self._fail(live[stops > ends[live]])
+        self.end[live] = np.minimum(stops, ends[live])
+        live = live[self.right[live]]
+        at = self.end[live]
+        for _ in range(TAIL_MAX):
+            more = at < ends[live]
+            live, at = live[more], at[more]
+            if not len(live):
+                return
+            tag = wire.bytes[at].astype(np.int64) | wire.bytes[at + 1].astype(np.int64) << 8
+            view = tag & 0xFF == _VIEW
+            size, inside = wire.sizes(at + np.where(view, 1, 2))
+            good = (view | np.isin(tag, _ACCESS)) & (inside + size <= ends[live])
+            self._fail(live[~good])
+            live, at = live[good], (inside + size)[good]
+        self._fail(live)
 
     # -- the table, and what was heard
 

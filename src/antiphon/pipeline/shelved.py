@@ -146,7 +146,7 @@ class Shelved:
         rows = batch.take(numbers(places, pa.int64()))
         nth = self.keys.find(rows, "item")
         self.found[nth[nth >= 0]] = True
-        plain = (nth >= 0) & quick & ~is_true(rows.column("guarded"))
+        plain = (nth >= 0) & quick
         plain &= is_true(pc.equal(rows.column("model"), OBJECT.name))
         plain &= is_true(pc.equal(rows.column("version"), OBJECT.version))
         plain &= is_true(pc.less(pc.binary_length(rows.column("data")), PLAIN_SIZE_MAX))
@@ -163,10 +163,11 @@ class Shelved:
             self.was[party, item] = Was(model, deleted, messages, data if nth >= 0 else None, hashed)
 
     def go_on(self, ordered: Ordered, new: Bools, simple: Bools) -> GoingPlain:
-        """Fold on columns what can be; rows of `simple` items, to which nothing but mutations has come, stay."""
+        """Fold on columns what can be; rows of `simple` items, to which nothing but mutations has come, stay, unless
+        it has to be asked who may write."""
         objects = self.objects
         going = GoingPlain(ordered, objects.nth, objects.rows.column("data").to_pylist(), new)
-        stays = going.plain[objects.nth] & simple[objects.nth]
+        stays = going.plain[objects.nth] & simple[objects.nth] & ~is_true(objects.rows.column("guarded"))
         self._keep(objects.where(np.flatnonzero(~stays)))
         which = np.flatnonzero(stays)
         rows = objects.where(which)
