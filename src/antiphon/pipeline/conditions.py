@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.functions import arrow_udf
 
 from antiphon.pipeline.facts import KEYS_MAX, name_of
-from antiphon.pipeline.sortkey import CONTAINER_KIND, REFERENCE_KIND, is_whole, key_of
+from antiphon.pipeline.sortkey import CONTAINER_KIND, NO_ELEMENTS, REFERENCE_KIND, TEXT, is_whole, key_of
 from antiphon.query.evaluate import passes
 from antiphon.query.facts import MISSING, Missing
 from antiphon.query.factscodec import decode_rest
@@ -59,7 +59,12 @@ def key(path: Path) -> Column:
     """The sort key of what is at a path, or its beginning; null if nothing is."""
     if path is Fact.ID or path is Fact.PARENT:
         return f.concat(f.lit(bytes([REFERENCE_KIND])), f.col("item" if path is Fact.ID else "parent"))
-    return _made(path)(*_said()) if _is_deep(path) else f.col("keys")[name_of(path)]
+    if path is Fact.MODEL:
+        return f.concat(f.lit(bytes([TEXT])), f.col("model").cast("binary"))
+    if _is_deep(path):
+        return _made(path)(*_said())  # type: ignore[no-any-return]
+    found = f.col("keys")[name_of(path)]
+    return f.coalesce(found, f.lit(NO_ELEMENTS)) if path in (Fact.EMBEDS, Fact.REFERENCES) else found
 
 
 def whole_key(path: Path) -> Column:

@@ -4,7 +4,8 @@ data        the facts as the item index keeps them (`query.factscodec`), without
 value       the value, as packed text; null where `state` of the same row says it in JSON, or there is none
 claims      to be under others, by ascending stamp
 forked_to   what it was forked into
-keys        by path: the sort key of what is there (`sortkey`), or its beginning; by name for what no value holds
+keys        by path: the sort key of what is there (`sortkey`), or its beginning; by name for what no value holds,
+            unless it is an empty list
 members     by path: those of the elements of a list
 
 A path is its keys as a list in JSON; paths of one to four keys are kept, and of a value that is a list, its elements,
@@ -27,8 +28,8 @@ from antiphon.query.packed import pack
 
 KEYS_MAX = 4  # of a path that is kept
 
-#: Facts that are no part of the value; but for the id, which has a column, and the parent, which all items say.
-_SAID = [(fact.value, finder(fact)) for fact in Fact if fact not in (Fact.ID, Fact.PARENT)]
+#: Facts that are no part of the value; but for id and model, which have columns, and the parent, which all items say.
+_SAID = [(fact.value, finder(fact)) for fact in Fact if fact not in (Fact.ID, Fact.MODEL, Fact.PARENT)]
 _LISTS = (list, tuple)
 CLAIM = StructType(
     [
@@ -76,7 +77,7 @@ def asked_of(facts: Facts, *, told: bool = False) -> Asked:
     members: Members = []
     for name, find in _SAID:
         value = find(facts)
-        if value is MISSING:
+        if value is MISSING or value == []:  # most lists are empty
             continue
         keys.append((name, kept(key_of(value))))
         if isinstance(value, list):

@@ -32,7 +32,7 @@ REFERENCE_KIND, CONTAINER_KIND = REFERENCE + _BEYOND, CONTAINER + _BEYOND
 _NUMBER = struct.Struct(">QH")
 _REAL, _BITS = struct.Struct(">d"), struct.Struct(">Q")
 _SIGN, _ALL = 1 << 63, (1 << 64) - 1
-_EMPTY = bytes([CONTAINER_KIND]) + b"[]"
+NO_ELEMENTS = bytes([CONTAINER_KIND]) + b"[]"
 _ZERO = b"\x01\x80" + bytes(9)
 _WHOLE_MAX = 1 << 53
 
@@ -45,7 +45,7 @@ def key_of(value: Value) -> bytes:
     if kind is int and -_WHOLE_MAX <= value <= _WHOLE_MAX:
         return _exact(value)
     if value == [] and kind is list:
-        return _EMPTY
+        return NO_ELEMENTS
     stored = column(value)
     if isinstance(stored, str):
         return b"\x02" + stored.encode()

@@ -51,7 +51,11 @@ class Place:
 
 @dataclass
 class TableFiles:
-    """Writes rows of one partition of a table. Rows of a group are sorted, for readers to skip groups."""
+    """Writes rows of one partition of a table.
+
+    New rows of a group are sorted: those that are alike are packed best when they lie together. What is written anew
+    comes from such groups, and stays as it was.
+    """
 
     place: Place
     schema: pa.Schema
@@ -59,6 +63,7 @@ class TableFiles:
     added: list[Added] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)  # whose rows were written anew, or are gone
     _waiting: list[pa.RecordBatch] = field(default_factory=list)
+    _kept: list[pa.RecordBatch] = field(default_factory=list)  # that wait, too, and are in order
     _rows: int = 0  # that wait
     _size: int = 0
     _file: pq.ParquetWriter | None = None
@@ -67,9 +72,12 @@ class TableFiles:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows; they are on the disk when it is done."""
+        self._add(self._waiting, batch)
+
+    def _add(self, waiting: list[pa.RecordBatch], batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
             return
-        self._waiting.append(batch)
+        waiting.append(batch)
         self._rows += batch.num_rows
         self._size += batch.nbytes
         if self._rows >= GROUP_ROWS or self._size >= GROUP_SIZE:
@@ -91,7 +99,7 @@ class TableFiles:
                 continue
             start = 0
             for batch in read(file):
-                self.write(stays(file, start, batch))
+                self._add(self._kept, stays(file, start, batch))
                 start += batch.num_rows
             self.removed.append(file)
 
@@ -105,12 +113,13 @@ class TableFiles:
         return Written(self.added, self.removed)
 
     def _flush(self) -> None:
-        if not self._waiting:
+        if not self._rows:
             return
         table = pa.Table.from_batches(self._waiting, schema=self.schema)
-        self._waiting, self._rows, self._size = [], 0, 0
         if self.order:
             table = table.sort_by([(name, "ascending") for name in self.order])
+        table = pa.concat_tables([table, pa.Table.from_batches(self._kept, schema=self.schema)])
+        self._waiting, self._kept, self._rows, self._size = [], [], 0, 0
         if self._file is None:
             self._open()
         assert self._file is not None

@@ -44,12 +44,12 @@ class Wire:
         words = self.words[at]
         ends = ~words & HIGH & MASKS[most]
         lowest = ends & (~ends + np.uint64(1))  # the highest bit of the last byte
-        value = words & ((lowest << np.uint64(1)) - np.uint64(1))
-        found, size = np.zeros(len(at), dtype=np.uint64), np.ones(len(at), dtype=np.int64)
-        for place in range(most):
+        value = words & (lowest - np.uint64(1) | lowest)
+        found = value & np.uint64(0x7F)
+        for place in range(1, most):
             found |= (value >> np.uint64(place)) & np.uint64(0x7F << (7 * place))
-            size += lowest > np.uint64(0x80 << (8 * place))
-        return np.where(ends > 0, found.astype(np.int64), -1), at + size
+        size = np.frexp(lowest.astype(np.float64))[1] >> 3  # its bit, counted from 1: 8 for each byte
+        return np.where(ends > 0, found.astype(np.int64), -1), at + np.maximum(size, 1)
 
     def are_numbers(self, at: I64, end: I64) -> Bools:
         """Whether one number lies there, of up to eight bytes, and nothing else."""
