@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.pipeline.histories import PARTY, History, Message, plan_of, rows_of
 
@@ -21,7 +22,8 @@ from antiphon.pipeline.goingplain import GoingPlain
 from antiphon.pipeline.items import Folding
 from antiphon.pipeline.onto import Job, Made, fold_onto
 from antiphon.pipeline.plan import PartyPlan
-from antiphon.pipeline.tablefile import batches_in
+from antiphon.pipeline.tablefile import Place, TableFiles, batches_in
+from antiphon.pipeline.tableschema import arrow_table
 
 SEEDS = 200 if os.environ.get("ANTIPHON_SOAK") else 12
 TABLES = ("items", "links", "quarantine", "changes")
@@ -163,3 +165,15 @@ def _refusing() -> Any:
         return show_plain(entries, items, wire)
 
     return act
+
+
+@pytest.mark.parametrize("table", ["items", "blocks", "quarantine"])
+def test_all_columns_of_files_are_packed_but_hashes(table: str, tmp_path: Path) -> None:
+    """Parts of what is nested are columns of their own, and Parquet packs none that is not named."""
+    schema = arrow_table(table)
+    files = TableFiles(Place(str(tmp_path), "part", "0"), schema)
+    files.write(pa.RecordBatch.from_pylist([{}], schema))
+    group = pq.read_metadata(tmp_path / files.done().added[0].path).row_group(0)
+    packed = {group.column(at).path_in_schema: group.column(at).compression for at in range(group.num_columns)}
+
+    assert {path for path, how in packed.items() if how != "ZSTD"} == packed.keys() & {"hash", "body_hash"}

@@ -6,6 +6,7 @@ them in columns to where their items are folded, and put them into the total ord
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -34,6 +35,7 @@ from antiphon.pipeline.writes import Lanes
 
 PARTITION_MESSAGES = 160_000  # at most about so many are in a worker's memory at once, or the messages of one item
 PARTITIONS_PER_CORE = 2
+SMALL_TIMES = 4  # of so many times the messages there would be as many partitions as there are tasks
 _PARCELS = StructType([StructField("bucket", IntegerType(), False), StructField("data", BinaryType(), False)])
 _ARROW = arrow_of(_PARCELS)
 _AT_ONCE = 64  # parcels that Spark gets
@@ -62,6 +64,7 @@ def in_parcels(
     """Send what tasks read, of some items or of all, to where these belong, and act there with what is `shared`, the
     number of the partition, and its parcels; what comes of each partition, in their order.
 
+    Few messages are few tasks, each with some partitions, one after another: a task takes as long as a thousand items.
     It goes without DataFrames: Spark would plan and compile them for longer than some hundred thousand messages take.
     """
     context = spark.sparkContext
@@ -69,7 +72,10 @@ def in_parcels(
     try:
         numbers = context.parallelize(range(len(tasks)), max(1, len(tasks)))
         parcels = numbers.mapPartitions(partial(_read, known, buckets))
-        return parcels.partitionBy(buckets, int).mapPartitionsWithIndex(partial(_act, known, act)).collect()
+        most = buckets_for(context.defaultParallelism, SMALL_TIMES * messages_in(tasks))
+        each = buckets // min(buckets, most)  # partitions that a task has
+        dealt = parcels.partitionBy(buckets // each, lambda bucket: bucket // each)
+        return dealt.mapPartitionsWithIndex(partial(_act, known, act, each)).collect()
     finally:
         known.destroy()
 
@@ -172,10 +178,18 @@ def _read(known: Broadcast[_Known], buckets: int, numbers: Iterable[int]) -> Ite
 def _act(
     known: Broadcast[_Known],
     act: Callable[[Any, int, Iterator[Parcel]], Result],
-    bucket: int,
+    each: int,
+    number: int,
     given: Iterable[tuple[int, bytes]],
 ) -> Iterator[Result]:
-    yield act(known.value.shared, bucket, (opened(data) for _, data in given))
+    if each == 1:
+        yield act(known.value.shared, number, (opened(data) for _, data in given))
+        return
+    found: dict[int, list[bytes]] = defaultdict(list)
+    for bucket, data in given:
+        found[bucket].append(data)
+    for bucket in range(number * each, (number + 1) * each):
+        yield act(known.value.shared, bucket, map(opened, found.pop(bucket, ())))
 
 
 def _tally(models: Models, bits: int, plans: Sequence[PartyPlan], bucket: int, parcels: Iterator[Parcel]) -> Tally:

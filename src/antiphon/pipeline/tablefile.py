@@ -25,6 +25,8 @@ GROUP_SIZE = 32 << 20  # bytes of a group of rows, before they are packed
 SMALL_SIZE = 64 << 10  # bytes of a file that is written anew with whatever is written
 _STATS = ("INT32", "INT64")
 _HASHES = ("hash", "body_hash")  # nobody can pack them
+#: Values of which hardly two are equal, or comparable: no dictionary is made of them, and nobody skips rows by them.
+_UNLIKE = (*_HASHES, "advance", "body", "data", "state", "facts.data", "facts.value", "facts.keys.key_value.value")
 
 #: What stays of a batch: of which file, and how far in it it begins.
 Stays = Callable[[str, int, pa.RecordBatch], pa.RecordBatch]
@@ -132,9 +134,14 @@ class TableFiles:
         folder = Path(self.place.home, self.place.part, f"{PARTITION}={self.place.partition}")
         folder.mkdir(parents=True, exist_ok=True)
         self._path, self._written = folder / f"{uuid4().hex}.parquet", 0
-        packing = {name: "none" if name in _HASHES else "zstd" for name in self.schema.names}
+        leaves = dict(_leaves(self.schema))
+        alike = [path for path, kind in leaves.items() if path not in _UNLIKE or pa.types.is_integer(kind)]
         self._file = pq.ParquetWriter(
-            self._path, self.schema, compression=packing if "none" in packing.values() else "zstd"
+            self._path,
+            self.schema,
+            compression={path: "none" if path in _HASHES else "zstd" for path in leaves},
+            use_dictionary=alike,
+            write_statistics=alike,
         )
 
     def _close(self) -> None:
@@ -144,6 +151,21 @@ class TableFiles:
             with self._path.open("rb") as handle:
                 os.fsync(handle.fileno())
             self.added.append(about(self.place.home, self._path))
+
+
+def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[tuple[str, pa.DataType]]:
+    """The columns of a file, by their paths in Parquet: parts of what is nested are columns of their own."""
+    for one in fields:
+        path, kind = above + one.name, one.type
+        if pa.types.is_struct(kind):
+            yield from _leaves(kind, f"{path}.")
+        elif pa.types.is_map(kind):
+            inner = [pa.field("key", kind.key_type), pa.field("value", kind.item_type)]
+            yield from _leaves(inner, f"{path}.key_value.")
+        elif pa.types.is_list(kind):
+            yield from _leaves([pa.field("element", kind.value_type)], f"{path}.list.")
+        else:
+            yield path, kind
 
 
 class Written(NamedTuple):
