@@ -27,6 +27,7 @@ from antiphon.pipeline.ranges import Range
 from antiphon.pipeline.recall import Ids, ids_in
 from antiphon.pipeline.rowtask import Part, RowTask, block_tasks, waiting_tasks, write_rows
 from antiphon.pipeline.standings import Row, counts, standings
+from antiphon.pipeline.summary import Tally
 from antiphon.pipeline.survey import in_workers, tasks_for
 from antiphon.pipeline.tablefile import Place, Written
 from antiphon.pipeline.tablelog import TableLog
@@ -43,8 +44,11 @@ class Advance:
     run: int  # which one it is
     part: str  # where files of it go
     files: FileSet
+    tallied: bool = False  # whether it is wanted what all items come to
 
     def __post_init__(self) -> None:
+        self.tallies: list[Tally] | None = None  # of all partitions, if anything was folded
+        self._all = frozenset(step.plan.party for step in self.steps) if self.tallied else None
         self._moved = [step for step in self.steps if not step.still]
         self._now = {step.plan.party: step.now for step in self._moved}
         self.afresh = [step.plan for step in self._moved if step.afresh]
@@ -87,10 +91,13 @@ class Advance:
         """Fold onto the tables; items that could not be are given back."""
         buckets = max(SHELVES, buckets_for(1, messages_in(tasks)))  # no more for more cores: tasks would share shelves
         about = (str(self.log.folder), self.part, self.files.held, self.plans, self.models, self.run, buckets)
-        done = in_parcels(self.spark, tasks, buckets, fold_onto, Job(*about, afresh, left or {}, whole), whole)
+        done = in_parcels(
+            self.spark, tasks, buckets, fold_onto, Job(*about, afresh, left or {}, whole, self._all), whole
+        )
         for made in done:
             for table, written in made.files.items():
                 self.files.take(table, written)
+        self.tallies = [made.tally for made in done if made.tally is not None] or None
         return [key for made in done for key in made.late]
 
     @cached_property

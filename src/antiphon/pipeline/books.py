@@ -15,7 +15,7 @@ from antiphon.pipeline.onward import Step
 from antiphon.pipeline.plan import NOT_ADMITTED
 from antiphon.pipeline.report import Report
 from antiphon.pipeline.run import party_reports
-from antiphon.pipeline.summary import total
+from antiphon.pipeline.summary import Tally, total
 from antiphon.pipeline.survey import in_workers
 from antiphon.pipeline.tablelog import TableLog
 
@@ -37,11 +37,19 @@ def books_of(log: TableLog, steps: Sequence[Step], applied: Mapping[bytes, int] 
     return books
 
 
-def report_tables(spark: SparkSession, log: TableLog, homes: Sequence[str], steps: Sequence[Step]) -> Report:
-    """The report of a whole run, of what the tables have of some parties."""
-    shelves, ours = log.shelves("items"), frozenset(step.plan.party for step in steps)
-    asked = [(shelves.get(f"{digit:x}", ()), ours) for digit in range(SHELVES)]
-    found = total(in_workers(spark, tally_shelf, asked, 2 * spark.sparkContext.defaultParallelism))
+def report_tables(
+    spark: SparkSession,
+    log: TableLog,
+    homes: Sequence[str],
+    steps: Sequence[Step],
+    tallies: Sequence[Tally] | None = None,
+) -> Report:
+    """The report of a whole run, of what the tables have of some parties; `tallies` if that is known already."""
+    if tallies is None:
+        shelves, ours = log.shelves("items"), frozenset(step.plan.party for step in steps)
+        asked = [(shelves.get(f"{digit:x}", ()), ours) for digit in range(SHELVES)]
+        tallies = in_workers(spark, tally_shelf, asked, 2 * spark.sparkContext.defaultParallelism)
+    found = total(tallies)
     books = books_of(log, steps, found.applied)
     return Report(tuple(homes), party_reports((step.plan for step in steps), books, found), found.skew)
 

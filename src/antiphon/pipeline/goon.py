@@ -29,6 +29,7 @@ from antiphon.pipeline.progress import Progress
 from antiphon.pipeline.recall import CHANGED
 from antiphon.pipeline.report import Report
 from antiphon.pipeline.session import prepare
+from antiphon.pipeline.summary import Tally
 from antiphon.pipeline.tablelog import Current, Stream, TableLog
 from antiphon.pipeline.tables import forget, write_steps
 from antiphon.pipeline.telling import VERIFY, Tell, silent, timed
@@ -47,6 +48,7 @@ class GoOn:
     seconds: dict[str, float] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)  # of the last time
     places: tuple[str, ...] = field(init=False)  # of the homes, as workers reach them
+    _tallies: Sequence[Tally] | None = None  # of the last time
 
     def __post_init__(self) -> None:
         self.places = places(self.homes)
@@ -54,11 +56,11 @@ class GoOn:
     def run(self, *, afresh: bool = False) -> Report:
         """Bring the tables to where the homes are now, and tell what they account for; `afresh`, from nothing."""
         with self.log.locked():
-            current = self.advance(afresh=afresh)
+            current = self.advance(afresh=afresh, tallied=True)
             if self.log.compact_when_due():
                 current = self.log.current()
             with self.stage("account"):
-                report = report_tables(self.spark, self.log, self.places, self.steps)
+                report = report_tables(self.spark, self.log, self.places, self.steps, self._tallies)
         return replace(
             report, seconds=self.seconds, versions=dict(current.versions), afresh=self.afresh, still=self.still
         )
@@ -77,11 +79,20 @@ class GoOn:
         """How many parties had nothing new."""
         return sum(step.still for step in self.steps)
 
-    def advance(self, *, until: Timeframe | None = None, stream: Stream | None = None, afresh: bool = False) -> Current:
+    def advance(
+        self,
+        *,
+        until: Timeframe | None = None,
+        stream: Stream | None = None,
+        afresh: bool = False,
+        tallied: bool = False,
+    ) -> Current:
         """The same for a caller that holds the lock, up to an anchor; what readers see then.
 
-        A batch of a stream that is in the tables is not done again.
+        A batch of a stream that is in the tables is not done again. With `tallied`, what there is to report is found
+        on the way.
         """
+        self._tallies = None
         current = self.log.current()
         if stream is not None and current.streams.get(stream[0], -1) >= stream[1]:
             return current
@@ -97,7 +108,9 @@ class GoOn:
                 return current
             try:
                 given = (self.spark, self.steps, self.models, self.log, self.stage, stream)
-                return write_steps(*given, erased=any(_erases(step, before) for step in self.steps))
+                erased = any(_erases(step, before) for step in self.steps)
+                current, self._tallies = write_steps(*given, erased=erased, tallied=tallied)
+                return current
             except (PySparkException, Py4JJavaError) as error:
                 more = self._damaged(str(error)) - damaged
                 if not more:

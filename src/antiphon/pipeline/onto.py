@@ -68,6 +68,7 @@ TABLES: Mapping[str, tuple[Sequence[str], str]] = {
     "quarantine": (("party", "feed", "seq"), "item"),
     "changes": (("party", "item"), "item"),
 }
+_TALLIED = ["party", "item", "messages", "hash"]
 _MUTATION = int(Kind.MUTATION)
 
 Files = Mapping[str, Mapping[str, Sequence[str]]]  # by table and partition
@@ -87,13 +88,16 @@ class Job:
     afresh: frozenset[bytes] = frozenset()  # parties of which all rows are replaced
     left: Ids = field(default_factory=dict)  # items that are not folded now, whatever messages come to them
     whole: Ids | None = None  # only these are folded, from all their messages
+    tallied: frozenset[bytes] | None = None  # parties of which all items are counted; None: nobody asks
 
 
 class Made(NamedTuple):
-    """What a task has done: files by table, and items that have to be folded from all their messages."""
+    """What a task has done: files by table, items that have to be folded from all their messages, and what all items
+    come to that are there now."""
 
     files: dict[str, Written]
     late: list[Key]
+    tally: Tally | None
 
 
 def fold_onto(job: Job, bucket: int, parcels: Iterator[Parcel]) -> Made:
@@ -119,6 +123,9 @@ class Shelf:
             name: TableFiles(Place(str(Path(job.folder, name)), job.part, self.digit), arrow_table(name), order)
             for name, (order, _) in TABLES.items()
         }
+        self._tally = None if job.tallied is None else _Tallying(job.tallied)
+        if self._tally is not None:
+            self._files["items"].told = self._tally.add
 
     def fold(self, parcels: Iterator[Parcel]) -> Made:
         """Fold, and write what comes of it."""
@@ -271,7 +278,15 @@ class Shelf:
             if self._rows[name]:
                 files.write(batch_of(self._rows[name], files.schema))
             made[name] = self._rewritten(name, files)
-        return Made(made, sorted(self.late))
+        return Made(made, sorted(self.late), self._tallied(made["items"].removed))
+
+    def _tallied(self, removed: Collection[str]) -> Tally | None:
+        if self._tally is None:
+            return None
+        for file in self._held("items"):
+            if file not in removed:
+                self._tally.read(file)
+        return self._tally.tally.done(self.job.buckets.bit_length() - 1)
 
     def _rewritten(self, name: str, files: TableFiles) -> Written:
         goes, item, held = self._going(name), TABLES[name][1], self._held(name)
@@ -349,11 +364,27 @@ def _is_in(column: pa.Array, values: pa.Array) -> Bools:
     return np.array(pc.is_in(column, value_set=values).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
+class _Tallying:
+    """What the items of some parties come to."""
+
+    def __init__(self, parties: Collection[bytes]) -> None:
+        self.tally = Tally()
+        self._parties = pa.array(sorted(parties), pa.binary())
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Rows of the table of items."""
+        rows = batch.select(_TALLIED)
+        self.tally.rows(rows.filter(flags(_is_in(rows.column("party"), self._parties))))
+
+    def read(self, file: str) -> None:
+        for batch in batches_in(file, _TALLIED):
+            self.add(batch)
+
+
 def tally_shelf(task: tuple[Sequence[str], Collection[bytes]]) -> Tally:
     """In Spark's workers: what the items of some parties come to that are in some files, all those of a shelf."""
     files, parties = task
-    tally, ours = Tally(), pa.array(sorted(parties), pa.binary())
+    tallying = _Tallying(parties)
     for file in files:
-        for batch in batches_in(file, ["party", "item", "messages", "hash"]):
-            tally.rows(batch.filter(flags(_is_in(batch.column("party"), ours))))
-    return tally.done(SHELVES.bit_length() - 1)
+        tallying.read(file)
+    return tallying.tally.done(SHELVES.bit_length() - 1)

@@ -221,6 +221,16 @@ def ids_of(items: Iterable[bytes]) -> Ids:
     return np.frombuffer(b"".join(items), dtype=np.uint8).reshape(-1, ITEM_ID_SIZE)
 
 
+def joined_values(column: pa.Array) -> npt.NDArray[np.uint8]:
+    """Binaries of one size, none of them null, a row each."""
+    _, offsets, data = column.buffers()
+    bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+    size = int(bounds[-1] - bounds[0]) // max(1, len(column))
+    if not size:
+        return np.zeros((len(column), 0), dtype=np.uint8)
+    return np.frombuffer(data, dtype=np.uint8)[bounds[0] : bounds[-1]].reshape(-1, size)
+
+
 def mixed(items: Ids, party: int | I64) -> U64:
     """Of each item a number that its bytes and its party settle, and that looks like chance."""
     halves = items.view("<u8")

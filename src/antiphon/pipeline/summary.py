@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.pipeline.digest import HASH_SIZE, Digest, digest_of, hash_of, item_hash, joined
+from antiphon.pipeline.digest import Digest, digest_of, hash_of, item_hash, joined
 from antiphon.pipeline.items import MESSAGES, REASON, STATE
-from antiphon.pipeline.parcel import ids_of
+from antiphon.pipeline.parcel import joined_values
 
 _TALLIED = ("party", "item", "messages", "reason")
 
@@ -82,8 +82,8 @@ class Tally:
         codes = parties.indices.to_numpy()
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(len(parties.dictionary) + 1)).tolist()
-        ids, counts = ids_of(batch.column("item").to_pylist()), batch.column("messages").to_numpy()
-        hashes = np.frombuffer(b"".join(batch.column("hash").to_pylist()), dtype=np.uint8).reshape(-1, HASH_SIZE)
+        ids, hashes = (joined_values(batch.column(name)) for name in ("item", "hash"))
+        counts = batch.column("messages").to_numpy()
         for code, party in enumerate(parties.dictionary.to_pylist()):
             mine = order[bounds[code] : bounds[code + 1]]
             self.applied[party] += int(counts[mine].sum())

@@ -64,6 +64,7 @@ class TableFiles:
     order: Sequence[str] = ()
     added: list[Added] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)  # whose rows were written anew, or are gone
+    told: Callable[[pa.RecordBatch], None] | None = None  # who wants to know all rows that are written
     _waiting: list[pa.RecordBatch] = field(default_factory=list)
     _kept: list[pa.RecordBatch] = field(default_factory=list)  # that wait, too, and are in order
     _rows: int = 0  # that wait
@@ -79,6 +80,8 @@ class TableFiles:
     def _add(self, waiting: list[pa.RecordBatch], batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
             return
+        if self.told is not None:
+            self.told(batch)
         waiting.append(batch)
         self._rows += batch.num_rows
         self._size += batch.nbytes

@@ -30,6 +30,7 @@ from antiphon.pipeline.onward import Step
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.run import Run
 from antiphon.pipeline.standings import standings
+from antiphon.pipeline.summary import Tally
 from antiphon.pipeline.tablefile import Written
 from antiphon.pipeline.tablelog import Current, Stream, TableLog
 from antiphon.pipeline.tableschema import SCHEMAS
@@ -49,8 +50,10 @@ def write_steps(
     stream: Stream | None = None,
     *,
     erased: bool = False,
-) -> Current:
-    """Write what a run has come to, and let readers see it; what they see now.
+    tallied: bool = False,
+) -> tuple[Current, Sequence[Tally] | None]:
+    """Write what a run has come to, and let readers see it; what they see now, and with `tallied`, what all items come
+    to, if anything was folded.
 
     What fails before it is committed leaves no file. After that a version may be named that nobody publishes: the next
     run goes back behind it. If bodies were `erased`, no file of any version before is left.
@@ -59,7 +62,8 @@ def write_steps(
     part = f"part-{uuid4().hex}"
     files = FileSet(log.folder, {table: log.shelves(table) for table in LARGE})
     try:
-        _write(Advance(spark, steps, models, log, current.run + 1, part, files), stage)
+        advance = Advance(spark, steps, models, log, current.run + 1, part, files, tallied)
+        _write(advance, stage)
     except BaseException:
         for table in LARGE:
             shutil.rmtree(log.folder / table / part, ignore_errors=True)
@@ -70,7 +74,7 @@ def write_steps(
         streams = {**current.streams, **(dict([stream]) if stream else {})}
         now = Current(current.run + 1, versions, streams, erased or current.owes)
         log.publish(now)
-    return forget(log, stage)
+    return forget(log, stage), advance.tallies
 
 
 def forget(log: TableLog, stage: Stage) -> Current:
