@@ -23,7 +23,7 @@ from antiphon.pipeline.judged import DELIVERED, ENDED, PENDING
 from antiphon.pipeline.onto import SHELVES, Job, fold_onto
 from antiphon.pipeline.onward import Step
 from antiphon.pipeline.plan import NOT_ADMITTED, PartyPlan
-from antiphon.pipeline.ranges import Range
+from antiphon.pipeline.ranges import RANGE_BLOCKS, Range
 from antiphon.pipeline.recall import Ids, ids_in
 from antiphon.pipeline.rowtask import Part, RowTask, block_tasks, waiting_tasks, write_rows
 from antiphon.pipeline.standings import Row, counts, standings
@@ -31,6 +31,8 @@ from antiphon.pipeline.summary import Tally
 from antiphon.pipeline.survey import in_workers, tasks_for
 from antiphon.pipeline.tablefile import Place, Written
 from antiphon.pipeline.tablelog import TableLog
+
+READ_BLOCKS = 12_500  # that one task reads at least; more are divided among all cores
 
 
 @dataclass
@@ -71,7 +73,9 @@ class Advance:
 
     def fold(self) -> None:
         """Fold what is new, and write it."""
-        new = tasks_of(self.plans, self._ranges({party: other.delivered for party, other in self._other.items()}))
+        ranges = self._ranges({party: other.delivered for party, other in self._other.items()})
+        share = -(-sum(one.count for one in ranges) // self.spark.sparkContext.defaultParallelism)
+        new = tasks_of(self.plans, ranges, min(RANGE_BLOCKS, max(READ_BLOCKS, share)))
         late: Ids = defaultdict(set)
         if new or self.afresh:
             tasks = [*lane_tasks(self.plans, parties=self._parties), *new]

@@ -62,6 +62,7 @@ class TableFiles:
     place: Place
     schema: pa.Schema
     order: Sequence[str] = ()
+    packing: str = "zstd"
     added: list[Added] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)  # whose rows were written anew, or are gone
     told: Callable[[pa.RecordBatch], None] | None = None  # who wants to know all rows that are written
@@ -142,7 +143,7 @@ class TableFiles:
         self._file = pq.ParquetWriter(
             self._path,
             self.schema,
-            compression={path: "none" if path in _HASHES else "zstd" for path in leaves},
+            compression={path: "none" if path in _HASHES else self.packing for path in leaves},
             use_dictionary=alike,
             write_statistics=alike,
         )
