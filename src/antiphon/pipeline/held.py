@@ -12,17 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from antiphon.model.objectwire import number_at
 from antiphon.pipeline.parcel import I64
 from antiphon.pipeline.states import FEED_SIZE, KEY_MAX, Entries, Hearings
 from antiphon.pipeline.wire import LONG_VARINT_MAX, Bools, Wire
 from antiphon.pipeline.writes import Lanes
 
-FIELDS_MAX = 40  # of an item before its state
+FIELDS_MAX = 12  # of an item before its state that are looked at for all at once; few have more, and these have many
 FEEDS_MAX = 64  # of a state
 ENTRIES_MAX = 128
 TAIL_MAX = 40  # fields behind it
 _NONE = 1 << 62
-_STATE, _VIEW, _ACCESS = 0x6A, 0x7A, (0x0182, 0x018A)  # the tags of fields of an item
+_GENESIS, _STATE, _VIEW, _ACCESS = 0x2A, 0x6A, 0x7A, (0x0182, 0x018A)  # the tags of fields of an item
 
 
 @dataclass(slots=True)
@@ -89,12 +90,25 @@ class _Reader:
             _, after = wire.numbers(at + 1, LONG_VARINT_MAX)
             is_number = tag & 7 == 0
             self.at[live] = np.where(is_number, after, inside + size)
-            genesis = np.flatnonzero(tag == 0x2A)
+            genesis = np.flatnonzero(tag == _GENESIS)
             self.begins[live[genesis]] = self._lamports(inside[genesis])
             good = (tag < _STATE) & (tag > 0) & (is_number | (tag & 7 == 2)) & (self.at[live] <= end)
             self._fail(live[~good])
             live = live[good]
-        self._fail(live)
+        for one in live.tolist():
+            self._read_rest(one)
+
+    def _read_rest(self, one: int) -> None:
+        """The same for one that was often moved: there is a field for each time."""
+        data, at, end = self.wire.buffer, int(self.at[one]), int(self.end[one])
+        while at < end and data[at] != _STATE:
+            tag = data[at]
+            size, after = number_at(data, at + 1, end)
+            at = after if tag & 7 == 0 else after + size
+            if not 0 < tag < _STATE or tag & 7 not in (0, 2) or tag == _GENESIS or at > end:
+                self._fail(np.array([one]))
+                return
+        self.at[one] = at
 
     def _lamports(self, at: I64) -> I64:
         """The lamports of names; one that is not as it should be is above all."""

@@ -103,6 +103,12 @@ class Task(NamedTuple):
     before: Progress | None
     models: str
 
+    @property
+    def blocks(self) -> int:
+        """How many are new."""
+        had = {} if self.before is None else self.before.anchor
+        return sum(max(0, seq - had.get(feed, -1)) for feed, seq in self.until.items())
+
 
 def look_again(
     spark: SparkSession,

@@ -26,7 +26,7 @@ from antiphon.pipeline.tablefile import batches_in
 from antiphon.pipeline.tableschema import arrow_table
 from antiphon.pipeline.wire import Bools
 
-PLAIN_SIZE_MAX = 16 << 10  # of a snapshot that is tried on columns
+PLAIN_SIZE_MAX = 256 << 10  # of a snapshot that is tried on columns; the state in it has to be shorter
 HELD_SIZE_MAX = 32 << 20  # bytes of rows that are held until they are written, and not read again
 OBJECT = ObjectModel()
 _ROW = ["party", "item", "model", "deleted", "messages", "data", "hash"]

@@ -84,7 +84,7 @@ class Planned(Protocol):
     @property
     def party(self) -> bytes: ...
     @property
-    def until(self) -> Timeframe: ...
+    def blocks(self) -> int: ...  # that it has not been planned for yet
     def _replace(self, *, faults: tuple[Fault, ...]) -> Self: ...
 
 
@@ -99,7 +99,7 @@ def verify_and_plan(
     jobs: list[Callable[[], Any]] = [partial(_at_first, plan, one) for one in asked]
     jobs += [partial(verify_task, task) for task in tasks]
     # One party is planned by one task, however large it is.
-    weights = [PARTY_BLOCKS + sum(one.until.values()) // 3 for one in asked]
+    weights = [PARTY_BLOCKS + one.blocks // 3 for one in asked]
     weights += [sum(one.count for one in task) for task in tasks]
     done = in_workers(spark, _call, jobs, tasks_for(spark, sum(weights)), weights)
     faults: dict[bytes, list[Fault]] = defaultdict(list)
@@ -182,6 +182,10 @@ class _Asked(NamedTuple):
     faults: tuple[Fault, ...]
     until: Timeframe
     alone: bool
+
+    @property
+    def blocks(self) -> int:
+        return sum(self.until.values())
 
 
 def _plan(asked: _Asked) -> PartyPlan:
