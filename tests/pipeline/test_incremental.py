@@ -18,8 +18,8 @@ from tests.pipeline.test_items import narrow
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, NotAuthorised, UnknownItem
 from antiphon.halo.claims import Policy
 from antiphon.pipeline.goon import GoOn
-from antiphon.pipeline.onto import SHELVES
 from antiphon.pipeline.onward import OTHER_BASE
+from antiphon.pipeline.shelftally import SHELVES
 from antiphon.pipeline.tablelog import TableLog
 from antiphon.snapshot.blobstore import BlobStore
 from antiphon.testing.peers import Peer, Peers

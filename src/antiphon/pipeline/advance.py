@@ -20,12 +20,13 @@ from antiphon.pipeline.difference import Difference, Parts
 from antiphon.pipeline.fileset import FileSet
 from antiphon.pipeline.items import Models
 from antiphon.pipeline.judged import DELIVERED, ENDED, PENDING
-from antiphon.pipeline.onto import SHELVES, Job, fold_onto
+from antiphon.pipeline.onto import Job, fold_onto
 from antiphon.pipeline.onward import Step
 from antiphon.pipeline.plan import NOT_ADMITTED, PartyPlan
 from antiphon.pipeline.ranges import RANGE_BLOCKS, Range
 from antiphon.pipeline.recall import Ids, ids_in
 from antiphon.pipeline.rowtask import Part, RowTask, block_tasks, waiting_tasks, write_rows
+from antiphon.pipeline.shelftally import SHELVES
 from antiphon.pipeline.standings import Row, counts, standings
 from antiphon.pipeline.summary import Tally
 from antiphon.pipeline.survey import in_workers, tasks_for

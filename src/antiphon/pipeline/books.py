@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 
 from antiphon.pipeline.account import Account, begin
 from antiphon.pipeline.judged import BASED, CONTROL, PENDING
-from antiphon.pipeline.onto import SHELVES, tally_shelf
 from antiphon.pipeline.onward import Step
 from antiphon.pipeline.plan import NOT_ADMITTED
 from antiphon.pipeline.report import Report
 from antiphon.pipeline.run import party_reports
+from antiphon.pipeline.shelftally import SHELVES, tally_shelf
 from antiphon.pipeline.summary import Tally, total
 from antiphon.pipeline.survey import in_workers
 from antiphon.pipeline.tablelog import TableLog

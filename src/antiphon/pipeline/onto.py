@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.feed.header import Kind
@@ -45,11 +44,12 @@ from antiphon.pipeline.keyset import Key, KeySet
 from antiphon.pipeline.ordered import Ordered
 from antiphon.pipeline.parcel import I64, Parcel, buckets_of, flags, ids_of
 from antiphon.pipeline.plainfold import Framed, fold_frame, fold_frames, gathered, parties_of
-from antiphon.pipeline.plainrows import plain_rows
+from antiphon.pipeline.plainrows import is_true, plain_rows
 from antiphon.pipeline.plainshown import PlainShown, show_plain
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.recall import Ids
 from antiphon.pipeline.registers import Registers
+from antiphon.pipeline.shelftally import SHELVES, Tallying, is_in
 from antiphon.pipeline.shelved import OBJECT, Goes, Shelved
 from antiphon.pipeline.showing import hash_in, item_row, link_rows, tell
 from antiphon.pipeline.summary import Tally
@@ -58,7 +58,6 @@ from antiphon.pipeline.tableschema import arrow_table
 from antiphon.pipeline.wire import Bools
 from antiphon.pipeline.writes import Lanes
 
-SHELVES = 16  # partitions of a table of items, named by hex digits
 ROWS_AT_ONCE = 2_000
 FEW = 64  # items; one of more is in most files
 PACKING = "snappy"  # each run writes most of these files anew: a third more room for half of the time that zstd takes
@@ -69,7 +68,6 @@ TABLES: Mapping[str, tuple[Sequence[str], str]] = {
     "quarantine": (("party", "feed", "seq"), "item"),
     "changes": (("party", "item"), "item"),
 }
-_TALLIED = ["party", "item", "messages", "hash"]
 _MUTATION = int(Kind.MUTATION)
 
 Files = Mapping[str, Mapping[str, Sequence[str]]]  # by table and partition
@@ -126,7 +124,7 @@ class Shelf:
             )
             for name, (order, _) in TABLES.items()
         }
-        self._tally = None if job.tallied is None else _Tallying(job.tallied)
+        self._tally = None if job.tallied is None else Tallying(job.tallied)
         if self._tally is not None:
             self._files["items"].told = self._tally.add
 
@@ -180,8 +178,8 @@ class Shelf:
         shelved = self._shelved
         folding.refused = self._refused_before()
         new = np.array([key not in folding.refused for key in self._keys.keys], dtype=np.bool_)
-        simple = ~np.logical_or.reduceat(ordered.kinds != _MUTATION, ordered.starts[:-1])
-        going = shelved.go_on(ordered, new & self._goes & ~shelved.found, simple)
+        going = shelved.begin(ordered, new & self._goes & ~shelved.found)
+        shelved.change(ordered, going, self._simple(ordered, folding, going))
         assert shelved.changed is not None
         done = shelved.changed.rows.nth
         rest = self._goes.copy()
@@ -193,6 +191,18 @@ class Shelf:
         framed = self._frames(ordered, folding, going, np.flatnonzero(rest & going.plain))
         self._take_plain(framed, going.registers, going.shown)
         self._take(folding.rows(self._groups(ordered, np.flatnonzero(rest & ~going.plain))))
+
+    def _simple(self, ordered: Ordered, folding: GoingOn, going: GoingPlain) -> Bools:
+        """Of all items: nothing but mutations has come to it, and all of them count."""
+        found = going.plain & ~np.logical_or.reduceat(ordered.kinds != _MUTATION, ordered.starts[:-1])
+        objects, parties = self._shelved.objects, parties_of(folding, ordered)
+        for place in np.flatnonzero(found[objects.nth] & is_true(objects.rows.column("guarded"))).tolist():
+            nth = int(objects.nth[place])
+            party = parties[ordered.party[ordered.starts[nth]]]
+            item = folding.begin(party.key, going.frame(place), ())
+            access = None if item is None else item.access
+            found[nth] = access is not None and going.registers.may_all(nth, access, party.feeds, party.authors)
+        return found
 
     def _frames(self, ordered: Ordered, folding: GoingOn, going: GoingPlain, items: I64) -> Iterator[Framed | int]:
         """Plain items that begin now, or to which something else than mutations has come."""
@@ -329,7 +339,7 @@ class Shelf:
             keys = KeySet(())
 
         def goes(batch: pa.RecordBatch) -> Bools:
-            gone = _is_in(batch.column("party"), afresh)
+            gone = is_in(batch.column("party"), afresh)
             found = keys.find(batch, item)
             known = np.flatnonzero(found >= 0)
             gone[known] |= self._goes[found[known]]
@@ -359,35 +369,3 @@ def _keys(ids: Ids, buckets: int, bucket: int) -> Iterator[Key]:
         known = list(items)
         for at in np.flatnonzero(buckets_of(ids_of(known), buckets) == bucket).tolist():
             yield party, known[at]
-
-
-def _is_in(column: pa.Array, values: pa.Array) -> Bools:
-    if not len(values):
-        return np.zeros(len(column), dtype=np.bool_)
-    return np.array(pc.is_in(column, value_set=values).to_numpy(zero_copy_only=False), dtype=np.bool_)
-
-
-class _Tallying:
-    """What the items of some parties come to."""
-
-    def __init__(self, parties: Collection[bytes]) -> None:
-        self.tally = Tally()
-        self._parties = pa.array(sorted(parties), pa.binary())
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Rows of the table of items."""
-        rows = batch.select(_TALLIED)
-        self.tally.rows(rows.filter(flags(_is_in(rows.column("party"), self._parties))))
-
-    def read(self, file: str) -> None:
-        for batch in batches_in(file, _TALLIED):
-            self.add(batch)
-
-
-def tally_shelf(task: tuple[Sequence[str], Collection[bytes]]) -> Tally:
-    """In Spark's workers: what the items of some parties come to that are in some files, all those of a shelf."""
-    files, parties = task
-    tallying = _Tallying(parties)
-    for file in files:
-        tallying.read(file)
-    return tallying.tally.done(SHELVES.bit_length() - 1)

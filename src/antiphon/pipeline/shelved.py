@@ -162,19 +162,19 @@ class Shelved:
             # One that has no number is folded from nothing.
             self.was[party, item] = Was(model, deleted, messages, data if nth >= 0 else None, hashed)
 
-    def go_on(self, ordered: Ordered, new: Bools, simple: Bools) -> GoingPlain:
-        """Fold on columns what can be; rows of `simple` items, to which nothing but mutations has come, stay, unless
-        it has to be asked who may write."""
-        objects = self.objects
-        going = GoingPlain(ordered, objects.nth, objects.rows.column("data").to_pylist(), new)
-        stays = going.plain[objects.nth] & simple[objects.nth] & ~is_true(objects.rows.column("guarded"))
-        self._keep(objects.where(np.flatnonzero(~stays)))
+    def begin(self, ordered: Ordered, new: Bools) -> GoingPlain:
+        """Fold on columns what can be, of objects that are here and of items that are new."""
+        return GoingPlain(ordered, self.objects.nth, self.objects.rows.column("data").to_pylist(), new)
+
+    def change(self, ordered: Ordered, going: GoingPlain, simple: Bools) -> None:
+        """Let the rows of `simple` items stay, with new values; all others that were found are to be replaced."""
+        stays = simple[self.objects.nth]
+        self._keep(self.objects.where(np.flatnonzero(~stays)))
         which = np.flatnonzero(stays)
-        rows = objects.where(which)
+        rows = self.objects.where(which)
         before: I64 = rows.rows.column("messages").to_numpy(zero_copy_only=False).astype(np.int64)
         messages = before + np.diff(ordered.starts)[rows.nth]
         self.changed = Changed(rows, messages, going.snapshots(which, rows.nth), going.shown)
-        return going
 
     def batches(self, file: str) -> Iterable[pa.RecordBatch]:
         """The rows of a file, once."""

@@ -22,7 +22,7 @@ FILE_ROWS, FILE_SIZE = 200_000, 128 << 20  # of which a file has enough
 GROUP_ROWS = 50_000
 BATCH_ROWS, BATCH_SIZE = 8_192, 16 << 20  # that are looked at together
 GROUP_SIZE = 32 << 20  # bytes of a group of rows, before they are packed
-SMALL_SIZE = 64 << 10  # bytes of a file that is written anew with whatever is written
+SMALL_SIZE = 32 << 10  # bytes of a file that is written anew with whatever is written
 _STATS = ("INT32", "INT64")
 _HASHES = ("hash", "body_hash")  # nobody can pack them
 #: Values of which hardly two are equal, or comparable: no dictionary is made of them, and nobody skips rows by them.
@@ -71,6 +71,7 @@ class TableFiles:
     _rows: int = 0  # that wait
     _size: int = 0
     _file: pq.ParquetWriter | None = None
+    _about: list[pq.FileMetaData] = field(default_factory=list)  # of that file, when it is closed
     _path: Path = Path()
     _written: int = 0  # rows of that file
 
@@ -146,6 +147,7 @@ class TableFiles:
             compression={path: "none" if path in _HASHES else self.packing for path in leaves},
             use_dictionary=alike,
             write_statistics=alike,
+            metadata_collector=self._about,
         )
 
     def _close(self) -> None:
@@ -154,7 +156,7 @@ class TableFiles:
             self._file = None
             with self._path.open("rb") as handle:
                 os.fsync(handle.fileno())
-            self.added.append(about(self.place.home, self._path))
+            self.added.append(about(self.place.home, self._path, self._about.pop()))
 
 
 def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[tuple[str, pa.DataType]]:
@@ -193,9 +195,8 @@ def values_in(path: Path) -> dict[str, str]:
     return dict(part.split("=", 1) for part in path.parts if "=" in part)
 
 
-def about(home: str | Path, file: Path) -> Added:
-    """A file that is written."""
-    meta = pq.read_metadata(file)
+def about(home: str | Path, file: Path, meta: pq.FileMetaData) -> Added:
+    """A file that is written, with what its footer says."""
     low: dict[str, int] = {}
     high: dict[str, int] = {}
     for group in range(meta.num_row_groups):

@@ -182,7 +182,14 @@ class TableLog:
         held = pa.Table.from_batches([batch_of(some, arrow)] if some else [], schema=arrow)
         try:
             pq.write_table(held, file, compression="zstd")
-            return self.commit(name, schema, [about(home, file)], [_path_of(one) for one in removed], stream, [])
+            return self.commit(
+                name,
+                schema,
+                [about(home, file, pq.read_metadata(file))],
+                [_path_of(one) for one in removed],
+                stream,
+                [],
+            )
         except BaseException:
             file.unlink(missing_ok=True)
             raise
