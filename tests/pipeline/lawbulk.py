@@ -25,8 +25,9 @@ from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.report import PartyReport
 from antiphon.pipeline.run import Run
 from antiphon.pipeline.session import prepare
-from antiphon.pipeline.survey import Survey, in_workers
+from antiphon.pipeline.survey import Survey
 from antiphon.pipeline.tablelog import TableLog
+from antiphon.pipeline.work import in_workers
 
 
 @dataclass

@@ -106,7 +106,7 @@ def give_up(program: subprocess.Popen[str]) -> None:
 def kill_when_it_writes(program: subprocess.Popen[str], chance: random.Random) -> None:
     """From outside, while a batch is in flight: some stage of it has begun, and Spark is at work."""
     assert program.stdout is not None
-    stage = chance.choice(["fold", "write blocks", "commit"])
+    stage = chance.choice(["fold", "commit"])
     if any(line.strip() == stage for line in program.stdout):  # else it has ended before it came to that
         program.kill()
 

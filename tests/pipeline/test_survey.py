@@ -9,14 +9,13 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from antiphon.core.timeframe import Timeframe
 from antiphon.pipeline.ranges import Fault
 from antiphon.pipeline.survey import verify_and_plan
 
 
 class Asked(NamedTuple):
     party: bytes
-    until: Timeframe
+    blocks: int
     noted: str  # a file: so often it was planned
     fails: int  # so often at first
     faults: tuple[Fault, ...] = ()
@@ -32,7 +31,7 @@ def plan(asked: Asked) -> int:
 
 
 def asked(folder: Path, fails: list[int]) -> list[Asked]:
-    return [Asked(bytes([nth]), Timeframe(), str(folder / f"{nth}"), one) for nth, one in enumerate(fails)]
+    return [Asked(bytes([nth]), 0, str(folder / f"{nth}"), one) for nth, one in enumerate(fails)]
 
 
 def test_a_party_that_could_not_be_planned_early_is_planned_again(spark: SparkSession, tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ def test_a_run_that_fails_while_it_commits_is_done_again(
     assert all(file.exists() for file in latest(log, "items"))
 
 
-def test_an_error_of_one_job_ends_the_other(
+def test_blocks_that_cannot_be_written_end_a_run_that_leaves_nothing(
     quick: SparkSession, written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = TableLog(tmp_path / "tables")

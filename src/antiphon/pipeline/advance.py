@@ -29,9 +29,9 @@ from antiphon.pipeline.rowtask import Part, RowTask, block_tasks, waiting_tasks,
 from antiphon.pipeline.shelftally import SHELVES
 from antiphon.pipeline.standings import Row, counts, standings
 from antiphon.pipeline.summary import Tally
-from antiphon.pipeline.survey import in_workers, tasks_for
 from antiphon.pipeline.tablefile import Place, Written
 from antiphon.pipeline.tablelog import TableLog
+from antiphon.pipeline.work import Work, tasks_for
 
 READ_BLOCKS = 12_500  # that one task reads at least; more are divided among all cores
 
@@ -72,16 +72,24 @@ class Advance:
 
     # -- items
 
-    def fold(self) -> None:
-        """Fold what is new, and write it."""
+    def write(self) -> None:
+        """Fold what is new, and write it; and blocks, and what waits."""
+        rows = self.row_tasks()
+        blocks = sum(one.count for task in rows for one in task.ranges)
+        work = Work.deal(self.spark, write_rows, rows, tasks_for(self.spark, blocks)) if rows else None
         ranges = self._ranges({party: other.delivered for party, other in self._other.items()})
         share = -(-sum(one.count for one in ranges) // self.spark.sparkContext.defaultParallelism)
         new = tasks_of(self.plans, ranges, min(RANGE_BLOCKS, max(READ_BLOCKS, share)))
         late: Ids = defaultdict(set)
         if new or self.afresh:
             tasks = [*lane_tasks(self.plans, parties=self._parties), *new]
-            for party, item in self._onto(tasks, afresh=self._parties, left=self._spoilt):
+            written, found = self._onto(tasks, afresh=self._parties, left=self._spoilt, beside=work)
+            for party, item in found:
                 late[party].add(item)
+        else:
+            written = [] if work is None else work.results(work.rdd.collect())
+        for task, made in zip(rows, written, strict=True):
+            self.files.take(task.table, made)
         whole = _united([self._spoilt, late])
         if whole:
             self._onto(lane_tasks(self.plans, parties=whole), whole=whole)
@@ -92,18 +100,18 @@ class Advance:
         afresh: frozenset[bytes] = frozenset(),
         left: Ids | None = None,
         whole: Ids | None = None,
-    ) -> list[tuple[bytes, bytes]]:
-        """Fold onto the tables; items that could not be are given back."""
+        beside: Work[Written] | None = None,
+    ) -> tuple[list[Written], list[tuple[bytes, bytes]]]:
+        """Fold onto the tables; what has come of other work, and items that could not be folded."""
         buckets = max(SHELVES, buckets_for(1, messages_in(tasks)))  # no more for more cores: tasks would share shelves
         about = (str(self.log.folder), self.part, self.files.held, self.plans, self.models, self.run, buckets)
-        done = in_parcels(
-            self.spark, tasks, buckets, fold_onto, Job(*about, afresh, left or {}, whole, self._all), whole
-        )
+        job = Job(*about, afresh, left or {}, whole, self._all)
+        done, others = in_parcels(self.spark, tasks, buckets, fold_onto, job, whole, beside)
         for made in done:
             for table, written in made.files.items():
                 self.files.take(table, written)
         self.tallies = [made.tally for made in done if made.tally is not None] or None
-        return [key for made in done for key in made.late]
+        return others, [key for made in done for key in made.late]
 
     @cached_property
     def _spoilt(self) -> Ids:
@@ -120,12 +128,8 @@ class Advance:
 
     # -- blocks, and what waits
 
-    def write_rows(self, tasks: Sequence[RowTask]) -> list[Written]:
-        """Write blocks, and what waits; nothing that a fold looks at changes, so both may be done at once."""
-        blocks = sum(one.count for task in tasks for one in task.ranges)
-        return in_workers(self.spark, write_rows, tasks, tasks_for(self.spark, blocks))
-
     def row_tasks(self) -> list[RowTask]:
+        """What a fold does not look at, so that it can be written at any time."""
         return [*self._block_tasks(), *self._waiting_tasks()]
 
     def _block_tasks(self) -> list[RowTask]:

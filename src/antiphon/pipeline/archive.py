@@ -45,7 +45,7 @@ from antiphon.pipeline.archiverows import FeedRow, span_of, span_row, without
 from antiphon.pipeline.failures import workers_told
 from antiphon.pipeline.home import feeds_folder, open_blobs, open_feeds
 from antiphon.pipeline.ranges import Fault
-from antiphon.pipeline.survey import Given, Result, in_workers
+from antiphon.pipeline.work import Given, Result, in_workers
 from antiphon.snapshot.blobstore import BlobStore
 
 TASK_BLOCKS = 200_000

@@ -12,8 +12,8 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError
 from antiphon.pipeline.archiveformat import BLOBS, File, Manifest, check_file, groups
 from antiphon.pipeline.failures import workers_told
-from antiphon.pipeline.survey import in_workers
 from antiphon.pipeline.verify import DAMAGED, UNKNOWN, Verified, verify
+from antiphon.pipeline.work import in_workers
 
 REASONS_MAX = 1_000
 

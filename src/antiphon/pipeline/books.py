@@ -16,8 +16,8 @@ from antiphon.pipeline.report import Report
 from antiphon.pipeline.run import party_reports
 from antiphon.pipeline.shelftally import SHELVES, tally_shelf
 from antiphon.pipeline.summary import Tally, total
-from antiphon.pipeline.survey import in_workers
 from antiphon.pipeline.tablelog import TableLog
+from antiphon.pipeline.work import in_workers
 
 
 def books_of(log: TableLog, steps: Sequence[Step], applied: Mapping[bytes, int] | None = None) -> dict[bytes, Account]:

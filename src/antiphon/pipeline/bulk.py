@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
-from pyspark import Broadcast
+from pyspark import RDD, Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
@@ -31,6 +31,7 @@ from antiphon.pipeline.ranges import RANGE_BLOCKS, Range, divided
 from antiphon.pipeline.registers import Registers
 from antiphon.pipeline.summary import Summary, Tally, total
 from antiphon.pipeline.survey import Survey
+from antiphon.pipeline.work import Work
 from antiphon.pipeline.writes import Lanes
 
 PARTITION_MESSAGES = 160_000  # at most about so many are in a worker's memory at once, or the messages of one item
@@ -60,10 +61,12 @@ def in_parcels(
     act: Callable[[Shared, int, Iterator[Parcel]], Result],
     shared: Shared,
     only: Mapping[bytes, Collection[bytes]] | None = None,
-) -> list[Result]:
+    beside: Work[Any] | None = None,
+) -> tuple[list[Result], list[Any]]:
     """Send what tasks read, of some items or of all, to where these belong, and act there with what is `shared`, the
     number of the partition, and its parcels; what comes of each partition, in their order.
 
+    What is to be done `beside` that is done in the same job, last: so it fills up cores that are done before others.
     Few messages are few tasks, each with some partitions, one after another: a task takes as long as a thousand items.
     It goes without DataFrames: Spark would plan and compile them for longer than some hundred thousand messages take.
     """
@@ -75,7 +78,11 @@ def in_parcels(
         most = buckets_for(context.defaultParallelism, SMALL_TIMES * messages_in(tasks))
         each = buckets // min(buckets, most)  # partitions that a task has
         dealt = parcels.partitionBy(buckets // each, lambda bucket: bucket // each)
-        return dealt.mapPartitionsWithIndex(partial(_act, known, act, each)).collect()
+        acting = dealt.mapPartitionsWithIndex(partial(_act, known, act, each))
+        if beside is None:
+            return acting.collect(), []
+        done: list[Any] = context.union([cast("RDD[Any]", acting), beside.rdd]).collect()
+        return done[:buckets], beside.results(done[buckets:])
     finally:
         known.destroy()
 
@@ -84,7 +91,8 @@ def tally_survey(spark: SparkSession, survey: Survey, models: Models = ModelFact
     """What a fold of a whole survey comes to; nothing else is kept of it."""
     tasks = lane_tasks(survey.plans)
     buckets = buckets_for(spark.sparkContext.defaultParallelism, messages_in(tasks))
-    return total(in_parcels(spark, tasks, buckets, partial(_tally, models, buckets.bit_length() - 1), survey.plans))
+    tally = partial(_tally, models, buckets.bit_length() - 1)
+    return total(in_parcels(spark, tasks, buckets, tally, survey.plans)[0])
 
 
 def fold_survey(

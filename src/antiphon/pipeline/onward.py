@@ -24,8 +24,9 @@ from antiphon.pipeline.listing import Listed, Listing, listing
 from antiphon.pipeline.plan import Held, LanePlan, PartyPlan, Planner, end_of
 from antiphon.pipeline.progress import Head, Progress
 from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided
-from antiphon.pipeline.survey import in_workers, verify_and_plan
+from antiphon.pipeline.survey import verify_and_plan
 from antiphon.pipeline.telling import VERIFY, Tell, silent
+from antiphon.pipeline.work import in_workers
 
 NEW = "the party is new here"
 HAD_ERROR = "nothing could be said of the party before"

@@ -12,7 +12,7 @@ from antiphon.core.errors import CorruptBlock
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.feed.span import Span
 from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Range, divided, read_ranges
-from antiphon.pipeline.survey import in_workers
+from antiphon.pipeline.work import in_workers
 
 Ids = dict[bytes, set[bytes]]  # of items, by party
 

@@ -38,7 +38,8 @@ from antiphon.pipeline.home import open_blobs, open_feeds
 from antiphon.pipeline.items import Folding, Models, refusals
 from antiphon.pipeline.plan import LanePlan, PartyPlan, ranges_of
 from antiphon.pipeline.session import prepare
-from antiphon.pipeline.survey import Survey, in_workers
+from antiphon.pipeline.survey import Survey
+from antiphon.pipeline.work import in_workers
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.overlay import Overlay
 

@@ -28,8 +28,8 @@ from antiphon.pipeline.listing import listing
 from antiphon.pipeline.ranges import Limits
 from antiphon.pipeline.report import totals
 from antiphon.pipeline.source import ANCHOR, MICRO_BATCH_BLOCKS
-from antiphon.pipeline.survey import in_workers
 from antiphon.pipeline.tablelog import Stream
+from antiphon.pipeline.work import in_workers
 
 LOOK_EVERY_S = 0.2  # whether the query has ended, or somebody wants it to
 

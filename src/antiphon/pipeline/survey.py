@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -20,12 +18,10 @@ from antiphon.pipeline.listing import listing, places
 from antiphon.pipeline.plan import PartyPlan, Planner
 from antiphon.pipeline.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided, read_ranges
 from antiphon.pipeline.telling import VERIFY, Tell, silent
+from antiphon.pipeline.work import in_workers, tasks_for
 
-TASKS_PER_CORE = 8
-TASK_BLOCKS = 300_000  # to verify fewer, tasks more than there are cores take longer than they gain
 PARTY_BLOCKS = 12_000  # to plan a party takes as long as to verify so many, at least
 
-Given = TypeVar("Given")
 Result = TypeVar("Result")
 Asked = TypeVar("Asked", bound="Planned")
 
@@ -113,44 +109,6 @@ def verify_and_plan(
     return [plans[at] for at in range(len(asked))]
 
 
-def tasks_for(spark: SparkSession, blocks: int) -> int:
-    """How many tasks so many blocks are worth: each core gets as many, so that all end at once."""
-    cores = spark.sparkContext.defaultParallelism
-    return cores * max(1, round(blocks / TASK_BLOCKS / cores))
-
-
-def in_workers(
-    spark: SparkSession,
-    act: Callable[[Given], Result],
-    given: Sequence[Given],
-    tasks: int = sys.maxsize,
-    weights: Sequence[int] | None = None,
-) -> list[Result]:
-    """Do something with each value, in Spark's Python workers, in so many tasks at most; the results in the same order.
-
-    `weights` say how long each will take, so that all tasks take as long.
-    """
-    if not given:
-        return []
-    count = min(len(given), tasks, TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-    dealt = _dealt(weights or [1] * len(given), count)
-    each = [[given[at] for at in some] for some in dealt]
-    done = spark.sparkContext.parallelize(each, count).map(partial(_each, act)).collect()
-    found = {at: made for some, told in zip(dealt, done, strict=True) for at, made in zip(some, told, strict=True)}
-    return [found[at] for at in range(len(given))]
-
-
-def _dealt(weights: Sequence[int], count: int) -> list[list[int]]:
-    """Places divided among so many tasks: the heaviest first, each to the task that has least."""
-    tasks: list[list[int]] = [[] for _ in range(count)]
-    least = [(0, number) for number in range(count)]
-    for at in sorted(range(len(weights)), key=lambda at: -weights[at]):
-        load, number = heappop(least)
-        tasks[number].append(at)
-        heappush(least, (load + weights[at], number))
-    return tasks
-
-
 def verify_task(task: tuple[Range, ...]) -> list[Fault]:
     """What does not verify of some ranges."""
     faults: list[Fault] = []
@@ -160,15 +118,11 @@ def verify_task(task: tuple[Range, ...]) -> list[Fault]:
     return faults
 
 
-def _each(act: Callable[[Given], Result], given: Iterable[Given]) -> list[Result]:
-    return [act(one) for one in given]
-
-
 def _call(job: Callable[[], Result]) -> Result:
     return job()
 
 
-def _at_first(plan: Callable[[Given], Result], asked: Given) -> Result | None:
+def _at_first(plan: Callable[[Asked], Result], asked: Asked) -> Result | None:
     """The plan of a party that is not verified yet; None if that cannot be had."""
     try:
         return plan(asked)

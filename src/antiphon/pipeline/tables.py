@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from threading import Event
 from uuid import uuid4
 
-from pyspark import inheritable_thread_target
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -31,7 +28,6 @@ from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.run import Run
 from antiphon.pipeline.standings import standings
 from antiphon.pipeline.summary import Tally
-from antiphon.pipeline.tablefile import Written
 from antiphon.pipeline.tablelog import Current, Stream, TableLog
 from antiphon.pipeline.tableschema import SCHEMAS
 
@@ -63,7 +59,8 @@ def write_steps(
     files = FileSet(log.folder, {table: log.shelves(table) for table in LARGE})
     try:
         advance = Advance(spark, steps, models, log, current.run + 1, part, files, tallied)
-        _write(advance, stage)
+        with stage("fold", advance.messages):
+            advance.write()
     except BaseException:
         for table in LARGE:
             shutil.rmtree(log.folder / table / part, ignore_errors=True)
@@ -90,46 +87,6 @@ def forget(log: TableLog, stage: Stage) -> Current:
             current = replace(current, owes=False)
             log.publish(current)
     return current
-
-
-def _write(advance: Advance, stage: Stage) -> None:
-    """Fold, and write blocks meanwhile: what one leaves of Spark's time, the other takes."""
-    spark, tag = advance.spark.sparkContext, f"antiphon-{uuid4().hex}"
-    tasks = advance.row_tasks()
-
-    failed: list[BaseException] = []
-    begun = Event()
-
-    def write_blocks() -> list[Written]:
-        try:
-            with stage("write blocks"):
-                begun.set()
-                return advance.write_rows(tasks)
-        except BaseException as error:
-            failed.append(error)
-            spark.cancelJobsWithTag(tag)  # else it would be told when the fold has ended
-            raise
-        finally:
-            begun.set()
-
-    spark.addJobTag(tag)
-    try:
-        with ThreadPoolExecutor(1) as thread:
-            writing = thread.submit(inheritable_thread_target(advance.spark)(write_blocks))
-            begun.wait()  # people see the stage that was told last, and the fold is the one that takes long
-            try:
-                with stage("fold", advance.messages):
-                    advance.fold()
-            except BaseException as error:
-                why = failed[0] if failed and isinstance(error, Exception) else None
-                spark.cancelJobsWithTag(tag)
-                if why is not None:
-                    raise why from None
-                raise
-            for task, written in zip(tasks, writing.result(), strict=True):
-                advance.files.take(task.table, written)
-    finally:
-        spark.removeJobTag(tag)
 
 
 def _commit(log: TableLog, files: FileSet, current: Current, stream: Stream | None) -> dict[str, int]:

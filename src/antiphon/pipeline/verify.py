@@ -26,7 +26,8 @@ from antiphon.party.manager import find_genesis
 from antiphon.pipeline.failures import workers_told
 from antiphon.pipeline.home import open_feeds
 from antiphon.pipeline.plan import FAULTY, FORKED, NOT_ADMITTED, LanePlan, PartyPlan
-from antiphon.pipeline.survey import in_workers, survey
+from antiphon.pipeline.survey import survey
+from antiphon.pipeline.work import in_workers
 
 # Kinds of findings. These are faults:
 DAMAGED = "damaged"  # it does not verify, or is not there
