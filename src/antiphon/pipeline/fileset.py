@@ -40,3 +40,7 @@ class FileSet:
 
     def changed(self, table: str) -> bool:
         return bool(self.added[table] or self.removed[table])
+
+    def counts(self) -> dict[str, int]:
+        """How many files each table has."""
+        return {table: sum(map(len, shelves.values())) for table, shelves in self.held.items()}

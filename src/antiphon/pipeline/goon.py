@@ -48,7 +48,8 @@ class GoOn:
     seconds: dict[str, float] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)  # of the last time
     places: tuple[str, ...] = field(init=False)  # of the homes, as workers reach them
-    _tallies: Sequence[Tally] | None = None  # of the last time
+    _files: Mapping[str, int] = field(default_factory=dict)  # of the tables that were written the last time
+    _tallies: Sequence[Tally] | None = None
 
     def __post_init__(self) -> None:
         self.places = places(self.homes)
@@ -57,13 +58,17 @@ class GoOn:
         """Bring the tables to where the homes are now, and tell what they account for; `afresh`, from nothing."""
         with self.log.locked():
             current = self.advance(afresh=afresh, tallied=True)
-            if self.log.compact_when_due():
+            if self.compact_when_due():
                 current = self.log.current()
             with self.stage("account"):
                 report = report_tables(self.spark, self.log, self.places, self.steps, self._tallies)
         return replace(
             report, seconds=self.seconds, versions=dict(current.versions), afresh=self.afresh, still=self.still
         )
+
+    def compact_when_due(self) -> bool:
+        """Put small files together, if there are many since the last time; whether it was done."""
+        return self.log.compact_when_due(self._files)
 
     def books(self) -> dict[bytes, Account]:
         """What the tables account for of all parties that were looked at the last time."""
@@ -92,7 +97,7 @@ class GoOn:
         A batch of a stream that is in the tables is not done again. With `tallied`, what there is to report is found
         on the way.
         """
-        self._tallies = None
+        self._files, self._tallies = {}, None
         current = self.log.current()
         if stream is not None and current.streams.get(stream[0], -1) >= stream[1]:
             return current
@@ -109,7 +114,7 @@ class GoOn:
             try:
                 given = (self.spark, self.steps, self.models, self.log, self.stage, stream)
                 erased = any(_erases(step, before) for step in self.steps)
-                current, self._tallies = write_steps(*given, erased=erased, tallied=tallied)
+                current, self._files, self._tallies = write_steps(*given, erased=erased, tallied=tallied)
                 return current
             except (PySparkException, Py4JJavaError) as error:
                 more = self._damaged(str(error)) - damaged

@@ -140,7 +140,7 @@ class StreamJob:
         now = self.go_on.advance(until=until, stream=stream)
         moved = [step for step in self.go_on.steps if not step.still]
         blocks = sum(step.grown for step in moved)
-        self.go_on.log.compact_when_due()
+        self.go_on.compact_when_due()
         accounts = self.go_on.books()
         took = monotonic() - begun
         latency = max(took, time() - planned_ms / 1000)

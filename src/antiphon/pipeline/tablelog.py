@@ -242,9 +242,9 @@ class TableLog:
         sync_folder(self.folder / name)
         return version
 
-    def compact_when_due(self) -> bool:
-        """Put small files together where there are many; whether it was done."""
-        due = [name for name in self.current().versions if len(self.table(name).file_uris()) > FILES_MAX]
+    def compact_when_due(self, files: Mapping[str, int]) -> bool:
+        """Put small files together in tables that have so many of them, where these are many; whether it was done."""
+        due = [name for name, count in files.items() if count > FILES_MAX]
         if due:
             self.compact(only=due)
         return bool(due)

@@ -10,9 +10,12 @@ its number in the same commits. So a run that ends before that has done nothing,
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -35,6 +38,15 @@ LARGE = ("blocks", "changes", "items", "links", "quarantine")  # that workers wr
 SAYS = ("blocks", "items", "links")  # what messages say, or follows from it
 
 Stage = Callable[..., AbstractContextManager[None]]
+Commit = Callable[[], int]
+
+
+class Wrote(NamedTuple):
+    """What readers see now, how many files tables have, and what all items come to, if that was asked for."""
+
+    current: Current
+    files: Mapping[str, int]
+    tallies: Sequence[Tally] | None
 
 
 def write_steps(
@@ -47,9 +59,8 @@ def write_steps(
     *,
     erased: bool = False,
     tallied: bool = False,
-) -> tuple[Current, Sequence[Tally] | None]:
-    """Write what a run has come to, and let readers see it; what they see now, and with `tallied`, what all items come
-    to, if anything was folded.
+) -> Wrote:
+    """Write what a run has come to, and let readers see it.
 
     What fails before it is committed leaves no file. After that a version may be named that nobody publishes: the next
     run goes back behind it. If bodies were `erased`, no file of any version before is left.
@@ -66,12 +77,12 @@ def write_steps(
             shutil.rmtree(log.folder / table / part, ignore_errors=True)
         raise
     with stage("commit"):
-        versions = {**current.versions, **_commit(log, files, current, stream)}
-        versions |= _remember(log, steps, stream)
+        commits = {**_commits(log, files, current, stream), **_memories(log, steps, stream)}
+        versions = {**current.versions, **_at_once(commits)}
         streams = {**current.streams, **(dict([stream]) if stream else {})}
         now = Current(current.run + 1, versions, streams, erased or current.owes)
         log.publish(now)
-    return forget(log, stage), advance.tallies
+    return Wrote(forget(log, stage), files.counts(), advance.tallies)
 
 
 def forget(log: TableLog, stage: Stage) -> Current:
@@ -89,26 +100,39 @@ def forget(log: TableLog, stage: Stage) -> Current:
     return current
 
 
-def _commit(log: TableLog, files: FileSet, current: Current, stream: Stream | None) -> dict[str, int]:
-    return {
-        table: log.commit(table, SCHEMAS[table], files.added[table].values(), sorted(files.removed[table]), stream)
-        for table in LARGE
-        if files.changed(table) or table not in current.versions
-    }
+def _commits(log: TableLog, files: FileSet, current: Current, stream: Stream | None) -> dict[str, Commit]:
+    """Of tables that workers have written."""
+
+    def commit(table: str) -> int:
+        removed = sorted(files.removed[table])
+        return log.commit(table, SCHEMAS[table], files.added[table].values(), removed, stream)
+
+    changed = [table for table in LARGE if files.changed(table) or table not in current.versions]
+    return {table: partial(commit, table) for table in changed}
 
 
-def _remember(log: TableLog, steps: Sequence[Step], stream: Stream | None) -> dict[str, int]:
+def _memories(log: TableLog, steps: Sequence[Step], stream: Stream | None) -> dict[str, Commit]:
+    """Of those that are small, and have what is remembered for the next run."""
     plans = [step.plan for step in steps]
     ours = {plan.party for plan in plans}
-    versions = {}
-    for name, rows in (
-        ("epochs", [(one.party, one.number, one.base or None, one.home, one.error) for one in plans]),
-        ("standings", [row for plan in plans for row in standings(plan)]),
-        ("progress", [(step.now.party, step.now.encode()) for step in steps]),
-    ):
+    known: dict[str, list[tuple[Any, ...]]] = {
+        "epochs": [(one.party, one.number, one.base or None, one.home, one.error) for one in plans],
+        "standings": [row for plan in plans for row in standings(plan)],
+        "progress": [(step.now.party, step.now.encode()) for step in steps],
+    }
+
+    def put(name: str) -> int:
         others = [tuple(row.values()) for row in log.read_small(name) if row["party"] not in ours]
-        versions[name] = log.put_small(name, SCHEMAS[name], [*others, *rows], stream)
-    return versions
+        return log.put_small(name, SCHEMAS[name], [*others, *known[name]], stream)
+
+    return {name: partial(put, name) for name in known}
+
+
+def _at_once(commits: Mapping[str, Commit]) -> dict[str, int]:
+    """The versions that tables have then. Most of it is waiting for the disk, so none waits for another."""
+    with ThreadPoolExecutor(len(commits)) as threads:
+        made = {table: threads.submit(commit) for table, commit in commits.items()}
+        return {table: one.result() for table, one in made.items()}
 
 
 def quarantine_table(run: Run) -> DataFrame:
