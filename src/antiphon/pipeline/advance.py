@@ -23,7 +23,7 @@ from antiphon.pipeline.judged import DELIVERED, ENDED, PENDING
 from antiphon.pipeline.onto import Job, fold_onto
 from antiphon.pipeline.onward import Step
 from antiphon.pipeline.plan import NOT_ADMITTED, PartyPlan
-from antiphon.pipeline.ranges import RANGE_BLOCKS, Range
+from antiphon.pipeline.ranges import Range
 from antiphon.pipeline.recall import Ids, ids_in
 from antiphon.pipeline.rowtask import Part, RowTask, block_tasks, waiting_tasks, write_rows
 from antiphon.pipeline.shelftally import SHELVES
@@ -32,8 +32,6 @@ from antiphon.pipeline.summary import Tally
 from antiphon.pipeline.tablefile import Place, Written
 from antiphon.pipeline.tablelog import TableLog
 from antiphon.pipeline.work import Work, tasks_for
-
-READ_BLOCKS = 12_500  # that one task reads at least; more are divided among all cores
 
 
 @dataclass
@@ -78,8 +76,7 @@ class Advance:
         blocks = sum(one.count for task in rows for one in task.ranges)
         work = Work.deal(self.spark, write_rows, rows, tasks_for(self.spark, blocks)) if rows else None
         ranges = self._ranges({party: other.delivered for party, other in self._other.items()})
-        share = -(-sum(one.count for one in ranges) // self.spark.sparkContext.defaultParallelism)
-        new = tasks_of(self.plans, ranges, min(RANGE_BLOCKS, max(READ_BLOCKS, share)))
+        new = tasks_of(self.plans, ranges)
         late: Ids = defaultdict(set)
         if new or self.afresh:
             tasks = [*lane_tasks(self.plans, parties=self._parties), *new]

@@ -36,7 +36,7 @@ from antiphon.pipeline.writes import Lanes
 
 PARTITION_MESSAGES = 160_000  # at most about so many are in a worker's memory at once, or the messages of one item
 PARTITIONS_PER_CORE = 2
-SMALL_TIMES = 4  # of so many times the messages there would be as many partitions as there are tasks
+FEW_MESSAGES = 100_000  # are read by every task in less time than it takes to send them
 _PARCELS = StructType([StructField("bucket", IntegerType(), False), StructField("data", BinaryType(), False)])
 _ARROW = arrow_of(_PARCELS)
 _AT_ONCE = 64  # parcels that Spark gets
@@ -67,18 +67,20 @@ def in_parcels(
     number of the partition, and its parcels; what comes of each partition, in their order.
 
     What is to be done `beside` that is done in the same job, last: so it fills up cores that are done before others.
-    Few messages are few tasks, each with some partitions, one after another: a task takes as long as a thousand items.
     It goes without DataFrames: Spark would plan and compile them for longer than some hundred thousand messages take.
+    Few messages are not even sent: there is a task for each core, which reads all of them, and keeps what is its own.
     """
     context = spark.sparkContext
     known = context.broadcast(_Known(tuple(tasks), only, shared))
     try:
-        numbers = context.parallelize(range(len(tasks)), max(1, len(tasks)))
-        parcels = numbers.mapPartitions(partial(_read, known, buckets))
-        most = buckets_for(context.defaultParallelism, SMALL_TIMES * messages_in(tasks))
-        each = buckets // min(buckets, most)  # partitions that a task has
-        dealt = parcels.partitionBy(buckets // each, lambda bucket: bucket // each)
-        acting = dealt.mapPartitionsWithIndex(partial(_act, known, act, each))
+        if messages_in(tasks) <= FEW_MESSAGES:
+            each = buckets // min(buckets, _power_of_2(context.defaultParallelism))  # partitions that a task has
+            places = context.parallelize(range(buckets // each), buckets // each)
+            acting = places.mapPartitions(partial(_read_and_act, known, act, buckets, each))
+        else:
+            numbers = context.parallelize(range(len(tasks)), len(tasks))
+            parcels = numbers.mapPartitions(partial(_read, known, buckets))
+            acting = parcels.partitionBy(buckets, int).mapPartitionsWithIndex(partial(_act, known, act))
         if beside is None:
             return acting.collect(), []
         done: list[Any] = context.union([cast("RDD[Any]", acting), beside.rdd]).collect()
@@ -131,7 +133,12 @@ def fold_survey(
 def buckets_for(cores: int, messages: int) -> int:
     """Into how many partitions so many messages are divided: a power of two."""
     count = max(PARTITIONS_PER_CORE * cores, -(-messages // PARTITION_MESSAGES))
-    return min(1 << (count - 1).bit_length(), BUCKETS_MAX)
+    return min(_power_of_2(count), BUCKETS_MAX)
+
+
+def _power_of_2(count: int) -> int:
+    """The least that is not less."""
+    return 1 << (count - 1).bit_length()
 
 
 def messages_in(tasks: Sequence[Task]) -> int:
@@ -186,18 +193,29 @@ def _read(known: Broadcast[_Known], buckets: int, numbers: Iterable[int]) -> Ite
 def _act(
     known: Broadcast[_Known],
     act: Callable[[Any, int, Iterator[Parcel]], Result],
-    each: int,
-    number: int,
+    bucket: int,
     given: Iterable[tuple[int, bytes]],
 ) -> Iterator[Result]:
-    if each == 1:
-        yield act(known.value.shared, number, (opened(data) for _, data in given))
-        return
-    found: dict[int, list[bytes]] = defaultdict(list)
-    for bucket, data in given:
-        found[bucket].append(data)
-    for bucket in range(number * each, (number + 1) * each):
-        yield act(known.value.shared, bucket, map(opened, found.pop(bucket, ())))
+    yield act(known.value.shared, bucket, (opened(data) for _, data in given))
+
+
+def _read_and_act(
+    known: Broadcast[_Known],
+    act: Callable[[Any, int, Iterator[Parcel]], Result],
+    buckets: int,
+    each: int,
+    places: Iterable[int],
+) -> Iterator[Result]:
+    tasks, only, shared = known.value
+    for place in places:
+        mine = range(place * each, (place + 1) * each)
+        found: dict[int, list[bytes]] = defaultdict(list)
+        for task in tasks:
+            for bucket, data in read_parcels(task, buckets, only):
+                if bucket in mine:
+                    found[bucket].append(data)
+        for bucket in mine:
+            yield act(shared, bucket, map(opened, found.pop(bucket, ())))
 
 
 def _tally(models: Models, bits: int, plans: Sequence[PartyPlan], bucket: int, parcels: Iterator[Parcel]) -> Tally:
