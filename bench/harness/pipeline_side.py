@@ -132,7 +132,7 @@ def rows(folder: str, to: str) -> dict[str, Any]:
 def _tasks(folder: str) -> list[Any]:
     parties = sorted({one.party for one in wanted([folder], Limits())})
     with open_feeds(folder) as store, open_blobs(folder) as blobs:
-        return lane_tasks([Planner(folder, store, blobs, party).plan() for party in parties])
+        return lane_tasks([Planner(folder, store, blobs, party).plan() for party in parties], 1)
 
 
 def _refuse(fault: Any) -> None:

@@ -72,14 +72,14 @@ class Advance:
 
     def write(self) -> None:
         """Fold what is new, and write it; and blocks, and what waits."""
-        rows = self.row_tasks()
+        rows, cores = self.row_tasks(), self.spark.sparkContext.defaultParallelism
         blocks = sum(one.count for task in rows for one in task.ranges)
         work = Work.deal(self.spark, write_rows, rows, tasks_for(self.spark, blocks)) if rows else None
         ranges = self._ranges({party: other.delivered for party, other in self._other.items()})
         new = tasks_of(self.plans, ranges)
         late: Ids = defaultdict(set)
         if new or self.afresh:
-            tasks = [*lane_tasks(self.plans, parties=self._parties), *new]
+            tasks = [*lane_tasks(self.plans, cores, self._parties), *new]
             written, found = self._onto(tasks, afresh=self._parties, left=self._spoilt, beside=work)
             for party, item in found:
                 late[party].add(item)
@@ -89,7 +89,7 @@ class Advance:
             self.files.take(task.table, made)
         whole = _united([self._spoilt, late])
         if whole:
-            self._onto(lane_tasks(self.plans, parties=whole), whole=whole)
+            self._onto(lane_tasks(self.plans, cores, whole), whole=whole)
 
     def _onto(
         self,

@@ -36,6 +36,7 @@ from antiphon.pipeline.writes import Lanes
 
 PARTITION_MESSAGES = 160_000  # at most about so many are in a worker's memory at once, or the messages of one item
 PARTITIONS_PER_CORE = 2
+TASK_BLOCKS = 200_000  # that one task reads at most, or about so many
 FEW_MESSAGES = 100_000  # are read by every task in less time than it takes to send them
 _PARCELS = StructType([StructField("bucket", IntegerType(), False), StructField("data", BinaryType(), False)])
 _ARROW = arrow_of(_PARCELS)
@@ -91,7 +92,7 @@ def in_parcels(
 
 def tally_survey(spark: SparkSession, survey: Survey, models: Models = ModelFactory.standard) -> Summary:
     """What a fold of a whole survey comes to; nothing else is kept of it."""
-    tasks = lane_tasks(survey.plans)
+    tasks = lane_tasks(survey.plans, spark.sparkContext.defaultParallelism)
     buckets = buckets_for(spark.sparkContext.defaultParallelism, messages_in(tasks))
     tally = partial(_tally, models, buckets.bit_length() - 1)
     return total(in_parcels(spark, tasks, buckets, tally, survey.plans)[0])
@@ -106,7 +107,7 @@ def fold_survey(
 ) -> DataFrame:
     """Items and refusals of all that counts in a survey; the columns are those of `folded`."""
     plans = survey.plans
-    tasks = lane_tasks(plans)
+    tasks = lane_tasks(plans, spark.sparkContext.defaultParallelism)
     if not tasks:
         return spark.createDataFrame([], FOLDED)
     buckets = buckets_for(spark.sparkContext.defaultParallelism, messages_in(tasks))
@@ -146,10 +147,11 @@ def messages_in(tasks: Sequence[Task]) -> int:
     return sum(one.range.count for task in tasks for one in task)
 
 
-def lane_tasks(
-    plans: Sequence[PartyPlan], size: int = 2 * RANGE_BLOCKS, parties: Collection[bytes] | None = None
-) -> list[Task]:
-    """What tasks read: the blocks of each lane that are delivered, and the states of bases; of some parties, or all."""
+def lane_tasks(plans: Sequence[PartyPlan], cores: int, parties: Collection[bytes] | None = None) -> list[Task]:
+    """What tasks read: the blocks of each lane that are delivered, and the states of bases; of some parties, or all.
+
+    Each core gets as many tasks, so that all are done at about the same time.
+    """
     bases: list[Task] = []
     ranges = []
     for party, plan in enumerate(plans):
@@ -162,7 +164,9 @@ def lane_tasks(
             start = max(lane.base, lane.start)
             if start < lane.position:
                 ranges.append(Range(plan.home, plan.party, lane.feed, start, lane.position))
-    return bases + tasks_of(plans, ranges, size)
+    blocks = sum(one.count for one in ranges)
+    rounds = -(-blocks // (TASK_BLOCKS * cores))
+    return bases + tasks_of(plans, ranges, -(-blocks // max(1, rounds * cores)) or 1)
 
 
 def tasks_of(plans: Sequence[PartyPlan], ranges: Sequence[Range], size: int = RANGE_BLOCKS) -> list[Task]:
