@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +31,14 @@ def die_at(point: str) -> None:
     moment, _, rest = point.partition(" ")
     name, _, number = rest.partition(":")
     real: Callable[..., Any] = getattr(TableLog, name)
-    calls = 0
+    calls = count(1)
 
     def act(*given: Any, **named: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == int(number) and moment == "before":
+        now = next(calls) == int(number)  # tables are committed by threads
+        if now and moment == "before":
             os.kill(os.getpid(), signal.SIGKILL)
         made = real(*given, **named)
-        if calls == int(number):
+        if now:
             os.kill(os.getpid(), signal.SIGKILL)
         return made
 

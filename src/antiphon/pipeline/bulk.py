@@ -37,7 +37,7 @@ from antiphon.pipeline.writes import Lanes
 PARTITION_MESSAGES = 160_000  # at most about so many are in a worker's memory at once, or the messages of one item
 PARTITIONS_PER_CORE = 2
 TASK_BLOCKS = 200_000  # that one task reads at most, or about so many
-FEW_MESSAGES = 100_000  # are read by every task in less time than it takes to send them
+FEW_MESSAGES, FEW_RANGES = 100_000, 1_000  # are read by every task in less time than it takes to send them
 _PARCELS = StructType([StructField("bucket", IntegerType(), False), StructField("data", BinaryType(), False)])
 _ARROW = arrow_of(_PARCELS)
 _AT_ONCE = 64  # parcels that Spark gets
@@ -74,7 +74,7 @@ def in_parcels(
     context = spark.sparkContext
     known = context.broadcast(_Known(tuple(tasks), only, shared))
     try:
-        if messages_in(tasks) <= FEW_MESSAGES:
+        if messages_in(tasks) <= FEW_MESSAGES and sum(map(len, tasks)) <= FEW_RANGES:
             each = buckets // min(buckets, _power_of_2(context.defaultParallelism))  # partitions that a task has
             places = context.parallelize(range(buckets // each), buckets // each)
             acting = places.mapPartitions(partial(_read_and_act, known, act, buckets, each))
