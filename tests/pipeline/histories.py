@@ -11,10 +11,11 @@ import numpy as np
 
 from antiphon.core.errors import InvalidMutation
 from antiphon.core.ids import NONCE_SIZE, ItemId
+from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
 from antiphon.model.access import EVERYONE, Access
-from antiphon.model.envelope import Change, Genesis, Note, wrap, write_change, write_genesis
+from antiphon.model.envelope import Change, Genesis, Inception, Note, wrap, write_change, write_genesis
 from antiphon.model.factory import ModelFactory
 from antiphon.model.object import ObjectModel
 from antiphon.model.objectcodec import write_mutation
@@ -64,7 +65,12 @@ class History:
         lane, nonce = self.chance.randrange(len(FEEDS)), self.chance.randbytes(NONCE_SIZE)
         item = bytes(ItemId.derive(self.lamport, party=PARTY, feed=FEEDS[lane], nonce=nonce))
         model = "antiphon/text" if self.chance.random() < 0.1 * self.wild else OBJECT.name
-        if self.chance.random() < 0.2 * self.wild:
+        if self.chance.random() < 0.1:
+            pair = KeyPair.from_seed(self.chance.randbytes(32))
+            item = bytes(ItemId.of_view(self.lamport, party=PARTY, key=pair.key))
+            view = Inception(pair.key, pair.sign(Inception.statement(PARTY, FEEDS[lane])))
+            self.add(lane, Kind.GENESIS, item, write_genesis(Genesis(b"", model, 1, view=view)))
+        elif self.chance.random() < 0.2 * self.wild:
             self.add(lane, Kind.MUTATION, item, wrap(Kind.MUTATION, OBJECT.set(OBJECT.initial(), "early", 1)))
         else:
             self.add(lane, Kind.GENESIS, item, write_genesis(Genesis(nonce, model, 1)))
@@ -76,16 +82,30 @@ class History:
         chance = self.chance
         lane, item = chance.randrange(len(FEEDS)), chance.choice(self.items)
         roll = chance.random()
-        if roll < 0.85:
+        if roll < 0.8:
             self.plain(lane, item)
         elif roll < 0.9:
-            message = write_change(Change(deleted=chance.random() < 0.5))
-            self.add(lane, Kind.CHANGE, item, message)
+            self.add(lane, Kind.CHANGE, item, write_change(self.change(item)))
         elif roll < 0.95:
             named = OBJECT.set(OBJECT.initial(), "name", chance.choice(TEXTS))
             self.add(lane, Kind.METADATA, item, wrap(Kind.METADATA, named))
         elif chance.random() < self.wild:
             self.odd(lane, item)
+        elif chance.random() < self.wild:
+            self.add(lane, Kind.CHANGE, item, self.guard(lane, item))
+
+    def change(self, item: bytes) -> Change:
+        """It is deleted or restored, moved, once or often, or forked."""
+        roll = self.chance.random()
+        if roll < 0.4:
+            return Change(deleted=self.chance.random() < 0.5)
+        if roll < 0.45:
+            return Change(forked_to=self.chance.choice(self.items))
+        parents = [b"", *(other for other in self.items if other != item)]
+        for _ in range(self.chance.choice((0, 0, 0, 20))):
+            moved = write_change(Change(parent=self.chance.choice(parents)))
+            self.add(self.chance.randrange(len(FEEDS)), Kind.CHANGE, item, moved)
+        return Change(parent=self.chance.choice(parents))
 
     def plain(self, lane: int, item: bytes) -> None:
         """A write, as a writer makes it who has heard of one side; the other side may hear of it later, or never."""

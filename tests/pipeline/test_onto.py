@@ -14,14 +14,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.pipeline.histories import PARTY, History, Message, plan_of, rows_of
+from tests.pipeline.histories import OBJECT, PARTY, History, Message, fold_whole, plan_of, rows_of
 
+from antiphon.core.errors import BadEncoding
+from antiphon.feed.header import Kind
+from antiphon.model.envelope import wrap
 from antiphon.model.factory import ModelFactory
 from antiphon.pipeline import shelved
-from antiphon.pipeline.goingplain import GoingPlain
-from antiphon.pipeline.items import Folding
-from antiphon.pipeline.onto import Job, Made, fold_onto
+from antiphon.pipeline.items import REASON, STATE, Folding
+from antiphon.pipeline.onto import Job, fold_onto
+from antiphon.pipeline.parcel import buckets_of, ids_of
 from antiphon.pipeline.plan import PartyPlan
+from antiphon.pipeline.summary import Tally, total
 from antiphon.pipeline.tablefile import Place, TableFiles, batches_in
 from antiphon.pipeline.tableschema import arrow_table
 
@@ -31,75 +35,73 @@ TABLES = ("items", "links", "quarantine", "changes")
 Row = dict[str, Any]
 
 
-class Shelf:
-    """Tables of one shelf, and how they are brought to where messages are."""
+class Shelves:
+    """Tables in so many partitions, and how they are brought to where messages are."""
 
-    def __init__(self, folder: Path, plan: PartyPlan, chance: random.Random) -> None:
+    def __init__(self, folder: Path, plan: PartyPlan, chance: random.Random, buckets: int = 1) -> None:
         self.folder = folder
         self.plan = plan
         self.chance = chance
-        self.files: dict[str, list[str]] = {name: [] for name in TABLES}
+        self.buckets = buckets
+        self.files: dict[str, dict[str, list[str]]] = {name: {} for name in TABLES}
         self.run = 0
+        self.tallies: list[Tally] = []
 
-    def write(self, messages: Sequence[Message], *, afresh: bool) -> None:
+    def write(self, new: Sequence[Message], every: Sequence[Message], *, afresh: bool) -> None:
         self.run += 1
-        late = self._fold(messages, afresh=frozenset([PARTY]) if afresh else frozenset()).late
-        self.late = {item for _, item in late}
+        late = self._fold(new, afresh=frozenset([PARTY]) if afresh else frozenset())
+        if late:  # what could not be folded on, from all its messages
+            assert not self._fold([message for message in every if message[1] in late], whole={PARTY: late})
 
-    def again(self, messages: Sequence[Message]) -> None:
-        """What could not be folded on, from all its messages."""
-        if self.late:
-            some = [message for message in messages if message[1] in self.late]
-            assert not self._fold(some, whole={PARTY: self.late}).late
-
-    def _fold(self, messages: Sequence[Message], **about: Any) -> Made:
-        held = {name: {"0": tuple(files)} for name, files in self.files.items()}
-        given = (str(self.folder), f"part-{self.run}", held, (self.plan,), ModelFactory.standard, self.run, 1)
-        made = fold_onto(Job(*given, **about), 0, rows_of(messages, self.chance))
-        for name, written in made.files.items():
-            kept = [file for file in self.files[name] if file not in written.removed]
-            self.files[name] = [*kept, *(str(self.folder / name / added.path) for added in written.added)]
-        return made
+    def _fold(self, messages: Sequence[Message], **about: Any) -> set[bytes]:
+        held = {name: {digit: tuple(some) for digit, some in files.items()} for name, files in self.files.items()}
+        given = (str(self.folder), f"part-{self.run}", held, (self.plan,), ModelFactory.standard, self.run)
+        job = Job(*given, self.buckets, **about, tallied=frozenset([PARTY]))
+        where = buckets_of(ids_of(message[1] for message in messages), self.buckets).tolist()
+        done = []
+        for bucket in range(self.buckets):
+            mine = [message for message, at in zip(messages, where, strict=True) if at == bucket]
+            done.append(fold_onto(job, bucket, rows_of(mine, self.chance)))
+        for made in done:
+            for name, written in made.files.items():
+                for one in written.added:
+                    self.files[name].setdefault(one.values["bucket"], []).append(str(self.folder / name / one.path))
+        for made in done:
+            for name, written in made.files.items():
+                for files in self.files[name].values():
+                    files[:] = [file for file in files if file not in written.removed]
+        self.tallies = [made.tally for made in done if made.tally is not None]
+        return {item for made in done for _, item in made.late}
 
     def rows(self, table: str) -> list[Row]:
-        found = [row for file in self.files[table] for batch in batches_in(file) for row in batch.to_pylist()]
-        return sorted(found, key=repr)
+        every = [file for files in self.files[table].values() for file in files]
+        return sorted((row for file in every for batch in batches_in(file) for row in batch.to_pylist()), key=repr)
 
 
-def both(folder: Path, chance: random.Random, wild: float) -> tuple[Shelf, Shelf]:
-    """A shelf that went on in a few steps, and one that was written at once."""
+def both(folder: Path, chance: random.Random, wild: float, buckets: int = 1) -> tuple[Shelves, Shelves, list[Message]]:
+    """Tables that went on in a few steps, and those that were written at once."""
     messages = History(chance, wild).write()
     plan = plan_of(messages, chance, wild)
-    on, whole = Shelf(folder / "on", plan, chance), Shelf(folder / "whole", plan, chance)
+    on, whole = Shelves(folder / "on", plan, chance, buckets), Shelves(folder / "whole", plan, chance)
     cuts = sorted({*chance.sample(range(len(messages)), min(3, len(messages))), len(messages)})
     start = 0
     for cut in cuts:
-        on.write(messages[start:cut], afresh=start == 0)
-        on.again(messages[:cut])
+        on.write(messages[start:cut], messages[:cut], afresh=start == 0)
         start = cut
-    whole.write(messages, afresh=True)
-    return on, whole
+    whole.write(messages, messages, afresh=True)
+    return on, whole, messages
 
 
 @pytest.mark.parametrize("wild", [0.0, 0.1, 0.5])
-def test_a_shelf_that_goes_on_is_one_that_was_written_at_once(wild: float, tmp_path: Path) -> None:
+def test_tables_that_went_on_are_those_that_were_written_at_once(wild: float, tmp_path: Path) -> None:
     for seed in range(SEEDS):
-        on, whole = both(tmp_path / str(seed), random.Random(f"onto {seed} {wild}"), wild)
+        chance = random.Random(f"onto {seed} {wild}")
+        on, whole, messages = both(tmp_path / str(seed), chance, wild, chance.choice((1, 2, 16, 32)))
+        model = {row[1]: row[STATE] for row in fold_whole(messages, on.plan) if row[REASON] is None}
+        assert {row["item"]: row["data"] for row in whole.rows("items")} == model, seed
         for table in ("items", "links", "quarantine"):
             assert on.rows(table) == whole.rows(table), (seed, table)
-
-
-def test_rows_that_are_not_held_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = shelved.Shelved.__post_init__
-
-    def no_room(self: shelved.Shelved) -> None:
-        original(self)
-        self._room = 0
-
-    monkeypatch.setattr(shelved.Shelved, "__post_init__", no_room)
-    on, whole = both(tmp_path, random.Random("no room"), 0.1)
-
-    assert on.rows("items") == whole.rows("items")
+        assert total(on.tallies) == total(whole.tallies), seed
 
 
 def test_most_items_go_on_on_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,14 +111,14 @@ def test_most_items_go_on_on_columns(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise AssertionError("an item was folded by itself")
 
     monkeypatch.setattr(Folding, "row", never)
-    on, whole = both(tmp_path, random.Random("columns"), 0.0)
+    on, whole, _ = both(tmp_path, random.Random("columns"), 0.0)
 
     assert on.rows("items") == whole.rows("items")
     assert on.rows("items")
 
 
 def test_changes_tell_what_each_run_has_made(tmp_path: Path) -> None:
-    on, whole = both(tmp_path, random.Random("changes"), 0.0)
+    on, whole, _ = both(tmp_path, random.Random("changes"), 0.0)
     items = {row["item"]: row for row in whole.rows("items")}
     told: dict[bytes, list[Row]] = {}
     for row in sorted(on.rows("changes"), key=lambda row: row["run"]):
@@ -129,42 +131,40 @@ def test_changes_tell_what_each_run_has_made(tmp_path: Path) -> None:
         assert rows[-1]["messages"] == items[item]["messages"]
 
 
-def test_a_state_that_is_no_text_is_named_when_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns find that some text is none, and leave all to the models, which say whose it is."""
+def test_a_state_that_is_no_text_is_told_by_its_model(tmp_path: Path) -> None:
+    """Columns find that some text is none, and leave it to the model, which says what is wrong."""
     chance = random.Random("damaged")
     history = History(chance, 0.0)
     history.create()
-    for _ in range(4):
-        history.plain(0, history.items[0])
-    plan = plan_of([*history.messages, *history.messages], chance, 0.0)
-    shelf = Shelf(tmp_path, plan, chance)
-    shelf.write(history.messages, afresh=True)
-    seen: list[bool] = []
-    original = GoingPlain.__init__
+    mutation = wrap(Kind.MUTATION, OBJECT.set(OBJECT.initial(), "title", "a text to be damaged"))
+    history.add(0, Kind.MUTATION, history.items[0], mutation)
+    cut = len(history.messages)
+    history.add(1, Kind.MUTATION, history.items[0], mutation)
+    shelves = Shelves(tmp_path, plan_of(history.messages, chance, 0.0), chance)
+    shelves.write(history.messages[:cut], history.messages[:cut], afresh=True)
+    ((file,),) = shelves.files["items"].values()
+    table = pq.ParquetFile(file).read()
+    (data,) = table.column("data").to_pylist()
+    bad = pa.array([data.replace(b"a text", b"a\xfftext")], pa.binary())
+    pq.write_table(table.set_column(table.schema.get_field_index("data"), "data", bad), file)
 
-    def spoilt(self: GoingPlain, ordered: Any, items: Any, snapshots: Sequence[bytes], new: Any) -> None:
-        original(self, ordered, items, snapshots, new)
-        seen.append(bool(self.plain.any()))
-
-    monkeypatch.setattr(GoingPlain, "__init__", spoilt)
-    monkeypatch.setattr("antiphon.pipeline.goingplain.show_plain", _refusing())
-    count = len(history.messages)
-    history.plain(1, history.items[0])
-    shelf.write(history.messages[count:], afresh=False)
-
-    assert seen == [False]
-    assert shelf.rows("items")[0]["messages"] == count + 1
+    with pytest.raises(BadEncoding, match="snapshot of an object"):
+        shelves.write(history.messages[cut:], history.messages, afresh=False)
 
 
-def _refusing() -> Any:
-    from antiphon.pipeline.plainshown import show_plain
+@pytest.mark.parametrize("room", ["_tried", "_room"])
+def test_what_there_is_no_room_for_goes_another_way(room: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are not held are read again, and objects beyond what is tried on columns are left to their model."""
+    original = shelved.Shelved.__post_init__
 
-    def act(entries: Any, items: Any, wire: Any) -> Any:
-        if len(items):
-            raise pa.ArrowInvalid("Invalid UTF8 sequence")
-        return show_plain(entries, items, wire)
+    def no_room(self: shelved.Shelved) -> None:
+        original(self)
+        setattr(self, room, 0)
 
-    return act
+    monkeypatch.setattr(shelved.Shelved, "__post_init__", no_room)
+    on, whole, _ = both(tmp_path, random.Random("no room"), 0.1)
+
+    assert on.rows("items") == whole.rows("items")
 
 
 @pytest.mark.parametrize("table", ["items", "blocks", "quarantine"])

@@ -102,7 +102,8 @@ class Advance:
         """Fold onto the tables; what has come of other work, and items that could not be folded."""
         buckets = max(SHELVES, buckets_for(1, messages_in(tasks)))  # no more for more cores: tasks would share shelves
         about = (str(self.log.folder), self.part, self.files.held, self.plans, self.models, self.run, buckets)
-        job = Job(*about, afresh, left or {}, whole, self._all)
+        last = whole is not None or not self._spoilt  # what is left for another fold is counted there
+        job = Job(*about, afresh, left or {}, whole, self._all if last else None)
         done, others = in_parcels(self.spark, tasks, buckets, fold_onto, job, whole, beside)
         for made in done:
             for table, written in made.files.items():

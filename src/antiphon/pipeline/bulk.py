@@ -37,7 +37,9 @@ from antiphon.pipeline.writes import Lanes
 PARTITION_MESSAGES = 160_000  # at most about so many are in a worker's memory at once, or the messages of one item
 PARTITIONS_PER_CORE = 2
 TASK_BLOCKS = 200_000  # that one task reads at most, or about so many
-FEW_MESSAGES, FEW_RANGES = 100_000, 1_000  # are read by every task in less time than it takes to send them
+#: What all tasks together may read if each reads everything: less than it takes to send messages to where they belong.
+FEW_MESSAGES, FEW_RANGES = 200_000, 2_000
+FEW_SIZE = 64 << 20  # bytes of parcels that a task then holds; if there are more, it reads them again for each half
 _PARCELS = StructType([StructField("bucket", IntegerType(), False), StructField("data", BinaryType(), False)])
 _ARROW = arrow_of(_PARCELS)
 _AT_ONCE = 64  # parcels that Spark gets
@@ -69,15 +71,15 @@ def in_parcels(
 
     What is to be done `beside` that is done in the same job, last: so it fills up cores that are done before others.
     It goes without DataFrames: Spark would plan and compile them for longer than some hundred thousand messages take.
-    Few messages are not even sent: there is a task for each core, which reads all of them, and keeps what is its own.
+    Few messages are not even sent: as many tasks as there are cores read all of them, and keep what is their own.
     """
     context = spark.sparkContext
     known = context.broadcast(_Known(tuple(tasks), only, shared))
     try:
-        if messages_in(tasks) <= FEW_MESSAGES and sum(map(len, tasks)) <= FEW_RANGES:
-            each = buckets // min(buckets, _power_of_2(context.defaultParallelism))  # partitions that a task has
-            places = context.parallelize(range(buckets // each), buckets // each)
-            acting = places.mapPartitions(partial(_read_and_act, known, act, buckets, each))
+        count = min(buckets, _power_of_2(context.defaultParallelism))
+        if count * messages_in(tasks) <= FEW_MESSAGES and count * sum(map(len, tasks)) <= FEW_RANGES:
+            places = context.parallelize(range(count), count)
+            acting = places.mapPartitions(partial(_read_and_act, known, act, buckets, buckets // count))
         else:
             numbers = context.parallelize(range(len(tasks)), len(tasks))
             parcels = numbers.mapPartitions(partial(_read, known, buckets))
@@ -210,16 +212,29 @@ def _read_and_act(
     each: int,
     places: Iterable[int],
 ) -> Iterator[Result]:
-    tasks, only, shared = known.value
     for place in places:
-        mine = range(place * each, (place + 1) * each)
-        found: dict[int, list[bytes]] = defaultdict(list)
-        for task in tasks:
-            for bucket, data in read_parcels(task, buckets, only):
-                if bucket in mine:
-                    found[bucket].append(data)
-        for bucket in mine:
-            yield act(shared, bucket, map(opened, found.pop(bucket, ())))
+        yield from _act_on(known.value, act, buckets, range(place * each, (place + 1) * each))
+
+
+def _act_on(
+    known: _Known, act: Callable[[Any, int, Iterator[Parcel]], Result], buckets: int, mine: range
+) -> Iterator[Result]:
+    """Act on some partitions, one after another."""
+    found: dict[int, list[bytes]] = defaultdict(list)
+    size = 0
+    for task in known.tasks:
+        for bucket, data in read_parcels(task, buckets, known.only):
+            if bucket in mine:
+                found[bucket].append(data)
+                size += len(data)
+                if size > FEW_SIZE and len(mine) > 1:
+                    found.clear()
+                    middle = len(mine) // 2
+                    yield from _act_on(known, act, buckets, mine[:middle])
+                    yield from _act_on(known, act, buckets, mine[middle:])
+                    return
+    for bucket in mine:
+        yield act(known.shared, bucket, map(opened, found.pop(bucket, ())))
 
 
 def _tally(models: Models, bits: int, plans: Sequence[PartyPlan], bucket: int, parcels: Iterator[Parcel]) -> Tally:

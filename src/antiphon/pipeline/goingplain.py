@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from antiphon.model.objectwire import varint
 from antiphon.pipeline.held import read_held
 from antiphon.pipeline.ordered import Ordered
 from antiphon.pipeline.parcel import I64
-from antiphon.pipeline.plainshown import show_plain
+from antiphon.pipeline.plainshown import PlainShown, are_texts, show_plain
 from antiphon.pipeline.registers import Registers
 from antiphon.pipeline.wire import ROOM, Bools, Wire
 from antiphon.pipeline.writes import Lanes
@@ -43,11 +42,12 @@ class GoingPlain:
         known[items] = True
         self.plain = self.registers.plain
         self.plain &= known
-        try:
-            self.shown = show_plain(self.registers.entries, np.flatnonzero(self.plain), wire)
-        except pa.ArrowInvalid:  # what is held is no text: whoever reads it says so
-            self.plain[:] = False
-            self.shown = show_plain(self.registers.entries, np.flatnonzero(self.plain), wire)
+        if not are_texts(held.entries, wire):  # whoever reads them says so
+            self.plain[items] = False
+
+    def show(self, items: I64) -> PlainShown:
+        """What is shown of some of the plain items, by their numbers, ascending."""
+        return show_plain(self.registers.entries, items, self.registers.wire)
 
     def frame(self, place: int) -> bytes:
         """The snapshot that is at a place of those that were given, without the state."""

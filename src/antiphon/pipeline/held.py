@@ -1,8 +1,8 @@
 """Snapshots of items that are plain objects, read on columns: texts and integers at keys, and what was heard.
 
 It is the way back from `states`, for many items at once. These bytes were written by a fold, so whether they are
-canonical is not asked again; what is of another form, or whose bounds do not fit, is not `right`, and is left to
-`itemcodec`, which says what is wrong with it.
+canonical (in order, each once, and heard of) is not asked again, as in `GoingOn`; what is of another form, or whose
+bounds do not fit, is not `right`, and is left to `itemcodec`, which says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from antiphon.pipeline.wire import LONG_VARINT_MAX, Bools, Wire
 from antiphon.pipeline.writes import Lanes
 
 FIELDS_MAX = 12  # of an item before its state that are looked at for all at once; few have more, and these have many
-FEEDS_MAX = 64  # of a state
+STATE_FEEDS_MAX = 64  # in its table
 ENTRIES_MAX = 128
 TAIL_MAX = 40  # fields behind it
 _NONE = 1 << 62
@@ -54,7 +54,7 @@ class _Reader:
         self.right = np.ones(len(starts), dtype=np.bool_)
         self.begins = np.full(len(starts), _NONE)
         self._lanes = lanes
-        self._first, self._last = lanes.begins[parties], lanes.begins[parties + 1]
+        self._parties = parties
 
     def read(self, items: I64) -> Held:
         self._read_frames()
@@ -146,14 +146,14 @@ class _Reader:
         """By their places in tables, from 1 on: the lane of each snapshot's feed; -1 where there is none."""
         data, tables = self.wire.bytes, [np.full(len(self.at), -1)]
         live = np.flatnonzero(self.right)
-        for _ in range(FEEDS_MAX):
+        for _ in range(STATE_FEEDS_MAX):
             at = self.at[live]
             live = live[(data[at] == 0x0A) & (data[at + 1] == FEED_SIZE) & (at + 2 + FEED_SIZE < self.end[live])]
             if not len(live):
                 break
-            lane = self._lanes.find(self.wire, self.at[live] + 2)
+            lane = self._lanes.find(self.wire, self.at[live] + 2, self._parties[live])
             self.at[live] += 2 + FEED_SIZE
-            own = (lane >= self._first[live]) & (lane < self._last[live])
+            own = lane >= 0
             self._fail(live[~own])
             live = live[own]
             table = np.full(len(self.at), -1)

@@ -45,7 +45,6 @@ from antiphon.pipeline.ordered import Ordered
 from antiphon.pipeline.parcel import I64, Parcel, buckets_of, flags, ids_of
 from antiphon.pipeline.plainfold import Framed, fold_frame, fold_frames, gathered, parties_of
 from antiphon.pipeline.plainrows import is_true, plain_rows
-from antiphon.pipeline.plainshown import PlainShown, show_plain
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.recall import Ids
 from antiphon.pipeline.registers import Registers
@@ -168,9 +167,8 @@ class Shelf:
     def _fold_whole(self, ordered: Ordered, folding: Folding) -> None:
         """Fold items from all their messages."""
         registers = Registers(ordered, Lanes.of(ordered.plans))
-        shown = show_plain(registers.entries, np.flatnonzero(registers.plain), registers.wire)
         framed = fold_frames(folding, ordered, registers, np.flatnonzero(registers.plain))
-        self._take_plain(framed, registers, shown)
+        self._take_plain(framed, registers)
         self._take(folding.rows(ordered.groups(np.flatnonzero(~registers.plain))))
 
     def _go_on(self, ordered: Ordered, folding: GoingOn) -> None:
@@ -189,7 +187,7 @@ class Shelf:
             changes.write(pa.RecordBatch.from_arrays(shelved.changed.columns(self.job.run), schema=changes.schema))
         folding.counts = {key: was.messages for key, was in shelved.was.items()}
         framed = self._frames(ordered, folding, going, np.flatnonzero(rest & going.plain))
-        self._take_plain(framed, going.registers, going.shown)
+        self._take_plain(framed, going.registers)
         self._take(folding.rows(self._groups(ordered, np.flatnonzero(rest & ~going.plain))))
 
     def _simple(self, ordered: Ordered, folding: GoingOn, going: GoingPlain) -> Bools:
@@ -235,11 +233,11 @@ class Shelf:
 
     # -- what comes of it
 
-    def _take_plain(self, given: Iterable[Framed | int], registers: Registers, shown: PlainShown) -> None:
+    def _take_plain(self, given: Iterable[Framed | int], registers: Registers) -> None:
         """Write items whose states are in registers; one that has to be folded otherwise is plain no more."""
         files = self._files["items"]
         for some in gathered(given, registers):
-            made = plain_rows(some, registers, shown, files.schema)
+            made = plain_rows(some, registers, files.schema)
             files.write(made.rows)
             for one, hashed, ends in zip(some, made.hashes, made.ends, strict=True):
                 item, key = one.item, (one.party, bytes(one.item.id))

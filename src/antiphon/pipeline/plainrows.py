@@ -15,7 +15,7 @@ from antiphon.pipeline.facts import asked_of
 from antiphon.pipeline.links import ends_of
 from antiphon.pipeline.parcel import I64, numbers
 from antiphon.pipeline.plainfold import Framed
-from antiphon.pipeline.plainshown import PlainShown
+from antiphon.pipeline.plainshown import PlainShown, show_plain
 from antiphon.pipeline.registers import Registers
 from antiphon.pipeline.wire import Bools
 from antiphon.query.facts import facts_of
@@ -31,14 +31,16 @@ class PlainRows(NamedTuple):
     ends: list[list[End]]
 
 
-def plain_rows(framed: Sequence[Framed], registers: Registers, shown: PlainShown, schema: pa.Schema) -> PlainRows:
-    """Of some items; `shown` has them, by their numbers."""
+def plain_rows(framed: Sequence[Framed], registers: Registers, schema: pa.Schema) -> PlainRows:
+    """Of some items, by ascending numbers."""
+    numbered = np.array([one.nth for one in framed], dtype=np.int64)
+    shown = show_plain(registers.entries, numbered, registers.wire)
     items = [one.item for one in framed]
     data = [itemcodec.snapshot(one.item, registers.state(one.nth)) for one in framed]
     hashes = [item_hash(item.id, state) for item, state in zip(items, data, strict=True)]
     said = [facts_of(item) for item in items]  # their value is none yet: it is in `shown`
     asked = [asked_of(facts, told=True) for facts in said]
-    places = shown.places(np.array([one.nth for one in framed], dtype=np.int64))
+    places = np.arange(len(framed))
     kind = schema.field("facts").type
     parts = {
         "data": [one.data for one in asked],
@@ -65,7 +67,7 @@ def plain_rows(framed: Sequence[Framed], registers: Registers, shown: PlainShown
         "hash": hashes,
     }
     arrays = {name: pa.array(values, schema.field(name).type) for name, values in columns.items()}
-    arrays["state"] = shown.state.take(numbers(places, pa.int64()))
+    arrays["state"] = shown.state
     arrays["facts"] = pa.StructArray.from_arrays([children[part.name] for part in kind], fields=list(kind))
     rows = pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
     return PlainRows(rows, hashes, [ends_of(item.parent, facts) for item, facts in zip(items, said, strict=True)])

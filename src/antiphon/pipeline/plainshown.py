@@ -41,7 +41,10 @@ class PlainShown:
 
 
 def show_plain(entries: Entries, items: I64, wire: Wire) -> PlainShown:
-    """Of items, by ascending numbers, from what stands in them; `pa.ArrowInvalid` if that is no text."""
+    """Of items, by ascending numbers, from what stands in them, which is text: see `are_texts`."""
+    if len(items):
+        low, high = np.searchsorted(entries.item, (items[0], items[-1] + 1))
+        entries = entries.where(slice(low, high))
     last = np.ones(len(entries.item), dtype=np.bool_)  # at each key, the last one shows
     last[:-1] = False
     for column in (entries.item, *entries.keys, entries.key_size):
@@ -66,14 +69,29 @@ def _glued(*parts: pa.Array | str) -> pa.Array:
     return pc.binary_join_element_wise(*columns, _text(""))
 
 
-def _names(entries: Entries) -> tuple[pa.Array, pa.Array]:
-    """The key of each entry as JSON begins with it, and the name of its path. There are few that differ."""
+def are_texts(entries: Entries, wire: Wire) -> bool:
+    """Whether keys and texts of entries are, in any order."""
+    try:
+        _keys(entries)
+        wire.texts(entries.value_at[entries.text], entries.value_end[entries.text])
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _keys(entries: Entries) -> pa.Array:
+    """The key of each entry; `pa.ArrowInvalid` if one is no text."""
     size = entries.key_size
     words = np.stack(entries.keys, axis=1).astype("<u8").view(np.uint8).reshape(len(size), KEY_MAX)
     bounds = np.concatenate(([0], np.cumsum(size)))
     data = pa.py_buffer(words[np.arange(KEY_MAX) < size[:, None]])
     found = pa.Array.from_buffers(pa.large_binary(), len(size), [None, pa.py_buffer(bounds), data])
-    known = found.cast(pa.large_string()).dictionary_encode()
+    return found.cast(pa.large_string())
+
+
+def _names(entries: Entries) -> tuple[pa.Array, pa.Array]:
+    """The key of each entry as JSON begins with it, and the name of its path. There are few that differ."""
+    known = _keys(entries).dictionary_encode()
     texts = known.dictionary.to_pylist()
     quoted = pa.array([f"{encode_basestring(text)}:" for text in texts], pa.large_string())
     paths = pa.array([name_of((text,)) for text in texts], pa.string())

@@ -59,7 +59,7 @@ class Registers:
         stands = self._resolve(writes, behind)
         self.entries = self._entries(writes, np.flatnonzero(stands & self.plain[self._item[writes.rows]]), behind)
         heard = self._hear(inside, held)
-        self._states = write_states(len(lengths), lanes.feeds, heard, self.entries, self.wire.buffer)
+        self._states = write_states(len(lengths), lanes.feeds, heard, self.entries, self.wire)
         self._ids = ordered.items[ordered.starts[:-1]].tobytes()
         self._starts: list[int] = ordered.starts.tolist()
         self._inside, self._first = inside, np.searchsorted(inside, ordered.starts)

@@ -27,6 +27,7 @@ from antiphon.pipeline.tableschema import arrow_table
 from antiphon.pipeline.wire import Bools
 
 PLAIN_SIZE_MAX = 256 << 10  # of a snapshot that is tried on columns; the state in it has to be shorter
+TRIED_SIZE_MAX = 32 << 20  # of all those of a shelf
 HELD_SIZE_MAX = 32 << 20  # bytes of rows that are held until they are written, and not read again
 OBJECT = ObjectModel()
 _ROW = ["party", "item", "model", "deleted", "messages", "data", "hash"]
@@ -114,6 +115,7 @@ class Shelved:
     changed: Changed | None = None
     _held: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)  # all rows of a file
     _room: int = HELD_SIZE_MAX
+    _tried: int = TRIED_SIZE_MAX
 
     def __post_init__(self) -> None:
         self.found = np.zeros(len(self.keys), dtype=np.bool_)
@@ -125,17 +127,17 @@ class Shelved:
             # The keys are a tenth of what is read; but most files have one of many items.
             if few and not any(self.goes(batch).any() for batch in batches_in(file, ["party", "item"])):
                 continue
-            before, start, kept = len(self.was) + len(parts), 0, list[pa.RecordBatch]()
+            before, start, kept, room = len(self.was) + len(parts), 0, list[pa.RecordBatch](), self._room
             for batch in batches_in(file):
                 parts += self._sort(batch.select(_COLUMNS), len(self.hit), start, quick=quick)
                 start += batch.num_rows
-                if self._room > 0:
-                    self._room -= batch.nbytes
+                room -= batch.nbytes
+                if room > 0:
                     kept.append(batch)
             if len(self.was) + len(parts) > before:
                 self.hit.append(file)
-                if self._room > 0:
-                    self._held[file] = kept
+                if room > 0:
+                    self._held[file], self._room = kept, room
         self.objects = Rows.joined(parts)
 
     def _sort(self, batch: pa.RecordBatch, file: int, start: int, *, quick: bool) -> Iterator[Rows]:
@@ -149,7 +151,11 @@ class Shelved:
         plain = (nth >= 0) & quick
         plain &= is_true(pc.equal(rows.column("model"), OBJECT.name))
         plain &= is_true(pc.equal(rows.column("version"), OBJECT.version))
-        plain &= is_true(pc.less(pc.binary_length(rows.column("data")), PLAIN_SIZE_MAX))
+        sizes = pc.binary_length(rows.column("data")).fill_null(PLAIN_SIZE_MAX).to_numpy(zero_copy_only=False)
+        plain &= sizes < PLAIN_SIZE_MAX
+        tried = np.cumsum(np.where(plain, sizes, 0), dtype=np.int64)
+        plain &= tried <= self._tried
+        self._tried -= int(tried[plain].max(initial=0))
         found = Rows(rows, nth, np.full(len(nth), file), start + places)
         self._keep(found.where(np.flatnonzero(~plain)))
         if plain.any():
@@ -174,7 +180,7 @@ class Shelved:
         rows = self.objects.where(which)
         before: I64 = rows.rows.column("messages").to_numpy(zero_copy_only=False).astype(np.int64)
         messages = before + np.diff(ordered.starts)[rows.nth]
-        self.changed = Changed(rows, messages, going.snapshots(which, rows.nth), going.shown)
+        self.changed = Changed(rows, messages, going.snapshots(which, rows.nth), going.show(rows.nth))
 
     def batches(self, file: str) -> Iterable[pa.RecordBatch]:
         """The rows of a file, once."""

@@ -13,16 +13,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from antiphon.pipeline.parcel import I64, U64, numbers
+from antiphon.pipeline.wire import Bools, Bytes, Wire
 
 KEY_MAX = 16  # bytes of a key
 FEED_SIZE = 32
-
-Bytes = npt.NDArray[np.uint8]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)
@@ -80,7 +77,7 @@ class Hearings:
     seq: I64
 
 
-def write_states(items: int, feeds: Bytes, heard: Hearings, entries: Entries, buffer: bytes) -> list[bytes]:
+def write_states(items: int, feeds: Bytes, heard: Hearings, entries: Entries, wire: Wire) -> list[bytes]:
     """The snapshot of each item's object. Lanes are rows of `feeds`, and have the order of their feeds' keys."""
     heard_at = np.searchsorted(heard.item, np.arange(items + 1))
     entries_at = np.searchsorted(entries.item, np.arange(items + 1))
@@ -89,7 +86,7 @@ def write_states(items: int, feeds: Bytes, heard: Hearings, entries: Entries, bu
     tables[:, 0], tables[:, 1], tables[:, 2:] = 0x0A, FEED_SIZE, feeds
     hearings = _hearings(places, heard.seq)
     rows = _entries(entries, _places_of(entries, heard, places))
-    kinds = (Pieces(np.full(len(tables), 2 + FEED_SIZE), tables), hearings, rows, _values(entries, buffer))
+    kinds = (Pieces(np.full(len(tables), 2 + FEED_SIZE), tables), hearings, rows, _values(entries, wire))
     # In each item: the table, what was heard, and then each entry with its value.
     known, stand = np.diff(heard_at), np.diff(entries_at)
     begins = np.concatenate(([0], np.cumsum(2 * known + 2 * stand)))
@@ -208,16 +205,7 @@ def _entries(entries: Entries, places: I64) -> Pieces:
     )
 
 
-def _values(entries: Entries, buffer: bytes) -> Pieces:
-    """Texts and integers as they lie in the messages: every second piece of those; the others lie between."""
-    order = np.argsort(entries.value_at)
-    bounds = np.empty(2 * len(order) + 1, dtype=np.int64)
-    bounds[0:-1:2], bounds[1::2] = entries.value_at[order], entries.value_end[order]
-    bounds[-1] = len(buffer)
-    between = pa.Array.from_buffers(
-        pa.large_binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(buffer)]
-    )
-    places = np.empty(len(order), dtype=np.int64)
-    places[order] = 2 * np.arange(len(order))
-    taken = between.take(numbers(places, pa.int64())).buffers()[2]
+def _values(entries: Entries, wire: Wire) -> Pieces:
+    """Texts and integers as they lie in messages, or in snapshots."""
+    taken = wire.pieces(entries.value_at, entries.value_end).buffers()[2]
     return Pieces(entries.value_end - entries.value_at, b"" if taken is None else taken)

@@ -69,6 +69,10 @@ class Wire:
 
     def texts(self, at: I64, end: I64) -> pa.Array:
         """What lies there, as text; `pa.ArrowInvalid` if any of it is none."""
+        return self.pieces(at, end).cast(pa.large_string())
+
+    def pieces(self, at: I64, end: I64) -> pa.Array:
+        """What lies there; no two places may overlap."""
         # Every second value of an array, whose others are what lies between.
         order = np.argsort(at, kind="stable")
         bounds = np.empty(2 * len(at) + 1, dtype=np.int64)
@@ -77,4 +81,4 @@ class Wire:
         values = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
         places = np.empty(len(at), dtype=np.int64)
         places[order] = 2 * np.arange(len(at))
-        return values.take(numbers(places, pa.int64())).cast(pa.large_string())
+        return values.take(numbers(places, pa.int64()))

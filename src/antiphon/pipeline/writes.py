@@ -19,7 +19,7 @@ from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.states import FEED_SIZE, KEY_MAX
 from antiphon.pipeline.wire import HIGH, Bools, Bytes, Wire
 
-FEEDS_MAX = 4  # in the table of a mutation
+MUTATION_FEEDS_MAX = 4  # in its table
 NAMES_MAX = 8
 READ_ROWS = 16_384
 _FEED_WORDS = np.arange(0, FEED_SIZE, 8)
@@ -58,6 +58,7 @@ class Lanes:
     number: I64  # of the lane, counted through all parties
     feeds: Bytes  # in the order of lanes
     begins: I64  # where the lanes of each party begin
+    most: int  # of them begin alike
 
     @classmethod
     def of(cls, plans: Sequence[PartyPlan]) -> Lanes:
@@ -65,15 +66,22 @@ class Lanes:
         keys = np.frombuffer(b"".join(feeds), dtype="<u8").reshape(-1, 4)
         order = np.argsort(keys[:, 0], kind="stable")
         begins = np.cumsum([0, *(len(plan.lanes) for plan in plans)])
-        return cls(keys[order, 0], keys[order], order, keys.view(np.uint8), begins)
+        alike = np.unique(keys[:, 0], return_counts=True)[1].max(initial=0)
+        return cls(keys[order, 0], keys[order], order, keys.view(np.uint8), begins, int(alike))
 
-    def find(self, wire: Wire, at: I64) -> I64:
-        """The lanes whose keys lie there; -1 where there is none, or another has the same beginning."""
+    def find(self, wire: Wire, at: I64, parties: I64) -> I64:
+        """The lanes of some parties whose keys lie there; -1 where there is none."""
         words = wire.words[at[:, None] + _FEED_WORDS]
+        lane = np.full(len(words), -1)
         if not len(self.first):
-            return np.full(len(words), -1, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.first, words[:, 0]), len(self.first) - 1)
-        return np.where((self.keys[at] == words).all(axis=1), self.number[at], -1)
+            return lane
+        place = np.searchsorted(self.first, words[:, 0])
+        for step in range(self.most):  # a feed may be in several parties
+            near = np.minimum(place + step, len(self.first) - 1)
+            number = self.number[near]
+            own = (number >= self.begins[parties]) & (number < self.begins[parties + 1])
+            lane = np.where((self.keys[near] == words).all(axis=1) & own, number, lane)
+        return lane
 
 
 class Reader:
@@ -121,7 +129,7 @@ class Reader:
         right &= at + size == end
         tables: list[I64] = []
         has = right
-        for _ in range(FEEDS_MAX):
+        for _ in range(MUTATION_FEEDS_MAX):
             has = has & (data[at] == 0x0A) & (data[at + 1] == FEED_SIZE)
             if not has.any():
                 break
@@ -170,7 +178,7 @@ class Reader:
             for place, table in enumerate(tables, start=1):
                 named = np.flatnonzero(good & (number == place))
                 where = table[which[named]]
-                lane[named] = self._lanes.find(wire, where)
+                lane[named] = self._lanes.find(wire, where, ordered.party[rows[named]].astype(np.int64))
                 good[named[where < 0]] = False
             own = (number == 0) & (lamport == ordered.lamports[rows]) & (seq < ordered.seqs[rows])
             good &= (lamport < ordered.lamports[rows]) | own
