@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from antiphon.pipeline.parcel import I64
+from antiphon.pipeline.parcel import I64, numbers
 
 Key = tuple[bytes, bytes]  # party and item
 
@@ -18,7 +18,9 @@ class KeySet:
 
     def __init__(self, keys: Sequence[Key]) -> None:
         self.keys = keys
-        self._joined = pa.array([party + item for party, item in keys], pa.binary())
+        self._alone = len({item for _, item in keys}) == len(keys)  # only roots of parties have one id
+        values = [item if self._alone else party + item for party, item in keys]
+        self._values = pa.array(values, pa.binary())
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -27,8 +29,16 @@ class KeySet:
         """The number of each row's item, which is in that column; -1 for any other."""
         if not self.keys:
             return np.full(rows.num_rows, -1, dtype=np.int64)
-        joined = pc.binary_join_element_wise(rows.column("party"), rows.column(item), _NOTHING)
-        found: I64 = pc.index_in(joined, value_set=self._joined).fill_null(-1).to_numpy().astype(np.int64)
+        wanted = rows.column(item)
+        if not self._alone:
+            wanted = pc.binary_join_element_wise(rows.column("party"), wanted, _NOTHING)
+        found: I64 = pc.index_in(wanted, value_set=self._values).fill_null(-1).to_numpy().astype(np.int64)
+        if self._alone:
+            known = np.flatnonzero(found >= 0)
+            parties = rows.column("party").take(numbers(known, pa.int64())).to_pylist()
+            pairs = zip(parties, found[known].tolist(), strict=True)
+            other = np.array([party != self.keys[at][0] for party, at in pairs], dtype=np.bool_)
+            found[known[other]] = -1
         return found
 
 
