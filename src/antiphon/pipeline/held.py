@@ -1,8 +1,8 @@
 """Snapshots of items that are plain objects, read on columns: texts and integers at keys, and what was heard.
 
 It is the way back from `states`, for many items at once. These bytes were written by a fold, so whether they are
-canonical (in order, each once, and heard of) is not asked again, as in `GoingOn`; what is of another form, or whose
-bounds do not fit, is not `right`, and is left to `itemcodec`, which says what is wrong with it.
+canonical (in order, each once, and heard of) is not asked again; what is of another form, or whose bounds do not fit,
+is not `right`, and is left to `itemcodec`, which says what is wrong with it.
 """
 
 from __future__ import annotations
