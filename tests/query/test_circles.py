@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from antiphon.core.stamp import Stamp
@@ -86,7 +86,15 @@ acts = st.one_of(
 )
 
 
+#: An earlier claim closes a circle around another, whose members hang elsewhere for it.
+TAKEN_IN = [
+    ("claim", [(IDS[0], IDS[1]), (IDS[2], IDS[0]), (IDS[0], IDS[2])], 2),
+    ("claim", [(IDS[1], IDS[2])], 1),
+]
+
+
 @given(st.lists(acts, max_size=30))
+@example(TAKEN_IN)
 @settings(max_examples=300)
 def test_parents_are_those_of_the_tree_and_what_moves_is_told(history: list[tuple[str, object, object]]) -> None:
     world = World()

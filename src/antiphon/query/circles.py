@@ -114,8 +114,9 @@ class Circles:
                 walked.update(members)
                 if now is None:
                     continue
-                self._circles.update(dict.fromkeys(members, now))
+                # A circle that this one has taken in was not dissolved: its members hung where it says.
                 moved |= {item for item in members if item not in fresh and self._before(item, before) != now[item]}
+                self._circles.update(dict.fromkeys(members, now))
                 (moved if told else self._quiet).update(fresh.intersection(members))
         return moved | {item for item, parent in before.items() if self.parent(item, self._last(item)) != parent}
 
@@ -129,7 +130,7 @@ class Circles:
         return {item: parents.get(item, b"") for item in members}
 
     def _before(self, item: bytes, before: dict[bytes, bytes]) -> bytes:
-        return before[item] if item in before else self._last(item)
+        return before[item] if item in before else self.parent(item, self._last(item))
 
     def _last(self, item: bytes) -> bytes:
         claims = self._seen.get(item, ())
