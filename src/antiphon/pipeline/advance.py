@@ -84,7 +84,7 @@ class Advance:
             for party, item in found:
                 late[party].add(item)
         else:
-            written = [] if work is None else work.results(work.rdd.collect())
+            written = [] if work is None else work.done()
         for task, made in zip(rows, written, strict=True):
             self.files.take(task.table, made)
         whole = _united([self._spoilt, late])

@@ -122,8 +122,7 @@ class Folding:
         """The row of an item in which so many messages count; with `state`, what its model's snapshot is."""
         data = None if item.model is None else itemcodec.snapshot(item, state)
         facts = encode_facts(facts_of(item)) if item.model is None else None
-        about = (item.parent, item.is_deleted, item.access is not None, item.created_ms)
-        row = (party, bytes(item.id), item.name, item.version, *about, data, count, None, None, None, facts)
+        row = (*about_item(party, item), data, count, None, None, None, facts)
         if self.more is None:
             return row
         if state is not None and item.model is not None:  # which is not in the item yet
@@ -139,6 +138,12 @@ class Folding:
             return Author(feed) if lane is None else lane.author(seq)
 
         return author
+
+
+def about_item(party: bytes, item: ItemState) -> tuple[Any, ...]:
+    """What a row of an item begins with, up to its state."""
+    about = (item.parent, item.is_deleted, item.access is not None, item.created_ms)
+    return party, bytes(item.id), item.name, item.version, *about
 
 
 def known_models(models: Models) -> ModelFactory:

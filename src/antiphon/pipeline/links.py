@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -23,6 +23,9 @@ SCHEMA = StructType(
     ]
 )
 
+#: Which way, to which item, and of which party, if it is another.
+End = tuple[str, bytes, bytes | None]
+
 
 def links(items: DataFrame, models: Models = ModelFactory.standard) -> DataFrame:
     """A row for each item that an item names, of its own party or of another, in the item's own words.
@@ -32,16 +35,20 @@ def links(items: DataFrame, models: Models = ModelFactory.standard) -> DataFrame
     return each_item(items, models, _rows, SCHEMA)
 
 
-def ends_of(parent: bytes | None, facts: Facts) -> list[tuple[str, bytes, bytes | None]]:
+def ends_of(parent: bytes | None, facts: Facts) -> list[End]:
     """Where an item leads to: which way, to which item, and of which party, if it is another."""
-    ends: list[tuple[str, bytes, bytes | None]] = [("parent", parent, None)] if parent else []
+    ends: list[End] = [("parent", parent, None)] if parent else []
     ends += [] if facts.link is None else [("source", facts.link[0], None), ("target", facts.link[1], None)]
     ends += [("embeds", end, None) for end in facts.embeds]
     ends += [("references", bytes(to.item), bytes(to.party) or None) for to in facts.references]
     return ends
 
 
+def link_rows(party: bytes, item: bytes, ends: Iterable[End]) -> Iterator[tuple[Any, ...]]:
+    """The rows of an item that leads there."""
+    for way, end, other in ends:
+        yield party, item, way, end, other or party
+
+
 def _rows(row: dict[str, Any], facts: Facts) -> Iterator[tuple[Any, ...]]:
-    party = row["party"]
-    for way, end, other in ends_of(row["parent"], facts):
-        yield party, row["item"], way, end, other or party
+    return link_rows(row["party"], row["item"], ends_of(row["parent"], facts))

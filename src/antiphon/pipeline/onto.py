@@ -32,6 +32,7 @@ from antiphon.pipeline.items import (
     MESSAGES,
     MODEL,
     REASON,
+    ROWS_MAX,
     SEQ,
     SIZE_MAX,
     STATE,
@@ -39,25 +40,26 @@ from antiphon.pipeline.items import (
     Group,
     Models,
     known_models,
+    refusals,
 )
 from antiphon.pipeline.keyset import Key, KeySet
+from antiphon.pipeline.links import End, link_rows
 from antiphon.pipeline.ordered import Ordered
-from antiphon.pipeline.parcel import I64, Parcel, buckets_of, flags, ids_of
-from antiphon.pipeline.plainfold import Framed, fold_frame, fold_frames, gathered, parties_of
-from antiphon.pipeline.plainrows import is_true, plain_rows
+from antiphon.pipeline.parcel import I64, Parcel, buckets_of, flags, ids_of, is_true
+from antiphon.pipeline.plainfold import SHOWN_TIMES, Framed, Party, fold_frame, fold_frames, gathered, parties_of
+from antiphon.pipeline.plainrows import plain_rows
 from antiphon.pipeline.plan import PartyPlan
 from antiphon.pipeline.recall import Ids
 from antiphon.pipeline.registers import Registers
 from antiphon.pipeline.shelftally import SHELVES, Tallying, is_in
 from antiphon.pipeline.shelved import OBJECT, Goes, Shelved
-from antiphon.pipeline.showing import hash_in, item_row, link_rows, tell
+from antiphon.pipeline.showing import ends_in, hash_in, item_row, tell
 from antiphon.pipeline.summary import Tally
 from antiphon.pipeline.tablefile import Place, TableFiles, Written, batches_in
 from antiphon.pipeline.tableschema import arrow_table
 from antiphon.pipeline.wire import Bools
 from antiphon.pipeline.writes import Lanes
 
-ROWS_AT_ONCE = 2_000
 FEW = 64  # items; one of more is in most files
 PACKING = "snappy"  # each run writes most of these files anew: a third more room for half of the time that zstd takes
 #: Tables of items, by what their rows are sorted, and which column has the item.
@@ -177,23 +179,23 @@ class Shelf:
         folding.refused = self._refused_before()
         new = np.array([key not in folding.refused for key in self._keys.keys], dtype=np.bool_)
         going = shelved.begin(ordered, new & self._goes & ~shelved.found)
-        shelved.change(ordered, going, self._simple(ordered, folding, going))
-        assert shelved.changed is not None
-        done = shelved.changed.rows.nth
+        parties = parties_of(folding, ordered)
+        changed = shelved.change(ordered, going, self._simple(ordered, folding, going, parties))
+        done = changed.rows.nth
         rest = self._goes.copy()
         rest[done] = self._goes[done] = False  # their rows stay, with other values
         if len(done):
             changes = self._files["changes"]
-            changes.write(pa.RecordBatch.from_arrays(shelved.changed.columns(self.job.run), schema=changes.schema))
+            changes.write(pa.RecordBatch.from_arrays(changed.columns(self.job.run), schema=changes.schema))
         folding.counts = {key: was.messages for key, was in shelved.was.items()}
-        framed = self._frames(ordered, folding, going, np.flatnonzero(rest & going.plain))
+        framed = self._frames(ordered, folding, going, parties, np.flatnonzero(rest & going.plain))
         self._take_plain(framed, going.registers)
         self._take(folding.rows(self._groups(ordered, np.flatnonzero(rest & ~going.plain))))
 
-    def _simple(self, ordered: Ordered, folding: GoingOn, going: GoingPlain) -> Bools:
+    def _simple(self, ordered: Ordered, folding: GoingOn, going: GoingPlain, parties: Sequence[Party]) -> Bools:
         """Of all items: nothing but mutations has come to it, and all of them count."""
         found = going.plain & ~np.logical_or.reduceat(ordered.kinds != _MUTATION, ordered.starts[:-1])
-        objects, parties = self._shelved.objects, parties_of(folding, ordered)
+        objects = self._shelved.objects
         for place in np.flatnonzero(found[objects.nth] & is_true(objects.rows.column("guarded"))).tolist():
             nth = int(objects.nth[place])
             party = parties[ordered.party[ordered.starts[nth]]]
@@ -202,9 +204,10 @@ class Shelf:
             found[nth] = access is not None and going.registers.may_all(nth, access, party.feeds, party.authors)
         return found
 
-    def _frames(self, ordered: Ordered, folding: GoingOn, going: GoingPlain, items: I64) -> Iterator[Framed | int]:
+    def _frames(
+        self, ordered: Ordered, folding: GoingOn, going: GoingPlain, parties: Sequence[Party], items: I64
+    ) -> Iterator[Framed | int]:
         """Plain items that begin now, or to which something else than mutations has come."""
-        parties = parties_of(folding, ordered)
         places = np.searchsorted(self._shelved.objects.nth, items)
         for nth, place in zip(items.tolist(), places.tolist(), strict=True):
             key, base = self._keys.keys[nth], None
@@ -241,26 +244,22 @@ class Shelf:
             files.write(made.rows)
             for one, hashed, ends in zip(some, made.hashes, made.ends, strict=True):
                 item, key = one.item, (one.party, bytes(one.item.id))
-                for way, end, other in ends:
-                    self._put("links", (*key, way, end, other or one.party))
+                self._link(key, ends)
                 self._change(key, item.name, item.is_deleted, one.messages, hashed)
-                for stamp, reason in one.verdicts.items():
-                    if reason:
-                        self._refuse(key, stamp.feed, stamp.seq, reason)
+                self._take(refusals(*key, one.verdicts))
 
     def _take(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for row in rows:
             party, item, reason = row[0], row[1], row[REASON]
             if reason is None:
-                self._put("items", item_row(row), 4 * len(row[STATE] or b""))  # it is there as JSON and facts, too
-                for link in link_rows(row):
-                    self._put("links", link)
+                self._put("items", item_row(row), SHOWN_TIMES * len(row[STATE] or b""))
+                self._link((party, item), ends_in(row))
                 self._change((party, item), row[MODEL], row[DELETED], row[MESSAGES], hash_in(row))
             elif reason == LATE and row[FEED] is None:  # no message of it, but all
                 self.late.add((party, item))
                 self._shelved.was.pop((party, item), None)
             else:
-                self._refuse((party, item), row[FEED], row[SEQ], reason)
+                self._put("quarantine", (party, row[FEED], row[SEQ], 1, item, REFUSED, reason))
 
     def _change(self, key: Key, model: str, deleted: bool, messages: int, hashed: bytes) -> None:
         was = self._shelved.was.pop(key, None)
@@ -268,14 +267,15 @@ class Shelf:
         if change is not None:
             self._put("changes", (self.job.run, *key, change, model, messages))
 
-    def _refuse(self, key: Key, feed: bytes, seq: int, reason: str) -> None:
-        self._put("quarantine", (key[0], feed, seq, 1, key[1], REFUSED, reason))
+    def _link(self, key: Key, ends: Iterable[End]) -> None:
+        for link in link_rows(*key, ends):
+            self._put("links", link)
 
     def _put(self, table: str, row: tuple[Any, ...], size: int = 0) -> None:
         rows = self._rows[table]
         rows.append(row)
         self._sizes[table] += size
-        if len(rows) >= ROWS_AT_ONCE or self._sizes[table] >= SIZE_MAX:
+        if len(rows) >= ROWS_MAX or self._sizes[table] >= SIZE_MAX:
             self._sizes[table] = 0
             self._files[table].write(batch_of(rows, self._files[table].schema))
             rows.clear()

@@ -216,6 +216,11 @@ def flags(values: npt.NDArray[np.bool_]) -> pa.Array:
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
 
 
+def is_true(values: pa.Array) -> npt.NDArray[np.bool_]:
+    """The way back; null is as good as false."""
+    return np.array(values.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
 def ids_of(items: Iterable[bytes]) -> Ids:
     """Ids in a column."""
     return np.frombuffer(b"".join(items), dtype=np.uint8).reshape(-1, ITEM_ID_SIZE)

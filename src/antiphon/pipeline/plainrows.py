@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,16 +11,14 @@ import pyarrow.compute as pc
 
 from antiphon.model import itemcodec
 from antiphon.pipeline.digest import item_hash
-from antiphon.pipeline.facts import asked_of
-from antiphon.pipeline.links import ends_of
-from antiphon.pipeline.parcel import I64, numbers
+from antiphon.pipeline.facts import facts_column
+from antiphon.pipeline.items import SCHEMA, STATE, about_item
+from antiphon.pipeline.links import End, ends_of
+from antiphon.pipeline.parcel import I64, is_true, numbers
 from antiphon.pipeline.plainfold import Framed
 from antiphon.pipeline.plainshown import PlainShown, show_plain
 from antiphon.pipeline.registers import Registers
-from antiphon.pipeline.wire import Bools
 from antiphon.query.facts import facts_of
-
-End = tuple[str, bytes, bytes | None]
 
 
 class PlainRows(NamedTuple):
@@ -39,27 +37,13 @@ def plain_rows(framed: Sequence[Framed], registers: Registers, schema: pa.Schema
     data = [itemcodec.snapshot(one.item, registers.state(one.nth)) for one in framed]
     hashes = [item_hash(item.id, state) for item, state in zip(items, data, strict=True)]
     said = [facts_of(item) for item in items]  # their value is none yet: it is in `shown`
-    asked = [asked_of(facts, told=True) for facts in said]
-    places = np.arange(len(framed))
+    asked = [facts_column(facts, told=True) for facts in said]
     kind = schema.field("facts").type
-    parts = {
-        "data": [one.data for one in asked],
-        "claims": [[(at.lamport, at.feed, at.seq, parent) for at, parent in facts.claims] for facts in said],
-        "forked_to": [facts.forked_to or None for facts in said],
-        "members": [one.members for one in asked],
-    }
-    children = {name: pa.array(values, kind.field(name).type) for name, values in parts.items()}
-    children["keys"] = keys_of(pa.array([one.keys for one in asked], kind.field("keys").type), shown, places)
-    children["value"] = pa.nulls(len(framed), kind.field("value").type)
-    columns = {
-        "party": [one.party for one in framed],
-        "item": [bytes(item.id) for item in items],
-        "model": [item.name for item in items],
-        "version": [item.version for item in items],
-        "parent": [item.parent for item in items],
-        "deleted": [item.is_deleted for item in items],
-        "guarded": [item.access is not None for item in items],
-        "created_ms": [item.created_ms for item in items],
+    parts = {part.name: pa.array([one[part.name] for one in asked], part.type) for part in kind}
+    parts["keys"] = keys_of(parts["keys"], shown, np.arange(len(framed)))
+    about = [about_item(one.party, one.item) for one in framed]
+    columns: dict[str, Sequence[Any]] = {
+        **dict(zip(SCHEMA.names[:STATE], zip(*about, strict=True), strict=True)),
         "messages": [one.messages for one in framed],
         "type": [facts.type or None for facts in said],
         "name": [facts.name or None for facts in said],
@@ -68,7 +52,7 @@ def plain_rows(framed: Sequence[Framed], registers: Registers, schema: pa.Schema
     }
     arrays = {name: pa.array(values, schema.field(name).type) for name, values in columns.items()}
     arrays["state"] = shown.state
-    arrays["facts"] = pa.StructArray.from_arrays([children[part.name] for part in kind], fields=list(kind))
+    arrays["facts"] = pa.StructArray.from_arrays([*parts.values()], fields=list(kind))
     rows = pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
     return PlainRows(rows, hashes, [ends_of(item.parent, facts) for item, facts in zip(items, said, strict=True)])
 
@@ -102,8 +86,3 @@ def _spread(begins: I64, counts: I64) -> I64:
     """The numbers from each beginning on, so many."""
     ends = np.cumsum(counts)
     return np.repeat(begins - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
-
-
-def is_true(values: pa.Array) -> Bools:
-    """Where a column is; null is as good as false."""
-    return np.array(values.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)

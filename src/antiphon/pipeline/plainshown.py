@@ -45,10 +45,7 @@ def show_plain(entries: Entries, items: I64, wire: Wire) -> PlainShown:
     if len(items):
         low, high = np.searchsorted(entries.item, (items[0], items[-1] + 1))
         entries = entries.where(slice(low, high))
-    last = np.ones(len(entries.item), dtype=np.bool_)  # at each key, the last one shows
-    last[:-1] = False
-    for column in (entries.item, *entries.keys, entries.key_size):
-        last[:-1] |= column[1:] != column[:-1]
+    last = np.append(entries.firsts()[1:], True)[: len(entries.item)]  # at each key, the last one shows
     shown = entries.where(last & np.isin(entries.item, items))
     begins = np.searchsorted(shown.item, np.append(items, (items[-1] if len(items) else 0) + 1))
     values = _Values(shown, wire)
@@ -82,9 +79,8 @@ def are_texts(entries: Entries, wire: Wire) -> bool:
 def _keys(entries: Entries) -> pa.Array:
     """The key of each entry; `pa.ArrowInvalid` if one is no text."""
     size = entries.key_size
-    words = np.stack(entries.keys, axis=1).astype("<u8").view(np.uint8).reshape(len(size), KEY_MAX)
     bounds = np.concatenate(([0], np.cumsum(size)))
-    data = pa.py_buffer(words[np.arange(KEY_MAX) < size[:, None]])
+    data = pa.py_buffer(entries.key_bytes()[np.arange(KEY_MAX) < size[:, None]])
     found = pa.Array.from_buffers(pa.large_binary(), len(size), [None, pa.py_buffer(bounds), data])
     return found.cast(pa.large_string())
 

@@ -154,8 +154,7 @@ class Registers:
 
     def _hear(self, rows: I64, held: Held | None) -> Hearings:
         """The last message of each feed to each item."""
-        new = Hearings(self._item[rows], self._lane[rows], self._ordered.seqs[rows])
-        item, lane, seq = new.item, new.lane, new.seq
+        item, lane, seq = self._item[rows], self._lane[rows], self._ordered.seqs[rows]
         if held is not None:  # what is new is later
             old = held.heard
             pairs = ((old.item, item), (old.lane, lane), (old.seq, seq))

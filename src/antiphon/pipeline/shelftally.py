@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from antiphon.pipeline.parcel import flags
+from antiphon.pipeline.parcel import flags, is_true
 from antiphon.pipeline.summary import Tally
 from antiphon.pipeline.tablefile import batches_in
 from antiphon.pipeline.wire import Bools
@@ -47,4 +47,4 @@ def is_in(column: pa.Array, values: pa.Array) -> Bools:
     """Where a column has one of some values."""
     if not len(values):
         return np.zeros(len(column), dtype=np.bool_)
-    return np.array(pc.is_in(column, value_set=values).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return is_true(pc.is_in(column, value_set=values))

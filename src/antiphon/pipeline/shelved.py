@@ -19,8 +19,8 @@ from antiphon.pipeline.digest import item_hash
 from antiphon.pipeline.goingplain import GoingPlain
 from antiphon.pipeline.keyset import Key, KeySet
 from antiphon.pipeline.ordered import Ordered
-from antiphon.pipeline.parcel import I64, numbers
-from antiphon.pipeline.plainrows import is_true, keys_of
+from antiphon.pipeline.parcel import I64, is_true, numbers
+from antiphon.pipeline.plainrows import keys_of
 from antiphon.pipeline.plainshown import PlainShown
 from antiphon.pipeline.tablefile import batches_in
 from antiphon.pipeline.tableschema import arrow_table
@@ -112,7 +112,7 @@ class Shelved:
     hit: list[str] = field(default_factory=list)  # files that have some of them
     found: Bools = field(init=False)  # of each key: there is a row of it
     objects: Rows = field(init=False)  # that may be plain
-    changed: Changed | None = None
+    changed: Changed | None = None  # what goes on on columns
     _held: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)  # all rows of a file
     _room: int = HELD_SIZE_MAX
     _tried: int = TRIED_SIZE_MAX
@@ -172,7 +172,7 @@ class Shelved:
         """Fold on columns what can be, of objects that are here and of items that are new."""
         return GoingPlain(ordered, self.objects.nth, self.objects.rows.column("data").to_pylist(), new)
 
-    def change(self, ordered: Ordered, going: GoingPlain, simple: Bools) -> None:
+    def change(self, ordered: Ordered, going: GoingPlain, simple: Bools) -> Changed:
         """Let the rows of `simple` items stay, with new values; all others that were found are to be replaced."""
         stays = simple[self.objects.nth]
         self._keep(self.objects.where(np.flatnonzero(~stays)))
@@ -181,6 +181,7 @@ class Shelved:
         before: I64 = rows.rows.column("messages").to_numpy(zero_copy_only=False).astype(np.int64)
         messages = before + np.diff(ordered.starts)[rows.nth]
         self.changed = Changed(rows, messages, going.snapshots(which, rows.nth), going.show(rows.nth))
+        return self.changed
 
     def batches(self, file: str) -> Iterable[pa.RecordBatch]:
         """The rows of a file, once."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from antiphon.model.itemstate import ItemState
 from antiphon.pipeline.digest import item_hash
 from antiphon.pipeline.items import MESSAGES, SCHEMA, STATE
-from antiphon.pipeline.links import ends_of
+from antiphon.pipeline.links import End, ends_of
 from antiphon.pipeline.shown import shown_of
 from antiphon.query.facts import facts_of
 
@@ -32,8 +32,7 @@ def hash_in(row: Sequence[Any]) -> bytes:
     return item_hash(row[1], row[STATE])
 
 
-def link_rows(row: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    """The rows of the table of links, likewise."""
-    party = row[0]
-    for way, target, other in row[_TOLD + 4]:
-        yield party, row[1], way, target, other or party
+def ends_in(row: Sequence[Any]) -> list[End]:
+    """Where the item of a row leads to, likewise."""
+    ends: list[End] = row[_TOLD + 4]
+    return ends

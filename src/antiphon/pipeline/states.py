@@ -54,6 +54,18 @@ class Entries:
         others = (getattr(self, name)[which] for name in _OTHERS)
         return Entries(self.item[which], (self.keys[0][which], self.keys[1][which]), *others)
 
+    def key_bytes(self) -> Bytes:
+        """The bytes of each key, and zeros."""
+        return np.stack(self.keys, axis=1).astype("<u8").view(np.uint8).reshape(len(self.item), KEY_MAX)
+
+    def firsts(self) -> Bools:
+        """Of each entry: it is the first at its key."""
+        first = np.ones(len(self.item), dtype=np.bool_)
+        for column in (self.item, *self.keys, self.key_size):
+            first[1:] &= column[1:] == column[:-1]
+        first[1:] = ~first[1:]
+        return first
+
     def in_order(self) -> Entries:
         """As this class has them, whatever order they are in."""
         return self.where(np.lexsort((self.seq, self.lane, self.lamport))).by_key()
@@ -175,21 +187,17 @@ def _entries(entries: Entries, places: I64) -> Pieces:
     stamp = 1 + _sizes(place) + (entries.lamport > 0) + _sizes(lamport) + (entries.seq > 0) + _sizes(seq)
     size = stamp + 1 + _sizes(value) + 1 + _sizes(text) + length
     whole = _varint(size)
-    first = np.ones(count, dtype=np.bool_)
-    for column in (entries.item, *entries.keys, entries.key_size):
-        first[1:] &= column[1:] == column[:-1]
-    first[1:] = ~first[1:]
+    first = entries.firsts()
     begins = np.flatnonzero(first)
     inside = np.add.reduceat(1 + _sizes(whole) + size, begins) if count else np.zeros(0, dtype=np.int64)
     row = np.zeros(count, dtype=np.int64)
     row[begins] = inside + 2 + entries.key_size[begins]
-    keys = np.stack(entries.keys, axis=1).astype("<u8").view(np.uint8).reshape(count, KEY_MAX)
     return Pieces.of(
         _tag(0x1A, first),
         _varint(row, first),
         _tag(0x0A, first),
         _varint(entries.key_size, first),
-        (keys, (np.arange(KEY_MAX) < entries.key_size[:, None]) & first[:, None]),
+        (entries.key_bytes(), (np.arange(KEY_MAX) < entries.key_size[:, None]) & first[:, None]),
         _tag(0x1A, every),
         whole,
         _tag(0x08, every),

@@ -38,8 +38,7 @@ def in_workers(
     """
     if not given:
         return []
-    work = Work.deal(spark, act, given, tasks, weights)
-    return work.results(work.rdd.collect())
+    return Work.deal(spark, act, given, tasks, weights).done()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,10 @@ class Work(Generic[Result]):
         dealt = _dealt(weights or [1] * len(given), count)
         each = [[given[at] for at in some] for some in dealt]
         return cls(spark.sparkContext.parallelize(each, count).map(partial(_each, act)), dealt)
+
+    def done(self) -> list[Result]:
+        """Do it, in a job of its own."""
+        return self.results(self.rdd.collect())
 
     def results(self, done: Sequence[Sequence[Result]]) -> list[Result]:
         """What came of each value, in order, of what came of each task."""
