@@ -24,9 +24,9 @@ from pyspark.sql import functions as f
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
 from antiphon.pipeline import open_session
-from antiphon.pipeline.judged import DELIVERED
-from antiphon.pipeline.run import Run
-from antiphon.pipeline.stages import blocks, judged
+from antiphon.pipeline.jobs.batch_run import Run
+from antiphon.pipeline.jobs.stages import blocks, judged
+from antiphon.pipeline.plan.judged_blocks import DELIVERED
 from antiphon.query.facts import CREATED_MS_MAX
 from antiphon.sim.svg import Sheet, box, polyline
 

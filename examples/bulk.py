@@ -29,7 +29,7 @@ from antiphon.core.errors import AntiphonError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from antiphon.pipeline.report import PartyReport
+    from antiphon.pipeline.jobs.report import PartyReport
 
 LIVE = "live.json"
 NAMES = ("alice", "carol")  # who founded the party, and who was revoked
@@ -77,8 +77,8 @@ def compare(
 def on_spark(spark: SparkSession, home: Path, party: bytes) -> tuple[PartyReport, str]:
     """The report of a run over one home, and the CID that Spark computes for the last epoch's snapshot."""
     from antiphon.core.cid import Cid
-    from antiphon.pipeline.run import Run
-    from antiphon.pipeline.snapshot import changed, plan_epoch, snapshot
+    from antiphon.pipeline.epoch.epoch_snapshot import changed, plan_epoch, snapshot
+    from antiphon.pipeline.jobs.batch_run import Run
 
     with Run.begin(spark, home, [party]) as run:
         (report,) = run.report().parties
@@ -89,7 +89,7 @@ def on_spark(spark: SparkSession, home: Path, party: bytes) -> tuple[PartyReport
 
 def digest(items: Mapping[str, str]) -> str:
     """The digest of all states, of the hashes that a device has told."""
-    from antiphon.pipeline.digest import hashes_digest
+    from antiphon.pipeline.fold.digest import hashes_digest
 
     return hashes_digest((bytes.fromhex(item), bytes.fromhex(data)) for item, data in items.items()).hex()
 

@@ -1,6 +1,6 @@
 """Spark's Python workers, which tell where their time goes; bench/pipeline.py names it as `spark.python.daemon.module`.
 
-It is the pipeline's own (`antiphon.pipeline.daemon`), with methods that are wrapped before it forks; time in one that
+It is the pipeline's own (`antiphon.pipeline.session.worker_daemon`), with methods that are wrapped before it forks; time in one that
 another calls is the inner one's alone. It is CPU time, and each process writes what it has used, by part, into a file
 of its own after each task.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 from pyspark import worker
 
-from antiphon.pipeline.daemon import main as manage
+from antiphon.pipeline.session.worker_daemon import main as manage
 
 FOLDER = "ANTIPHON_BENCH_PARTS"
 REST = "workers: Spark's own Python, Arrow streams, the rest"
@@ -84,10 +84,10 @@ PARTS = Parts()
 def wrap() -> None:
     """Let the pipeline's methods run on the time of their parts."""
     from antiphon.model import itemcodec
-    from antiphon.pipeline.ordered import Ordered
-    from antiphon.pipeline.plan import Planner
-    from antiphon.pipeline.registers import Registers
-    from antiphon.pipeline.summary import Tally
+    from antiphon.pipeline.columnar.register_fold import Registers
+    from antiphon.pipeline.fold.summary import Tally
+    from antiphon.pipeline.order.total_order import Ordered
+    from antiphon.pipeline.plan.party_plan import Planner
 
     modules: list[Any] = [import_module(f"antiphon.pipeline.{name}") for name in ("bulk", "parcel", "survey")]
     bulk, parcel, survey = modules

@@ -31,14 +31,14 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.generate.home import generate as write_home
 from antiphon.generate.options import Options
 from antiphon.pipeline import open_session
-from antiphon.pipeline.bulk import lane_tasks
-from antiphon.pipeline.columns import arrow_schema, batches
-from antiphon.pipeline.digest import states_digest
-from antiphon.pipeline.home import open_blobs, open_feeds
-from antiphon.pipeline.plan import Planner
-from antiphon.pipeline.ranges import Limits, read_ranges, wanted
-from antiphon.pipeline.run import Run
-from antiphon.pipeline.survey import survey
+from antiphon.pipeline.fold.digest import states_digest
+from antiphon.pipeline.fold.fold_job import lane_tasks
+from antiphon.pipeline.jobs.batch_run import Run
+from antiphon.pipeline.plan.party_plan import Planner
+from antiphon.pipeline.plan.survey import survey
+from antiphon.pipeline.source.block_columns import arrow_schema, batches
+from antiphon.pipeline.source.home import open_blobs, open_feeds
+from antiphon.pipeline.source.ranges import Limits, read_ranges, wanted
 from harness.pipeline_parts import FOLDER
 from harness.processes import WORKERS, cpu_seconds, jvm_seconds, peaks
 
@@ -176,9 +176,9 @@ def grow(folder: str, tables: str, share: float, rounds: int) -> dict[str, Any]:
 
     Of those runs the first is not counted: Java compiles what it needs, as for all that is measured here.
     """
-    from antiphon.pipeline.books import report_tables
-    from antiphon.pipeline.goon import GoOn
-    from antiphon.pipeline.tablelog import TableLog
+    from antiphon.pipeline.jobs.table_account import report_tables
+    from antiphon.pipeline.jobs.table_run import GoOn
+    from antiphon.pipeline.tables.delta_folder import TableLog
 
     whole = survey(spark(), folder, verify=False).anchor
     most = Timeframe({feed: int((seq + 1) * (1 - share)) - 1 for feed, seq in whole.items() if seq * (1 - share) > 1})
@@ -200,9 +200,9 @@ def grow(folder: str, tables: str, share: float, rounds: int) -> dict[str, Any]:
 
 
 def stream(folder: str, tables: str, checkpoint: str, blocks: int) -> dict[str, Any]:
-    from antiphon.pipeline.goon import GoOn
-    from antiphon.pipeline.stream import Batch, StreamJob
-    from antiphon.pipeline.tablelog import TableLog
+    from antiphon.pipeline.jobs.stream_job import Batch, StreamJob
+    from antiphon.pipeline.jobs.table_run import GoOn
+    from antiphon.pipeline.tables.delta_folder import TableLog
 
     told: list[Batch] = []
     start = now()

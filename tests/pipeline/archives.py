@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from antiphon.api.store import Store
 from antiphon.feed.block import Block
 from antiphon.feed.record import End
-from antiphon.pipeline.archiveformat import BLOBS, PARQUET, RECORDS, SPANS, File, Manifest, digest_of
-from antiphon.pipeline.digest import states_digest
-from antiphon.pipeline.home import open_feeds
+from antiphon.pipeline.archive_format.manifest import BLOBS, PARQUET, RECORDS, SPANS, File, Manifest, digest_of
+from antiphon.pipeline.fold.digest import states_digest
+from antiphon.pipeline.source.home import open_feeds
 
 Rows = list[dict[str, Any]]
 

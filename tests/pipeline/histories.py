@@ -21,8 +21,8 @@ from antiphon.model.object import ObjectModel
 from antiphon.model.objectcodec import write_mutation
 from antiphon.model.objectstate import Op
 from antiphon.party.ports import Void
-from antiphon.pipeline.items import Folding
-from antiphon.pipeline.plan import LanePlan, PartyPlan
+from antiphon.pipeline.fold.item_fold import Folding
+from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan
 
 OBJECT, MODELS = ObjectModel(), ModelFactory.standard()
 FEEDS = sorted(bytes([number]) * 8 + bytes(23) + bytes([number]) for number in (1, 9, 9 << 4))

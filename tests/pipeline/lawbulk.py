@@ -15,19 +15,19 @@ from antiphon.core.errors import AntiphonError
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.model import itemcodec
 from antiphon.model.item import system_item
-from antiphon.pipeline import snapshot
-from antiphon.pipeline.bulk import fold_survey
-from antiphon.pipeline.digest import states_digest
-from antiphon.pipeline.home import open_feeds
-from antiphon.pipeline.items import refused
-from antiphon.pipeline.judged import quarantine
-from antiphon.pipeline.plan import PartyPlan
-from antiphon.pipeline.report import PartyReport
-from antiphon.pipeline.run import Run
-from antiphon.pipeline.session import prepare
-from antiphon.pipeline.survey import Survey
-from antiphon.pipeline.tablelog import TableLog
-from antiphon.pipeline.work import in_workers
+from antiphon.pipeline.epoch import epoch_snapshot
+from antiphon.pipeline.fold.digest import states_digest
+from antiphon.pipeline.fold.fold_job import fold_survey
+from antiphon.pipeline.fold.item_fold import refused
+from antiphon.pipeline.jobs.batch_run import Run
+from antiphon.pipeline.jobs.report import PartyReport
+from antiphon.pipeline.plan.judged_blocks import quarantine
+from antiphon.pipeline.plan.party_plan import PartyPlan
+from antiphon.pipeline.plan.survey import Survey
+from antiphon.pipeline.session.session import prepare
+from antiphon.pipeline.session.tasks import in_workers
+from antiphon.pipeline.source.home import open_feeds
+from antiphon.pipeline.tables.delta_folder import TableLog
 
 
 @dataclass
@@ -107,7 +107,7 @@ def computed_again(spark: SparkSession, homes: Sequence[Live]) -> dict[bytes, by
     asked = [(live.home, live.party, live.number) for live in homes if live.number]
     plans = [plan for plan in in_workers(spark, _planned, asked) if plan is not None]
     looked = Survey(tuple(sorted({plan.home for plan in plans})), tuple(plans))
-    made = fold_survey(prepare(spark), looked, more_models, folding=snapshot.EpochFolding)
+    made = fold_survey(prepare(spark), looked, more_models, folding=epoch_snapshot.EpochFolding)
     rows: dict[bytes, list[dict[str, Any]]] = defaultdict(list)
     for row in made.where("reason is null").select("party", "item", "snapshot", "deleted", "messages").collect():
         data = None if row.snapshot is None else bytes(row.snapshot)
@@ -119,7 +119,7 @@ def computed_again(spark: SparkSession, homes: Sequence[Live]) -> dict[bytes, by
 def _planned(asked: tuple[str, bytes, int]) -> PartyPlan | None:
     """How to compute an epoch; None where messages, bodies, or blobs of the epoch before are gone."""
     try:
-        plan = snapshot._plan(asked)
+        plan = epoch_snapshot._plan(asked)
         with open_feeds(plan.home) as store:
             spans = [span for lane in plan.lanes for span, _, _ in store.runs(lane.feed, lane.base, lane.position)]
         return None if any(any(span.states) for span in spans) else plan
@@ -131,7 +131,7 @@ _ROWS = pa.schema([("item", pa.binary()), ("snapshot", pa.binary()), ("deleted",
 
 
 def _root(plan: PartyPlan, rows: list[dict[str, Any]]) -> bytes:
-    batches = snapshot._build(plan, iter([pa.RecordBatch.from_pylist(rows, schema=_ROWS)]))
+    batches = epoch_snapshot._build(plan, iter([pa.RecordBatch.from_pylist(rows, schema=_ROWS)]))
     (root,) = [row["cid"] for batch in batches for row in batch.to_pylist() if row["root"]]
     return bytes(root)
 

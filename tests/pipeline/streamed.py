@@ -21,10 +21,10 @@ from typing import Any
 from tests.pipeline.small import SMALL
 
 from antiphon.pipeline import open_session
-from antiphon.pipeline.goon import GoOn
-from antiphon.pipeline.stream import StreamJob
-from antiphon.pipeline.tablelog import TableLog
-from antiphon.pipeline.telling import Tell
+from antiphon.pipeline.jobs.stream_job import StreamJob
+from antiphon.pipeline.jobs.table_run import GoOn
+from antiphon.pipeline.session.stage_events import Tell
+from antiphon.pipeline.tables.delta_folder import TableLog
 
 
 def die_at(point: str) -> None:

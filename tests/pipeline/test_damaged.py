@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.pipeline.lawbulk import Bulk, differences, in_bulk
 from tests.pipeline.lawhomes import Live, look, models
-from tests.pipeline.test_source import flip
+from tests.pipeline.source.test_datasource import flip
 
 from antiphon.api.store import Store
 from antiphon.core.errors import CorruptBlock, MissingBlocks
@@ -24,8 +24,8 @@ from antiphon.party.authority import PartyAuthority
 from antiphon.party.epochfold import EpochPlan
 from antiphon.party.judge import ERASED
 from antiphon.party.manager import find_genesis
-from antiphon.pipeline.plan import PartyPlan, Planner
-from antiphon.pipeline.snapshot import EpochFolding
+from antiphon.pipeline.epoch.epoch_snapshot import EpochFolding
+from antiphon.pipeline.plan.party_plan import PartyPlan, Planner
 from antiphon.testing.peers import Peer, Peers
 
 

@@ -19,7 +19,7 @@ from tests.pipeline.small import small_jobs
 
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
-from antiphon.pipeline import stages
+from antiphon.pipeline.jobs import stages
 
 REPO = Path(__file__).resolve().parents[2]
 EXAMPLES = [

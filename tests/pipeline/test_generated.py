@@ -12,14 +12,14 @@ from antiphon.core.cid import Cid
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
-from antiphon.pipeline.account import account
-from antiphon.pipeline.blocks import blocks
-from antiphon.pipeline.items import folded, items, refused
-from antiphon.pipeline.judged import judged
-from antiphon.pipeline.messages import bases, messages
-from antiphon.pipeline.snapshot import changed, plan_epoch, snapshot
-from antiphon.pipeline.summary import summary
-from antiphon.pipeline.survey import survey
+from antiphon.pipeline.epoch.epoch_snapshot import changed, plan_epoch, snapshot
+from antiphon.pipeline.fold.block_account import account
+from antiphon.pipeline.fold.item_fold import folded, items, refused
+from antiphon.pipeline.fold.summary import summary
+from antiphon.pipeline.order.messages import bases, messages
+from antiphon.pipeline.plan.judged_blocks import judged
+from antiphon.pipeline.plan.survey import survey
+from antiphon.pipeline.plan.surveyed_blocks import blocks
 
 OPTIONS = Options(parties=5, items=120, messages=1_800, epochs=2, bad=0.02)
 

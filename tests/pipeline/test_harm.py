@@ -9,25 +9,27 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 from tests.cli.conftest import call
+from tests.pipeline.source.test_datasource import flip
+from tests.pipeline.tables.test_incremental import contents
 from tests.pipeline.test_damaged import damage
-from tests.pipeline.test_incremental import contents
-from tests.pipeline.test_source import flip
 
 from antiphon.core.errors import AntiphonError, BadEncoding, CorruptBlock, UnknownParty
 from antiphon.model.item import NO_BODY
 from antiphon.party.items import Item
-from antiphon.pipeline import goon, onward, tablelog
-from antiphon.pipeline.goon import GoOn
-from antiphon.pipeline.onward import DAMAGED, MANY_BODILESS, Look, Step, _why_afresh, look_again
-from antiphon.pipeline.plan import PartyPlan
-from antiphon.pipeline.progress import Progress
-from antiphon.pipeline.ranges import Limits, Range
-from antiphon.pipeline.report import PartyReport, Report
-from antiphon.pipeline.run import Run
-from antiphon.pipeline.source import _batch_end
-from antiphon.pipeline.stream import Batch, StreamJob
-from antiphon.pipeline.tablelog import Current, TableLog
-from antiphon.pipeline.tableschema import SCHEMAS
+from antiphon.pipeline.jobs import table_run
+from antiphon.pipeline.jobs.batch_run import Run
+from antiphon.pipeline.jobs.report import PartyReport, Report
+from antiphon.pipeline.jobs.stream_job import Batch, StreamJob
+from antiphon.pipeline.jobs.table_run import GoOn
+from antiphon.pipeline.plan import replan
+from antiphon.pipeline.plan.party_plan import PartyPlan
+from antiphon.pipeline.plan.replan import DAMAGED, MANY_BODILESS, Look, Step, _why_afresh, look_again
+from antiphon.pipeline.plan.resume_point import Progress
+from antiphon.pipeline.source.datasource import _batch_end
+from antiphon.pipeline.source.ranges import Limits, Range
+from antiphon.pipeline.tables import delta_folder
+from antiphon.pipeline.tables.delta_folder import Current, TableLog
+from antiphon.pipeline.tables.schemas import SCHEMAS
 from antiphon.testing.peers import Peer, Peers
 
 EDITS = 200
@@ -162,7 +164,7 @@ def test_relative_homes_and_tables_behind_a_link_are_found(
         job = StreamJob(GoOn(quick, log, [alice.folder.name]), tmp_path / "c", 99, 0.0, True, seen.append)
         job.run()
         item.edit("set", "title", "more")
-        monkeypatch.setattr(tablelog, "FILES_MAX", 1)
+        monkeypatch.setattr(delta_folder, "FILES_MAX", 1)
         second = GoOn(quick, log, [alice.folder.name]).run()
 
     assert [batch.books["lost"] for batch in seen] == [0]
@@ -194,7 +196,9 @@ def test_a_block_that_no_table_accounts_for_ends_a_stream(
 ) -> None:
     """What is held is the word of the store's records, so a plan that forgets a feed is found out."""
     seen: list[Batch] = []
-    monkeypatch.setattr(goon, "look_again", lambda *given, **named: list(map(_forgetful, look_again(*given, **named))))
+    monkeypatch.setattr(
+        table_run, "look_again", lambda *given, **named: list(map(_forgetful, look_again(*given, **named)))
+    )
     with Peers(tmp_path) as peers:
         alice = peers.add("alice of lost blocks")
         for _ in range(5):
@@ -216,12 +220,12 @@ def _forgetful(step: Step) -> Step:
     [
         '{"run": 1, "versions": {"../elsewhere": 0}}',
         '{"run": 1, "versions": {"items": -1}}',
-        '{"run": 1, "versions": {}, "more": "' + "x" * tablelog.CURRENT_SIZE_MAX + '"}',
+        '{"run": 1, "versions": {}, "more": "' + "x" * delta_folder.CURRENT_SIZE_MAX + '"}',
         "[" * 100_000,
     ],
 )
 def test_what_names_other_tables_is_no_list_of_tables(tmp_path: Path, text: str) -> None:
-    (tmp_path / tablelog.CURRENT).write_text(text)
+    (tmp_path / delta_folder.CURRENT).write_text(text)
     with pytest.raises(BadEncoding, match="remove the folder, and run again"):
         TableLog(tmp_path).current()
 
@@ -237,8 +241,8 @@ def test_a_party_with_too_many_bodiless_messages_is_read_afresh(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else those beyond the limit would never be asked for again."""
-    monkeypatch.setattr(goon, "BODILESS_MAX", 2)
-    monkeypatch.setattr(onward, "BODILESS_MAX", 2)
+    monkeypatch.setattr(table_run, "BODILESS_MAX", 2)
+    monkeypatch.setattr(replan, "BODILESS_MAX", 2)
     log, many, few = TableLog(tmp_path), b"m" * 32, b"n" * 32
     rows = [(party, b"f" * 32, seq, 1, b"i" * 16, "refused", NO_BODY) for party in (few, many) for seq in range(5)]
     version = log.put_small("quarantine", SCHEMAS["quarantine"], rows[3:], None)

@@ -17,10 +17,10 @@ from tests.pipeline.lawhomes import Live, generated, models, simulated, told, un
 
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.generate.options import Options
-from antiphon.pipeline.goon import GoOn
-from antiphon.pipeline.plan import FORKED
-from antiphon.pipeline.stream import Batch, StreamJob
-from antiphon.pipeline.tablelog import TableLog
+from antiphon.pipeline.jobs.stream_job import Batch, StreamJob
+from antiphon.pipeline.jobs.table_run import GoOn
+from antiphon.pipeline.plan.party_plan import FORKED
+from antiphon.pipeline.tables.delta_folder import TableLog
 
 SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
 TIMES = 10 if SOAK else 1

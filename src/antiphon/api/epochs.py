@@ -144,7 +144,7 @@ class PartyEpochs:
         """Begin an epoch here and now, if it is this device's turn. It is final once enough attesters agree.
 
         Items whose model has no code here stop it, unless they are to be kept `raw`. A `maker` computes the snapshot
-        instead of this thread, say on Spark (`antiphon.pipeline.epochjob`).
+        instead of this thread, say on Spark (`antiphon.pipeline.epoch.epoch_job`).
         """
         genesis = self._alone.declare(raw=raw, maker=maker)
         key = (genesis.number, genesis.snapshot)

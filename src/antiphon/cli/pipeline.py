@@ -41,10 +41,10 @@ def run(
     if afresh and tables is None:
         raise InvalidInput("without tables every run is from nothing: leave out --afresh, or name --tables")
     with spark_session(master, as_json) as (spark, tell):
-        from antiphon.pipeline.goon import GoOn
-        from antiphon.pipeline.home import read_parties
-        from antiphon.pipeline.run import Run
-        from antiphon.pipeline.tablelog import TableLog
+        from antiphon.pipeline.jobs.batch_run import Run
+        from antiphon.pipeline.jobs.table_run import GoOn
+        from antiphon.pipeline.source.home import read_parties
+        from antiphon.pipeline.tables.delta_folder import TableLog
 
         parties = read_parties(",".join(party or ()))
         if tables is None:
@@ -68,8 +68,8 @@ def sql(
 ) -> None:
     """Ask the tables that runs have written."""
     with spark_session(master, as_json) as (spark, tell):
-        from antiphon.pipeline.sql import ask
-        from antiphon.pipeline.tablelog import TableLog
+        from antiphon.pipeline.query.sql import ask
+        from antiphon.pipeline.tables.delta_folder import TableLog
 
         tell("ask")
         rows = [_readable(row) for row in ask(spark, TableLog(tables), text, limit)]
@@ -84,7 +84,7 @@ def list_tables(
 ) -> None:
     """The tables of a folder: versions, sizes and columns."""
     with needed():
-        from antiphon.pipeline.tablelog import TableLog
+        from antiphon.pipeline.tables.delta_folder import TableLog
 
     log = TableLog(tables)
     if compact:

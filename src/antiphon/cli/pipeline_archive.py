@@ -29,7 +29,7 @@ def export_(
     Ends with 1 if something could not be read.
     """
     with spark_session(master, as_json, "the archive is as it was") as (spark, tell):
-        from antiphon.pipeline.archive import export_archive
+        from antiphon.pipeline.archive.export import export_archive
 
         done = export_archive(spark, home, folder, tell=tell)
     faults = [
@@ -58,7 +58,7 @@ def import_(
 ) -> None:
     """Make a home of an archive, once everything in it is verified. Whoever opens it gets keys of its own."""
     with needed():
-        from antiphon.pipeline.archiveimport import import_archive
+        from antiphon.pipeline.archive.import_ import import_archive
     with busy(as_json, "verifying and taking what is in the archive"):
         done = import_archive(folder, home)
     told = f"{home}: {done.parties} parties, {done.feeds} feeds, {done.blocks} blocks, {done.blobs} blobs"
@@ -69,7 +69,7 @@ def import_(
 def check(folder: Archive, master: Master = None, as_json: Json = False) -> None:
     """Compare files with their digests, and verify every block, head and blob. Ends with 1 if anything is wrong."""
     with spark_session(master, as_json, "the archive is as it was") as (spark, tell):
-        from antiphon.pipeline.archivecheck import check_archive
+        from antiphon.pipeline.archive.check import check_archive
 
         tell("verify")
         done = check_archive(spark, folder)

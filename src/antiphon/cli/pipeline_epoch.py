@@ -29,7 +29,7 @@ def epoch(
     Whether it is this device's turn is asked first. Others recompute what is declared, live or on Spark.
     """
     with needed():
-        from antiphon.pipeline.epochjob import EpochJob
+        from antiphon.pipeline.epoch.epoch_job import EpochJob
     with ExitStack() as stack, writing(home, party, passphrase) as opened:
         jobs: list[EpochJob] = []
 

@@ -30,10 +30,10 @@ def query(
     """Ask each party in the tables what `Party.query` would ask it: by type, properties, words, links, and in sum."""
     asked = read_query(text)
     with spark_session(master, as_json) as (spark, tell):
-        from antiphon.pipeline.home import read_parties
-        from antiphon.pipeline.querysql import found
-        from antiphon.pipeline.sql import open_tables
-        from antiphon.pipeline.tablelog import TableLog
+        from antiphon.pipeline.query.compile import found
+        from antiphon.pipeline.query.sql import open_tables
+        from antiphon.pipeline.source.home import read_parties
+        from antiphon.pipeline.tables.delta_folder import TableLog
 
         tell("ask")
         seen = open_tables(spark, TableLog(tables), read_parties(",".join(party or ())))

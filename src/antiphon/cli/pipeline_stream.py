@@ -16,7 +16,7 @@ from antiphon.cli.common import HERE, Json, err, out, table
 from antiphon.cli.sparks import INTERRUPTED, Homes, Master, needed, spark_session
 
 if TYPE_CHECKING:
-    from antiphon.pipeline.stream import Batch, StreamJob
+    from antiphon.pipeline.jobs.stream_job import Batch, StreamJob
 
 Tables = Annotated[Path, typer.Option("--tables", "-t", help="The folder of the tables.")]
 Checkpoint = Annotated[Path, typer.Option("--checkpoint", "-c", help="From where it goes on when it is started again.")]
@@ -43,10 +43,10 @@ def stream(
     """
     told = "what was begun is in the tables, all of it"
     with spark_session(master, as_json, told) as (spark, tell):
-        from antiphon.pipeline.goon import GoOn
-        from antiphon.pipeline.home import read_parties
-        from antiphon.pipeline.stream import StreamJob
-        from antiphon.pipeline.tablelog import TableLog
+        from antiphon.pipeline.jobs.stream_job import StreamJob
+        from antiphon.pipeline.jobs.table_run import GoOn
+        from antiphon.pipeline.source.home import read_parties
+        from antiphon.pipeline.tables.delta_folder import TableLog
 
         follow = GoOn(spark, TableLog(tables), list(home), read_parties(",".join(party or ())), tell=tell)
         job = StreamJob(follow, checkpoint, max_blocks, trigger, available_now, lambda batch: _tell(batch, as_json))
@@ -65,7 +65,7 @@ def changes(
 ) -> None:
     """What runs and batches have made other: a line for each item, by run. With --json, lines of JSON."""
     with needed():
-        from antiphon.pipeline.tablelog import TableLog
+        from antiphon.pipeline.tables.delta_folder import TableLog
     log = TableLog(tables)
     try:
         while True:

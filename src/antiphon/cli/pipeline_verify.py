@@ -24,8 +24,8 @@ def verify(
     Ends with 1 if anything is wrong. What is void, or waits for what is not here, is told; honest parties have it.
     """
     with spark_session(master, as_json, "nothing was written") as (spark, tell):
-        from antiphon.pipeline.home import read_parties
-        from antiphon.pipeline.verify import verify as check
+        from antiphon.pipeline.jobs.verify import verify as check
+        from antiphon.pipeline.source.home import read_parties
 
         tell("verify")
         done = check(spark, list(home), read_parties(",".join(party or ())))

@@ -53,8 +53,8 @@ def spark_session(
     with needed():
         from pyspark.sql import SparkSession
 
-        from antiphon.pipeline.failures import workers_told
-        from antiphon.pipeline.session import open_session
+        from antiphon.pipeline.session.session import open_session
+        from antiphon.pipeline.session.worker_errors import workers_told
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     ran = SparkSession.getActiveSession() is not None
     session = None

@@ -1,0 +1,335 @@
+"""Archives: a home's feeds and blobs as Parquet, from which it can be rebuilt. Exporting again adds what is new.
+
+    export_archive(spark, "laptop", "archive")
+    spark.read.format("antiphon").load("archive")
+
+Executors write files beside each other; the program that asks writes `archive.json` last. What that does not name does
+not count, and goes. What is to be done is in `plan`, the format in `manifest`, reading in `reader`,
+the way back in `import_`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import AntiphonError, DamagedBlob, InvalidInput, MissingBlob, StoreLocked
+from antiphon.feed.block import BodyState
+from antiphon.feed.reader import FeedReader
+from antiphon.feed.record import OPEN_END, End
+from antiphon.feed.span import Span
+from antiphon.party.bundle import joined
+from antiphon.pipeline.archive.plan import Piece, Plan, plan_export
+from antiphon.pipeline.archive_format.manifest import (
+    BLOBS,
+    MANIFEST,
+    RECORDS,
+    SPANS,
+    File,
+    Manifest,
+    Writing,
+    WritingMany,
+    groups,
+    is_archive,
+)
+from antiphon.pipeline.archive_format.reader import ArchiveBlobs, ArchiveTables, Files, Place
+from antiphon.pipeline.archive_format.rows import FeedRow, span_of, span_row, without
+from antiphon.pipeline.session.tasks import Given, Result, in_workers
+from antiphon.pipeline.session.worker_errors import workers_told
+from antiphon.pipeline.source.home import feeds_folder, open_blobs, open_feeds
+from antiphon.pipeline.source.ranges import Fault
+from antiphon.snapshot.blobstore import BlobStore
+
+TASK_BLOCKS = 200_000
+BLOBS_AT_ONCE = 20_000  # in one file
+LOCK = "archive.lock"
+
+Tell = Callable[[str], None]
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export has added, and what it could not read."""
+
+    number: int
+    feeds: int
+    blocks: int
+    blobs: int
+    size: int  # bytes of files
+    erased: int = 0  # bodies that were taken out of earlier files
+    faults: tuple[Fault, ...] = ()
+    damaged: tuple[str, ...] = ()  # blobs
+
+
+@dataclass(slots=True)
+class _Written:
+    """What a task has written."""
+
+    files: list[File] = field(default_factory=list)
+    rows: list[FeedRow] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    blocks: int = 0
+    damaged: list[str] = field(default_factory=list)
+
+
+def export_archive(
+    spark: SparkSession | None, home: str | Path, folder: str | Path, *, tell: Tell = _silent, blocks: int = TASK_BLOCKS
+) -> Exported:
+    """Write all feeds and blobs of a home into an archive; into one that is there, what is new.
+
+    Nobody sees it before it is whole. A feed that is damaged is taken as far as it can be read, and named. Without a
+    session everything is done in this process, which must not have the home open.
+    """
+    if is_archive(home):
+        raise InvalidInput(f"{home} is an archive already; copy it as it is")
+    place = Path(folder).expanduser().absolute()
+    source = str(Path(home).expanduser().absolute())
+    feeds_folder(source)
+    place.mkdir(parents=True, exist_ok=True)
+    with _locked(place):
+        before = Manifest.read(place) if is_archive(place) else Manifest()
+        if not before.number and any(path.name != LOCK for path in place.iterdir()):
+            raise InvalidInput(f"{place} is neither empty nor an archive; name a folder of its own for the archive")
+        _sweep(place, before.files())
+        try:
+            with workers_told():
+                made, exported = _export(spark, source, place, before, tell, blocks)
+            if made != before:
+                made.write(place)
+        except BaseException:
+            _sweep(place, Manifest.read(place).files() if is_archive(place) else ())
+            raise
+        # At once, since erased bodies are in them. Who has just opened the archive may be about to read its records.
+        _sweep(place, [*made.files(), *([before.records] if before.records else [])])
+    return exported
+
+
+def _each(spark: SparkSession | None, act: Callable[[Given], Result], given: Sequence[Given]) -> list[Result]:
+    return list(map(act, given)) if spark is None else in_workers(spark, act, given)
+
+
+def _export(
+    spark: SparkSession | None, home: str, folder: Path, before: Manifest, tell: Tell, blocks: int
+) -> tuple[Manifest, Exported]:
+    number = before.number + 1
+    tell("look for what is new")
+    (plan,) = _each(spark, plan_export, [(home, str(folder), blocks)])
+    tell("write blocks")
+    done = _each(spark, _write_spans, [(home, str(folder), number, task) for task in plan.tasks])
+    written, rows = _whole(plan, done)
+    tell("write blobs")
+    (news,) = _each(spark, _new_blobs, [(home, str(folder))])
+    parts = [news[at : at + BLOBS_AT_ONCE] for at in range(0, len(news), BLOBS_AT_ONCE)]
+    blobs = _each(spark, _write_blobs, [(home, str(folder), number, part) for part in parts])
+    tell("take out what was erased")
+    files = before.spans if plan.erased else ()
+    rewritten = _each(spark, _rewrite, [(str(folder), number, file, plan.erased) for file in files])
+    replaced = {one.file: one.files for one in rewritten if one.erased}
+    for feed, seq in sorted(place for one in rewritten for place in one.erased):
+        rows[feed] = replace(rows[feed], erased=tuple(sorted({*rows[feed].erased, seq})))
+    records = before.records
+    if before.records is None or rows != ArchiveTables(folder).rows:
+        records = _write_records(folder, number, rows.values())
+    spans = [new for file in before.spans for new in replaced.get(file, [file])]
+    spans += [file for one in written for file in one.files]
+    added = [file for one in blobs for file in one.files]
+    made = replace(before, records=records, spans=tuple(spans), blobs=(*before.blobs, *added))
+    made = replace(made, labels={**before.labels, **plan.labels})
+    if made != before:
+        made = replace(made, number=number)
+    size = sum(file.bytes for file in set(made.files()) - set(before.files()))
+    faults = dict.fromkeys([*plan.faults, *(fault for one in written for fault in one.faults)])
+    damaged = tuple(cid for one in blobs for cid in one.damaged)
+    counts = sum(one.blocks for one in written), sum(file.rows for file in added)
+    erased = sum(len(one.erased) for one in rewritten)
+    return made, Exported(made.number, len(rows), *counts, size, erased, tuple(faults), damaged)
+
+
+def _whole(plan: Plan, done: Sequence[_Written]) -> tuple[list[_Written], dict[bytes, FeedRow]]:
+    """What counts of the tasks' work, and the feeds with it: a part of one whose part before was cut short does not."""
+    rows = dict(plan.kept)
+    written = []
+    for task, one in zip(plan.tasks, done, strict=True):
+        feed = task[0].record.feed
+        before = rows.get(feed)
+        if task[0].follows and (before is None or before.record.length != task[0].start):
+            continue
+        written.append(one)
+        for row in one.rows:
+            known = () if not task[0].follows or before is None else before.erased
+            rows[row.record.feed] = replace(row, erased=tuple(sorted({*known, *row.erased})))
+    return written, rows
+
+
+# -- in workers
+
+
+def _write_spans(asked: tuple[str, str, int, tuple[Piece, ...]]) -> _Written:
+    home, folder, number, pieces = asked
+    done = _Written()
+    writing = WritingMany(Path(folder), "spans", number, SPANS)
+    with open_feeds(home) as store:
+        for piece in pieces:
+            last: Span | None = None
+            erased: list[int] = []
+            try:
+                for span in joined(_upto(store, piece)):
+                    writing.add(span_row(span), span.size)
+                    done.blocks += span.count
+                    erased += [span.first + at for at, state in enumerate(span.states) if state == BodyState.ERASED]
+                    last = span
+            except AntiphonError as error:
+                at = piece.start if last is None else last.end
+                seq = getattr(error, "seq", None)
+                done.faults.append(Fault(piece.record.party, piece.record.feed, at if seq is None else seq, str(error)))
+            row = _row(store, piece, last)
+            if row is not None:
+                done.rows.append(replace(row, erased=(*row.erased, *erased)))
+    done.files = writing.close()
+    return done
+
+
+def _upto(store: FeedReader, piece: Piece) -> Iterator[Span]:
+    """The ranges of a piece, each under a head; what a peer has written since stays for the next export."""
+    for span in store.spans(piece.record.feed, piece.start):
+        if span.first >= piece.stop:
+            return
+        yield span  # it may reach further, if it grew meanwhile: a range ends at its head
+
+
+def _row(store: FeedReader, piece: Piece, last: Span | None) -> FeedRow | None:
+    """The record of a feed in the archive, as far as it was written."""
+    if last is None:
+        return None
+    begins = piece.begins
+    record = store.record(piece.record.feed)  # a fork may have come to light
+    end = record.end if record.end <= last.end else OPEN_END
+    made = replace(
+        piece.record,
+        writable=False,
+        retired=False,
+        start=begins.start,
+        start_hash=begins.start_hash,
+        start_lamport=begins.start_lamport,
+        length=last.end,
+        hash=last.hash_at(last.end - 1),
+        lamport=int(last.columns["lamport"][-1]),
+        signature=last.signature,
+        end=end,
+        why=record.why if end != OPEN_END else End.NONE,
+    )
+    known = () if piece.known is None else piece.known.erased
+    return FeedRow(made, store.fork(made.feed) if made.why is not End.NONE else None, known)
+
+
+def _new_blobs(asked: tuple[str, str]) -> list[bytes]:
+    home, folder = asked
+    with open_blobs(home) as blobs:
+        found = list(blobs) if isinstance(blobs, BlobStore) else []
+    known = ArchiveBlobs(folder) if is_archive(folder) and found else None
+    return [bytes(cid) for cid in (found if known is None else known.missing(found))]
+
+
+def _write_blobs(asked: tuple[str, str, int, list[bytes]]) -> _Written:
+    home, folder, number, cids = asked
+    done = _Written()
+    writing = WritingMany(Path(folder), "blobs", number, BLOBS)
+    with open_blobs(home) as blobs:
+        for cid in map(Cid, cids):
+            try:
+                data = blobs.get(cid)
+            except DamagedBlob:
+                done.damaged.append(str(cid))
+                continue
+            except MissingBlob:  # collected meanwhile
+                continue
+            writing.add({"cid": bytes(cid), "data": data}, len(data))
+            done.blocks += 1
+    done.files = writing.close()
+    return done
+
+
+@dataclass(slots=True)
+class _Rewritten:
+    """A file of ranges, what stands for it now, and whose bodies went: nobody's if it stays."""
+
+    file: File
+    files: list[File] = field(default_factory=list)
+    erased: list[tuple[bytes, int]] = field(default_factory=list)  # feed and seq
+
+
+def _rewrite(asked: tuple[str, int, File, dict[bytes, list[int]]]) -> _Rewritten:
+    """Write a file of ranges again without some bodies, if it has any of them; also of ranges that no record needs."""
+    folder, number, file, erased = asked
+    done = _Rewritten(file)
+    with closing(Files(Path(folder), (file,), SPANS)) as files:
+        columns = ["feed", "first", "count", "states"]
+        hit = {place for place, row in files.keys(columns) if _bodies(dict(zip(columns, row, strict=True)), erased)}
+    if not hit:
+        return done
+    writing = WritingMany(Path(folder), "spans", number, SPANS)
+    for group, rows in enumerate(groups(Path(folder), file, SPANS)):
+        for at, row in enumerate(rows):
+            kept = row
+            if Place(0, group, at) in hit:
+                seqs = _bodies(row, erased)
+                done.erased += [(row["feed"], seq) for seq in seqs]
+                kept = span_row(without(span_of(row), seqs))
+            writing.add(kept, len(kept["headers"]) + len(kept["advance"]) + len(kept["bodies"]))
+    done.files = writing.close()
+    return done
+
+
+def _bodies(row: dict[str, Any], erased: dict[bytes, list[int]]) -> list[int]:
+    """Which of the erased bodies a range has, or has left out."""
+    first, states = row["first"], row["states"]
+    inside = (seq for seq in erased.get(row["feed"], ()) if first <= seq < first + row["count"])
+    return [seq for seq in inside if states[seq - first : seq - first + 1] != bytes([BodyState.ERASED])]
+
+
+def _write_records(folder: Path, number: int, rows: Iterable[FeedRow]) -> File:
+    writing = Writing(folder, "records", number, RECORDS)
+    for row in sorted(rows, key=lambda row: (row.record.party, row.record.feed)):
+        writing.add(row.row(), 400 + len(row.fork or b""))
+    return writing.close()
+
+
+# -- the folder
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One export at a time; the kernel drops the lock with the process."""
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        yield
+    except BlockingIOError:
+        holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        raise StoreLocked(f"the archive {folder} is being written by process {holder}; wait for that one") from None
+    finally:
+        os.close(handle)
+
+
+def _sweep(folder: Path, files: Iterable[File]) -> None:
+    """Let go of all files but these: what an export has left that was not finished, and what was replaced."""
+    named = {file.name for file in files}
+    leftovers = [*folder.glob("*-*-*.parquet"), *folder.glob(f"{MANIFEST}.*")]
+    for path in leftovers:
+        if path.name not in named:
+            with suppress(FileNotFoundError):
+                path.unlink()

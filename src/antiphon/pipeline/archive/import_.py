@@ -1,0 +1,322 @@
+"""From an archive to a home. Everything is verified as if a peer had sent it, and taken whole or not at all.
+
+Control feeds come first, since they say which epoch is final: where a feed is not here from its beginning, its blocks
+must lead to the hash that the last final epoch has of it. No keys are in an archive: whoever opens the home next gets
+new ones, and is a member of nothing yet.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import (
+    BadEncoding,
+    CorruptBlock,
+    Equivocation,
+    InvalidInput,
+    MissingBlob,
+    RefusedBlocks,
+)
+from antiphon.feed.block import BodyState
+from antiphon.feed.fork import Fork
+from antiphon.feed.header import Kind
+from antiphon.feed.ingest import Base
+from antiphon.feed.lock import sync_folder
+from antiphon.feed.reader import FeedReader
+from antiphon.feed.record import Record
+from antiphon.feed.store import FeedStore
+from antiphon.halo.machine import PartyMachine
+from antiphon.party.authority import PartyAuthority
+from antiphon.party.base import EpochBase
+from antiphon.party.bundle import joined
+from antiphon.party.manager import find_genesis
+from antiphon.party.meta import MetaStore
+from antiphon.pipeline.archive_format.manifest import Manifest, check_file
+from antiphon.pipeline.archive_format.reader import ArchiveBlobs, archived_feeds
+from antiphon.pipeline.archive_format.rows import other_branch
+from antiphon.snapshot.blobs import Blobs
+from antiphon.snapshot.blobstore import BlobStore
+from antiphon.snapshot.limits import BATCH_COUNT_MAX
+from antiphon.snapshot.root import FeedCut
+
+SPANS_AT_ONCE = 16  # in one transaction
+
+Tell = Callable[[str], None]
+Covered = dict[bytes, set[int]]  # seqs by feed
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What a home was made of."""
+
+    parties: int
+    feeds: int
+    blocks: int
+    blobs: int
+
+
+def import_archive(folder: str | Path, home: str | Path, *, tell: Tell = _silent) -> Imported:
+    """Make a home of an archive. Where anything is refused there is none; the error names feed, block and reason."""
+    source, target = Path(folder).expanduser().absolute(), Path(home).expanduser().absolute()
+    manifest = Manifest.read(source)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InvalidInput(f"{target} is there already; an archive is imported into a new home")
+    tell("compare files with their digests")
+    for file in manifest.files():
+        check_file(source, file)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _partial(target) as partial:
+        with closing(archived_feeds(source)) as feeds, closing(ArchiveBlobs(source)) as blobs:
+            done = _Import(feeds, blobs, manifest, tell).run(partial)
+        with suppress(FileNotFoundError):
+            target.rmdir()
+        partial.rename(target)
+        sync_folder(target.parent)
+    return done
+
+
+@contextmanager
+def _partial(target: Path) -> Iterator[Path]:
+    """A folder to make a home in, beside it. Those that killed imports have left go: their locks went with them."""
+    wanted = re.compile(re.escape(target.name) + r"\.[0-9a-f]{32}\.partial")
+    made = target.with_name(f"{target.name}.{uuid.uuid4().hex}.partial")
+    with ExitStack() as held:
+        with _folder_locked(target.parent, fcntl.LOCK_EX):  # so that nobody takes a new one for an old one
+            for left in [path for path in target.parent.iterdir() if wanted.fullmatch(path.name)]:
+                with suppress(OSError), _folder_locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                    shutil.rmtree(left)
+            made.mkdir()
+            held.enter_context(_folder_locked(made, fcntl.LOCK_EX))
+        try:
+            yield made
+        except BaseException:
+            shutil.rmtree(made, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def _folder_locked(folder: Path, how: int) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(handle, how)
+        yield
+    finally:
+        os.close(handle)
+
+
+@dataclass(slots=True)
+class _Import:
+    feeds: FeedReader
+    blobs: ArchiveBlobs
+    manifest: Manifest
+    tell: Tell
+
+    def run(self, home: Path) -> Imported:
+        with BlobStore.open(home / "blobs") as blobs:
+            self.tell("take blobs")
+            count = self._take_blobs(blobs)
+            with FeedStore.open(home / "feeds", sync=False) as store:
+                parties = _by_party(self.feeds.feeds())
+                blocks = sum(self._take_party(store, blobs, party, records) for party, records in parties.items())
+                store.flush()
+                followed = self._follow(home, store, parties)
+        return Imported(followed, sum(map(len, parties.values())), blocks, count)
+
+    def _take_blobs(self, blobs: Blobs) -> int:
+        cids, count = iter(self.blobs), 0
+        while some := list(islice(cids, BATCH_COUNT_MAX)):
+            blobs.put_all((cid, self.blobs.get(cid)) for cid in some)
+            count += len(some)
+        return count
+
+    # -- feeds
+
+    def _take_party(self, store: FeedStore, blobs: Blobs, party: bytes, records: list[Record]) -> int:
+        self.tell(f"take party {party.hex()[:8]}")
+        control = [record for record in records if self._is_control(record)]
+        count = sum(self._take_feed(store, record, None) for record in control)
+        cuts: dict[bytes, FeedCut] | None = None
+        for record in records:
+            if record in control:
+                continue
+            if record.start and cuts is None:
+                cuts = _cuts(_authority(store, party), blobs, party)
+            count += self._take_feed(store, record, self._begin(record, cuts or {}) if record.start else None)
+        self._erase(store, blobs, party)
+        return count
+
+    def _is_control(self, record: Record) -> bool:
+        with suppress(CorruptBlock):  # told when it is read
+            return self.feeds.first_kind(record.feed) is Kind.CREDENTIAL
+        return False
+
+    def _begin(self, record: Record, cuts: dict[bytes, FeedCut]) -> Base | None:
+        """Where a feed begins, if that is shown: a hash that its blocks lead to is that of a final epoch."""
+        cut = cuts.get(record.feed)
+        where = f"feed {record.feed.hex()[:8]}"
+        if cut is None or cut.length < record.start:
+            raise RefusedBlocks(
+                f"{where} begins at block {record.start}, where no final epoch that is here was cut",
+                feed=record.feed,
+                seq=record.start,
+            )
+        if cut.length == record.start:
+            if record.start_hash != cut.hash:
+                raise _otherwise(record, cut.length - 1)
+            return Base(cut.length - 1, cut.hash, cut.lamport)
+        if record.length < cut.length:
+            raise RefusedBlocks(
+                f"{where} ends at block {record.length - 1}, before the cut of the epoch that would vouch for it",
+                feed=record.feed,
+                seq=record.length - 1,
+            )
+        (last,) = self.feeds.held(record.feed, cut.length - 1, cut.length)
+        if last.hash_at(cut.length - 1) != cut.hash:
+            raise _otherwise(record, cut.length - 1)
+        return Base(record.start - 1, record.start_hash, record.start_lamport)
+
+    def _take_feed(self, store: FeedStore, record: Record, base: Base | None) -> int:
+        if record.start == record.length:
+            return 0  # all of it is in a snapshot
+        try:
+            spans = joined(self.feeds.spans(record.feed, record.start))
+            while some := list(islice(spans, SPANS_AT_ONCE)):
+                store.ingest_all(some, base)
+            fork = self.feeds.fork(record.feed)
+            if fork is not None:
+                self._take_fork(store, record, fork)
+            _compare(store.record(record.feed), record)
+        except Equivocation as error:  # its rows are of two histories
+            raise BadEncoding(f"feed {record.feed.hex()[:8]}, block {error.seq}: {error}") from None
+        return record.length - record.start
+
+    def _take_fork(self, store: FeedStore, record: Record, evidence: bytes) -> None:
+        at = Fork.decode(evidence).seq
+        if not record.start <= at < record.length:
+            raise BadEncoding(f"feed {record.feed.hex()[:8]}: the evidence of a fork is about block {at}, not here")
+        (held,) = self.feeds.held(record.feed, at, at + 1)
+        with suppress(Equivocation):
+            store.ingest(other_branch(evidence, record, held.hash_at(at)))
+            raise BadEncoding(f"feed {record.feed.hex()[:8]}: the evidence of its fork shows none")
+
+    # -- what is settled when all is here
+
+    def _erase(self, store: FeedStore, blobs: Blobs, party: bytes) -> None:
+        """Mark as erased what its party had erased: such a body is not asked for again.
+
+        One that is here all the same goes if a final epoch covers it; before that, others may need it (rule 13).
+        """
+        authority = _authority(store, party)
+        if authority is None:
+            return
+        covered: Covered | None = None
+        gone = False
+        for record in store.feeds(party):
+            for seq in sorted(authority.erased(record.feed)):
+                if not record.start <= seq < record.valid_length:
+                    continue
+                state = store.block(record.feed, seq).state
+                if state is BodyState.PRESENT:
+                    covered = _covered(authority, blobs, party) if covered is None else covered
+                    if seq not in covered.get(record.feed, ()):
+                        continue
+                    gone = True
+                if state is not BodyState.ERASED:
+                    store.erase(record.feed, seq)
+        if gone:
+            store.compact()  # its bytes are still in the file
+
+    def _follow(self, home: Path, store: FeedStore, parties: Iterable[bytes]) -> int:
+        """As the home did; one without a list of parties has all that begin here."""
+        named = {bytes.fromhex(key): label for key, label in self.manifest.labels.items()}
+        followed = named or dict.fromkeys(parties, "")
+        count = 0
+        with MetaStore.open(home / "meta.db") as meta:
+            for party, label in sorted(followed.items()):
+                genesis = find_genesis(store, party)
+                if genesis is not None or party in named:
+                    meta.subscribe(party, label=label, genesis_feed=genesis)
+                    count += 1
+        return count
+
+
+def _by_party(records: Iterable[Record]) -> dict[bytes, list[Record]]:
+    found: dict[bytes, list[Record]] = defaultdict(list)
+    for record in records:
+        found[record.party].append(record)
+    return dict(sorted(found.items()))
+
+
+def _authority(store: FeedReader, party: bytes) -> PartyAuthority | None:
+    genesis = find_genesis(store, party)
+    if genesis is None:
+        return None
+    authority = PartyAuthority(store, PartyMachine(party, genesis))
+    authority.refresh()
+    return authority
+
+
+def _cuts(authority: PartyAuthority | None, blobs: Blobs, party: bytes) -> dict[bytes, FeedCut]:
+    """What the last final epoch says of each feed, by the control feeds that were taken."""
+    base = _base(authority, blobs, party)
+    return {} if base is None else dict(base.feeds)
+
+
+def _covered(authority: PartyAuthority, blobs: Blobs, party: bytes) -> Covered:
+    """What the last final epoch covers, and had as erased."""
+    base = _base(authority, blobs, party)
+    if base is None:
+        return {}
+    judge = authority.epoch_judge(base.root.control)
+    return {feed: {seq for seq in judge.erased(feed) if seq < cut.length} for feed, cut in base.feeds.items()}
+
+
+def _base(authority: PartyAuthority | None, blobs: Blobs, party: bytes) -> EpochBase | None:
+    epoch = None if authority is None else authority.final_epoch()
+    if epoch is None:
+        return None
+    try:
+        base = EpochBase.load(Cid(epoch.snapshot), blobs, party=party, number=epoch.number)
+        lie = base.contradicts(epoch)
+    except MissingBlob:
+        return None
+    if lie:
+        raise BadEncoding(lie)
+    return base
+
+
+def _compare(made: Record, told: Record) -> None:
+    """What was taken must be what the record says, its end and why it ends included."""
+    wrong = [
+        name
+        for name in ("start", "length", "hash", "lamport", "signature", "end", "why")
+        if getattr(made, name) != getattr(told, name)
+    ]
+    if wrong:
+        raise BadEncoding(f"feed {told.feed.hex()[:8]}: its record says otherwise than its blocks: {', '.join(wrong)}")
+
+
+def _otherwise(record: Record, seq: int) -> RefusedBlocks:
+    return RefusedBlocks(
+        f"feed {record.feed.hex()[:8]}, block {seq}: it is another than the final epoch has there",
+        feed=record.feed,
+        seq=seq,
+    )
+
+
+__all__ = ["Imported", "import_archive"]

@@ -1,0 +1,200 @@
+"""What an export has to do: which blocks an archive does not have yet, cut into tasks, and which bodies are to go."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from antiphon.core.errors import AntiphonError, InvalidInput, StoreError
+from antiphon.feed.block import BodyState
+from antiphon.feed.reader import FeedReader
+from antiphon.feed.record import Record
+from antiphon.halo.machine import PartyMachine
+from antiphon.party.authority import PartyAuthority
+from antiphon.party.manager import find_genesis
+from antiphon.party.meta import MetaStore, SubscriptionState
+from antiphon.pipeline.archive_format.manifest import is_archive
+from antiphon.pipeline.archive_format.reader import ArchiveTables
+from antiphon.pipeline.archive_format.rows import FeedRow
+from antiphon.pipeline.source.home import feeds_folder, open_feeds
+from antiphon.pipeline.source.ranges import Fault
+
+
+class Piece(NamedTuple):
+    """Blocks of a feed that an archive does not have: from `start` to `stop`, which are those of one moment."""
+
+    record: Record
+    start: int
+    stop: int
+    known: FeedRow | None  # as the archive has it
+    follows: bool = False  # another piece of the same feed, and is worth nothing without it
+
+    @property
+    def blocks(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def begins(self) -> Record:
+        """Where the feed begins in the archive: at its own beginning here, if what lies between is pruned."""
+        return self.record if self.known is None or self.known.record.length < self.record.start else self.known.record
+
+
+@dataclass(slots=True)
+class Plan:
+    tasks: list[tuple[Piece, ...]] = field(default_factory=list)
+    kept: dict[bytes, FeedRow] = field(default_factory=dict)  # feeds as they are without what is written now
+    labels: dict[str, str] = field(default_factory=dict)  # of parties
+    erased: dict[bytes, list[int]] = field(default_factory=dict)  # bodies that must not be in the archive
+    faults: list[Fault] = field(default_factory=list)
+
+
+def plan_export(asked: tuple[str, str, int]) -> Plan:
+    """What to write of a home, in tasks of about so many blocks."""
+    home, folder, blocks = asked
+    known = ArchiveTables(Path(folder)).rows if is_archive(folder) else {}
+    plan = Plan(kept=dict(known), labels=_labels(home))
+    pieces = []
+    with open_feeds(home) as store:
+        for record in store.feeds():
+            row = known.get(record.feed)
+            try:
+                piece = _piece(store, record, row)
+            except StoreError as error:  # damaged since: the archive keeps what it has
+                plan.faults.append(_fault(record.party, record.feed, error))
+                continue
+            if piece is not None:
+                pieces.append(piece)
+            elif row is not None:
+                plan.kept[record.feed] = _newer(row, record, store.fork(record.feed))
+            elif record.length:  # all of it is pruned
+                made = replace(record, writable=False, retired=False)
+                plan.kept[record.feed] = FeedRow(made, store.fork(record.feed))
+        plan.tasks = _divided(store, pieces, blocks)
+        plan.erased = _erased(store, known.values(), plan.faults)
+    return plan
+
+
+def _fault(party: bytes, feed: bytes, error: AntiphonError) -> Fault:
+    return Fault(party, getattr(error, "feed", None) or feed, getattr(error, "seq", None) or 0, str(error))
+
+
+def _piece(store: FeedReader, record: Record, known: FeedRow | None) -> Piece | None:
+    held = Record(record.feed, record.party) if known is None else known.record
+    where = f"feed {record.feed.hex()[:8]}"
+    if held.party != record.party:
+        raise InvalidInput(f"{where}: the archive has it in another party; export into a new folder")
+    if record.length < held.length:
+        raise InvalidInput(
+            f"{where}: the archive has {held.length} blocks of it and the home {record.length}: an older home was "
+            "restored; export into a new folder"
+        )
+    if not held.length or held.length < record.start:  # what was pruned meanwhile is in a snapshot
+        return Piece(record, record.start, record.length, known) if record.length > record.start else None
+    if held.length > record.start:
+        (last,) = store.held(record.feed, held.length - 1, held.length)
+        theirs = last.hash_at(held.length - 1)
+    else:
+        theirs = record.start_hash
+    if theirs != held.hash:
+        raise InvalidInput(f"{where}: the archive has another history of it; export into a new folder")
+    return Piece(record, held.length, record.length, known) if record.length > held.length else None
+
+
+def _newer(known: FeedRow, record: Record, fork: bytes | None) -> FeedRow:
+    """The same blocks, with what came to light about the feed."""
+    return replace(known, record=replace(known.record, end=record.end, why=record.why), fork=fork)
+
+
+def _labels(home: str) -> dict[str, str]:
+    """The parties that the home follows, and what they are called there."""
+    path = feeds_folder(home).with_name("meta.db")
+    if not path.is_file():
+        return {}
+    with MetaStore.open(path) as meta:
+        parties = [row for row in meta.parties() if row.state is not SubscriptionState.FORGOTTEN]
+        return {row.party.hex(): row.label for row in parties}
+
+
+# -- tasks
+
+
+def _divided(store: FeedReader, pieces: Sequence[Piece], size: int) -> list[tuple[Piece, ...]]:
+    """Tasks of about so many blocks, by party and feed, so that rows which are read together lie together.
+
+    Each part of a feed that is cut is a task, and so a file, by itself: it is left out if the one before it is not
+    whole.
+    """
+    tasks: list[tuple[Piece, ...]] = []
+    some: list[Piece] = []
+    held = 0
+    for piece in sorted(pieces, key=lambda piece: (piece.record.party, piece.record.feed)):
+        parts = _parts(store, piece, size)
+        if len(parts) > 1:
+            tasks += [(part,) for part in parts]
+            continue
+        some.append(piece)
+        held += piece.blocks
+        if held >= size:
+            tasks.append(tuple(some))
+            some, held = [], 0
+    return [*tasks, tuple(some)] if some else tasks
+
+
+def _parts(store: FeedReader, piece: Piece, size: int) -> list[Piece]:
+    """A long piece, cut behind signed heads. What cannot be read is not cut: whoever writes it tells why."""
+    parts: list[Piece] = []
+    rest = piece
+    while rest.blocks > size:
+        try:
+            end = next(store.spans(piece.record.feed, rest.start + size - 1)).end
+        except AntiphonError:
+            break
+        if end >= piece.stop:
+            break
+        parts.append(rest._replace(stop=end))
+        rest = rest._replace(start=end, follows=True)
+    return [*parts, rest]
+
+
+# -- what was erased
+
+
+def _erased(store: FeedReader, known: Iterable[FeedRow], faults: list[Fault]) -> dict[bytes, list[int]]:
+    """Whose bodies parties asked to erase, and the home has no longer: what it has pruned included."""
+    found: dict[bytes, list[int]] = {}
+    parties: dict[bytes, list[FeedRow]] = defaultdict(list)
+    for row in known:
+        parties[row.record.party].append(row)
+    for party, rows in sorted(parties.items()):
+        genesis = find_genesis(store, party)
+        if genesis is None:
+            continue
+        authority = PartyAuthority(store, PartyMachine(party, genesis))
+        try:
+            authority.refresh()
+        except AntiphonError as error:  # its control feeds are damaged
+            faults.append(_fault(party, bytes(genesis), error))
+            continue
+        held = {record.feed: record for record in store.feeds(party)}
+        for row in rows:
+            feed = row.record.feed
+            asked = sorted(seq for seq in authority.erased(feed).difference(row.erased) if seq < row.record.length)
+            try:
+                seqs = [seq for seq in asked if not _present(store, held.get(feed), seq)]
+            except AntiphonError as error:
+                faults.append(_fault(party, feed, error))
+                continue
+            if seqs:
+                found[feed] = seqs
+    return found
+
+
+def _present(store: FeedReader, record: Record | None, seq: int) -> bool:
+    """Whether the home still has the body of a block: until a final epoch covers it, others may need it."""
+    if record is None or not record.start <= seq < record.length:
+        return False
+    (span,) = store.held(record.feed, seq, seq + 1)
+    return not span.states or span.states[0] == BodyState.PRESENT

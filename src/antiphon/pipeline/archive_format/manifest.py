@@ -1,0 +1,286 @@
+"""What an archive is made of: a folder with Parquet files, and `archive.json`, which names those that count.
+
+    archive.json                       format, number of exports, files with sizes and digests, labels of parties
+    records-<number>-<id>.parquet      a row for each feed: which blocks are here, its head, its end, evidence of a fork
+    spans-<number>-<id>.parquet        a row for each range of blocks under one signed head
+    blobs-<number>-<id>.parquet        a row for each blob
+
+`archive.json` is replaced at once, and no file that it names is ever changed: whoever reads meanwhile sees one export
+or the other. Nothing in an archive is trusted more than what a peer sends, and no key is in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
+from antiphon.feed.lock import sync_folder
+from antiphon.pipeline.archive_format.page_guard import check_pages
+
+FORMAT = "antiphon.archive.1"
+MANIFEST = "archive.json"
+MANIFEST_SIZE_MAX = 64 << 20
+FILE_SIZE = 512 << 20  # bytes of a file before they are compressed, about
+GROUP_SIZE = 4 << 20  # bytes of a row group, about: whoever wants one block reads one
+GROUP_SIZE_MAX = 64 << 20
+GROUP_ROWS_MAX = 1 << 16
+#: Without dictionaries, of which a few bytes become many: keys that repeat are compressed well without them.
+PARQUET: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True, "use_dictionary": False}
+_NAME = re.compile(r"(records|spans|blobs)-[0-9]{1,9}-[0-9a-f]{32}\.parquet")
+_CHUNK = 1 << 20
+
+_KEY = ("party", "feed")
+RECORDS = pa.schema(
+    [
+        *(pa.field(name, pa.binary(), nullable=False) for name in _KEY),
+        pa.field("start", pa.int64(), nullable=False),
+        pa.field("start_hash", pa.binary(), nullable=False),
+        pa.field("start_lamport", pa.int64(), nullable=False),
+        pa.field("length", pa.int64(), nullable=False),
+        pa.field("hash", pa.binary(), nullable=False),
+        pa.field("lamport", pa.int64(), nullable=False),
+        pa.field("signature", pa.binary(), nullable=False),
+        pa.field("end", pa.int64()),
+        pa.field("why", pa.int32(), nullable=False),
+        pa.field("fork", pa.binary()),
+        pa.field("erased", pa.list_(pa.int64()), nullable=False),
+    ]
+)
+SPANS = pa.schema(
+    [
+        *(pa.field(name, pa.binary(), nullable=False) for name in _KEY),
+        pa.field("first", pa.int64(), nullable=False),
+        pa.field("count", pa.int32(), nullable=False),
+        pa.field("previous", pa.binary(), nullable=False),
+        pa.field("signature", pa.binary(), nullable=False),
+        pa.field("headers", pa.binary(), nullable=False),
+        pa.field("advance", pa.binary(), nullable=False),
+        pa.field("states", pa.binary(), nullable=False),
+        pa.field("bodies", pa.binary(), nullable=False),
+    ]
+)
+BLOBS = pa.schema([pa.field("cid", pa.binary(), nullable=False), pa.field("data", pa.binary(), nullable=False)])
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of an archive, as it was when it was written."""
+
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What `archive.json` says."""
+
+    number: int = 0  # of exports
+    records: File | None = None
+    spans: tuple[File, ...] = ()
+    blobs: tuple[File, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)  # of the parties that the home followed, by key in hex
+
+    def files(self) -> Iterator[File]:
+        if self.records is not None:
+            yield self.records
+        yield from self.spans
+        yield from self.blobs
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """The manifest of an archive; refused if it is none of ours, or names files that are not its own."""
+        path = folder / MANIFEST
+        try:
+            with path.open("rb") as file:
+                data = file.read(MANIFEST_SIZE_MAX + 1)
+        except FileNotFoundError:
+            raise InvalidInput(f"{folder} is no archive: there is no {MANIFEST} in it") from None
+        if len(data) > MANIFEST_SIZE_MAX:
+            raise TooLarge(f"{path}: more than {MANIFEST_SIZE_MAX} bytes")
+        try:
+            return cls._of(json.loads(data))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise BadEncoding(f"{path} does not describe an archive: {error!s:.200}. Get another copy") from None
+
+    @classmethod
+    def _of(cls, told: dict[str, Any]) -> Manifest:
+        if told["format"] != FORMAT:
+            raise ValueError(f"its format is {told['format']!r:.40}, this program knows {FORMAT!r}")
+        kinds = {kind: tuple(_file(kind, row) for row in told[kind]) for kind in ("records", "spans", "blobs")}
+        if len(kinds["records"]) > 1:
+            raise ValueError("it has one file of records")
+        labels = {bytes.fromhex(key).hex(): _text(label) for key, label in told["labels"].items()}
+        number = _count(told["number"])
+        return cls(number, next(iter(kinds["records"]), None), kinds["spans"], kinds["blobs"], labels)
+
+    def write(self, folder: Path) -> None:
+        """From here on readers see this: all of it, or none if this is not reached."""
+        told: dict[str, Any] = {"format": FORMAT, "number": self.number, "labels": dict(self.labels)}
+        for kind, files in (("records", [self.records]), ("spans", self.spans), ("blobs", self.blobs)):
+            told[kind] = [asdict(file) for file in files if file is not None]
+        written = folder / f"{MANIFEST}.{uuid.uuid4().hex}"
+        with written.open("w") as file:
+            json.dump(told, file, indent=1, sort_keys=True)
+            file.flush()
+            os.fsync(file.fileno())
+        written.replace(folder / MANIFEST)
+        sync_folder(folder)
+
+
+def _file(kind: str, row: dict[str, Any]) -> File:
+    found = File(_text(row["name"]), _count(row["rows"]), _count(row["bytes"]), _text(row["sha256"]))
+    if not _NAME.fullmatch(found.name) or not found.name.startswith(kind):
+        raise ValueError(f"{found.name!r:.80} is no file of {kind}")
+    return found
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError(f"{value!r:.40} is no count")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is no text")
+    return value
+
+
+def is_archive(folder: str | Path) -> bool:
+    return (Path(folder).expanduser() / MANIFEST).is_file()
+
+
+# -- Parquet
+
+
+class Writing:
+    """A new file of an archive. It counts once a manifest names it."""
+
+    def __init__(self, folder: Path, kind: str, number: int, schema: pa.Schema) -> None:
+        self.path = folder / f"{kind}-{number}-{uuid.uuid4().hex}.parquet"
+        self._schema = schema
+        self._rows: list[dict[str, Any]] = []
+        self._size = self._count = 0
+        self._writer = pq.ParquetWriter(self.path, schema, **PARQUET)
+
+    def add(self, row: dict[str, Any], size: int) -> None:
+        self._rows.append(row)
+        self._size += size
+        if self._size >= GROUP_SIZE or len(self._rows) >= GROUP_ROWS_MAX:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
+            self._count += len(self._rows)
+            self._rows, self._size = [], 0
+
+    def close(self) -> File:
+        """On the disk; what the manifest is to say of it."""
+        self._flush()
+        self._writer.close()
+        with self.path.open("rb") as file:
+            os.fsync(file.fileno())
+        return File(self.path.name, self._count, self.path.stat().st_size, digest_of(self.path))
+
+
+class WritingMany:
+    """New files of an archive, none much larger than `FILE_SIZE`; none at all where there is nothing to write."""
+
+    def __init__(self, folder: Path, kind: str, number: int, schema: pa.Schema) -> None:
+        self._given = folder, kind, number, schema
+        self._files: list[File] = []
+        self._now: Writing | None = None
+        self._size = 0
+
+    def add(self, row: dict[str, Any], size: int) -> None:
+        if self._now is None:
+            self._now = Writing(*self._given)
+        self._now.add(row, size)
+        self._size += size
+        if self._size >= FILE_SIZE:
+            self._end()
+
+    def _end(self) -> None:
+        if self._now is not None:
+            self._files.append(self._now.close())
+        self._now, self._size = None, 0
+
+    def close(self) -> list[File]:
+        self._end()
+        return self._files
+
+
+def digest_of(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def check_file(folder: Path, file: File) -> None:
+    """Whether a file is what it was when it was written."""
+    path = folder / file.name
+    try:
+        if path.stat().st_size != file.bytes or digest_of(path) != file.sha256:
+            raise BadEncoding(f"{path} has changed since it was written. Get another copy of it")
+    except OSError as error:
+        raise BadEncoding(f"{path} cannot be read: {error.strerror}. Get another copy of it") from None
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever is wrong with a file of Parquet is told with its name."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, MemoryError, ValueError, KeyError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise BadEncoding(f"{path} cannot be read: {error!s:.200}. Get another copy of it") from None
+
+
+def open_file(folder: Path, file: File, schema: pa.Schema) -> pq.ParquetFile:
+    """A file with the columns that it must have."""
+    path = folder / file.name
+    with reading(path):
+        opened = pq.ParquetFile(path, page_checksum_verification=True)
+        if not opened.schema_arrow.equals(schema):
+            opened.close()
+            raise BadEncoding(f"{path} has other columns than a file of this kind. Get another copy of it")
+        return opened
+
+
+def read_group(path: Path, opened: pq.ParquetFile, group: int, columns: list[str] | None = None) -> pa.Table:
+    """Some columns of a row group, or all, once it is sure that they are not too large to be read."""
+    with reading(path):
+        about = opened.metadata.row_group(group)
+        if about.total_byte_size > GROUP_SIZE_MAX or about.num_rows > GROUP_ROWS_MAX:
+            raise TooLarge(f"{path}: row group {group} is larger than {GROUP_SIZE_MAX} bytes")
+        check_pages(path, about, GROUP_SIZE_MAX, GROUP_SIZE_MAX // 8)
+        return opened.read_row_group(group, columns=columns)
+
+
+def groups(folder: Path, file: File, schema: pa.Schema) -> Iterator[list[dict[str, Any]]]:
+    """The rows of a file, row group by row group."""
+    path = folder / file.name
+    with open_file(folder, file, schema) as opened:
+        for group in range(opened.num_row_groups):
+            table = read_group(path, opened, group)
+            with reading(path):
+                rows: list[dict[str, Any]] = table.to_pylist()
+            yield rows

@@ -1,0 +1,351 @@
+"""An archive, read as a home's stores are: the feeds and blobs in its Parquet files, by the very same readers.
+
+`FeedReader` asks an environment for tables. Here these stand in Parquet: records are read at once, ranges of blocks
+when they are asked for, a row group at a time. Hashes of blocks are not in an archive: they are what headers make.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import (
+    AntiphonError,
+    BadEncoding,
+    CorruptBlock,
+    DamagedBlob,
+    InvalidInput,
+    RefusedBlocks,
+    TooLarge,
+    UnknownFeed,
+)
+from antiphon.feed.block import Block
+from antiphon.feed.chain import verify_span
+from antiphon.feed.env import Env
+from antiphon.feed.header import Entry, decode_entries
+from antiphon.feed.reader import FeedReader
+from antiphon.feed.record import Record
+from antiphon.feed.span import Span
+from antiphon.pipeline.archive_format.manifest import (
+    BLOBS,
+    MANIFEST,
+    RECORDS,
+    SPANS,
+    File,
+    Manifest,
+    groups,
+    open_file,
+    read_group,
+    reading,
+)
+from antiphon.pipeline.archive_format.rows import FeedRow, span_of, with_hashes
+from antiphon.snapshot.blobs import Blobs, missing_blob
+
+GROUPS_KEPT = 2
+SPANS_KEPT = 8
+
+
+class Place(NamedTuple):
+    """Where a row stands: which file, which row group, which row of that."""
+
+    file: int
+    group: int
+    row: int
+
+
+class Files:
+    """Files of one kind. Row groups that were read last are at hand."""
+
+    def __init__(self, folder: Path, files: tuple[File, ...], schema: pa.Schema) -> None:
+        self._folder = folder
+        self._files = files
+        self._schema = schema
+        self._open: dict[int, pq.ParquetFile] = {}
+        self._groups: OrderedDict[tuple[int, int], list[dict[str, Any]]] = OrderedDict()
+
+    def keys(self, columns: list[str]) -> Iterator[tuple[Place, tuple[Any, ...]]]:
+        """Some small columns of every row, with its place. A file that cannot be read is raised when it is reached."""
+        for number in range(len(self._files)):
+            yield from self.keys_of(number, columns)
+
+    def keys_of(self, number: int, columns: list[str]) -> list[tuple[Place, tuple[Any, ...]]]:
+        opened, found = self._opened(number), []
+        path = self._folder / self._files[number].name
+        for group in range(opened.num_row_groups):
+            table = read_group(path, opened, group, columns)
+            with reading(path):
+                values = zip(*(table.column(name).to_pylist() for name in columns), strict=True)
+                found += [(Place(number, group, row), each) for row, each in enumerate(values)]
+        return found
+
+    def row(self, place: Place) -> dict[str, Any]:
+        key = place.file, place.group
+        rows = self._groups.get(key)
+        if rows is None:
+            opened = self._opened(place.file)
+            path = self._folder / self._files[place.file].name
+            table = read_group(path, opened, place.group)
+            with reading(path):
+                rows = table.to_pylist()
+            self._groups[key] = rows
+            if len(self._groups) > GROUPS_KEPT:
+                self._groups.popitem(last=False)
+        self._groups.move_to_end(key)
+        return rows[place.row]
+
+    def _opened(self, number: int) -> pq.ParquetFile:
+        if number not in self._open:
+            self._open[number] = open_file(self._folder, self._files[number], self._schema)
+        return self._open[number]
+
+    def close(self) -> None:
+        for opened in self._open.values():
+            opened.close()
+        self._open.clear()
+
+
+class SpanIndex(NamedTuple):
+    """Which ranges there are of each feed, ascending, with their places; and which files cannot be read, and why."""
+
+    found: dict[bytes, tuple[list[int], list[Place]]]
+    broken: tuple[str, ...]
+
+
+@lru_cache(maxsize=4)
+def _index(folder: Path, manifest: tuple[File, ...]) -> SpanIndex:
+    """Kept between tasks: a worker reads the same archive again and again."""
+    firsts: dict[bytes, list[tuple[int, Place]]] = defaultdict(list)
+    broken = []
+    with closing(Files(folder, manifest, SPANS)) as files:
+        for number in range(len(manifest)):
+            try:
+                for place, (feed, first) in files.keys_of(number, ["feed", "first"]):
+                    firsts[feed].append((first, place))
+            except (BadEncoding, TooLarge) as error:
+                broken.append(str(error))
+    sorted_ = {feed: sorted(some) for feed, some in firsts.items()}
+    found = {feed: ([first for first, _ in some], [place for _, place in some]) for feed, some in sorted_.items()}
+    return SpanIndex(found, tuple(broken))
+
+
+@lru_cache(maxsize=4)
+def _records(folder: Path, file: File | None) -> dict[bytes, FeedRow]:
+    rows = [row for group in ([] if file is None else groups(folder, file, RECORDS)) for row in group]
+    found = {}
+    for row in rows:
+        one = FeedRow.of(row)
+        found[one.record.feed] = one
+    if len(found) != len(rows):
+        raise BadEncoding(f"{folder}: a feed has two records. Get another copy of the archive")
+    return found
+
+
+class ArchiveTables:
+    """What `FeedReader` reads in a transaction. An archive does not change, so it needs none."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifest = Manifest.read(folder)
+        self.rows = _records(folder, self.manifest.records)
+        self._files = Files(folder, self.manifest.spans, SPANS)
+        self._spans: OrderedDict[Place, Span] = OrderedDict()
+        self._verified: set[Place] = set()
+
+    # -- records
+
+    def feeds(self) -> Iterator[Record]:
+        for feed in sorted(self.rows):
+            yield self.rows[feed].record
+
+    def find(self, feed: bytes) -> Record | None:
+        row = self.rows.get(feed)
+        return None if row is None else row.record
+
+    def record(self, feed: bytes) -> Record:
+        found = self.find(feed)
+        if found is None:
+            raise UnknownFeed(f"no feed {feed.hex()} is in the archive {self.folder}")
+        return found
+
+    def fork(self, feed: bytes) -> bytes | None:
+        row = self.rows.get(feed)
+        return None if row is None else row.fork
+
+    def forks(self) -> list[bytes]:
+        return [row.fork for _, row in sorted(self.rows.items()) if row.fork is not None]
+
+    def frontiers(self, feed: bytes) -> Iterator[Entry]:
+        """The fold of what the feed's blocks here have seen."""
+        record = self.record(feed)
+        last: dict[bytes, Entry] = {}
+        at = record.start
+        while at < record.valid_length:
+            span = self.span_at(record, at)
+            last |= {entry.feed: entry for entry in decode_entries(span.advance)}
+            at = span.end
+        return iter(last.values())
+
+    def raw(self, table: str) -> tuple[Any, Any]:
+        raise InvalidInput(f"{self.folder}: an archive has no table {table}")
+
+    # -- spans
+
+    def spans_from(self, record: Record, seq: int, stop: int, size: int) -> list[Span]:
+        """As those of a store: damage ends the list, and is raised when nothing stands before it."""
+        found: list[Span] = []
+        while seq < stop and size > 0:
+            try:
+                span = self.span_at(record, seq)
+            except CorruptBlock:
+                if found:
+                    break
+                raise
+            found.append(span)
+            seq, size = span.end, size - span.size
+        return found
+
+    def span_at(self, record: Record, seq: int) -> Span:
+        return self._at(record, seq)[1]
+
+    def block_at(self, record: Record, seq: int) -> Block:
+        """One block; for that its range is verified, once."""
+        place, span = self._at(record, seq)
+        if place not in self._verified:
+            try:
+                verify_span(span)
+            except RefusedBlocks as error:
+                raise self._corrupt(record, seq, str(error)) from None
+            self._verified.add(place)
+        return span.block(seq - span.first)
+
+    def hash_before(self, record: Record, seq: int) -> bytes:
+        return record.start_hash if seq == record.start else self.span_at(record, seq - 1).hash_at(seq - 1)
+
+    def _at(self, record: Record, seq: int) -> tuple[Place, Span]:
+        index = _index(self.folder, self.manifest.spans)
+        firsts, places = index.found.get(record.feed, ([], []))
+        at = bisect_right(firsts, seq) - 1
+        if at < 0:
+            raise self._missing(record, seq, index)
+        place = places[at]
+        span = self._spans.get(place)
+        if span is None:
+            try:
+                span = with_hashes(span_of(self._files.row(place)))
+            except (BadEncoding, TooLarge) as error:
+                raise self._corrupt(record, seq, str(error)) from None
+            self._spans[place] = span
+            if len(self._spans) > SPANS_KEPT:
+                self._spans.popitem(last=False)
+        if (span.feed, span.party) != (record.feed, record.party) or not span.first <= seq < span.end:
+            raise self._missing(record, seq, index)
+        return place, span
+
+    def _missing(self, record: Record, seq: int, index: SpanIndex) -> CorruptBlock:
+        why = f"it is missing from the archive{'; ' if index.broken else ''}{'; '.join(index.broken[:3])}"
+        return self._corrupt(record, seq, why)
+
+    def _corrupt(self, record: Record, seq: int, why: str) -> CorruptBlock:
+        text = f"feed {record.feed.hex()[:8]}, block {seq}: {why}. Get another copy of the archive {self.folder}"
+        return CorruptBlock(text, feed=record.feed, seq=seq)
+
+    def close(self) -> None:
+        self._files.close()
+
+
+class ArchiveEnv:
+    """The environment of a `FeedReader` over an archive."""
+
+    readonly = True
+    sync_on_commit = True
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder
+        self.tables = ArchiveTables(folder)
+
+    def read(self) -> AbstractContextManager[ArchiveTables]:
+        return nullcontext(self.tables)
+
+    def transaction(self) -> int:
+        """It looks at one export for as long as it is open."""
+        return self.tables.manifest.number
+
+    def map_size(self) -> int:
+        return sum(file.bytes for file in self.tables.manifest.files())
+
+    def flush(self) -> None:
+        """It was on the disk before `archive.json` named it."""
+
+    def close(self) -> None:
+        self.tables.close()
+
+
+def archived_feeds(folder: str | Path) -> FeedReader:
+    """The feeds of an archive, to be read as those of a store."""
+    return FeedReader(cast(Env, ArchiveEnv(_folder(folder))))
+
+
+def _folder(folder: str | Path) -> Path:
+    return Path(folder).expanduser().absolute()
+
+
+@lru_cache(maxsize=4)
+def _cids(folder: Path, files: tuple[File, ...]) -> dict[bytes, Place]:
+    found: dict[bytes, Place] = {}
+    with closing(Files(folder, files, BLOBS)) as opened:
+        for number, file in enumerate(files):
+            try:
+                found.update({cid: place for place, (cid,) in opened.keys_of(number, ["cid"])})
+            except (BadEncoding, TooLarge) as error:
+                raise BadEncoding(f"blobs of the archive: {file.name}: {error}") from None
+    return found
+
+
+class ArchiveBlobs(Blobs):
+    """The blobs of an archive. Every one that is read is compared with its CID."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = _folder(folder)
+        files = Manifest.read(self._folder).blobs
+        self._places = _cids(self._folder, files)
+        self._files = Files(self._folder, files, BLOBS)
+
+    def __iter__(self) -> Iterator[Cid]:
+        """All CIDs, as they stand in the files."""
+        return map(Cid, self._places)
+
+    def get(self, cid: Cid) -> bytes:
+        place = self._places.get(bytes(cid))
+        if place is None:
+            raise missing_blob(cid)
+        try:
+            data: bytes = self._files.row(place)["data"]
+        except AntiphonError as error:
+            raise DamagedBlob(f"blob {cid}: {error}", cid=cid) from None
+        if not cid.matches(data):
+            raise DamagedBlob(f"blob {cid} in the archive {self._folder} has changed; get another copy", cid=cid)
+        return data
+
+    def missing(self, cids: Iterable[Cid]) -> list[Cid]:
+        return [cid for cid in cids if bytes(cid) not in self._places]
+
+    def put_all(self, pairs: Iterable[tuple[Cid, bytes]]) -> None:
+        raise InvalidInput(f"{self._folder} is an archive: nothing is put into it but by an export")
+
+    def putting(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def close(self) -> None:
+        self._files.close()
+
+
+__all__ = ["MANIFEST", "ArchiveBlobs", "ArchiveEnv", "ArchiveTables", "archived_feeds"]

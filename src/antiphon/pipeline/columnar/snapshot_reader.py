@@ -1,0 +1,235 @@
+"""Snapshots of items that are plain objects, read on columns: texts and integers at keys, and what was heard.
+
+It is the way back from `states`, for many items at once. These bytes were written by a fold, so whether they are
+canonical (in order, each once, and heard of) is not asked again; what is of another form, or whose bounds do not fit,
+is not `right`, and is left to `itemcodec`, which says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from antiphon.model.objectwire import number_at
+from antiphon.pipeline.columnar.mutation_reader import Lanes
+from antiphon.pipeline.columnar.snapshot_writer import FEED_SIZE, KEY_MAX, Entries, Hearings
+from antiphon.pipeline.order.shuffle_chunk import I64
+from antiphon.pipeline.order.varints import LONG_VARINT_MAX, Bools, Wire
+
+FIELDS_MAX = 12  # of an item before its state that are looked at for all at once; few have more, and these have many
+STATE_FEEDS_MAX = 64  # in its table
+ENTRIES_MAX = 128
+TAIL_MAX = 40  # fields behind it
+_NONE = 1 << 62
+_GENESIS, _STATE, _VIEW, _ACCESS = 0x2A, 0x6A, 0x7A, (0x0182, 0x018A)  # the tags of fields of an item
+
+
+@dataclass(slots=True)
+class Held:
+    """What some snapshots say. Entries and hearings name items by the numbers that they were given."""
+
+    items: I64  # their numbers, ascending
+    right: Bools
+    begins: I64  # the lamport of each genesis
+    state_at: I64  # where the field of the state begins; before and behind it, nothing hangs on mutations
+    state_end: I64
+    heard: Hearings
+    entries: Entries
+
+
+def read_held(wire: Wire, bounds: I64, items: I64, parties: I64, lanes: Lanes) -> Held:
+    """Snapshots between bounds: those of the items with these numbers, which belong to these parties."""
+    return _Reader(wire, bounds[:-1], bounds[1:], parties, lanes).read(items)
+
+
+class _Reader:
+    """Goes through all snapshots field by field: at each step, those that have not ended."""
+
+    def __init__(self, wire: Wire, starts: I64, ends: I64, parties: I64, lanes: Lanes) -> None:
+        self.wire = wire
+        self.end = ends.copy()
+        self.at = starts.copy()  # how far each one is read
+        self.right = np.ones(len(starts), dtype=np.bool_)
+        self.begins = np.full(len(starts), _NONE)
+        self._lanes = lanes
+        self._parties = parties
+
+    def read(self, items: I64) -> Held:
+        self._read_frames()
+        state_at = self.at.copy()
+        self._enter_states()
+        state_end = self.end
+        tables = self._read_tables()
+        heard = self._read_heard(tables)
+        entries = self._read_registers(tables)
+        kept = self.right[heard.item]
+        heard = Hearings(items[heard.item[kept]], heard.lane[kept], heard.seq[kept])
+        entries = entries.where(self.right[entries.item])
+        entries.item = items[entries.item]
+        return Held(items, self.right, self.begins, state_at, state_end, heard, entries)
+
+    def _fail(self, which: I64) -> None:
+        self.right[which] = False
+        self.at[which] = self.end[which]
+
+    # -- the frame of an item
+
+    def _read_frames(self) -> None:
+        """Up to the field of the state; an item to which no mutation has come has none."""
+        wire, live = self.wire, np.arange(len(self.at))
+        for _ in range(FIELDS_MAX):
+            at, end = self.at[live], self.end[live]
+            tag = wire.bytes[at]
+            more = (tag != _STATE) & (at < end)
+            live, at, end, tag = live[more], at[more], end[more], tag[more]
+            if not len(live):
+                return
+            size, inside = wire.sizes(at + 1)
+            _, after = wire.numbers(at + 1, LONG_VARINT_MAX)
+            is_number = tag & 7 == 0
+            self.at[live] = np.where(is_number, after, inside + size)
+            genesis = np.flatnonzero(tag == _GENESIS)
+            self.begins[live[genesis]] = self._lamports(inside[genesis])
+            good = (tag < _STATE) & (tag > 0) & (is_number | (tag & 7 == 2)) & (self.at[live] <= end)
+            self._fail(live[~good])
+            live = live[good]
+        for one in live.tolist():
+            self._read_rest(one)
+
+    def _read_rest(self, one: int) -> None:
+        """The same for one that was often moved: there is a field for each time."""
+        data, at, end = self.wire.buffer, int(self.at[one]), int(self.end[one])
+        while at < end and data[at] != _STATE:
+            tag = data[at]
+            size, after = number_at(data, at + 1, end)
+            at = after if tag & 7 == 0 else after + size
+            if not 0 < tag < _STATE or tag & 7 not in (0, 2) or tag == _GENESIS or at > end:
+                self._fail(np.array([one]))
+                return
+        self.at[one] = at
+
+    def _lamports(self, at: I64) -> I64:
+        """The lamports of names; one that is not as it should be is above all."""
+        data = self.wire.bytes
+        found, _ = self.wire.numbers(at + 3)
+        right = (data[at] == 0x08) & (data[at + 1] < 0x80) & (data[at + 2] == 0x10) & (found >= 0)
+        return np.where(right, found, _NONE)
+
+    def _enter_states(self) -> None:
+        """Read on in the states, and look at what stands behind them: a view, and who may write, or nothing."""
+        wire, live = self.wire, np.flatnonzero(self.right & (self.at < self.end))
+        size, at = wire.sizes(self.at[live] + 1)
+        ends, stops = self.end.copy(), at + size
+        self.at[live] = at
+        self._fail(live[stops > ends[live]])
+        self.end[live] = np.minimum(stops, ends[live])
+        live = live[self.right[live]]
+        at = self.end[live]
+        for _ in range(TAIL_MAX):
+            more = at < ends[live]
+            live, at = live[more], at[more]
+            if not len(live):
+                return
+            tag = wire.bytes[at].astype(np.int64) | wire.bytes[at + 1].astype(np.int64) << 8
+            view = tag & 0xFF == _VIEW
+            size, inside = wire.sizes(at + np.where(view, 1, 2))
+            good = (view | np.isin(tag, _ACCESS)) & (inside + size <= ends[live])
+            self._fail(live[~good])
+            live, at = live[good], (inside + size)[good]
+        self._fail(live)
+
+    # -- the table, and what was heard
+
+    def _read_tables(self) -> Sequence[I64]:
+        """By their places in tables, from 1 on: the lane of each snapshot's feed; -1 where there is none."""
+        data, tables = self.wire.bytes, [np.full(len(self.at), -1)]
+        live = np.flatnonzero(self.right)
+        for _ in range(STATE_FEEDS_MAX):
+            at = self.at[live]
+            live = live[(data[at] == 0x0A) & (data[at + 1] == FEED_SIZE) & (at + 2 + FEED_SIZE < self.end[live])]
+            if not len(live):
+                break
+            lane = self._lanes.find(self.wire, self.at[live] + 2, self._parties[live])
+            self.at[live] += 2 + FEED_SIZE
+            own = lane >= 0
+            self._fail(live[~own])
+            live = live[own]
+            table = np.full(len(self.at), -1)
+            table[live] = lane[own]
+            tables.append(table)
+        return tables
+
+    def _read_heard(self, tables: Sequence[I64]) -> Hearings:
+        """Of all feeds in tables, in order: nothing else is said of any."""
+        wire, data = self.wire, self.wire.bytes
+        items, lanes, seqs = [], [], []
+        for place, table in enumerate(tables[1:], start=1):
+            live = np.flatnonzero(self.right & (table >= 0))
+            at = self.at[live]
+            size = data[at + 1].astype(np.int64)
+            seq, after = wire.numbers(at + 5)
+            none = size == 2
+            seq, after = np.where(none, 0, seq), np.where(none, at + 4, after)
+            good = (data[at] == 0x12) & (data[at + 2] == 0x08) & (data[at + 3] == place) & (seq >= 0)
+            good &= (none | (data[at + 4] == 0x18)) & (after == at + 2 + size) & (after <= self.end[live])
+            self.at[live] = after
+            self._fail(live[~good])
+            items.append(live)
+            lanes.append(table[live])
+            seqs.append(seq)
+        none_at_all = [np.zeros(0, dtype=np.int64)]
+        return Hearings(*(np.concatenate(some or none_at_all) for some in (items, lanes, seqs)))
+
+    # -- registers
+
+    def _read_registers(self, tables: Sequence[I64]) -> Entries:
+        wire, data, found = self.wire, self.wire.bytes, [Entries.none()]
+        lanes = np.stack(tables)
+        key_at, key_size, ends = (np.zeros(len(self.at), dtype=np.int64) for _ in range(3))
+        live = np.flatnonzero(self.right & (self.at < self.end))
+        for _ in range(ENTRIES_MAX):
+            if not len(live):
+                break
+            begins = live[self.at[live] >= ends[live]]  # with the entry before, its register ended
+            at = self.at[begins]
+            size, inside = wire.sizes(at + 1)
+            ends[begins] = inside + size
+            key_at[begins], key_size[begins] = inside + 2, data[inside + 1]
+            self.at[begins] = inside + 2 + data[inside + 1]
+            good = (data[at] == 0x1A) & (data[inside] == 0x0A) & (key_size[begins] <= KEY_MAX)
+            good &= (ends[begins] <= self.end[begins]) & (self.at[begins] < ends[begins])
+            self._fail(begins[~good])
+            live = live[self.right[live]]
+            found.append(self._entry(live, lanes, key_at, key_size, ends))
+            live = live[self.right[live] & (self.at[live] < self.end[live])]
+        self._fail(live)
+        return Entries.joined(found)
+
+    def _entry(self, live: I64, lanes: I64, key_at: I64, key_size: I64, ends: I64) -> Entries:
+        """The next entry of each of some snapshots."""
+        wire, data, at = self.wire, self.wire.bytes, self.at[live]
+        size, inside = wire.sizes(at + 1)
+        end, place = inside + size, data[inside + 1]
+        good = (data[at] == 0x1A) & (end <= ends[live]) & (data[inside] == 0x08) & (place < len(lanes))
+        good &= data[inside + 2] == 0x10
+        lane = lanes[np.where(good, place, 0), live]
+        lamport, at = wire.numbers(inside + 3)
+        good &= (lane >= 0) & (lamport >= 0)
+        seq, after = wire.numbers(at + 1)
+        has = data[at] == 0x18  # a 0 is not written
+        seq, at = np.where(has, seq, 0), np.where(has, after, at)
+        good &= (seq >= 0) & (data[at] == 0x22)
+        size, at = wire.sizes(at + 1)
+        good &= at + size == end
+        tag = data[at]
+        size, text_at = wire.sizes(at + 1)
+        text = (tag == 0x2A) & (text_at + size == end)
+        value_at, end = np.where(good & text, text_at, at + 1), np.where(good, end, 0)
+        good &= text | ((tag == 0x18) & wire.are_numbers(at + 1, end))
+        self.at[live] = end
+        self._fail(live[~good])
+        live, where = live[good], key_at[live[good]]
+        columns = (lane[good], lamport[good], seq[good], value_at[good], end[good], text[good])
+        return Entries(live, wire.keys(where, key_size[live]), key_size[live], *columns)

@@ -1,0 +1,184 @@
+"""Stage `snapshot`: the blobs of an epoch, computed in bulk. The root's CID is the one that a live peer comes to.
+
+The messages in the cut are folded like any others, with the epoch's own judge and `fold_epoch`; then one task makes the
+trees of what changed, with the code that live peers use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import BinaryType, BooleanType, StructField, StructType
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import InvalidInput, MissingBlocks
+from antiphon.feed.reader import FeedReader
+from antiphon.halo.machine import PartyMachine
+from antiphon.model import itemcodec
+from antiphon.model.envelope import Note
+from antiphon.model.epochfold import fold_epoch
+from antiphon.model.factory import ModelFactory
+from antiphon.party.authority import PartyAuthority
+from antiphon.party.base import EpochBase
+from antiphon.party.epochfold import EpochFold, EpochPlan
+from antiphon.party.epochplan import plan_of
+from antiphon.party.lane import Lane
+from antiphon.party.manager import find_genesis
+from antiphon.party.retrace import lanes_at
+from antiphon.pipeline.fold.fold_job import fold_survey
+from antiphon.pipeline.fold.item_fold import Folding, Models, refusals
+from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan, ranges_of
+from antiphon.pipeline.plan.survey import Survey
+from antiphon.pipeline.session.session import prepare
+from antiphon.pipeline.session.tasks import in_workers
+from antiphon.pipeline.source.block_columns import arrow_of
+from antiphon.pipeline.source.home import open_blobs, open_feeds
+from antiphon.snapshot.blobs import Blobs
+from antiphon.snapshot.overlay import Overlay
+
+#: The blobs that a snapshot adds to those of the one before it; `root` marks the one that names it.
+SCHEMA = StructType(
+    [
+        StructField("cid", BinaryType(), nullable=False),
+        StructField("data", BinaryType(), nullable=False),
+        StructField("root", BooleanType(), nullable=False),
+    ]
+)
+_ARROW = arrow_of(SCHEMA)
+BLOBS_AT_ONCE = 1_000
+
+
+def plan_epoch(spark: SparkSession, home: str | Path, party: bytes, epoch: int | EpochPlan) -> PartyPlan:
+    """How to compute an epoch of a party from its messages and the snapshot before it: a final one by its number,
+    or one that is to be declared.
+    """
+    return in_workers(spark, _plan, [(str(home), bytes(party), epoch)])[0]
+
+
+def changed(spark: SparkSession, plan: PartyPlan, models: Models = ModelFactory.standard) -> DataFrame:
+    """The items that an epoch makes other than the epoch before had them; `snapshot` is null for one that is not."""
+    return fold_survey(prepare(spark), Survey((plan.home,), (plan,)), models, folding=EpochFolding)
+
+
+def snapshot(changed: DataFrame, plan: PartyPlan) -> DataFrame:
+    """The blobs of an epoch, of the items that it changes."""
+    rows = changed.where(f.col("reason").isNull()).select("item", "snapshot", "deleted", "messages")
+
+    def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _build(plan, given)
+
+    return rows.repartition(1).sortWithinPartitions("item").mapInArrow(act, SCHEMA)
+
+
+class EpochFolding(Folding):
+    """Folds items as an epoch has them."""
+
+    def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
+        epoch = self.plans[party].epoch
+        assert epoch is not None
+        lost = next((note for note in notes if note.message is None), None)
+        if lost is not None:  # void or not: a model may look at a void message, too (rule 13)
+            place = f"the body of block {lost.seq} of feed {lost.feed.hex()[:8]}"
+            raise MissingBlocks(f"epoch {epoch.number} cannot be computed: {place} is not here; fetch it from a peer")
+        listed = frozenset((name, version) for name, version, _ in epoch.models)
+        data, verdicts = fold_epoch(party, item, base, notes, self.models, listed, self.authors(party), epoch.discard)
+        if data != base or notes:
+            dead = data is not None and itemcodec.about(data).is_deleted
+            yield (party, item, None, None, None, dead, None, None, data, len(notes), None, None, None, None)
+        yield from refusals(party, item, verdicts)
+
+
+def _plan(asked: tuple[str, bytes, int | EpochPlan]) -> PartyPlan:
+    home, party, wanted = asked
+    with open_feeds(home) as store, open_blobs(home) as blobs:
+        machine, authority = _party(store, party)
+        chain = machine.epochs().final
+        number = wanted if isinstance(wanted, int) else wanted.number
+        if not 0 < number <= (len(chain) if isinstance(wanted, int) else len(chain) + 1):
+            raise InvalidInput(f"party {party.hex()[:8]} has no final epoch {number}; {len(chain)} are final")
+        epoch = plan_of(machine, chain[number - 1]) if isinstance(wanted, int) else wanted
+        base = _base(chain[number - 2].snapshot if number > 1 else b"", blobs, party, number - 1)
+        judge = authority.epoch_judge(epoch.control)
+        lanes = []
+        for state in lanes_at(store, authority.is_control, base, epoch.cut):
+            voids, authors = ranges_of(Lane(state), judge, state.position)
+            places = (state.base, state.base, state.position, state.position, state.position)
+            lanes.append(LanePlan(state.feed, *places, voids, authors))
+        known, states = (b"", 0) if base is None else (bytes(base.cid), base.root.item_count)
+        return PartyPlan(home, party, tuple(lanes), {}, {}, known, number - 1, epoch=epoch, states=states)
+
+
+def _party(store: FeedReader, party: bytes) -> tuple[PartyMachine, PartyAuthority]:
+    genesis = find_genesis(store, party)
+    if genesis is None:
+        raise MissingBlocks(f"party {party.hex()[:8]}: its genesis is not here; fetch its control feeds from a peer")
+    machine = PartyMachine(party, genesis)
+    authority = PartyAuthority(store, machine)
+    authority.refresh()
+    return machine, authority
+
+
+def _base(cid: bytes, blobs: Blobs, party: bytes, number: int) -> EpochBase | None:
+    return EpochBase.load(Cid(cid), blobs, party=party, number=number) if cid else None
+
+
+class _Trees(EpochFold):
+    """The trees of an epoch whose items were folded elsewhere."""
+
+    def __init__(self, rows: Iterator[dict[str, Any]], *given: Any) -> None:
+        super().__init__(*given)
+        self._rows = rows
+        self._count = 0  # messages that were folded
+
+    def _touched(self) -> tuple[set[bytes], set[bytes]]:
+        return set(), set()
+
+    def _changes(self, touched: set[bytes], slow: set[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
+        for row in self._rows:
+            self._deleted[row["item"]] = row["deleted"]
+            self._count += row["messages"]
+            yield row["item"], row["snapshot"]
+        wanted = sum(lane.state.position - lane.state.base for lane in self._lanes)
+        if self._count != wanted:
+            raise InvalidInput(
+                f"epoch {self._plan.number}: {wanted} messages are in its cut, {self._count} were folded"
+            )
+
+
+def _build(plan: PartyPlan, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    assert plan.epoch is not None
+    rows = (row for batch in given for row in batch.to_pylist())
+    with open_feeds(plan.home) as store, open_blobs(plan.home) as blobs, closing(_Recorder(blobs)) as overlay:
+        base = _base(plan.base, overlay, plan.party, plan.number)
+        _, authority = _party(store, plan.party)
+        lanes = lanes_at(store, authority.is_control, base, plan.epoch.cut)
+        judge = authority.epoch_judge(plan.epoch.control)
+        made = _Trees(rows, plan.party, plan.epoch, base, lanes, None, store, ModelFactory(), judge, overlay).run()
+        yield from _batches(overlay, made.cid)
+
+
+class _Recorder(Overlay):
+    """Remembers what was put, also what the store below has already."""
+
+    def __init__(self, below: Blobs) -> None:
+        super().__init__(below)
+        self.made: dict[Cid, None] = {}
+
+    def put_all(self, pairs: Iterable[tuple[Cid, bytes]]) -> None:
+        given = list(pairs)
+        self.made.update((cid, None) for cid, _ in given)
+        super().put_all(given)
+
+
+def _batches(blobs: _Recorder, root: Cid) -> Iterator[pa.RecordBatch]:
+    made = iter(blobs.made)
+    while some := list(islice(made, BLOBS_AT_ONCE)):
+        rows = [{"cid": bytes(cid), "data": blobs.get(cid), "root": cid == root} for cid in some]
+        yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)

@@ -1,0 +1,258 @@
+"""Parcels: messages of one feed in columns, one value of Spark's for some thousands of them.
+
+What is shuffled are parcels and not messages: Spark then moves bytes, and neither turns each message into a row and
+back nor sorts rows. A parcel goes to the partition that its items belong to; there, `ordered` puts messages into the
+total order.
+
+Its bytes are the numbers of party and lane, the sizes of its columns, and the columns; those of numbers are
+little-endian, one after another, and messages are bodies without their salt, joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from struct import Struct
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from antiphon.core.cid import Cid
+from antiphon.core.ids import ITEM_ID_SIZE
+from antiphon.feed import arrow
+from antiphon.feed.block import BodyState
+from antiphon.feed.header import HEADER
+from antiphon.feed.limits import SALT_SIZE
+from antiphon.feed.span import Span
+from antiphon.party.base import EpochBase
+from antiphon.pipeline.order.messages import BASE_STATE
+from antiphon.pipeline.plan.reread import read_spans
+from antiphon.pipeline.source.home import open_blobs
+from antiphon.pipeline.source.ranges import Range
+
+PARCEL_ROWS = 32_768  # that are divided at once
+BASE_LANE = -1  # of the states that a party stands on, which come before all messages
+BASE_ROWS, BASE_SIZE = 4_096, 16 << 20
+BUCKETS_MAX = 1 << 14
+MISSING = -1  # the size of a body that is not here
+
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.uint8]  # 16 in each row
+
+_HEAD = Struct("<2i7q")
+_WIDTHS = (ITEM_ID_SIZE, 8, 8, 8, 1, 4)  # of a value in each column of numbers
+#: A parcel, opened: party and lane, as places among the plans and the party's lanes; ids, lamports, seqs, times, kinds,
+#: sizes and messages.
+Parcel = tuple[int, int, memoryview, memoryview, memoryview, memoryview, memoryview, memoryview, memoryview]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTask:
+    """Delivered blocks of a lane that one task reads; or, with a base, the states of it."""
+
+    party: int
+    lane: int
+    range: Range
+    base: bytes = b""
+
+
+def opened(parcel: bytes) -> Parcel:
+    """The columns of a parcel, which are not copied."""
+    party, lane, *sizes = _HEAD.unpack_from(parcel)
+    bounds = list(accumulate(sizes, initial=_HEAD.size))
+    view = memoryview(parcel)
+    ids, lamports, seqs, created, kinds, lengths, messages = (view[low:high] for low, high in pairwise(bounds))
+    return party, lane, ids, lamports, seqs, created, kinds, lengths, messages
+
+
+def read_parcels(
+    task: Iterable[LaneTask], buckets: int, only: Mapping[bytes, Collection[bytes]] | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """The parcels of a task, each with the partition that it goes to; with `only`, of these items, by party."""
+    lanes = list(task)
+    for one in lanes:
+        if one.base:
+            with open_blobs(one.range.home) as blobs:
+                base = EpochBase.load(Cid(one.base), blobs, party=one.range.party)
+                some = None if only is None else sorted(only.get(one.range.party, ()))
+                for states in _some(base.all() if some is None else iter(base.sure(some).items())):
+                    yield from Piece.of_states(states).parcels(one.party, BASE_LANE, buckets)
+    lanes = [one for one in lanes if not one.base]
+    wanted = {party: Wanted((only or {}).get(party, ())) for party in {one.range.party for one in lanes}}
+    # Whatever cannot be read is an error when the next range is asked for, so all are asked for, and one more.
+    for one, (_, spans) in zip(lanes, read_spans([one.range for one in lanes]), strict=True):
+        for gathered in arrow.gathered(spans, PARCEL_ROWS):
+            piece = Piece.of(gathered)
+            if only is not None:
+                piece = piece.only(wanted[one.range.party])
+            yield from piece.parcels(one.party, one.lane, buckets)
+
+
+def _some(entries: Iterator[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
+    """States, as many at a time as are divided at once."""
+    states: list[tuple[bytes, bytes]] = []
+    size = 0
+    for entry in entries:
+        states.append(entry)
+        size += len(entry[1])
+        if len(states) >= BASE_ROWS or size >= BASE_SIZE:
+            yield states
+            states, size = [], 0
+    if states:
+        yield states
+
+
+class Wanted:
+    """Some items, to be found among many; there may be very many of them, so they are put in order once."""
+
+    def __init__(self, ids: Collection[bytes]) -> None:
+        self._ids = set(ids)
+        self._places = np.sort(places(ids_of(self._ids)))
+
+    def among(self, items: Ids) -> I64:
+        """Where they are."""
+        if not len(self._places):
+            return np.zeros(0, dtype=np.int64)
+        found = places(items)
+        near = self._places[np.minimum(np.searchsorted(self._places, found), len(self._places) - 1)]
+        rows = np.flatnonzero(near == found)
+        exact = [items[at].tobytes() in self._ids for at in rows.tolist()]  # two items may have one place
+        return rows[np.array(exact, dtype=np.bool_)]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Messages in columns, before they are divided."""
+
+    items: Ids
+    lamports: I64
+    seqs: I64
+    created: I64
+    kinds: npt.NDArray[np.uint8]
+    sizes: npt.NDArray[np.int32]
+    messages: pa.Array
+    salted: bool  # each message stands behind its salt: every second value is one
+
+    @classmethod
+    def of(cls, spans: list[Span]) -> Piece:
+        headers = np.frombuffer(b"".join([span.headers for span in spans]), dtype=HEADER)
+        sizes = headers["body_size"].astype(np.int32) - np.int32(SALT_SIZE)
+        pairs = np.empty(2 * len(sizes), dtype=np.int32)
+        pairs[0::2], pairs[1::2] = SALT_SIZE, sizes
+        if any(span.states for span in spans):
+            gone = np.not_equal(np.frombuffer(arrow.states_of(spans), dtype=np.uint8), BodyState.PRESENT)
+            pairs[0::2][gone] = pairs[1::2][gone] = 0
+            sizes[gone] = MISSING
+        return cls(
+            np.ascontiguousarray(headers["item"]).view(np.uint8).reshape(-1, ITEM_ID_SIZE),
+            headers["lamport"].astype(np.int64),
+            headers["seq"].astype(np.int64),
+            headers["created_ms"].astype(np.int64),
+            headers["kind"],
+            sizes,
+            arrow.variable(pa.binary(), b"".join([span.bodies for span in spans]), pairs),
+            True,
+        )
+
+    @classmethod
+    def of_states(cls, entries: Sequence[tuple[bytes, bytes]]) -> Piece:
+        """The states of some items in a base."""
+        count = len(entries)
+        before = np.full(count, -1, dtype=np.int64)
+        return cls(
+            ids_of(item for item, _ in entries),
+            before,
+            before,
+            np.zeros(count, dtype=np.int64),
+            np.full(count, BASE_STATE, dtype=np.uint8),
+            np.array([len(data) for _, data in entries], dtype=np.int32),
+            pa.array([data for _, data in entries], type=pa.binary()),
+            False,
+        )
+
+    def only(self, wanted: Wanted) -> Piece:
+        """Of some items."""
+        which = wanted.among(self.items)
+        taken = self.messages.take(numbers(2 * which + 1 if self.salted else which, pa.int64()))
+        numbered = self.lamports[which], self.seqs[which], self.created[which], self.kinds[which], self.sizes[which]
+        return Piece(self.items[which], *numbered, taken, False)
+
+    def parcels(self, party: int, lane: int, buckets: int) -> Iterator[tuple[int, bytes]]:
+        """The same, divided by the partitions that items belong to."""
+        if not len(self.items):
+            return
+        where = buckets_of(self.items, buckets)
+        order = np.argsort(where, kind="stable")  # in two bytes, that is done digit by digit
+        counts = np.bincount(where, minlength=buckets)
+        sizes = self.sizes[order]
+        messages = self.messages.take(numbers(2 * order + 1 if self.salted else order, pa.int64())).buffers()[2]
+        bodies = np.concatenate(([0], np.cumsum(np.maximum(sizes, 0), dtype=np.int64)))
+        values: tuple[npt.NDArray[Any], ...] = (self.items, self.lamports, self.seqs, self.created, self.kinds)
+        columns = [_bytes(column[order]) for column in values] + [_bytes(sizes), memoryview(messages or b"")]
+        filled = np.flatnonzero(counts)
+        stops = np.concatenate(([0], np.cumsum(counts[filled])))
+        for bucket, (low, high) in zip(filled.tolist(), pairwise(stops.tolist()), strict=True):
+            bounds = [(low * width, high * width) for width in _WIDTHS] + [(int(bodies[low]), int(bodies[high]))]
+            head = _HEAD.pack(party, lane, *(stop - start for start, stop in bounds))
+            parts = (column[start:stop] for column, (start, stop) in zip(columns, bounds, strict=True))
+            yield bucket, b"".join([head, *parts])
+
+
+def _bytes(column: npt.NDArray[Any]) -> memoryview:
+    return np.ascontiguousarray(column).view(np.uint8).reshape(-1).data
+
+
+def numbers(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """As `pa.array` makes it, which imports pandas into each of Spark's workers."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def flags(values: npt.NDArray[np.bool_]) -> pa.Array:
+    """The same for what is true or false."""
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+
+
+def is_true(values: pa.Array) -> npt.NDArray[np.bool_]:
+    """The way back; null is as good as false."""
+    return np.array(values.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def ids_of(items: Iterable[bytes]) -> Ids:
+    """Ids in a column."""
+    return np.frombuffer(b"".join(items), dtype=np.uint8).reshape(-1, ITEM_ID_SIZE)
+
+
+def joined_values(column: pa.Array) -> npt.NDArray[np.uint8]:
+    """Binaries of one size, none of them null, a row each."""
+    _, offsets, data = column.buffers()
+    bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+    size = int(bounds[-1] - bounds[0]) // max(1, len(column))
+    if not size:
+        return np.zeros((len(column), 0), dtype=np.uint8)
+    return np.frombuffer(data, dtype=np.uint8)[bounds[0] : bounds[-1]].reshape(-1, size)
+
+
+def mixed(items: Ids, party: int | I64) -> U64:
+    """Of each item a number that its bytes and its party settle, and that looks like chance."""
+    halves = items.view("<u8")
+    number = np.asarray(party).astype(np.uint64)
+    found: U64 = (halves[:, 0] ^ np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xD6E8FEB86659FD93)
+    found = (found ^ (found >> np.uint64(32)) ^ halves[:, 1]) * np.uint64(0xC2B2AE3D27D4EB4F)
+    found = (found ^ (found >> np.uint64(29)) ^ number) * np.uint64(0x165667B19E3779F9)
+    return found ^ (found >> np.uint64(32))
+
+
+def places(items: Ids) -> U64:
+    """Where each item lies among all, whatever its party: a number that looks like chance."""
+    return mixed(items, 0)
+
+
+def buckets_of(items: Ids, buckets: int) -> npt.NDArray[np.uint16]:
+    """The partition of each item: the first bits of its place say it. There are a power of two of them."""
+    bits = buckets.bit_length() - 1
+    found = places(items) >> np.uint64(64 - bits) if bits else np.zeros(len(items), np.uint64)
+    return found.astype(np.uint16)

@@ -1,0 +1,309 @@
+"""What is settled of a party before its messages are read in bulk: how far each feed counts, what is void, and whose.
+
+Rights, causal closure and cuts are matters of ranges, not of messages, so they are found as the live pipeline finds
+them, by its own code: control feeds are folded, `Delivery` goes through the blocks that advance, `Judge` and `Authors`
+answer for the parts between two looks at the control feeds. What comes of it is small, and goes to every executor.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import AntiphonError, CorruptBlock, InvalidInput, MissingBlob, MissingBlocks, UnknownFeed
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.header import Flag
+from antiphon.feed.reader import FeedReader
+from antiphon.feed.record import End, Record
+from antiphon.feed.span import Span
+from antiphon.feed.store import FeedStore
+from antiphon.halo.machine import PartyMachine
+from antiphon.model.access import Author
+from antiphon.party.authority import OpenAuthority, PartyAuthority
+from antiphon.party.authors import Authors
+from antiphon.party.base import EpochBase
+from antiphon.party.delivery import Delivery
+from antiphon.party.epochfold import EpochPlan
+from antiphon.party.judge import Judge
+from antiphon.party.lane import Lane
+from antiphon.party.manager import find_genesis
+from antiphon.party.ports import NO_END, Authority, EpochJudge, Void
+from antiphon.party.rebase import begun
+from antiphon.pipeline.source.ranges import Fault
+from antiphon.snapshot import tree
+from antiphon.snapshot.blobs import Blobs
+
+NOT_ADMITTED = "no admission of this feed is here"
+FORKED = "its writer signed two histories; the feed ends where they part"
+FAULTY = "its writer broke a rule of headers here or before; the feed ends there"
+
+
+@dataclass(frozen=True, slots=True)
+class LanePlan:
+    """One data feed: blocks [start, length) are held, [base, position) count or are void, the rest does not yet."""
+
+    feed: bytes
+    start: int
+    base: int  # so many are in the snapshot that the party stands on
+    position: int  # so far it is delivered
+    end: int  # nothing counts from here on, for anybody
+    length: int
+    voids: tuple[Void, ...] = ()
+    authors: tuple[tuple[int, Author], ...] = ()  # from which seq on it is whom
+    waits: str = ""  # why what is held beyond the position is not delivered
+    ended: str = ""
+
+    def author(self, seq: int) -> Author:
+        at = bisect_right(self.authors, seq, key=lambda step: step[0]) - 1
+        return self.authors[at][1] if at >= 0 else Author(self.feed)
+
+
+@dataclass(frozen=True, slots=True)
+class PartyPlan:
+    """A party as its control feeds and the order of its messages have it, at one moment."""
+
+    home: str
+    party: bytes
+    lanes: tuple[LanePlan, ...]
+    control: Mapping[bytes, int]  # control feeds, and how many of their blocks are held
+    other: Mapping[bytes, int]  # feeds that nobody has admitted, or not yet
+    base: bytes = b""  # the CID of the snapshot that the party stands on
+    number: int = 0  # of its epoch
+    faults: tuple[Fault, ...] = ()
+    error: str = ""  # why nothing can be said of the party
+    epoch: EpochPlan | None = None  # what is computed is this epoch, and no state of now
+    states: int = field(default=0, compare=False)  # so many items are in the snapshot
+    #: Of feeds without a lane, how many blocks lie beyond their end, or what can be read of them.
+    beyond: Mapping[bytes, int] = field(default_factory=dict, compare=False)
+
+    @property
+    def anchor(self) -> Timeframe:
+        """Everything that is held, and was looked at."""
+        lengths = {lane.feed: lane.length for lane in self.lanes} | dict(self.control) | dict(self.other)
+        return Timeframe({feed: length - 1 for feed, length in lengths.items() if length})
+
+    def lane(self, feed: bytes) -> LanePlan | None:
+        return next((lane for lane in self.lanes if lane.feed == feed), None)
+
+
+class Held(FeedReader):
+    """A store as it was at one moment, and as far as it can be read: what a peer writes meanwhile is not in it."""
+
+    def __init__(
+        self, store: FeedReader, party: bytes, faults: Iterable[Fault] = (), until: Timeframe | None = None
+    ) -> None:
+        super().__init__(store._env)
+        self.records = {record.feed: record for record in store.feeds(party)}  # in one transaction
+        self._party = party
+        if until is not None:  # what was held at an earlier moment
+            held = {feed: _until(record, until.get(feed)) for feed, record in self.records.items()}
+            self.records = {feed: record for feed, record in held.items() if record.length}
+        self.faults: dict[bytes, Fault] = {}
+        for fault in sorted(faults, key=lambda fault: -fault.seq):  # of several the first
+            record = self.records.get(fault.feed)
+            if record is not None:
+                self.faults[fault.feed] = replace(fault, seq=self.batch_start(record, fault.seq))
+
+    def feeds(self, party: bytes | None = None) -> tuple[Record, ...]:
+        """Those of the party as they were then. Of others, as of a parent whose members its own are, as they are."""
+        return tuple(self.records.values()) if party == self._party else super().feeds(party)
+
+    def record(self, feed: bytes) -> Record:
+        found = self.records.get(feed)
+        if found is not None:
+            return found
+        now = super().record(feed)
+        if now.party == self._party:
+            raise UnknownFeed(f"feed {feed.hex()[:8]} was not here when this was begun")
+        return now
+
+    def runs(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[tuple[Span, int, int]]:
+        known = self.records.get(feed)
+        length = 0 if known is None else known.valid_length
+        if feed in self.faults:
+            length = min(length, self.faults[feed].seq)
+        return super().runs(feed, start, length if stop is None else min(stop, length))
+
+    def batch_start(self, record: Record, end: int) -> int:
+        """An end rounded down to the start of the batch that it falls into (rule 3)."""
+        with suppress(CorruptBlock):
+            while record.start < end < record.length and self.block(record.feed, end - 1).flags & Flag.MORE:
+                end -= 1
+        return end
+
+
+@dataclass(slots=True)
+class Planner:
+    """Finds the plan of one party. `faults` are what verifying its feeds has found."""
+
+    home: str
+    store: FeedReader
+    blobs: Blobs
+    party: bytes
+    faults: Sequence[Fault] = ()
+    until: Timeframe | None = None  # how far to look; as far as there is anything, by default
+    alone: bool = False  # the party runs without credentials: every feed of it counts
+    exact: bool = False  # control feeds are looked at no further either; else all that they say by now is known
+    _ends: dict[bytes, tuple[int, str]] = field(default_factory=dict)
+
+    def plan(self) -> PartyPlan:
+        held = Held(self.store, self.party, self.faults, self.until)
+        lengths = {feed: record.length for feed, record in held.records.items()}
+        try:
+            machine, authority = self._authority(held)
+            base = None if machine is None else find_base(machine, self.blobs)
+            delivery = self._deliver(held, authority, base)
+        except AntiphonError as error:
+            lanes = tuple(_unjudged(held, record) for _, record in sorted(held.records.items()))
+            return PartyPlan(self.home, self.party, lanes, {}, {}, faults=tuple(self.faults), error=str(error))
+        lanes = self._lanes(held, delivery, authority)
+        known = {lane.feed for lane in lanes}
+        control = {feed: length for feed, length in lengths.items() if feed not in known and authority.is_control(feed)}
+        return PartyPlan(
+            self.home,
+            self.party,
+            lanes,
+            control,
+            {feed: length for feed, length in lengths.items() if feed not in known and feed not in control},
+            b"" if base is None else bytes(base.cid),
+            0 if base is None else base.number,
+            tuple(self.faults),
+            states=0 if base is None else base.root.item_count,
+            beyond=_beyond(held, control, (record for feed, record in held.records.items() if feed not in known)),
+        )
+
+    def _authority(self, held: Held) -> tuple[PartyMachine | None, Authority]:
+        """Whose word counts."""
+        control = held if self.exact else self.store
+        machine: PartyMachine | None = None
+        authority: Authority
+        if self.alone:
+            authority = OpenAuthority(cast(FeedStore, held), self.party)  # nothing is written here
+        else:
+            genesis = find_genesis(control, self.party)
+            if genesis is None:
+                raise MissingBlocks(self._no_genesis(held))
+            machine = PartyMachine(self.party, genesis)
+            authority = PartyAuthority(control, machine)
+        authority.refresh()
+        return machine, authority
+
+    def _no_genesis(self, held: Held) -> str:
+        """What there is to say of a party that does not begin here."""
+        damaged = [fault.reason for fault in held.faults.values() if not fault.seq]
+        return "; ".join(["the party's genesis is not here, or cannot be read", *sorted(damaged)])
+
+    def _deliver(self, held: Held, authority: Authority, base: EpochBase | None) -> Delivery:
+        """Everything that can be delivered, so that the lanes stand where the live pipeline's would."""
+        delivery = self._begin(held, authority, base)
+        for feed in sorted(authority.data_feeds()):
+            delivery.activate(feed)
+        for feed, lane in delivery.lanes.items():
+            record = held.records.get(feed)
+            if record is None:
+                continue
+            end, why = end_of(record, authority.fork_end(feed))
+            if end != NO_END:
+                end = max(lane.state.base, held.batch_start(record, end))
+                delivery.end_fork(feed, end)
+                self._ends[feed] = end, why
+            fault = held.faults.get(feed)
+            if fault is not None and fault.seq < end:  # no end for others: what has seen more of it waits
+                self._ends[feed] = fault.seq, fault.reason
+        delivery.wake_for_control()
+        for _ in delivery.pump():
+            pass
+        return delivery
+
+    def _begin(self, held: Held, authority: Authority, base: EpochBase | None) -> Delivery:
+        return Delivery(held, authority, [] if base is None else begun(base))
+
+    def _lanes(self, held: Held, delivery: Delivery, authority: Authority) -> tuple[LanePlan, ...]:
+        waiting = {blocked.feed: blocked.reason for blocked in delivery.blocked()}
+        found = []
+        for feed, lane in sorted(delivery.lanes.items()):
+            record = held.records.get(feed) or Record(feed, self.party)
+            end, ended = self._ends.get(feed, (NO_END, ""))
+            voids, authors = ranges_of(lane, authority, lane.state.position)
+            found.append(
+                LanePlan(
+                    feed,
+                    record.start,
+                    lane.state.base,
+                    lane.state.position,
+                    end,
+                    record.length,
+                    voids,
+                    authors,
+                    waiting.get(feed, ""),
+                    ended,
+                )
+            )
+        return tuple(found)
+
+
+def ranges_of(lane: Lane, judge: EpochJudge, stop: int) -> tuple[tuple[Void, ...], tuple[tuple[int, Author], ...]]:
+    """The void parts of a lane outside its base, and whose its messages are, as one judge has it."""
+    asked = Authors(judge)
+    steps: list[tuple[int, Author]] = []
+    for low, high, origin, seen in lane.pieces(0, stop):
+        for begin, author in asked.find(lane.feed, origin, seen):
+            at = max(begin, low)
+            if at < high and (not steps or steps[-1][1] != author):
+                steps.append((at, author))
+    return tuple(Judge(judge).voids(lane, lane.state.base, stop)), tuple(steps)
+
+
+def find_base(machine: PartyMachine, blobs: Blobs) -> EpochBase | None:
+    """The snapshot of the last final epoch; None if there is no epoch.
+
+    `MissingBlob` where it is not here whole: on anything else, states would differ from those that peers have.
+    """
+    epoch = machine.epochs().last
+    if epoch is None:
+        return None
+    base = EpochBase.load(Cid(epoch.snapshot), blobs, party=machine.party, number=epoch.number)
+    wrong = base.contradicts(epoch)
+    if wrong:
+        raise InvalidInput(wrong)
+    lacking = next(tree.missing(base.cid, blobs), None)
+    if lacking is not None:
+        raise MissingBlob(f"blob {lacking} of the snapshot of epoch {epoch.number} is not here", cid=lacking)
+    return base
+
+
+def _unjudged(held: Held, record: Record) -> LanePlan:
+    """A feed of a party of which nothing can be said: all that can be read of it waits."""
+    end, why = end_of(record, NO_END)
+    fault = held.faults.get(record.feed)
+    if fault is not None and fault.seq < end:
+        end, why = fault.seq, fault.reason
+    return LanePlan(record.feed, record.start, record.start, record.start, end, record.length, ended=why)
+
+
+def _beyond(held: Held, control: Mapping[bytes, int], records: Iterable[Record]) -> dict[bytes, int]:
+    found = {}
+    for record in records:
+        fault = held.faults.get(record.feed)
+        end = record.end if fault is None or record.feed in control else min(record.end, fault.seq)
+        if end < record.length:
+            found[record.feed] = record.length - end
+    return found
+
+
+def _until(record: Record, last: int | None) -> Record:
+    """A record as it was when this was the last block. Blocks beyond the end of a feed stay: they are no part of it."""
+    stop = record.start if last is None else last + 1
+    return record if record.end <= stop else replace(record, length=max(record.start, min(record.length, stop)))
+
+
+def end_of(record: Record, fork_end: int) -> tuple[int, str]:
+    """Where a feed ends for everybody, and why."""
+    end = min(record.end, fork_end)
+    if end == NO_END:
+        return NO_END, ""
+    return end, FORKED if fork_end == end or record.why is End.FORK else FAULTY

@@ -1,0 +1,313 @@
+"""Looks at homes again, from where the tables stand: only new blocks are verified, and planners go on from their lanes.
+
+What is remembered of a party holds as long as its feeds still have the blocks that they had; a few hashes tell. A party
+of which that is not so is read afresh, and the reason is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+
+from antiphon.core.errors import CorruptBlock, MissingBlocks, UnknownFeed
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.block import BodyState
+from antiphon.feed.reader import FeedReader
+from antiphon.party.base import EpochBase
+from antiphon.party.delivery import Delivery
+from antiphon.party.ports import NO_END, Authority, LaneState
+from antiphon.pipeline.plan.party_plan import Held, LanePlan, PartyPlan, Planner, end_of
+from antiphon.pipeline.plan.resume_point import Head, Progress
+from antiphon.pipeline.plan.survey import verify_and_plan
+from antiphon.pipeline.session.stage_events import VERIFY, Tell, silent
+from antiphon.pipeline.session.tasks import in_workers
+from antiphon.pipeline.source.home import open_blobs, open_feeds
+from antiphon.pipeline.source.inventory import Listed, Listing, listing
+from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided
+
+NEW = "the party is new here"
+HAD_ERROR = "nothing could be said of the party before"
+OTHER_BASE = "the party stands on another epoch"
+OTHER_CODE = "code for other models is here than was then"
+BODIES_CAME = "bodies of messages came that were not here"
+BODIES_WENT = "bodies of messages were erased"
+MANY_BODILESS = "so many messages have no bodies here that they are not asked for one by one"
+MENDED = "a feed can be read where it could not"
+DAMAGED = "a feed cannot be read any more where it could"
+
+BODILESS_MAX = 100_000  # messages of a party without bodies that are asked for again
+
+#: Of each party, messages whose bodies were not here; one more than the limit stands for all that are more.
+Bodiless = Mapping[bytes, Collection[tuple[bytes, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A party: as it was left, as it is now, and why it has to be read afresh if it has."""
+
+    now: Progress
+    before: Progress | None = None
+    afresh: str = ""
+    held: int = 0  # blocks, by the store's own records
+
+    @property
+    def plan(self) -> PartyPlan:
+        return self.now.plan
+
+    @property
+    def grown(self) -> int:
+        """How many blocks came."""
+        had = {} if self.before is None else self.before.anchor
+        return sum(max(0, seq - had.get(feed, -1)) for feed, seq in self.now.anchor.items())
+
+    @property
+    def still(self) -> bool:
+        """Whether nothing at all has changed."""
+        return not self.afresh and self.before is not None and self.before.plan == self.now.plan
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is asked of each home."""
+
+    homes: tuple[str, ...]
+    limits: Limits
+    known: Mapping[bytes, Progress]
+    bodiless: Bodiless
+    models: str
+    damaged: frozenset[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A party that is listed, and why what is remembered of it does not hold."""
+
+    listed: Listed
+    afresh: str
+
+    @property
+    def party(self) -> bytes:
+        return self.listed.party
+
+
+class Task(NamedTuple):
+    """A party to be planned."""
+
+    home: str
+    party: bytes
+    faults: tuple[Fault, ...]
+    until: Timeframe
+    exact: bool
+    before: Progress | None
+    models: str
+
+    @property
+    def blocks(self) -> int:
+        """How many are new."""
+        had = {} if self.before is None else self.before.anchor
+        return sum(max(0, seq - had.get(feed, -1)) for feed, seq in self.until.items())
+
+
+def look_again(
+    spark: SparkSession,
+    homes: Sequence[str],
+    known: Mapping[bytes, Progress],
+    models: str,
+    *,
+    parties: Collection[bytes] = (),
+    bodiless: Bodiless | None = None,
+    until: Timeframe | None = None,
+    blocks: int = RANGE_BLOCKS,
+    tell: Tell = silent,
+    damaged: Collection[bytes] = (),
+) -> list[Step]:
+    """Verify what is new in some homes, and plan their parties. Nothing beyond the anchor `until` is looked at.
+
+    Parties that are `damaged` where they had been verified are read afresh. Workers must reach the homes under these
+    names (`places`).
+    """
+    if until is not None:  # the tables may be ahead of who asks
+        for progress in known.values():
+            until = until.merge(progress.anchor)
+    asked = Look(
+        tuple(homes),
+        Limits(parties=frozenset(map(bytes, parties)), until=until),
+        dict(known),
+        bodiless or {},
+        models,
+        frozenset(damaged),
+    )
+    found, listed = in_workers(spark, _look, [asked])[0]
+    listed.check(parties)
+    new = [one for some in found for one in _unverified(some, known)]
+    tell(VERIFY, sum(one.count for one in new))
+    # A batch of a stream may know more of control feeds than it reads: else it might stand on an epoch that is gone.
+    exact = until is None
+    tasks = [
+        Task(
+            some.listed.home,
+            some.party,
+            (),
+            some.listed.anchor if until is None else until,
+            exact,
+            None if some.afresh or known[some.party].plan.error else known[some.party],
+            models,
+        )
+        for some in found
+    ]
+    plans = verify_and_plan(spark, divided(new, blocks), _plan, tasks)
+    return [_step(some, now, known.get(some.party)) for some, now in zip(found, plans, strict=True)]
+
+
+def _step(found: Found, now: Progress, before: Progress | None) -> Step:
+    afresh = found.afresh
+    if not afresh and before is not None:
+        if before.plan.error:
+            afresh = "" if now.plan == before.plan else HAD_ERROR
+        elif (now.plan.base, now.plan.number) != (before.plan.base, before.plan.number):
+            afresh = OTHER_BASE
+        elif now.plan.error:
+            afresh = now.plan.error
+        elif now.erased != before.erased:
+            afresh = BODIES_WENT
+        elif set(before.plan.faults) - set(now.plan.faults):
+            afresh = MENDED
+        elif {lane.feed for lane in before.plan.lanes} - {lane.feed for lane in now.plan.lanes}:
+            afresh = "a feed is no longer admitted"
+    return Step(now, before, afresh, found.listed.held)
+
+
+def _unverified(found: Found, known: Mapping[bytes, Progress]) -> list[Range]:
+    heads: Mapping[bytes, Head] = {} if found.afresh else known[found.party].heads
+    ranges = [
+        replace(one, start=max(one.start, heads[one.feed][0])) if one.feed in heads else one
+        for one in found.listed.ranges
+    ]
+    return [one for one in ranges if one.start < one.stop]
+
+
+# -- in Spark's workers
+
+
+def _look(asked: Look) -> tuple[list[Found], Listing]:
+    listed = listing((asked.homes, asked.limits))
+    found = []
+    for home in asked.homes:
+        with open_feeds(home) as store:
+            here = (one for one in listed.parties if one.home == home)
+            found += [Found(one, _why_afresh(store, asked, one.party)) for one in here]
+    return found, listed
+
+
+def _why_afresh(store: FeedReader, asked: Look, party: bytes) -> str:
+    before = asked.known.get(party)
+    if before is None:
+        return NEW
+    if party in asked.damaged:
+        return DAMAGED
+    if before.models != asked.models:
+        return OTHER_CODE
+    for feed, head in before.heads.items():
+        wrong = _why_other(store, feed, head)
+        if wrong:
+            return f"feed {feed.hex()[:8]} {wrong}"
+    if len(asked.bodiless.get(party, ())) > BODILESS_MAX:
+        return MANY_BODILESS
+    came = (_body_of(store, feed, seq) is BodyState.PRESENT for feed, seq in asked.bodiless.get(party, ()))
+    return BODIES_CAME if any(came) else ""
+
+
+def _why_other(store: FeedReader, feed: bytes, head: Head) -> str:
+    """Why a feed is not the one that was verified."""
+    length, last = head
+    try:
+        record = store.record(feed)
+        if record.valid_length < length:
+            return f"ends at block {record.valid_length}; {length} were read"
+        if record.start > length:
+            return f"begins at block {record.start}; {length} were read, and those between are pruned"
+        now = record.start_hash if record.start == length else store.block(feed, length - 1).hash
+    except UnknownFeed:
+        return "is gone"
+    except CorruptBlock as error:
+        return f"cannot be read any more where it was: {error}"
+    return "" if not length or now == last else "holds other blocks than those that were read"
+
+
+def _body_of(store: FeedReader, feed: bytes, seq: int) -> BodyState:
+    try:
+        return store.block(feed, seq).state
+    except (MissingBlocks, UnknownFeed, CorruptBlock):
+        return BodyState.LEFT_OUT
+
+
+def _plan(task: Task) -> Progress:
+    faults = sorted(task.faults, key=lambda fault: (fault.feed, fault.seq))
+    with open_feeds(task.home) as store, open_blobs(task.home) as blobs:
+        planner = OnwardPlanner(
+            task.home, store, blobs, task.party, faults, task.until, exact=task.exact, before=task.before
+        )
+        return planner.progress(task.models)
+
+
+@dataclass(slots=True)
+class OnwardPlanner(Planner):
+    """Plans a party from where its lanes stood, if nothing that was delivered then is taken back."""
+
+    before: Progress | None = None
+    kept: tuple[LaneState, ...] = ()
+    erased: int = 0
+
+    def progress(self, models: str) -> Progress:
+        plan = self.plan()
+        return Progress(plan, self.kept, self._heads(plan), self.erased, models)
+
+    def _begin(self, held: Held, authority: Authority, base: EpochBase | None) -> Delivery:
+        if self.before is not None and self._holds(self.before, held, authority, base):
+            return Delivery(held, authority, self.before.lanes)
+        return Planner._begin(self, held, authority, base)
+
+    def _holds(self, before: Progress, held: Held, authority: Authority, base: EpochBase | None) -> bool:
+        """Whether all that was delivered still is: a fork, or damage, takes back what lies beyond it."""
+        cuts = {} if base is None else base.feeds
+        if before.plan.base != (b"" if base is None else bytes(base.cid)):
+            return False
+        admitted = {*authority.data_feeds(), *cuts}
+        for lane in before.plan.lanes:
+            record = held.records.get(lane.feed)
+            if lane.feed not in admitted:
+                return False
+            if record is not None:
+                fault = held.faults.get(lane.feed)
+                end = min(end_of(record, authority.fork_end(lane.feed))[0], NO_END if fault is None else fault.seq)
+                if end < lane.position and lane.position > lane.base:
+                    return False
+        return True
+
+    def _lanes(self, held: Held, delivery: Delivery, authority: Authority) -> tuple[LanePlan, ...]:
+        self.kept = tuple(lane.state for _, lane in sorted(delivery.lanes.items()))
+        for feed in delivery.lanes:
+            seqs = authority.erased(feed)  # also those that were pruned since
+            self.erased += sum(_body_of(self.store, feed, seq) is not BodyState.PRESENT for seq in seqs)
+        return Planner._lanes(self, held, delivery, authority)
+
+    def _heads(self, plan: PartyPlan) -> dict[bytes, Head]:
+        """How far each feed was verified, up to its first fault."""
+        held = Held(self.store, self.party, self.faults, self.until)
+        firsts = {feed: fault.seq for feed, fault in _first(plan.faults).items()}
+        heads: dict[bytes, Head] = {}
+        for feed, record in held.records.items():
+            length = max(record.start, min(record.valid_length, firsts.get(feed, record.valid_length)))
+            last = record.start_hash if length == record.start else self.store.block(feed, length - 1).hash
+            heads[feed] = length, last
+        return heads
+
+
+def _first(faults: Iterable[Fault]) -> dict[bytes, Fault]:
+    found: dict[bytes, Fault] = {}
+    for fault in sorted(faults, key=lambda fault: -fault.seq):
+        found[fault.feed] = fault
+    return found

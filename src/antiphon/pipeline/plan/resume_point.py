@@ -1,0 +1,154 @@
+"""What the tables remember of a party, so that the next run goes on from there: its plan, and where the planner stood.
+
+It is kept as JSON in a table of its own, beside the others and committed with them. What is read back is checked no
+further: whoever can write into the folder of the tables can write the tables themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from antiphon.core.errors import BadEncoding
+from antiphon.core.timeframe import Timeframe
+from antiphon.model.access import Author
+from antiphon.party.ports import LaneState, Void
+from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan
+from antiphon.pipeline.source.ranges import Fault
+
+FORMAT = 1  # another one is not read: the party is read afresh
+
+#: So many blocks of a feed were verified, and this is the hash of the last of them.
+Head = tuple[int, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A party as a run has left it."""
+
+    plan: PartyPlan
+    lanes: tuple[LaneState, ...] = ()  # where delivery stood
+    heads: Mapping[bytes, Head] = field(default_factory=dict)
+    erased: int = 0  # bodies that were there once, and are not to be kept here either
+    models: str = ""  # for which code was here
+
+    @property
+    def party(self) -> bytes:
+        return self.plan.party
+
+    @property
+    def anchor(self) -> Timeframe:
+        """Every block that was looked at."""
+        return self.plan.anchor
+
+    def encode(self) -> str:
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "plan": _write_plan(self.plan),
+                "lanes": [_write_state(state) for state in self.lanes],
+                "heads": [[feed.hex(), length, last.hex()] for feed, (length, last) in self.heads.items()],
+                "erased": self.erased,
+                "models": self.models,
+            },
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def decode(cls, text: str) -> Progress | None:
+        """What was written; None if another version of this program wrote it in another way."""
+        try:
+            found = json.loads(text)
+            if found["format"] != FORMAT:
+                return None
+            return cls(
+                _read_plan(found["plan"]),
+                tuple(_read_state(state) for state in found["lanes"]),
+                {bytes.fromhex(feed): (length, bytes.fromhex(last)) for feed, length, last in found["heads"]},
+                found["erased"],
+                found["models"],
+            )
+        except (ValueError, KeyError, TypeError, IndexError):
+            raise BadEncoding("what the tables remember of a party cannot be read; run with --afresh") from None
+
+
+def _write_plan(plan: PartyPlan) -> dict[str, Any]:
+    return {
+        "home": plan.home,
+        "party": plan.party.hex(),
+        "lanes": [_write_lane(lane) for lane in plan.lanes],
+        "control": {feed.hex(): length for feed, length in plan.control.items()},
+        "other": {feed.hex(): length for feed, length in plan.other.items()},
+        "base": plan.base.hex(),
+        "number": plan.number,
+        "faults": [[fault.party.hex(), fault.feed.hex(), fault.seq, fault.reason] for fault in plan.faults],
+        "error": plan.error,
+    }
+
+
+def _read_plan(found: dict[str, Any]) -> PartyPlan:
+    return PartyPlan(
+        found["home"],
+        bytes.fromhex(found["party"]),
+        tuple(_read_lane(lane) for lane in found["lanes"]),
+        {bytes.fromhex(feed): length for feed, length in found["control"].items()},
+        {bytes.fromhex(feed): length for feed, length in found["other"].items()},
+        bytes.fromhex(found["base"]),
+        found["number"],
+        tuple(
+            Fault(bytes.fromhex(party), bytes.fromhex(feed), seq, reason)
+            for party, feed, seq, reason in found["faults"]
+        ),
+        found["error"],
+    )
+
+
+def _write_lane(lane: LanePlan) -> list[Any]:
+    places = [lane.feed.hex(), lane.start, lane.base, lane.position, lane.end, lane.length]
+    authors = [
+        [seq, author.identity.hex(), [group.hex() for group in author.groups], author.owner]
+        for seq, author in lane.authors
+    ]
+    return [*places, [list(void) for void in lane.voids], authors, lane.waits, lane.ended]
+
+
+def _read_lane(found: list[Any]) -> LanePlan:
+    feed, start, base, position, end, length, voids, authors, waits, ended = found
+    return LanePlan(
+        bytes.fromhex(feed),
+        start,
+        base,
+        position,
+        end,
+        length,
+        tuple(Void(*void) for void in voids),
+        tuple(
+            (seq, Author(bytes.fromhex(identity), tuple(map(bytes.fromhex, groups)), owner))
+            for seq, identity, groups, owner in authors
+        ),
+        waits,
+        ended,
+    )
+
+
+def _write_state(state: LaneState) -> list[Any]:
+    segments = [[seq, {feed.hex(): at for feed, at in seen.items()}] for seq, seen in state.segments]
+    places = [state.feed.hex(), state.number, state.position, state.lamport, state.hash.hex()]
+    return [*places, segments, state.base, state.base_lamport]
+
+
+def _read_state(found: list[Any]) -> LaneState:
+    """What seemed a lie is looked at again, so a fault is not kept; void ranges follow from the segments."""
+    feed, number, position, lamport, last, segments, base, base_lamport = found
+    return LaneState(
+        bytes.fromhex(feed),
+        number,
+        position,
+        lamport,
+        bytes.fromhex(last),
+        segments=[(seq, {bytes.fromhex(other): at for other, at in seen.items()}) for seq, seen in segments],
+        base=base,
+        base_lamport=base_lamport,
+    )

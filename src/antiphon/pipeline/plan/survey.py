@@ -1,0 +1,148 @@
+"""Surveys a home: verifies its feeds and plans its parties, in Spark's workers. What comes back is small."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
+
+from pyspark.sql import SparkSession
+
+from antiphon.core.errors import UnknownParty
+from antiphon.core.timeframe import Timeframe
+from antiphon.pipeline.plan.party_plan import PartyPlan, Planner
+from antiphon.pipeline.session.stage_events import VERIFY, Tell, silent
+from antiphon.pipeline.session.tasks import in_workers, tasks_for
+from antiphon.pipeline.source.home import open_blobs, open_feeds
+from antiphon.pipeline.source.inventory import listing, places
+from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided, read_ranges
+
+PARTY_BLOCKS = 12_000  # to plan a party takes as long as to verify so many, at least
+
+Result = TypeVar("Result")
+Asked = TypeVar("Asked", bound="Planned")
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Homes at one moment: where each of their parties stands, and what does not verify."""
+
+    homes: tuple[str, ...]
+    plans: tuple[PartyPlan, ...]
+    held: Mapping[bytes, int] = field(default_factory=dict)  # by party: how many blocks the stores say that they hold
+
+    @property
+    def anchor(self) -> Timeframe:
+        """Every block that is held, and was looked at."""
+        return Timeframe({feed: seq for plan in self.plans for feed, seq in plan.anchor.items()})
+
+    def plan(self, party: bytes) -> PartyPlan:
+        for plan in self.plans:
+            if plan.party == party:
+                return plan
+        raise UnknownParty(f"party {party.hex()[:8]} is not in {', '.join(self.homes)}, or was not asked for")
+
+
+def survey(
+    spark: SparkSession,
+    homes: str | Path | Sequence[str | Path],
+    parties: Collection[bytes] = (),
+    *,
+    verify: bool = True,
+    blocks: int = RANGE_BLOCKS,
+    open_parties: Collection[bytes] = (),
+    tell: Tell = silent,
+) -> Survey:
+    """Look at some parties of a home or of several, or at all. With `verify`, everything that can be is checked first.
+
+    Every hash, link, body, head and header is, that is; what depends on others of the party's blocks is planned.
+    `open_parties` run without credentials: every feed of theirs counts, as with an `OpenAuthority`.
+    """
+    wanted = Limits(parties=frozenset(map(bytes, parties)))
+    (found,) = in_workers(spark, listing, [(places(homes), wanted)])
+    found.check(parties)
+    tell(VERIFY, sum(one.held for one in found.parties))
+    alone = frozenset(map(bytes, open_parties))
+    known = sorted(found.parties, key=lambda one: (one.party, one.home))
+    # What came meanwhile was not looked at.
+    asked = [_Asked(one.home, one.party, (), one.anchor, one.party in alone) for one in known]
+    ranges = [one for some in known for one in some.ranges] if verify else []
+    plans = verify_and_plan(spark, divided(ranges, blocks), _plan, asked)
+    return Survey(found.homes, tuple(plans), {one.party: one.held for one in known})
+
+
+class Planned(Protocol):
+    """A party to be planned, with the faults that verifying it has found."""
+
+    @property
+    def party(self) -> bytes: ...
+    @property
+    def blocks(self) -> int: ...  # that it has not been planned for yet
+    def _replace(self, *, faults: tuple[Fault, ...]) -> Self: ...
+
+
+def verify_and_plan(
+    spark: SparkSession, tasks: Sequence[tuple[Range, ...]], plan: Callable[[Asked], Result], asked: Sequence[Asked]
+) -> list[Result]:
+    """Verify ranges and plan parties, in the order of `asked`.
+
+    Both are done at once: each party is planned as if nothing were wrong with it, which is mostly so, and is planned
+    again where something is. The first time nothing is verified yet, so whatever is raised then counts for nothing.
+    """
+    jobs: list[Callable[[], Any]] = [partial(_at_first, plan, one) for one in asked]
+    jobs += [partial(verify_task, task) for task in tasks]
+    # One party is planned by one task, however large it is.
+    weights = [PARTY_BLOCKS + one.blocks // 3 for one in asked]
+    weights += [sum(one.count for one in task) for task in tasks]
+    done = in_workers(spark, _call, jobs, tasks_for(spark, sum(weights)), weights)
+    faults: dict[bytes, list[Fault]] = defaultdict(list)
+    for told in done[len(asked) :]:
+        for fault in told:
+            faults[fault.party].append(fault)
+    plans = {at: made for at, made in enumerate(done[: len(asked)]) if made is not None}
+    again = [at for at, one in enumerate(asked) if at not in plans or one.party in faults]
+    found = [asked[at]._replace(faults=tuple(faults[asked[at].party])) for at in again]
+    plans |= zip(again, in_workers(spark, plan, found), strict=True)
+    return [plans[at] for at in range(len(asked))]
+
+
+def verify_task(task: tuple[Range, ...]) -> list[Fault]:
+    """What does not verify of some ranges."""
+    faults: list[Fault] = []
+    for spans in read_ranges(task, faults.append):
+        for _ in spans:
+            pass
+    return faults
+
+
+def _call(job: Callable[[], Result]) -> Result:
+    return job()
+
+
+def _at_first(plan: Callable[[Asked], Result], asked: Asked) -> Result | None:
+    """The plan of a party that is not verified yet; None if that cannot be had."""
+    try:
+        return plan(asked)
+    except Exception:
+        return None
+
+
+class _Asked(NamedTuple):
+    home: str
+    party: bytes
+    faults: tuple[Fault, ...]
+    until: Timeframe
+    alone: bool
+
+    @property
+    def blocks(self) -> int:
+        return sum(self.until.values())
+
+
+def _plan(asked: _Asked) -> PartyPlan:
+    home, party, faults, until, alone = asked
+    with open_feeds(home) as store, open_blobs(home) as blobs:
+        return Planner(home, store, blobs, party, faults, until, alone, exact=True).plan()

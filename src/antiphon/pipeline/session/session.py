@@ -1,0 +1,80 @@
+"""A Spark session that is set up for this machine. Any other may be used instead: `prepare` it first."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from weakref import WeakSet
+
+from pyspark.sql import SparkSession
+
+from antiphon.pipeline.session.java import use_java
+
+MEMORY_SHARE = 0.4  # of the machine's, for the JVM: Python workers, and the system's cache of files, need the rest
+MEMORY_MIN_MB, MEMORY_MAX_MB = 512, 32 << 10
+PARTITIONS_PER_CORE = 4  # so that one with a hot item does not keep the others waiting for long
+
+#: On this machine alone: workers of a cluster may find Antiphon only in files that come with a task.
+DAEMON = {"spark.python.daemon.module": "antiphon.pipeline.session.worker_daemon"}
+
+_PREPARED: WeakSet[SparkSession] = WeakSet()
+
+#: What the pipeline needs of every session, also of one that was made elsewhere.
+NEEDED = {
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+
+
+def open_session(
+    name: str = "antiphon",
+    *,
+    master: str | None = None,
+    partitions: int | None = None,
+    memory_mb: int | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A session: on all cores of this machine, or on the cluster of `master`. The one that runs already, if one does.
+
+    `partitions` are those of a shuffle, `memory_mb` is what the driver may have; `settings` are Spark's own, and go
+    before all others.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return prepare(running)
+    use_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    cores = os.cpu_count() or 1
+    where = master or f"local[{cores}]"
+    chosen = {
+        "spark.master": where,
+        "spark.driver.memory": f"{memory_mb or _memory_mb()}m",
+        "spark.sql.shuffle.partitions": str(partitions or PARTITIONS_PER_CORE * cores),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+        **({} if master else {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}),
+        **(DAEMON if where.startswith("local") and not where.startswith("local-cluster") else {}),
+        **NEEDED,
+        **(settings or {}),
+    }
+    return prepare(SparkSession.builder.appName(name).config(map=chosen).getOrCreate())  # type: ignore[arg-type]
+
+
+def prepare(spark: SparkSession) -> SparkSession:
+    """Let any session read feeds: `spark.read.format("antiphon")`."""
+    if spark not in _PREPARED:
+        from antiphon.pipeline.source.datasource import AntiphonSource
+
+        for key, value in NEEDED.items():
+            spark.conf.set(key, value)
+        spark.dataSource.register(AntiphonSource)
+        _PREPARED.add(spark)
+    return spark
+
+
+def _memory_mb() -> int:
+    held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    return int(min(max(held * MEMORY_SHARE, MEMORY_MIN_MB), MEMORY_MAX_MB))

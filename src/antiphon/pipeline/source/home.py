@@ -1,0 +1,77 @@
+"""A home, as the pipeline reads it: the folder in which a device keeps its feeds and blobs. Nothing in it is changed.
+
+A peer may write meanwhile. Stores are opened in Spark's Python workers, never in the program that asks: that may be
+the very process in which the peer runs, and a process opens a store once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from antiphon.core.errors import InvalidInput
+from antiphon.core.keys import PublicKey
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.reader import FeedReader
+from antiphon.feed.store import FeedStore
+from antiphon.pipeline.archive_format.manifest import is_archive
+from antiphon.pipeline.archive_format.reader import ArchiveBlobs, archived_feeds
+from antiphon.snapshot.blobs import Blobs, MemoryBlobs
+from antiphon.snapshot.blobstore import BlobStore
+
+
+def feeds_folder(home: str | Path) -> Path:
+    """Where the feeds of a home are; the folder of a feed store will do as well."""
+    folder = Path(home).expanduser()
+    for found in (folder / "feeds", folder):
+        if (found / "data.mdb").is_file():
+            return found
+    raise InvalidInput(
+        f"{folder} is no home: it has no feeds; name the folder that `antiphon.open` was given, or an archive"
+    )
+
+
+@contextmanager
+def open_feeds(home: str | Path) -> Iterator[FeedReader]:
+    """The feeds of a home or of an archive, to be read."""
+    store = archived_feeds(home) if is_archive(home) else FeedStore.open(feeds_folder(home), readonly=True)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def open_blobs(home: str | Path) -> Iterator[Blobs]:
+    """The blobs of a home or of an archive, to be read; none where it keeps none."""
+    if is_archive(home):
+        with closing(ArchiveBlobs(home)) as archived:
+            yield archived
+        return
+    folder = feeds_folder(home).with_name("blobs")
+    if not (folder / "data.mdb").is_file():
+        yield MemoryBlobs()
+        return
+    with BlobStore.open(folder, readonly=True) as blobs:
+        yield blobs
+
+
+def read_parties(text: str) -> tuple[bytes, ...]:
+    """Keys of parties in hex, with commas between."""
+    try:
+        return tuple(bytes(PublicKey(bytes.fromhex(part.strip()))) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise InvalidInput(f"{text[:140]!r} does not name parties; give their keys in hex, with commas") from None
+
+
+def write_anchor(frame: Timeframe) -> str:
+    """An anchor as Spark's options and offsets hold it."""
+    return frame.encode().hex()
+
+
+def read_anchor(text: str) -> Timeframe:
+    try:
+        return Timeframe.decode(bytes.fromhex(text))
+    except ValueError:
+        raise InvalidInput(f"{text[:80]!r} is no anchor; take one that a reader gave") from None

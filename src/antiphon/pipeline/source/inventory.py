@@ -1,0 +1,81 @@
+"""What homes hold, by their stores' own records: which parties, which ranges are to be read, and how many blocks.
+
+The books of a run begin here: what is held is counted before anything is planned, and by nothing that plans.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from antiphon.core.errors import InvalidInput, UnknownParty
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.record import Record
+from antiphon.pipeline.source.home import open_feeds
+from antiphon.pipeline.source.ranges import Limits, Range
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A party, as the records of its home have it."""
+
+    home: str
+    party: bytes
+    ranges: tuple[Range, ...]
+    held: int  # blocks, also those that nobody will read
+
+    @property
+    def anchor(self) -> Timeframe:
+        """The last block of each range."""
+        return Timeframe({one.feed: one.stop - 1 for one in self.ranges})
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Homes at one moment."""
+
+    homes: tuple[str, ...]
+    parties: tuple[Listed, ...]
+    here: frozenset[bytes]  # parties of which there is anything, wanted or not
+
+    def check(self, asked: Collection[bytes]) -> None:
+        """`UnknownParty`, if one was asked for of which there is nothing."""
+        unknown = sorted({bytes(party).hex() for party in asked if bytes(party) not in self.here})
+        if unknown:
+            raise UnknownParty(f"there is nothing of party {', '.join(unknown)} in {', '.join(self.homes)}")
+
+
+def places(homes: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+    """Where homes are, for everybody: Spark's workers may stand in another folder than the program that asks."""
+    each = [homes] if isinstance(homes, str | Path) else homes
+    return tuple(str(Path(home).expanduser().absolute()) for home in each)
+
+
+def listing(asked: tuple[Sequence[str], Limits]) -> Listing:
+    """What homes hold now, up to an anchor if the limits have one. A party is in one of them alone."""
+    homes, limits = asked
+    found: dict[bytes, Listed] = {}
+    here: set[bytes] = set()
+    for home in homes:
+        records: dict[bytes, list[Record]] = defaultdict(list)
+        with open_feeds(home) as store:
+            for record in store.feeds():  # in one transaction
+                records[record.party].append(record)
+        for party, some in records.items():
+            held = sum(_held(record, limits.until) for record in some)
+            here |= {party} if any(record.length for record in some) else set()
+            if not held or (limits.parties and party not in limits.parties):
+                continue
+            if party in found:
+                raise InvalidInput(f"party {party.hex()[:8]} is in {found[party].home} and in {home}; name one of them")
+            ranges = tuple(one for record in some if (one := limits.of(home, record)) is not None)
+            found[party] = Listed(home, party, ranges, held)
+    return Listing(tuple(homes), tuple(found.values()), frozenset(here))
+
+
+def _held(record: Record, until: Timeframe | None) -> int:
+    """How many blocks of a feed are held, up to an anchor. Those beyond its end are no part of it, and always count."""
+    stop = record.length if until is None else until.get(record.feed, record.start - 1) + 1
+    return max(0, (record.length if record.end <= stop else min(record.length, stop)) - record.start)

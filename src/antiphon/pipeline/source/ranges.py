@@ -1,0 +1,229 @@
+"""How the blocks of a home are divided: ranges of one feed each, about as large as a task should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby, pairwise
+
+from antiphon.core.errors import AntiphonError, BadSignature, BrokenChain, InvalidInput, RefusedBlocks
+from antiphon.core.keys import verify as verify_signature
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed import rules
+from antiphon.feed.chain import head_message, verify_span
+from antiphon.feed.header import Entry, Flag
+from antiphon.feed.reader import FeedReader, cut
+from antiphon.feed.record import Record
+from antiphon.feed.span import Span
+from antiphon.pipeline.source.home import open_feeds
+
+RANGE_BLOCKS = 100_000
+FEEDS_PER_TASK = 64  # a home may have many small feeds
+CHECKED_BLOCKS, CHECKED_SIZE = 4_096, 4 << 20  # that are verified at once
+
+Run = tuple[Span, int, int]  # a stored span, and which of its blocks count
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Blocks [start, stop) of a feed in a home."""
+
+    home: str
+    party: bytes
+    feed: bytes
+    start: int
+    stop: int
+
+    @property
+    def count(self) -> int:
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Which blocks are wanted; empty sets of parties or feeds stand for all."""
+
+    parties: frozenset[bytes] = frozenset()
+    feeds: frozenset[bytes] = frozenset()
+    seq_min: int = 0
+    seq_max: int = (1 << 63) - 1
+    after: Timeframe = field(default_factory=Timeframe)
+    until: Timeframe | None = None  # feeds that it does not have are left out
+
+    def of(self, home: str, record: Record) -> Range | None:
+        """What is wanted of a feed; None if nothing is."""
+        if (self.parties and record.party not in self.parties) or (self.feeds and record.feed not in self.feeds):
+            return None
+        # Behind an anchor nothing may be left out: if blocks are pruned there, whoever reads the range is told.
+        start = max(self.after[record.feed] + 1 if record.feed in self.after else record.start, self.seq_min)
+        stop = min(record.valid_length, self.seq_max + 1)
+        if self.until is not None:
+            stop = min(stop, self.until.get(record.feed, -1) + 1)
+        return Range(home, record.party, record.feed, start, stop) if start < stop else None
+
+
+def wanted(homes: Iterable[str], limits: Limits) -> list[Range]:
+    """What is wanted of some homes, and is there now. A party is read from one home alone."""
+    found: list[Range] = []
+    seen: dict[bytes, str] = {}
+    for home in homes:
+        with open_feeds(home) as store:
+            ranges = [one for record in store.feeds() if (one := limits.of(home, record)) is not None]
+        for party in {one.party for one in ranges}:
+            if party in seen:
+                raise InvalidInput(f"party {party.hex()[:8]} is in {seen[party]} and in {home}; name one of them")
+            seen[party] = home
+        found += ranges
+    return found
+
+
+def divided(found: Sequence[Range], size: int = RANGE_BLOCKS) -> list[tuple[Range, ...]]:
+    """Tasks of about `size` blocks: long feeds are cut, short ones put together; the largest first."""
+    tasks: list[tuple[Range, ...]] = []
+    small: list[Range] = []
+    held = 0
+    for one in sorted(found, key=lambda one: (one.home, one.party, one.feed, one.start)):
+        parts = max(1, -(-one.count // size))
+        if parts > 1 or one.count >= size // 2:
+            cuts = [one.start + one.count * part // parts for part in range(parts + 1)]
+            tasks += [(replace(one, start=low, stop=high),) for low, high in pairwise(cuts)]
+            continue
+        small.append(one)
+        held += one.count
+        if held >= size or len(small) >= FEEDS_PER_TASK:
+            tasks.append(tuple(small))
+            small, held = [], 0
+    if small:
+        tasks.append(tuple(small))
+    return sorted(tasks, key=lambda task: -sum(one.count for one in task))
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first block of a range that does not verify, and why."""
+
+    party: bytes
+    feed: bytes
+    seq: int
+    reason: str
+
+
+def read_ranges(
+    task: Iterable[Range], told: Callable[[Fault], None], *, verify: bool = True
+) -> Iterator[Iterator[Span]]:
+    """The blocks of each range of a task, from homes that are opened for it."""
+    for home, ranges in groupby(task, key=lambda one: one.home):
+        with open_feeds(home) as store:
+            for one in ranges:
+                yield read_range(store, one, told, verify=verify)
+
+
+def read_range(store: FeedReader, one: Range, told: Callable[[Fault], None], *, verify: bool = True) -> Iterator[Span]:
+    """The blocks of a range, up to the first fault, which is told.
+
+    With `verify` every hash, link, body, head and rule is checked. Order matters to none of them, but for one hash and
+    lamport: those of the block before the range, which its neighbour checks.
+    """
+    at = one.start
+    try:
+        before: tuple[bytes, int] | None = None
+        for some in _together(store.runs(one.feed, one.start, one.stop)):
+            if verify and before is None:
+                before = _before(store, some[0][0])
+            right = not verify or _all_right([span for span, _, _ in some], *(before or (b"", 0)))
+            for span, low, high in some:
+                if verify:
+                    if not right:
+                        _check(span, before or (b"", 0))
+                    before = span.hash_at(span.end - 1), int(span.columns["lamport"][-1])
+                yield cut(span, low, high)
+                at = span.first + high
+    except RefusedBlocks as error:
+        told(Fault(one.party, one.feed, at if error.seq is None else max(error.seq, at), str(error)))
+        return
+    except AntiphonError as error:  # pruned meanwhile, or damaged: of such a span the store hands out no block at all
+        told(Fault(one.party, one.feed, at, str(error)))
+        return
+    if at < one.stop:
+        told(Fault(one.party, one.feed, at, f"feed {one.feed.hex()[:8]}: blocks {at} to {one.stop - 1} are gone"))
+
+
+def _together(runs: Iterator[Run]) -> Iterator[list[Run]]:
+    """Spans that are looked at together; what cannot be read is raised behind those that can."""
+    some: list[Run] = []
+    count = size = 0
+    try:
+        for run in runs:
+            some.append(run)
+            count, size = count + run[0].count, size + run[0].size
+            if count >= CHECKED_BLOCKS or size >= CHECKED_SIZE:
+                yield some
+                some, count, size = [], 0, 0
+    except AntiphonError:
+        if some:
+            yield some
+        raise
+    if some:
+        yield some
+
+
+def _all_right(spans: Sequence[Span], previous: bytes, lamport: int) -> bool:
+    """Whether spans that follow each other are surely without a fault. If not, each by itself tells which one it has.
+
+    As one span, they are hashed and judged in a third of the time: most of that for one is not for its blocks.
+    """
+    first = spans[0]
+    for span, after in pairwise(spans):
+        if after.first != span.end or after.previous != span.hash_at(span.end - 1):
+            return False
+        if (after.party, after.feed) != (first.party, first.feed) or int(after.columns["flags"][0]) & Flag.CONTINUED:
+            return False
+    try:
+        verify_span(whole := _joined(spans))
+    except (BrokenChain, BadSignature):
+        return False
+    if first.previous != previous or rules.judge(whole, lamport, _nothing).fault is not None:
+        return False
+    heads = (
+        (head_message(span.party, span.feed, span.end, span.hash_at(span.end - 1)), span.signature)
+        for span in spans[:-1]
+    )
+    return all(verify_signature(first.feed, head, signature) for head, signature in heads)
+
+
+def _joined(spans: Sequence[Span]) -> Span:
+    """Spans that follow each other, as one under the last one's head."""
+    if len(spans) == 1:
+        return spans[0]
+    first, last = spans[0], spans[-1]
+    states = b"".join([span.states or bytes(span.count) for span in spans])
+    headers, advance, bodies, hashes = (
+        b"".join([getattr(span, name) for span in spans]) for name in ("headers", "advance", "bodies", "hashes")
+    )
+    whole = Span(first.party, first.feed, first.first, first.previous, last.signature, headers, advance, bodies)
+    return replace(whole, hashes=hashes, states=states if any(states) else b"")
+
+
+def _before(store: FeedReader, span: Span) -> tuple[bytes, int]:
+    record = store.record(span.feed)
+    if span.first == record.start:
+        return record.start_hash, record.start_lamport
+    block = store.block(span.feed, span.first - 1)
+    return block.hash, block.lamport
+
+
+def _check(span: Span, before: tuple[bytes, int]) -> None:
+    previous, lamport = before
+    if span.previous != previous:
+        raise BrokenChain(
+            f"feed {span.feed.hex()[:8]}, block {span.first}: it does not link up", feed=span.feed, seq=span.first
+        )
+    verify_span(span)
+    fault = rules.judge(span, lamport, _nothing).fault
+    if fault is not None:
+        raise BrokenChain(f"feed {span.feed.hex()[:8]}, {fault.reason}", feed=span.feed, seq=fault.seq)
+
+
+def _nothing(feed: bytes) -> Entry | None:
+    """What a header's entries moved is of no interest here."""
+    return None

@@ -1,0 +1,57 @@
+"""The columns of tables, for Delta's log and for those who write their files. docs/pipeline.md says what they mean."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+
+from antiphon.pipeline.fold import item_fold
+from antiphon.pipeline.source.block_columns import DEFAULT_COLUMNS, spark_schema
+from antiphon.pipeline.tables import changes, links
+from antiphon.pipeline.tables.item_rows import ABOUT, SHOWN
+
+BLOCKS = tuple(name for name in DEFAULT_COLUMNS if name != "fault")  # what the table has of each block
+
+SCHEMAS = {
+    "blocks": spark_schema(BLOCKS),
+    "items": StructType([*(item_fold.SCHEMA[name] for name in ABOUT), *SHOWN]),
+    "links": links.SCHEMA,
+    "changes": StructType([StructField("run", LongType()), *changes.SCHEMA.fields]),
+    "quarantine": StructType(
+        [
+            StructField("party", BinaryType()),
+            StructField("feed", BinaryType()),
+            StructField("seq", LongType()),
+            StructField("count", LongType()),
+            StructField("item", BinaryType()),
+            StructField("standing", StringType()),
+            StructField("reason", StringType()),
+        ]
+    ),
+    "epochs": StructType(
+        [
+            StructField("party", BinaryType()),
+            StructField("number", LongType()),
+            StructField("snapshot", BinaryType()),
+            StructField("home", StringType()),
+            StructField("error", StringType()),
+        ]
+    ),
+    "standings": StructType(
+        [
+            StructField("party", BinaryType()),
+            StructField("feed", BinaryType()),
+            StructField("start", LongType()),
+            StructField("stop", LongType()),
+            StructField("standing", StringType()),
+            StructField("reason", StringType()),
+        ]
+    ),
+    "progress": StructType([StructField("party", BinaryType()), StructField("progress", StringType())]),
+}
+
+
+def arrow_table(name: str) -> pa.Schema:
+    """The schema of a table's files: what is there may be null, for all that readers know."""
+    return pa.schema([field.with_nullable(True) for field in to_arrow_schema(SCHEMAS[name])])

@@ -1,0 +1,99 @@
+"""Spark and a live peer come to the same: items byte for byte, and what does not count message by message."""
+
+from __future__ import annotations
+
+import random
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from tests.party.histories import act, models, some_ranges
+
+from antiphon.core.errors import InvalidInput, InvalidMutation, NotAuthorised, UnknownItem
+from antiphon.core.timeframe import Timeframe
+from antiphon.halo.claims import Position, Role
+from antiphon.pipeline.fold.fold_job import fold_survey
+from antiphon.pipeline.fold.item_fold import folded, items, refused
+from antiphon.pipeline.order.messages import bases, messages
+from antiphon.pipeline.plan.judged_blocks import judged
+from antiphon.pipeline.plan.survey import Survey, survey
+from antiphon.pipeline.plan.surveyed_blocks import blocks
+from antiphon.testing.peers import Peer, Peers
+
+HISTORIES = 12
+
+States = dict[bytes, bytes]
+Refusals = dict[tuple[bytes, int], str]
+
+
+def run(looked: Survey, rows: DataFrame) -> dict[bytes, tuple[States, Refusals]]:
+    """Items and refusals, party by party."""
+    made = rows.cache()
+    found: dict[bytes, tuple[States, Refusals]] = {plan.party: ({}, {}) for plan in looked.plans}
+    for row in items(made).collect():
+        found[bytes(row.party)][0][bytes(row.item)] = bytes(row.snapshot)
+    for row in refused(made).collect():
+        found[bytes(row.party)][1][bytes(row.feed), row.seq] = row.reason
+    made.unpersist()
+    return found
+
+
+def live(peer: Peer) -> tuple[States, Refusals]:
+    peer.party.save()
+    with peer.party.locked() as engine:
+        listed = engine.items.refused(100_000)
+    return peer.snapshots(), {(row.feed, row.seq): row.reason for row in listed}
+
+
+def narrow(peers: Peers, chance: random.Random) -> None:
+    alice, carol = peers.all[0], peers.all[2]
+    assert alice.member is not None
+    what = chance.randrange(4)
+    if what == 0:
+        alice.member.demote(carol.key, [Role.READER])
+    elif what == 1:
+        alice.member.admit(carol.key, [Role.EDITOR])
+    elif what == 2:
+        frame = alice.party.timeframe
+        feed = chance.choice(sorted(frame))
+        alice.member.erase(Position(feed, chance.randrange(frame[feed] + 1)))
+    else:
+        alice.party.item(chance.choice(alice.party.items())).may_write(chance.choice(peers.all).key)
+
+
+def some_history(peers: Peers, chance: random.Random, seed: int, steps: int) -> None:
+    for name in ("alice", "bob", "carol"):
+        peers.add(f"{name} {seed}")  # keys follow from names
+    for _ in range(steps):
+        peer, other = chance.sample(peers.all, 2)
+        with suppress(NotAuthorised, InvalidInput, InvalidMutation, UnknownItem, IndexError):
+            if chance.random() < 0.3:
+                some_ranges(other, peer, chance)
+            elif chance.random() < 0.1:
+                narrow(peers, chance)
+            else:
+                act(peer, chance)
+
+
+def test_spark_folds_what_live_peers_fold(spark: SparkSession, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        peers = {}
+        for seed in range(HISTORIES):
+            chance = random.Random(seed)
+            town = stack.enter_context(Peers(tmp_path / str(seed), models=models()))
+            some_history(town, chance, seed, steps=60)
+            peer = chance.choice(town.all)  # it may lack some of what others wrote
+            peer.party.process()
+            peers[bytes(peer.party.key)] = peer
+        assert len(peers) == HISTORIES
+        looked = survey(spark, [peer.folder for peer in peers.values()])
+        sorted_ = messages(judged(blocks(spark, looked), looked.plans), bases(spark, looked))
+        made = run(looked, folded(sorted_, looked.plans, models))
+        assert run(looked, fold_survey(spark, looked, models)) == made  # the same in parcels
+        for party, peer in peers.items():
+            states, refusals = live(peer)
+
+            assert made[party] == (states, refusals), peer.folder
+            lanes = looked.plan(party).lanes
+            frame = Timeframe({lane.feed: lane.position - 1 for lane in lanes if lane.position})
+            assert frame == peer.party.timeframe

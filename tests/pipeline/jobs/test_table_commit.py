@@ -1,0 +1,251 @@
+"""Tables: what a run has found, for SQL; all of a run or nothing of it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlparse
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from tests.cli.conftest import call, told
+from tests.pipeline.small import small_jobs
+
+import antiphon
+from antiphon.core.errors import BadEncoding, InvalidInput
+from antiphon.pipeline.jobs.report import Report
+from antiphon.pipeline.jobs.table_run import GoOn
+from antiphon.pipeline.query.sql import ask
+from antiphon.pipeline.tables.delta_folder import LAYOUT, Current, TableLog
+from antiphon.query.filters import prop
+from antiphon.query.jsonform import to_json
+from antiphon.query.query import Query
+from antiphon.testing.peers import Peers
+
+NAMES = {"blocks", "changes", "epochs", "items", "links", "progress", "quarantine", "standings"}
+
+
+class Written(NamedTuple):
+    home: Path
+    log: TableLog
+    first: Report
+    item: bytes
+
+
+@pytest.fixture(scope="module")
+def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """Two runs, with a change between them; then one that ends when all is committed, and nothing published."""
+    folder = tmp_path_factory.mktemp("tables")
+    log = TableLog(folder / "tables")
+    with Peers(folder / "peers") as peers:
+        alice = peers.add("alice of tables")
+        board = alice.party.create("antiphon/object")
+        board.edit("set", "title", "a board")
+        task = alice.party.create("antiphon/object", parent=board.id)
+        task.edit("set", "size", 3)
+        first = GoOn(spark, log, [alice.folder]).run()
+        task.edit("set", "size", 4)
+        GoOn(spark, log, [alice.folder]).run()
+        task.edit("set", "size", 5)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TableLog, "publish", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                GoOn(spark, log, [alice.folder]).run()
+        return Written(Path(alice.folder), log, first, bytes(task.id))
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _no_space(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "no space is left")
+
+
+def latest(log: TableLog, table: str) -> list[Path]:
+    """The files of a table as readers of Delta see it who know of nothing else."""
+    return [Path(unquote(urlparse(file).path)) for file in DeltaTable(str(log.folder / table)).file_uris()]
+
+
+def test_tables_hold_what_the_last_whole_run_found(spark: SparkSession, written: Written) -> None:
+    found = f"FROM items WHERE item = X'{written.item.hex()}'"
+    (row,) = ask(spark, written.log, f"SELECT state, get_json_object(state, '$.size') size {found}")
+
+    assert written.log.current().run == 2
+    assert set(written.log.current().versions) == NAMES
+    assert (json.loads(row["state"]), row["size"]) == ({"size": 4}, "4")
+
+
+def test_changes_say_which_run_has_made_what(spark: SparkSession, written: Written) -> None:
+    rows = ask(spark, written.log, "SELECT run, item, change FROM changes ORDER BY run, item")
+
+    assert {row["change"] for row in rows if row["run"] == 1} == {"created"}
+    assert [(bytes(row["item"]), row["change"]) for row in rows if row["run"] == 2] == [(written.item, "changed")]
+    assert {row["run"] for row in rows} == {1, 2}
+
+
+def test_links_lead_from_children_to_parents_and_blocks_are_all_there(spark: SparkSession, written: Written) -> None:
+    (link,) = ask(
+        spark,
+        written.log,
+        "SELECT get_json_object(b.state, '$.title') title FROM links l JOIN items b ON l.target = b.item "
+        f"WHERE l.way = 'parent' AND l.source = X'{written.item.hex()}'",
+    )
+    (count,) = ask(spark, written.log, "SELECT count(*) n, count(DISTINCT hash) m FROM blocks")
+
+    assert link["title"] == "a board"
+    assert count["n"] == count["m"] == written.first.counts["held"] + 1
+
+
+def test_what_is_no_sql_is_told_with_the_tables_that_there_are(spark: SparkSession, written: Written) -> None:
+    with pytest.raises(InvalidInput, match="blocks, changes, epochs, items, links, progress, quarantine, standings"):
+        ask(spark, written.log, "SELECT * FROM nothing")
+
+
+def test_the_command_line_runs_again_what_was_interrupted_and_asks(written: Written, tmp_path: Path) -> None:
+    folder = tmp_path / "tables"
+    shutil.copytree(written.log.folder, folder)
+    assert TableLog(folder).table("changes").version() < DeltaTable(str(folder / "changes")).version()
+
+    made = told("pipeline", "run", "--home", written.home, "--tables", folder)
+    rows = told(
+        "pipeline", "sql", "SELECT run, item, change FROM changes WHERE run > 1 ORDER BY run", "--tables", folder
+    )
+    listed = told("pipeline", "tables", "--compact", "--tables", folder)
+
+    assert made["blocks"]["lost"] == 0
+    assert set(made["versions"]) == NAMES
+    item = written.item.hex()
+    assert rows == [{"run": run, "item": item, "change": "changed"} for run in (2, 3)]  # the third once, not twice
+    assert {row["table"]: row["rows"] for row in listed}["items"] == made["items"]
+
+
+def test_the_command_line_asks_each_party_a_query(spark: SparkSession, written: Written, tmp_path: Path) -> None:
+    file, total = tmp_path / "query.json", '{"aggregate": {"function": "sum", "path": ["size"]}}'
+    file.write_text(json.dumps(to_json(Query(prop("title") == "a board").children(prop("size") > 3))))
+    with small_jobs(spark):
+        (task,) = told("pipeline", "query", file, "--tables", written.log.folder)
+        (size,) = told("pipeline", "query", total, "--tables", written.log.folder, "--party", task["party"])
+
+    assert (task["item"], json.loads(task["state"])) == (written.item.hex(), {"size": 4})
+    assert size == {"party": task["party"], "group": None, "value": 4}
+
+
+def test_an_interrupt_ends_with_130_and_publishes_nothing(
+    written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antiphon.pipeline.tables.incremental_write.in_parcels", _interrupted)
+
+    done = call("pipeline", "run", "--home", written.home, "--tables", tmp_path / "tables")
+
+    assert done.exit_code == 130
+    assert TableLog(tmp_path / "tables").current().run == 0
+    assert not list((tmp_path / "tables").rglob("*.parquet"))
+
+
+def test_tables_of_another_layout_are_refused(tmp_path: Path) -> None:
+    """Rows are looked for where they would be written: those of another version might be missed, and written twice."""
+    log = TableLog(tmp_path)
+    log.publish(Current(3, {"items": 1}))
+    file = tmp_path / "current.json"
+    file.write_text(file.read_text().replace(f'"layout": {LAYOUT}', '"layout": 1'))
+
+    with pytest.raises(BadEncoding, match=f"layout 1, and this version writes {LAYOUT}; remove the folder"):
+        log.current()
+
+
+SECRET = "the key is under the mat"
+
+
+def texts_in(folder: Path) -> str:
+    """All that is in any file of any version."""
+    return " ".join(str(pq.read_table(file, partitioning=None).to_pylist()) for file in folder.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("way", ["it goes on", "afresh", "killed between"])
+def test_what_is_erased_is_in_no_file_of_any_version(
+    quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    home, log = tmp_path / "home", TableLog(tmp_path / "tables")
+    with antiphon.open(home, name="Ada") as store:
+        party = store.create_party("Household")
+        party.epochs.set_policy(keep_epochs=1)
+        note = party.object({"title": "note"})
+        note["text"] = SECRET
+    GoOn(quick, log, [home]).run()
+    with antiphon.open(home) as store:
+        store.party("Household").object({"title": "another"})
+    GoOn(quick, log, [home]).run()
+    assert SECRET in texts_in(log.folder)
+    with antiphon.open(home) as store:
+        party = store.party("Household")
+        party.erase(*(record.stamp for record in party.item(note.id).history() if SECRET in str(record)))
+        party.epochs.declare()
+        party.epochs.prune()
+    if way == "killed between":
+        with monkeypatch.context() as patched:
+            patched.setattr(TableLog, "let_go", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                GoOn(quick, log, [home]).run()
+        assert SECRET in texts_in(log.folder)
+        assert log.current().run == 3
+    report = GoOn(quick, log, [home]).run(afresh=way == "afresh")
+
+    assert report.counts["lost"] == 0
+    assert not log.current().owes
+    assert SECRET not in texts_in(log.folder)
+    assert "note" in texts_in(log.folder)
+
+
+def test_a_run_that_is_interrupted_when_it_is_published_loses_nothing(
+    quick: SparkSession, written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = TableLog(tmp_path / "tables")
+
+    def sync(folder: Path) -> None:
+        if (folder / "current.json").exists():  # it is the last thing that `publish` does
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("antiphon.pipeline.tables.delta_folder.sync_folder", sync)
+        with pytest.raises(KeyboardInterrupt):
+            GoOn(quick, log, [written.home]).run()
+
+    assert log.current().run == 1
+    report = GoOn(quick, log, [written.home]).run()
+    assert report.still == len(report.parties)
+    assert report.counts["lost"] == 0
+
+
+def test_a_run_that_fails_while_it_commits_is_done_again(
+    quick: SparkSession, written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables are ahead then of what is published, and what they name must not be missed by anybody."""
+    log = TableLog(tmp_path / "tables")
+    with monkeypatch.context() as patched:
+        patched.setattr(TableLog, "put_small", _no_space)
+        with pytest.raises(OSError, match="no space"):
+            GoOn(quick, log, [written.home]).run()
+    assert log.current().run == 0
+    assert all(file.exists() for file in latest(log, "items"))
+
+    assert GoOn(quick, log, [written.home]).run().counts["lost"] == 0
+    assert all(file.exists() for file in latest(log, "items"))
+
+
+def test_blocks_that_cannot_be_written_end_a_run_that_leaves_nothing(
+    quick: SparkSession, written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = TableLog(tmp_path / "tables")
+    monkeypatch.setattr("antiphon.pipeline.tables.incremental_write.write_rows", _no_space)
+    with pytest.raises(PySparkException, match="no space"):
+        GoOn(quick, log, [written.home]).run()
+
+    assert not list(log.folder.rglob("*.parquet"))
+    assert log.current().run == 0

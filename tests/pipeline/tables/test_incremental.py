@@ -1,0 +1,126 @@
+"""A run that goes on from the tables leaves what a run from nothing would, to the byte, whatever came between."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.party.forked import Forked, confront
+from tests.party.histories import act, models, some_ranges
+from tests.pipeline.fold.test_item_fold import narrow
+
+from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, NotAuthorised, UnknownItem
+from antiphon.halo.claims import Policy
+from antiphon.pipeline.jobs.table_run import GoOn
+from antiphon.pipeline.plan.replan import OTHER_BASE
+from antiphon.pipeline.tables.delta_folder import TableLog
+from antiphon.pipeline.tables.shard_tally import SHELVES
+from antiphon.snapshot.blobstore import BlobStore
+from antiphon.testing.peers import Peer, Peers
+
+SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
+TOWNS, ROUNDS, STEPS = (24, 8, 60) if SOAK else (6, 3, 30)
+COMPARED = ("items", "links", "quarantine", "epochs", "standings", "blocks")
+
+
+class Town:
+    """A small party that goes on with its history, and one of its peers, whose home is read."""
+
+    def __init__(self, peers: Peers, seed: int, *, epochs: bool) -> None:
+        self.peers, self.chance, self.epochs = peers, random.Random(seed), epochs
+        for name in ("alice", "bob", "carol"):
+            peers.add(f"{name} of town {seed}")  # keys follow from names
+        if epochs:
+            founder = peers.all[0]
+            assert founder.member is not None
+            founder.member.set_policy(Policy(attesters=(bytes(founder.device.key),), deleted_epochs=1))
+        self.reader = peers.all[0] if epochs else self.chance.choice(peers.all)
+
+    def live_on(self, steps: int) -> None:
+        for _ in range(steps):
+            peer, other = self.chance.sample(self.peers.all, 2)
+            with suppress(NotAuthorised, InvalidInput, InvalidMutation, UnknownItem, IndexError, MissingBlob):
+                if self.chance.random() < 0.3:
+                    some_ranges(other, peer, self.chance)
+                elif self.chance.random() < 0.15:
+                    narrow(self.peers, self.chance)
+                else:
+                    act(peer, self.chance)
+        if self.epochs and self.chance.random() < 0.7:
+            with suppress(InvalidInput, MissingBlob):
+                self.peers.all[0].epochs.declare()
+        self.reader.party.process()
+        keep_blobs(self.reader)
+
+
+def keep_blobs(peer: Peer) -> None:
+    """On the disk, where a home has them."""
+    with BlobStore.open(peer.folder / "blobs") as kept:
+        kept.put_all((cid, peer.blobs.get(cid)) for cid in peer.blobs)  # type: ignore[attr-defined]
+
+
+def contents(spark: SparkSession, log: TableLog) -> dict[str, list[Any]]:
+    """All rows of the tables that a run from nothing has to have as well."""
+    return {name: sorted(map(repr, log.read(spark, name).collect())) for name in COMPARED}
+
+
+def keys_of(spark: SparkSession, log: TableLog) -> set[tuple[bytes, bytes]]:
+    return {(bytes(row["party"]), bytes(row["item"])) for row in log.read(spark, "items").collect()}
+
+
+def there(spark: SparkSession, log: TableLog) -> set[tuple[bytes, bytes]]:
+    """The items that there must be, by what the change feed says of all runs."""
+    found: set[tuple[bytes, bytes]] = set()
+    for row in sorted(log.read(spark, "changes").collect(), key=lambda row: row["run"]):
+        key = bytes(row["party"]), bytes(row["item"])
+        assert (key in found) == (row["change"] != "created"), row
+        (found.discard if row["change"] == "removed" else found.add)(key)
+    return found
+
+
+@pytest.fixture
+def towns(tmp_path: Path) -> Iterator[list[Town]]:
+    with ExitStack() as stack:
+        yield [
+            Town(stack.enter_context(Peers(tmp_path / str(seed), models=models())), seed, epochs=seed % 3 == 2)
+            for seed in range(TOWNS)
+        ]
+
+
+def test_going_on_comes_to_what_a_run_from_nothing_comes_to(
+    quick: SparkSession, towns: list[Town], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = TableLog(tmp_path / "tables")
+    with Peers(tmp_path / "forked", models=models()) as peers:
+        forked = Forked(peers, longer=2)
+        homes = [*(town.reader.folder for town in towns), forked.carol.folder]
+        went, reports = [], []
+        for number in range(ROUNDS):
+            for town in towns:
+                town.live_on(STEPS)
+            if number == ROUNDS - 1:
+                confront(forked.peers)
+            made = GoOn(quick, log, homes, models=models)
+            with monkeypatch.context() as patched:
+                if number == 1:  # as if there were so many messages that tasks have to share a shelf
+                    patched.setattr(
+                        "antiphon.pipeline.tables.incremental_write.buckets_for", lambda cores, messages: 2 * SHELVES
+                    )
+                reports.append(made.run())
+            went.append(made.steps)
+        fresh = TableLog(tmp_path / "fresh")
+        whole = GoOn(quick, fresh, homes, models=models).run()
+
+    assert reports[-1].parties == whole.parties
+    assert not any(report.counts["lost"] for report in reports)
+    assert contents(quick, log) == contents(quick, fresh)
+    assert there(quick, log) == there(quick, fresh) == keys_of(quick, log)
+    again = [step for steps in went[1:] for step in steps]
+    assert sum(not step.afresh and not step.still for step in again) > len(again) // 3  # most did go on
+    assert any(step.afresh == OTHER_BASE for step in again)

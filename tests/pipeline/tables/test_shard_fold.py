@@ -1,0 +1,179 @@
+"""A shelf that goes on has the rows that one written from nothing has: all columns of all tables, whatever has come.
+
+No Spark here: one task does all of this, with real files.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.pipeline.histories import OBJECT, PARTY, History, Message, fold_whole, plan_of, rows_of
+
+from antiphon.core.errors import BadEncoding
+from antiphon.feed.header import Kind
+from antiphon.model.envelope import wrap
+from antiphon.model.factory import ModelFactory
+from antiphon.pipeline.fold.item_fold import REASON, STATE, Folding
+from antiphon.pipeline.fold.summary import Tally, total
+from antiphon.pipeline.order.shuffle_chunk import buckets_of, ids_of
+from antiphon.pipeline.plan.party_plan import PartyPlan
+from antiphon.pipeline.tables import shard_rows
+from antiphon.pipeline.tables.parquet_files import Place, TableFiles, batches_in
+from antiphon.pipeline.tables.schemas import arrow_table
+from antiphon.pipeline.tables.shard_fold import Job, fold_onto
+
+SEEDS = 200 if os.environ.get("ANTIPHON_SOAK") else 12
+TABLES = ("items", "links", "quarantine", "changes")
+
+Row = dict[str, Any]
+
+
+class Shelves:
+    """Tables in so many partitions, and how they are brought to where messages are."""
+
+    def __init__(self, folder: Path, plan: PartyPlan, chance: random.Random, buckets: int = 1) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.chance = chance
+        self.buckets = buckets
+        self.files: dict[str, dict[str, list[str]]] = {name: {} for name in TABLES}
+        self.run = 0
+        self.tallies: list[Tally] = []
+
+    def write(self, new: Sequence[Message], every: Sequence[Message], *, afresh: bool) -> None:
+        self.run += 1
+        late = self._fold(new, afresh=frozenset([PARTY]) if afresh else frozenset())
+        if late:  # what could not be folded on, from all its messages
+            assert not self._fold([message for message in every if message[1] in late], whole={PARTY: late})
+
+    def _fold(self, messages: Sequence[Message], **about: Any) -> set[bytes]:
+        held = {name: {digit: tuple(some) for digit, some in files.items()} for name, files in self.files.items()}
+        given = (str(self.folder), f"part-{self.run}", held, (self.plan,), ModelFactory.standard, self.run)
+        job = Job(*given, self.buckets, **about, tallied=frozenset([PARTY]))
+        where = buckets_of(ids_of(message[1] for message in messages), self.buckets).tolist()
+        done = []
+        for bucket in range(self.buckets):
+            mine = [message for message, at in zip(messages, where, strict=True) if at == bucket]
+            done.append(fold_onto(job, bucket, rows_of(mine, self.chance)))
+        for made in done:
+            for name, written in made.files.items():
+                for one in written.added:
+                    self.files[name].setdefault(one.values["bucket"], []).append(str(self.folder / name / one.path))
+        for made in done:
+            for name, written in made.files.items():
+                for files in self.files[name].values():
+                    files[:] = [file for file in files if file not in written.removed]
+        self.tallies = [made.tally for made in done if made.tally is not None]
+        return {item for made in done for _, item in made.late}
+
+    def rows(self, table: str) -> list[Row]:
+        every = [file for files in self.files[table].values() for file in files]
+        return sorted((row for file in every for batch in batches_in(file) for row in batch.to_pylist()), key=repr)
+
+
+def both(folder: Path, chance: random.Random, wild: float, buckets: int = 1) -> tuple[Shelves, Shelves, list[Message]]:
+    """Tables that went on in a few steps, and those that were written at once."""
+    messages = History(chance, wild).write()
+    plan = plan_of(messages, chance, wild)
+    on, whole = Shelves(folder / "on", plan, chance, buckets), Shelves(folder / "whole", plan, chance)
+    cuts = sorted({*chance.sample(range(len(messages)), min(3, len(messages))), len(messages)})
+    start = 0
+    for cut in cuts:
+        on.write(messages[start:cut], messages[:cut], afresh=start == 0)
+        start = cut
+    whole.write(messages, messages, afresh=True)
+    return on, whole, messages
+
+
+@pytest.mark.parametrize("wild", [0.0, 0.1, 0.5])
+def test_tables_that_went_on_are_those_that_were_written_at_once(wild: float, tmp_path: Path) -> None:
+    for seed in range(SEEDS):
+        chance = random.Random(f"onto {seed} {wild}")
+        on, whole, messages = both(tmp_path / str(seed), chance, wild, chance.choice((1, 2, 16, 32)))
+        model = {row[1]: row[STATE] for row in fold_whole(messages, on.plan) if row[REASON] is None}
+        assert {row["item"]: row["data"] for row in whole.rows("items")} == model, seed
+        for table in ("items", "links", "quarantine"):
+            assert on.rows(table) == whole.rows(table), (seed, table)
+        assert total(on.tallies) == total(whole.tallies), seed
+
+
+def test_most_items_go_on_on_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are made one by one are those of items that are not plain: without any such, there is none."""
+
+    def never(*_: Any) -> Any:
+        raise AssertionError("an item was folded by itself")
+
+    monkeypatch.setattr(Folding, "row", never)
+    on, whole, _ = both(tmp_path, random.Random("columns"), 0.0)
+
+    assert on.rows("items") == whole.rows("items")
+    assert on.rows("items")
+
+
+def test_changes_tell_what_each_run_has_made(tmp_path: Path) -> None:
+    on, whole, _ = both(tmp_path, random.Random("changes"), 0.0)
+    items = {row["item"]: row for row in whole.rows("items")}
+    told: dict[bytes, list[Row]] = {}
+    for row in sorted(on.rows("changes"), key=lambda row: row["run"]):
+        told.setdefault(row["item"], []).append(row)
+
+    assert told.keys() == items.keys()
+    for item, rows in told.items():
+        assert rows[0]["change"] == "created"
+        assert "created" not in [row["change"] for row in rows[1:]]
+        assert rows[-1]["messages"] == items[item]["messages"]
+
+
+def test_a_state_that_is_no_text_is_told_by_its_model(tmp_path: Path) -> None:
+    """Columns find that some text is none, and leave it to the model, which says what is wrong."""
+    chance = random.Random("damaged")
+    history = History(chance, 0.0)
+    history.create()
+    mutation = wrap(Kind.MUTATION, OBJECT.set(OBJECT.initial(), "title", "a text to be damaged"))
+    history.add(0, Kind.MUTATION, history.items[0], mutation)
+    cut = len(history.messages)
+    history.add(1, Kind.MUTATION, history.items[0], mutation)
+    shelves = Shelves(tmp_path, plan_of(history.messages, chance, 0.0), chance)
+    shelves.write(history.messages[:cut], history.messages[:cut], afresh=True)
+    ((file,),) = shelves.files["items"].values()
+    table = pq.ParquetFile(file).read()
+    (data,) = table.column("data").to_pylist()
+    bad = pa.array([data.replace(b"a text", b"a\xfftext")], pa.binary())
+    pq.write_table(table.set_column(table.schema.get_field_index("data"), "data", bad), file)
+
+    with pytest.raises(BadEncoding, match="snapshot of an object"):
+        shelves.write(history.messages[cut:], history.messages, afresh=False)
+
+
+@pytest.mark.parametrize("room", ["_tried", "_room"])
+def test_what_there_is_no_room_for_goes_another_way(room: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are not held are read again, and objects beyond what is tried on columns are left to their model."""
+    original = shard_rows.Shelved.__post_init__
+
+    def no_room(self: shard_rows.Shelved) -> None:
+        original(self)
+        setattr(self, room, 0)
+
+    monkeypatch.setattr(shard_rows.Shelved, "__post_init__", no_room)
+    on, whole, _ = both(tmp_path, random.Random("no room"), 0.1)
+
+    assert on.rows("items") == whole.rows("items")
+
+
+@pytest.mark.parametrize("table", ["items", "blocks", "quarantine"])
+def test_all_columns_of_files_are_packed_but_hashes(table: str, tmp_path: Path) -> None:
+    """Parts of what is nested are columns of their own, and Parquet packs none that is not named."""
+    schema = arrow_table(table)
+    files = TableFiles(Place(str(tmp_path), "part", "0"), schema)
+    files.write(pa.RecordBatch.from_pylist([{}], schema))
+    group = pq.read_metadata(tmp_path / files.done().added[0].path).row_group(0)
+    packed = {group.column(at).path_in_schema: group.column(at).compression for at in range(group.num_columns)}
+
+    assert {path for path, how in packed.items() if how != "ZSTD"} == packed.keys() & {"hash", "body_hash"}
