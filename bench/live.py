@@ -46,7 +46,7 @@ DEPENDS_GOAL = 1.3  # × at ten times the size
 
 NOTES = (
     "Written: each batch, or each mutation, is signed and on the disk when it returns, through the public API "
-    "(`party.batch()`, `item.edit`). Received: the feed was taken in and verified before (a row of its own), and "
+    "(`party.live.batch()`, `item.edit`). Received: the feed was taken in and verified before (a row of its own), and "
     "`process()` is timed, which puts states into the item store as it goes. The anchors work in memory; batches are "
     "transactions there, and what they receive is one update for each.",
     f"Objects: sets of {live_work.OBJECT_KEYS} keys in {live_work.OBJECT_ITEMS} items, in turn. Arrays: one, mostly "

@@ -35,10 +35,10 @@ from antiphon.halo.identity import new_device, new_identity
 from antiphon.halo.keyfile import Protection
 from antiphon.halo.keystore import KeyStore
 from antiphon.halo.membership import Membership
-from antiphon.party.authority import PartyAuthority
-from antiphon.party.epochs import Epochs
-from antiphon.party.meta import MetaStore
-from antiphon.party.processor import PartyProcessor
+from antiphon.party.engine.authority import PartyAuthority
+from antiphon.party.epochs.epochs import Epochs
+from antiphon.party.live.processor import PartyProcessor
+from antiphon.party.store.meta_store import MetaStore
 from antiphon.snapshot.blobstore import BlobStore
 
 NAMES = ("alice", "bob", "carol")

@@ -25,7 +25,7 @@ from antiphon.core.v1 import credential_pb2 as pb
 from antiphon.feed.quarantine import Refusal
 from antiphon.feed.record import Record
 from antiphon.halo import credential
-from antiphon.party.postings import decode_postings
+from antiphon.party.engine.postings import decode_postings
 from antiphon.query.order import value_of
 from antiphon.testing.parties import pair_of
 

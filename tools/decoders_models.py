@@ -38,8 +38,8 @@ from antiphon.model.position import between, check_key, keys_of
 from antiphon.model.raw import RAW_MODELS
 from antiphon.model.text import TextModel
 from antiphon.model.value import read_value, value_bytes
-from antiphon.party.itemstore import decode_lane, encode_lane
-from antiphon.party.postings import decode_postings, encode_postings
+from antiphon.party.engine.postings import decode_postings, encode_postings
+from antiphon.party.store.item_store import decode_lane, encode_lane
 
 SHARED, LATE, SEEDS = 8, 3, 24  # messages that all have, that some have, and mutations to begin with
 _LAST = (1 << 63) - 1

@@ -13,7 +13,7 @@ from tools.target import Target
 
 from antiphon.core.cid import CID_SIZE, DAG_CBOR, Cid
 from antiphon.core.errors import AntiphonError, MissingBlob
-from antiphon.party.bundlenode import BundleRoot, decode_list, encode_list
+from antiphon.party.bundle.nodes import BundleRoot, decode_list, encode_list
 from antiphon.snapshot import car, content, tree
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.chunks import ITEM_CHUNKS

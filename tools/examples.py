@@ -84,7 +84,7 @@ from antiphon.halo.claims import (
     Position,
     Role,
 )
-from antiphon.party.meta import MetaStore
+from antiphon.party.store.meta_store import MetaStore
 from antiphon.testing.parties import Rehearsal
 from antiphon.testing.spans import SpanWriter, StillClock
 

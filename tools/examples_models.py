@@ -52,9 +52,9 @@ from antiphon.model.position import check_key
 from antiphon.model.raw import RAW_MODELS
 from antiphon.model.text import TextModel
 from antiphon.model.value import Reference, Value, read_value, value_bytes
-from antiphon.party.itemstore import ItemStore, decode_lane, encode_lane, row_key
-from antiphon.party.ports import ItemRow, LaneState, Posting, Save, Void
-from antiphon.party.postings import decode_postings, encode_postings
+from antiphon.party.engine.ports import ItemRow, LaneState, Posting, Save, Void
+from antiphon.party.engine.postings import decode_postings, encode_postings
+from antiphon.party.store.item_store import ItemStore, decode_lane, encode_lane, row_key
 
 A, B = bytes(DATA.key), bytes(BOB_DATA.key)
 VIEW = KeyPair.from_seed(sha256(b"a view").digest())

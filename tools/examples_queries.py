@@ -23,7 +23,7 @@ from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import value_pb2
 from antiphon.model.value import Reference, read_value, to_proto
-from antiphon.party.itemstore import ItemStore
+from antiphon.party.store.item_store import ItemStore
 from antiphon.query import wire
 from antiphon.query.facts import Facts
 from antiphon.query.factscodec import decode_facts, encode_facts

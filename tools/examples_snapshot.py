@@ -10,7 +10,7 @@ from tools.example import BOB_DATA, CONTROL, DATA, ITEM, NOW_MS, PARTY, Example
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.timeframe import Timeframe
-from antiphon.party.bundlenode import BundleFeed, BundleRoot, decode_list, encode_list
+from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, decode_list, encode_list
 from antiphon.snapshot import content, tree
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.blobstore import FORMAT, BlobStore

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from antiphon.party.processor import PartyProcessor
+from antiphon.party.live.processor import PartyProcessor
 
 BATCH = 5
 now = time.perf_counter

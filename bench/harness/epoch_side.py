@@ -24,9 +24,9 @@ from antiphon.feed.reader import FeedReader
 from antiphon.feed.span import Span
 from antiphon.feed.store import FeedStore
 from antiphon.halo.machine import PartyMachine
-from antiphon.party.authority import PartyAuthority
-from antiphon.party.itemstore import delete_file
-from antiphon.party.processor import PartyProcessor
+from antiphon.party.engine.authority import PartyAuthority
+from antiphon.party.live.processor import PartyProcessor
+from antiphon.party.store.item_store import delete_file
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.blobstore import BlobStore
 from harness.epoch_devices import ATTESTER, GENERATOR, MODELS, CountedBlobs, Party, found, running

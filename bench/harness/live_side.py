@@ -27,10 +27,10 @@ from antiphon.feed.ingest import Outcome
 from antiphon.feed.store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.model.factory import ModelFactory
-from antiphon.party.authority import OpenAuthority
-from antiphon.party.items import Item
-from antiphon.party.itemstore import delete_file
-from antiphon.party.processor import PartyProcessor
+from antiphon.party.engine.authority import OpenAuthority
+from antiphon.party.live.item import Item
+from antiphon.party.live.processor import PartyProcessor
+from antiphon.party.store.item_store import delete_file
 from harness import live_work
 from harness.live_feeds import Scribe, scattered, sliding, write_objects, write_text
 

@@ -16,9 +16,9 @@ from unittest import mock
 from antiphon.api.party import Party
 from antiphon.feed.append import Written
 from antiphon.feed.writer import FeedWriter
-from antiphon.party.batch import Batch
-from antiphon.party.engine import Engine
-from antiphon.party.processor import PartyProcessor
+from antiphon.party.engine.engine import Engine
+from antiphon.party.live.batch import Batch
+from antiphon.party.live.processor import PartyProcessor
 from antiphon.query.filters import Fact, Match, prop
 from antiphon.query.index import ItemIndex
 from antiphon.query.live import LiveQueries

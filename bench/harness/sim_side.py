@@ -20,9 +20,9 @@ from unittest import mock
 
 from antiphon.mesh.replica import Replica
 from antiphon.mesh.session import Session
-from antiphon.party.epochdriver import EpochDriver
-from antiphon.party.epochs import Epochs
-from antiphon.party.processor import PartyProcessor
+from antiphon.party.epochs.driver import EpochDriver
+from antiphon.party.epochs.epochs import Epochs
+from antiphon.party.live.processor import PartyProcessor
 from antiphon.sim import laws
 from antiphon.sim.network import Network
 from antiphon.sim.peer import SimPeer

@@ -80,14 +80,14 @@ if TYPE_CHECKING:
     from antiphon.model.object import ObjectModel
     from antiphon.model.text import TextModel
     from antiphon.model.value import Reference
-    from antiphon.party.authority import OpenAuthority, PartyAuthority
-    from antiphon.party.items import Item
-    from antiphon.party.itemstore import ItemStore
-    from antiphon.party.manager import PartyManager
-    from antiphon.party.meta import MetaStore
-    from antiphon.party.processor import PartyProcessor
-    from antiphon.party.stream import ReadStream, WriteStream
-    from antiphon.party.undo import UndoStack
+    from antiphon.party.engine.authority import OpenAuthority, PartyAuthority
+    from antiphon.party.live.anchored_stream import ReadStream, WriteStream
+    from antiphon.party.live.item import Item
+    from antiphon.party.live.manager import PartyManager
+    from antiphon.party.live.processor import PartyProcessor
+    from antiphon.party.live.undo import UndoStack
+    from antiphon.party.store.item_store import ItemStore
+    from antiphon.party.store.meta_store import MetaStore
     from antiphon.query.filters import Fact, Filter, Match, prop
     from antiphon.query.query import Deleted, Query
     from antiphon.query.subscription import Subscription

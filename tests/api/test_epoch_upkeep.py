@@ -158,7 +158,7 @@ def test_a_snapshot_of_a_view_can_be_walked_from_its_file(party: Party, tmp_path
     with (tmp_path / "board.car").open("wb") as stream:
         found.write(stream)
     with CarFile.open(tmp_path / "board.car") as file:
-        there = antiphon.party.base.EpochBase.load(found.cid, file, party=party.key)
+        there = antiphon.party.engine.epoch_base.EpochBase.load(found.cid, file, party=party.key)
         assert there.item(board.id) == board.snapshot()
 
 

@@ -16,7 +16,7 @@ from antiphon.api.exchange import copy
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import MissingBlob
 from antiphon.model import itemcodec
-from antiphon.party.epochfold import EpochSnapshot
+from antiphon.party.epochs.snapshot_fold import EpochSnapshot
 from antiphon.snapshot.blobs import MemoryBlobs
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from tests.api.conftest import blobs
 import antiphon
 from antiphon import Cid, Party, Store
 from antiphon.core.errors import InvalidInput
-from antiphon.party.epochfold import EpochFold
+from antiphon.party.epochs.snapshot_fold import EpochFold
 from antiphon.snapshot import tree
 
 ONE, TWO = random.Random(1).randbytes(300_000), random.Random(2).randbytes(300_000)

@@ -12,8 +12,8 @@ from tests.cli.conftest import call, told
 
 import antiphon
 from antiphon.core.cid import RAW, Cid
-from antiphon.party.base import EpochBase
-from antiphon.party.epochs import Epochs
+from antiphon.party.engine.epoch_base import EpochBase
+from antiphon.party.epochs.epochs import Epochs
 from antiphon.snapshot import BlobStore
 from antiphon.snapshot.carfile import CarFile
 

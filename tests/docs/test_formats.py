@@ -26,8 +26,8 @@ from antiphon.model.factory import ModelFactory
 from antiphon.model.messenger import MessengerModel
 from antiphon.model.object import ObjectModel
 from antiphon.model.text import TextModel
-from antiphon.party.itemstore import ItemStore
-from antiphon.party.meta import MetaStore
+from antiphon.party.store.item_store import ItemStore
+from antiphon.party.store.meta_store import MetaStore
 from antiphon.testing.parties import pair_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,8 +21,8 @@ from antiphon.core.codec import u32
 from antiphon.core.v1 import query_pb2
 from antiphon.model.factory import ModelFactory
 from antiphon.model.itemcodec import restore
-from antiphon.party.itemstore import FORMAT as ITEMS_FORMAT
-from antiphon.party.itemstore import ItemStore
+from antiphon.party.store.item_store import FORMAT as ITEMS_FORMAT
+from antiphon.party.store.item_store import ItemStore
 from antiphon.query import tables, wire
 from antiphon.query.filters import Fact, prop
 from antiphon.query.index import ItemIndex

@@ -25,9 +25,9 @@ from antiphon.model.access import NOT_NAMED as NOT_IN_LIST
 from antiphon.model.item import NO_ITEM as NO_SUCH_ITEM
 from antiphon.model.object import ObjectModel
 from antiphon.model.objectstate import ObjectState
-from antiphon.party.demux import NOT_AN_ITEM_MESSAGE
-from antiphon.party.epochverify import verify_epoch
-from antiphon.party.processor import PartyProcessor
+from antiphon.party.engine.demux import NOT_AN_ITEM_MESSAGE
+from antiphon.party.live.processor import PartyProcessor
+from antiphon.party.maintenance.verify_epoch import verify_epoch
 
 USUAL = Options(parties=4, items=160, messages=4_000, epochs=2, bad=0.02)
 #: What stands in the reason that a peer gives.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.mesh.wire import Wire
-from tests.party.epochacts import member, note
+from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.halo.claims import Role
 from antiphon.mesh.replica import ControlReplica, Replica

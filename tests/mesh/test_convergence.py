@@ -8,7 +8,7 @@ import tempfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.mesh.wire import Links, Weather, Wire
-from tests.party.epochacts import note
+from tests.party.epochs.epoch_acts import note
 
 from antiphon.testing.peers import Peers
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.mesh.wire import Wire
-from tests.party.epochacts import note
+from tests.party.epochs.epoch_acts import note
 
 from antiphon.feed.store import FeedStore
 from antiphon.mesh import limits

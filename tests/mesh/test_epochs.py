@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.mesh.wire import Weather, Wire
-from tests.party.epochacts import epoch, held, member, note, same
+from tests.party.epochs.epoch_acts import epoch, held, member, note, same
 
 from antiphon.halo.claims import Role
 from antiphon.mesh.codec import decode

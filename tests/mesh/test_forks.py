@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.mesh.wire import Wire
-from tests.party.epochacts import member, note, pen
+from tests.party.epochs.epoch_acts import member, note, pen
 from tests.party.forked import Forked
 
 from antiphon.feed.record import End

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.mesh.wire import Wire
-from tests.party.epochacts import note
+from tests.party.epochs.epoch_acts import note
 
 from antiphon.mesh.greeting import Greeted, Greeting
 from antiphon.testing.peers import Peers

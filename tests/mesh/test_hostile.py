@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.mesh.wire import Wire
-from tests.party.epochacts import member, note
+from tests.party.epochs.epoch_acts import member, note
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, BadEncoding, InvalidInput, RefusedBlocks, TooLarge

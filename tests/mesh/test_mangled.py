@@ -8,7 +8,7 @@ import tempfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.mesh.wire import Wire
-from tests.party.epochacts import note
+from tests.party.epochs.epoch_acts import note
 
 from antiphon.core.errors import InvalidInput, RefusedBlocks
 from antiphon.core.v1 import replication_pb2 as pb

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.party.epochacts import change, member, note, pen
+from tests.party.epochs.epoch_acts import change, member, note, pen
 
 from antiphon.testing.peers import Peers
 

@@ -18,7 +18,7 @@ from antiphon.halo.claims import Role
 from antiphon.model.access import EVERYONE, NAMES_MAX, NOT_NAMED, NOT_THEIRS, Access
 from antiphon.model.envelope import Change, wrap, write_change
 from antiphon.model.object import ObjectModel
-from antiphon.party.items import Item
+from antiphon.party.live.item import Item
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow

@@ -15,8 +15,8 @@ from antiphon.model.access import EVERYONE, NOT_NAMED, Access
 from antiphon.model.envelope import Change, wrap
 from antiphon.model.factory import ModelFactory
 from antiphon.model.object import ObjectModel
-from antiphon.party import bulk, engine
-from antiphon.party.undo import UndoStack
+from antiphon.party.engine import cold_fold, engine
+from antiphon.party.live.undo import UndoStack
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow
@@ -204,7 +204,7 @@ def test_the_way_for_many_items_knows_lists_too(
 ) -> None:
     """As in a cold rebuild: through the item store, and in a second process."""
     monkeypatch.setattr(engine, "MANY", 0)
-    monkeypatch.setattr(bulk, "SECOND_ITEMS_MIN", 1)
+    monkeypatch.setattr(cold_fold, "SECOND_ITEMS_MIN", 1)
     made = [alice.party.create("antiphon/object") for _ in range(items)]
     for note in made:
         note.may_write()

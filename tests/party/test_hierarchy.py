@@ -18,7 +18,7 @@ from antiphon.feed.header import Kind
 from antiphon.model.envelope import Change, wrap, write_change
 from antiphon.model.itemstate import EMBEDDED, META
 from antiphon.model.value import Reference
-from antiphon.party.items import Item
+from antiphon.party.live.item import Item
 from antiphon.testing.peers import Peer, Peers
 
 

@@ -24,7 +24,7 @@ from antiphon.model.access import NOT_NAMED
 from antiphon.model.itemstate import EMBEDDED
 from antiphon.model.tree import derive
 from antiphon.model.value import Reference
-from antiphon.party.items import Item
+from antiphon.party.live.item import Item
 from antiphon.query.index import ItemIndex
 from antiphon.query.query import Way
 from antiphon.testing.peers import Peer, Peers

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from antiphon.halo.claims import Policy
 from antiphon.halo.epoch import rank
-from antiphon.party.epochdriver import EpochDriver
+from antiphon.party.epochs.driver import EpochDriver
 from antiphon.testing.peers import Peer, Peers, Ticks
 
 SILENT_MS = 1_000

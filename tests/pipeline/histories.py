@@ -20,7 +20,7 @@ from antiphon.model.factory import ModelFactory
 from antiphon.model.object import ObjectModel
 from antiphon.model.objectcodec import write_mutation
 from antiphon.model.objectstate import Op
-from antiphon.party.ports import Void
+from antiphon.party.engine.ports import Void
 from antiphon.pipeline.fold.item_fold import Folding
 from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan
 

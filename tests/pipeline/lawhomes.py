@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.party.epochacts import change, fetch_all, held, member, pen
+from tests.party.epochs.epoch_acts import change, fetch_all, held, member, pen
 from tests.party.forked import confront
 from tests.party.histories import MODELS, Jottings, Moves, act, some_ranges
 from tests.pipeline.fold.test_item_fold import narrow
@@ -27,7 +27,7 @@ from antiphon.generate.home import generate
 from antiphon.generate.options import Options
 from antiphon.model.envelope import wrap
 from antiphon.model.factory import ModelFactory
-from antiphon.party.processor import PartyProcessor
+from antiphon.party.live.processor import PartyProcessor
 from antiphon.sim.run import Stage
 from antiphon.sim.scenario import make
 from antiphon.sim.workload import MODELS as SIMULATED

@@ -20,10 +20,10 @@ from antiphon.feed.header import Kind
 from antiphon.halo.machine import PartyMachine
 from antiphon.model.envelope import Note
 from antiphon.model.interface import Discard
-from antiphon.party.authority import PartyAuthority
-from antiphon.party.epochfold import EpochPlan
-from antiphon.party.judge import ERASED
-from antiphon.party.manager import find_genesis
+from antiphon.party.engine.authority import PartyAuthority
+from antiphon.party.engine.judge import ERASED
+from antiphon.party.epochs.snapshot_fold import EpochPlan
+from antiphon.party.live.manager import find_genesis
 from antiphon.pipeline.epoch.epoch_snapshot import EpochFolding
 from antiphon.pipeline.plan.party_plan import PartyPlan, Planner
 from antiphon.testing.peers import Peer, Peers

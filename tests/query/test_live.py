@@ -12,7 +12,7 @@ import pytest
 from antiphon.core.errors import UnknownItem
 from antiphon.model.envelope import Change
 from antiphon.model.value import Reference
-from antiphon.party.processor import PartyProcessor
+from antiphon.party.live.processor import PartyProcessor
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result, run
 from antiphon.query.facts import Facts, facts_of

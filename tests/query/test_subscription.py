@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from antiphon.core.errors import StoreClosed
-from antiphon.party.items import Item
+from antiphon.party.live.item import Item
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 from antiphon.query.filters import Fact, prop

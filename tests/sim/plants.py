@@ -27,10 +27,10 @@ from antiphon.model.messenger import MessengerModel
 from antiphon.model.messengerstate import MessengerState
 from antiphon.model.objectstate import ObjectState, Op
 from antiphon.model.register import find
-from antiphon.party import authority as partyauthority
-from antiphon.party import epochfold
-from antiphon.party.engine import Engine
-from antiphon.party.ports import Save
+from antiphon.party.engine import authority as partyauthority
+from antiphon.party.engine.engine import Engine
+from antiphon.party.engine.ports import Save
+from antiphon.party.epochs import snapshot_fold
 from antiphon.sim import liars
 from antiphon.sim import peer as simpeer
 from antiphon.sim.scenario import Fault, Scenario, make
@@ -151,7 +151,7 @@ def wall_time(patch: Patch) -> None:
     def stamped(**fields: Any) -> SnapshotRoot:
         return SnapshotRoot(**{**fields, "created_ms": time.time_ns()})
 
-    patch.setattr(epochfold, "SnapshotRoot", stamped)
+    patch.setattr(snapshot_fold, "SnapshotRoot", stamped)
 
 
 def posts_dropped(patch: Patch) -> None:

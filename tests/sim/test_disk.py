@@ -12,7 +12,7 @@ from antiphon.core.keys import KeyPair
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.store import FeedStore
-from antiphon.party.ports import ItemRow, Save
+from antiphon.party.engine.ports import ItemRow, Save
 from antiphon.sim.disk import Crashed, SimDisk, SimItems
 
 PARTY = KeyPair.from_seed(b"p" * 32).key

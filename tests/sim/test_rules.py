@@ -10,7 +10,7 @@ import pytest
 
 from antiphon.halo.claims import EpochGenesis, MemberAdmission, Position, Role
 from antiphon.model.factory import ModelFactory
-from antiphon.party.items import Item
+from antiphon.party.live.item import Item
 from antiphon.sim import laws
 from antiphon.sim.lies import blocks, claims
 from antiphon.sim.lies.tongue import Tongue, as_draft

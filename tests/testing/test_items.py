@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.party.itemstore import ItemStore
-from antiphon.party.ports import Posting
+from antiphon.party.engine.ports import Posting
+from antiphon.party.store.item_store import ItemStore
 from antiphon.testing import run_item_store_tests
 
 PARTY = b"p" * 32

@@ -24,14 +24,14 @@ from antiphon.core.errors import InvalidInput, MissingBlob
 from antiphon.core.keys import KEY_SIZE
 from antiphon.core.timeframe import Timeframe
 from antiphon.halo.claims import Policy
-from antiphon.party.base import EpochBase
-from antiphon.party.disagreement import Disagreement
-from antiphon.party.elsewhere import Maker
-from antiphon.party.epochlist import EpochRecord, list_epochs
-from antiphon.party.epochs import Epochs
-from antiphon.party.epochverify import Verification, verify_epoch
-from antiphon.party.history import PartyPast
-from antiphon.party.viewsource import ViewSnapshot, ViewSource
+from antiphon.party.engine.epoch_base import EpochBase
+from antiphon.party.epochs.disagreement import Disagreement
+from antiphon.party.epochs.epochs import Epochs
+from antiphon.party.epochs.external_snapshot import Maker
+from antiphon.party.epochs.listing import EpochRecord, list_epochs
+from antiphon.party.live.history import PartyPast
+from antiphon.party.maintenance.verify_epoch import Verification, verify_epoch
+from antiphon.party.views.source import ViewSnapshot, ViewSource
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
 

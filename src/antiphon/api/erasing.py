@@ -1,4 +1,4 @@
-"""Erasing messages: they are void everywhere at once. `party.erasing` takes their bytes away later."""
+"""Erasing messages: they are void everywhere at once. `party.epochs.erasing` takes their bytes away later."""
 
 from __future__ import annotations
 

@@ -15,13 +15,13 @@ from antiphon.feed.block import BodyState
 from antiphon.feed.header import Kind
 from antiphon.feed.ingest import Base
 from antiphon.feed.store import FeedStore
-from antiphon.party.manager import parent_of
-from antiphon.party.meta import SubscriptionState
+from antiphon.party.live.manager import parent_of
+from antiphon.party.store.meta_store import SubscriptionState
 
 if TYPE_CHECKING:
     from antiphon.api.party import Party
     from antiphon.api.store import Store
-    from antiphon.party.oneview import OneView
+    from antiphon.party.views.partial_party import OneView
 
 
 def exchange(one: Store, other: Store) -> int:

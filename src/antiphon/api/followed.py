@@ -1,7 +1,7 @@
 """`FollowedViews`: the parties of which a device holds one view alone, and how far it is with each.
 
 They stand in a file of the store's folder, so that a party is opened again as it was followed. What a device that
-follows a view fetches, and from whom, is decided in `antiphon.party.oneview`; here it goes from store to store.
+follows a view fetches, and from whom, is decided in `antiphon.party.views.partial_party`; here it goes from store to store.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from antiphon.api.locator import Locator
 from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.core.ids import ItemId
 from antiphon.core.keys import PublicKey
-from antiphon.party.itemstore import ItemStore, delete_file
-from antiphon.party.oneview import OneView, open_items
-from antiphon.party.viewfollower import ViewFollower
+from antiphon.party.store.item_store import ItemStore, delete_file
+from antiphon.party.views.follower import ViewFollower
+from antiphon.party.views.partial_party import OneView, open_items
 
 if TYPE_CHECKING:
     from antiphon.api.party import Party
     from antiphon.api.store import Store
-    from antiphon.party.processor import PartyProcessor
+    from antiphon.party.live.processor import PartyProcessor
 
 _END = 8  # bytes of an id that are looked at before it is derived
 

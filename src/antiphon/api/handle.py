@@ -18,9 +18,9 @@ from antiphon.core.keys import PublicKey
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.model.value import Reference, Value
-from antiphon.party.earlier import Earlier, Fetch, earlier
-from antiphon.party.history import Event, Past
-from antiphon.party.items import Item
+from antiphon.party.live.history import Event, Past
+from antiphon.party.live.item import Item
+from antiphon.party.live.past_epochs import Earlier, Fetch, earlier
 from antiphon.query.filters import Fact
 from antiphon.query.query import Way
 

@@ -48,14 +48,14 @@ from antiphon.model.file import FileModel
 from antiphon.model.messenger import MessengerModel
 from antiphon.model.object import ObjectModel
 from antiphon.model.text import TextModel
-from antiphon.party.bundle import Bundled, Tick, export_party, no_tick
-from antiphon.party.history import PartyPast
-from antiphon.party.items import Item
-from antiphon.party.ports import Refused
-from antiphon.party.processor import PartyProcessor
-from antiphon.party.renewal import let_go_of_ended
-from antiphon.party.status import Status
-from antiphon.party.undo import UndoStack
+from antiphon.party.bundle.export import Bundled, Tick, export_party, no_tick
+from antiphon.party.engine.ports import Refused
+from antiphon.party.epochs.renewal import let_go_of_ended
+from antiphon.party.live.history import PartyPast
+from antiphon.party.live.item import Item
+from antiphon.party.live.processor import PartyProcessor
+from antiphon.party.live.status import Status
+from antiphon.party.live.undo import UndoStack
 from antiphon.query.check import check
 from antiphon.query.delta import Delta
 from antiphon.query.filters import EVERYTHING, Fact, Filter

@@ -59,11 +59,11 @@ from antiphon.halo.keyfile import KeyKind, Protection
 from antiphon.halo.keystore import KeyStore
 from antiphon.model.factory import ModelFactory
 from antiphon.model.value import Reference
-from antiphon.party.bundle import Tick, no_tick
-from antiphon.party.garbage import Collected, collect_garbage
-from antiphon.party.manager import KnownParty, PartyManager
-from antiphon.party.meta import MetaStore, SubscriptionState
-from antiphon.party.unbundle import Bundle
+from antiphon.party.bundle.export import Tick, no_tick
+from antiphon.party.bundle.import_ import Bundle
+from antiphon.party.live.manager import KnownParty, PartyManager
+from antiphon.party.maintenance.garbage import Collected, collect_garbage
+from antiphon.party.store.meta_store import MetaStore, SubscriptionState
 from antiphon.query.index import ItemIndex
 from antiphon.snapshot.carfile import CarFile
 

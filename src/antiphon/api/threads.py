@@ -16,7 +16,7 @@ from typing import Any
 
 from antiphon.api.handle import Handle, plain
 from antiphon.core.stamp import Stamp
-from antiphon.party.earlier import Fetch, older_posts
+from antiphon.party.live.past_epochs import Fetch, older_posts
 
 
 class Thread(Handle):

@@ -37,7 +37,7 @@ from antiphon.model.itemstate import META, ItemState
 from antiphon.model.object import ObjectModel
 from antiphon.model.objectcodec import read_mutation
 from antiphon.model.value import Value
-from antiphon.party.batch import Batch
+from antiphon.party.live.batch import Batch
 from antiphon.schema.definition import Schema
 from antiphon.schema.definition import schema as typed
 from antiphon.schema.document import same

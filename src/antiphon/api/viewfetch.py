@@ -15,8 +15,8 @@ from antiphon.feed.block import BodyState
 if TYPE_CHECKING:
     from antiphon.api.party import Party
     from antiphon.feed.reader import FeedReader
-    from antiphon.party.oneview import OneView
-    from antiphon.party.viewsource import ViewSource
+    from antiphon.party.views.partial_party import OneView
+    from antiphon.party.views.source import ViewSource
 
 
 def fetch_view(giver: Party, taker: Party, view: OneView) -> int:

@@ -28,8 +28,8 @@ from antiphon.cli.common import (
 )
 from antiphon.core.errors import InvalidInput
 from antiphon.model.factory import ModelFactory
-from antiphon.party.bundle import Tick
-from antiphon.party.epochverify import Verifier
+from antiphon.party.bundle.export import Tick
+from antiphon.party.maintenance.verify_epoch import Verifier
 
 
 class PartyGroup(TyperGroup):

@@ -20,7 +20,7 @@ from antiphon.core.keys import PublicKey
 from antiphon.feed.store import FeedStore
 from antiphon.halo.machine import PartyMachine
 from antiphon.halo.membership import sync_machine
-from antiphon.party.meta import MetaStore, Subscription
+from antiphon.party.store.meta_store import MetaStore, Subscription
 from antiphon.snapshot.blobstore import BlobStore
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from antiphon.core.errors import InvalidInput
 from antiphon.halo.act import Place
 from antiphon.halo.claims import Policy
 from antiphon.halo.machine import PartyMachine
-from antiphon.party.epochlist import EpochRecord, Voter, list_epochs
+from antiphon.party.epochs.listing import EpochRecord, Voter, list_epochs
 
 if TYPE_CHECKING:
     from antiphon.api.party import Party

@@ -13,7 +13,7 @@ from antiphon.cli.sparks import Master, needed, spark_session
 
 if TYPE_CHECKING:
     from antiphon.core.cid import Cid
-    from antiphon.party.epochfold import EpochPlan
+    from antiphon.party.epochs.snapshot_fold import EpochPlan
 
 
 def epoch(

@@ -15,8 +15,8 @@ from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlob, Store
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.model import itemcodec
 from antiphon.model.factory import ModelFactory
-from antiphon.party.base import EpochBase
-from antiphon.party.viewsource import ViewSource
+from antiphon.party.engine.epoch_base import EpochBase
+from antiphon.party.views.source import ViewSource
 from antiphon.snapshot import tree
 from antiphon.snapshot.car import write_car
 

@@ -30,7 +30,7 @@ from antiphon.generate.works import CONTENTS
 from antiphon.halo.identity import new_device, new_identity
 from antiphon.halo.keystore import KeyStore, Protection
 from antiphon.halo.membership import Membership
-from antiphon.party.meta import MetaStore
+from antiphon.party.store.meta_store import MetaStore
 from antiphon.snapshot.blobstore import BlobStore
 
 PARTY_EXPONENT = 0.8

@@ -19,9 +19,9 @@ from antiphon.halo.keyfile import KeyKind, Protection
 from antiphon.halo.keystore import KeyStore
 from antiphon.halo.membership import Membership
 from antiphon.model.factory import ModelFactory
-from antiphon.party.authority import PartyAuthority
-from antiphon.party.epochs import Epochs
-from antiphon.party.processor import PartyProcessor
+from antiphon.party.engine.authority import PartyAuthority
+from antiphon.party.epochs.epochs import Epochs
+from antiphon.party.live.processor import PartyProcessor
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 
 

@@ -31,10 +31,10 @@ from antiphon.mesh.holdings import Holdings
 from antiphon.mesh.limits import ANSWER_SIZE
 from antiphon.mesh.message import NONCE_SIZE, Holding
 from antiphon.mesh.underway import UnderWay
-from antiphon.party.base import EpochBase
-from antiphon.party.disagreement import Disagreement
-from antiphon.party.epochs import Epochs
-from antiphon.party.processor import PartyProcessor
+from antiphon.party.engine.epoch_base import EpochBase
+from antiphon.party.epochs.disagreement import Disagreement
+from antiphon.party.epochs.epochs import Epochs
+from antiphon.party.live.processor import PartyProcessor
 from antiphon.snapshot.blobs import Blobs
 
 

@@ -10,8 +10,8 @@ from weakref import ref
 
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.model.tree import ClaimsOf
-from antiphon.party.batch import Batch
-from antiphon.party.engine import Engine
+from antiphon.party.engine.engine import Engine
+from antiphon.party.live.batch import Batch
 from antiphon.query.circles import Circles, Claims
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts, facts_of

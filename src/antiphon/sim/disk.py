@@ -16,8 +16,8 @@ from pathlib import Path
 import lmdb
 
 from antiphon.feed.disk import Disk
-from antiphon.party.itemstore import ItemStore
-from antiphon.party.ports import Save
+from antiphon.party.engine.ports import Save
+from antiphon.party.store.item_store import ItemStore
 
 _DATA, _COPY = "data.mdb", "synced.mdb"
 

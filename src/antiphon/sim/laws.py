@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from antiphon.core.errors import AntiphonError, UnknownFeed
 from antiphon.halo.claims import EpochGenesis, EpochRefusal, Position, Role
 from antiphon.model.item import NO_BODY
-from antiphon.party.ports import Refused
+from antiphon.party.engine.ports import Refused
 from antiphon.sim.peer import SimPeer
 
 if TYPE_CHECKING:

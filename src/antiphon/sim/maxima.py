@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from antiphon.mesh import limits
-from antiphon.party import demux
+from antiphon.party.engine import demux
 
 if TYPE_CHECKING:
     from antiphon.sim.peer import SimPeer

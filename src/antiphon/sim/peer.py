@@ -16,11 +16,11 @@ from antiphon.halo.membership import Membership
 from antiphon.mesh.replica import Replica
 from antiphon.mesh.session import Session
 from antiphon.model.factory import ModelFactory
-from antiphon.party.authority import PartyAuthority
-from antiphon.party.epochdriver import EpochDriver
-from antiphon.party.epochs import Epochs
-from antiphon.party.processor import PartyProcessor
-from antiphon.party.renewal import let_go_of_ended
+from antiphon.party.engine.authority import PartyAuthority
+from antiphon.party.epochs.driver import EpochDriver
+from antiphon.party.epochs.epochs import Epochs
+from antiphon.party.epochs.renewal import let_go_of_ended
+from antiphon.party.live.processor import PartyProcessor
 from antiphon.sim.disk import Crashed, SimDisk, SimItems
 from antiphon.sim.keys import SimKeys
 from antiphon.sim.maxima import Maxima

@@ -19,7 +19,7 @@ from antiphon.core.errors import (
 from antiphon.core.stamp import Stamp
 from antiphon.halo.claims import Position
 from antiphon.model.interface import Model
-from antiphon.party.items import Item
+from antiphon.party.live.item import Item
 from antiphon.sim.peer import SimPeer
 
 MODELS = ("antiphon/object", "antiphon/array", "antiphon/text", "antiphon/messenger", "antiphon/file")

@@ -1,6 +1,6 @@
 """The laws of an item store, for any adapter: `run_item_store_tests(open_store)` proves one or says what it breaks.
 
->>> from antiphon.party.itemstore import ItemStore
+>>> from antiphon.party.store.item_store import ItemStore
 >>> len(run_item_store_tests(lambda: ItemStore(None, bytes(32)), durable=False))
 6
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from antiphon.core.stamp import Stamp
-from antiphon.party.ports import ItemRow, Items, LaneState, Posting, Refused, Save, Void
-from antiphon.party.postings import encode_postings
+from antiphon.party.engine.ports import ItemRow, Items, LaneState, Posting, Refused, Save, Void
+from antiphon.party.engine.postings import encode_postings
 
 A, B, C = (bytes([number]) * 16 for number in (1, 2, 3))
 FEED = b"f" * 32

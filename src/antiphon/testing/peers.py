@@ -31,12 +31,12 @@ from antiphon.halo.keyfile import KeyKind, Protection
 from antiphon.halo.keystore import KeyStore
 from antiphon.halo.membership import Membership
 from antiphon.model.factory import ModelFactory
-from antiphon.party.authority import OpenAuthority, PartyAuthority
-from antiphon.party.epochs import Epochs
-from antiphon.party.oneview import OneView, open_items
-from antiphon.party.ports import Authority
-from antiphon.party.processor import PartyProcessor
-from antiphon.party.viewfollower import ViewFollower
+from antiphon.party.engine.authority import OpenAuthority, PartyAuthority
+from antiphon.party.engine.ports import Authority
+from antiphon.party.epochs.epochs import Epochs
+from antiphon.party.live.processor import PartyProcessor
+from antiphon.party.views.follower import ViewFollower
+from antiphon.party.views.partial_party import OneView, open_items
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 from antiphon.testing.views import fetch_view
 

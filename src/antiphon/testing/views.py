@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from antiphon.core.cid import CID_SIZE
 from antiphon.core.errors import MissingBlob
 from antiphon.core.ids import ITEM_ID_SIZE
-from antiphon.party.viewsource import ViewSource
+from antiphon.party.views.source import ViewSource
 
 if TYPE_CHECKING:
     from antiphon.testing.peers import Peer

@@ -174,7 +174,7 @@ def test_a_long_feed_is_cut_into_tasks_and_files(
 
     export_archive(None, home, tmp_path / "tasks", blocks=6)
     monkeypatch.setattr(manifest, "FILE_SIZE", 60_000)
-    monkeypatch.setattr("antiphon.party.bundle.SPAN_BLOB_SIZE_MAX", 20_000)
+    monkeypatch.setattr("antiphon.party.bundle.export.SPAN_BLOB_SIZE_MAX", 20_000)
     export_archive(None, home, tmp_path / "files")
 
     for folder in (tmp_path / "tasks", tmp_path / "files"):

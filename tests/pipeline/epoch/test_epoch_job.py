@@ -23,7 +23,7 @@ from antiphon.api.store import Store
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlob, NotAuthorised
 from antiphon.feed.store import FeedStore
-from antiphon.party.epochfold import EpochPlan
+from antiphon.party.epochs.snapshot_fold import EpochPlan
 from antiphon.pipeline.epoch.epoch_job import EpochJob
 
 TEXT = "a title that a disk may lose a byte of"

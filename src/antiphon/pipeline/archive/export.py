@@ -26,7 +26,7 @@ from antiphon.feed.block import BodyState
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.record import OPEN_END, End
 from antiphon.feed.span import Span
-from antiphon.party.bundle import joined
+from antiphon.party.bundle.export import joined
 from antiphon.pipeline.archive.plan import Piece, Plan, plan_export
 from antiphon.pipeline.archive_format.manifest import (
     BLOBS,

@@ -37,11 +37,11 @@ from antiphon.feed.reader import FeedReader
 from antiphon.feed.record import Record
 from antiphon.feed.store import FeedStore
 from antiphon.halo.machine import PartyMachine
-from antiphon.party.authority import PartyAuthority
-from antiphon.party.base import EpochBase
-from antiphon.party.bundle import joined
-from antiphon.party.manager import find_genesis
-from antiphon.party.meta import MetaStore
+from antiphon.party.bundle.export import joined
+from antiphon.party.engine.authority import PartyAuthority
+from antiphon.party.engine.epoch_base import EpochBase
+from antiphon.party.live.manager import find_genesis
+from antiphon.party.store.meta_store import MetaStore
 from antiphon.pipeline.archive_format.manifest import Manifest, check_file
 from antiphon.pipeline.archive_format.reader import ArchiveBlobs, archived_feeds
 from antiphon.pipeline.archive_format.rows import other_branch

@@ -13,9 +13,9 @@ from antiphon.feed.block import BodyState
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.record import Record
 from antiphon.halo.machine import PartyMachine
-from antiphon.party.authority import PartyAuthority
-from antiphon.party.manager import find_genesis
-from antiphon.party.meta import MetaStore, SubscriptionState
+from antiphon.party.engine.authority import PartyAuthority
+from antiphon.party.live.manager import find_genesis
+from antiphon.party.store.meta_store import MetaStore, SubscriptionState
 from antiphon.pipeline.archive_format.manifest import is_archive
 from antiphon.pipeline.archive_format.reader import ArchiveTables
 from antiphon.pipeline.archive_format.rows import FeedRow

@@ -18,7 +18,7 @@ from pyspark.sql import Row, SparkSession
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput
 from antiphon.model.factory import ModelFactory
-from antiphon.party.epochfold import EpochPlan
+from antiphon.party.epochs.snapshot_fold import EpochPlan
 from antiphon.pipeline.epoch.epoch_snapshot import changed, plan_epoch, snapshot
 from antiphon.pipeline.fold.item_fold import Models
 from antiphon.pipeline.session.session import prepare

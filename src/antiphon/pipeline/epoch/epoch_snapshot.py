@@ -25,13 +25,13 @@ from antiphon.model import itemcodec
 from antiphon.model.envelope import Note
 from antiphon.model.epochfold import fold_epoch
 from antiphon.model.factory import ModelFactory
-from antiphon.party.authority import PartyAuthority
-from antiphon.party.base import EpochBase
-from antiphon.party.epochfold import EpochFold, EpochPlan
-from antiphon.party.epochplan import plan_of
-from antiphon.party.lane import Lane
-from antiphon.party.manager import find_genesis
-from antiphon.party.retrace import lanes_at
+from antiphon.party.engine.authority import PartyAuthority
+from antiphon.party.engine.epoch_base import EpochBase
+from antiphon.party.engine.lane import Lane
+from antiphon.party.engine.lanes_at_cut import lanes_at
+from antiphon.party.epochs.plan import plan_of
+from antiphon.party.epochs.snapshot_fold import EpochFold, EpochPlan
+from antiphon.party.live.manager import find_genesis
 from antiphon.pipeline.fold.fold_job import fold_survey
 from antiphon.pipeline.fold.item_fold import Folding, Models, refusals
 from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan, ranges_of

@@ -20,7 +20,7 @@ from antiphon.model.access import Author
 from antiphon.model.envelope import Note
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item import ItemState, fold
-from antiphon.party.demux import void_kind
+from antiphon.party.engine.demux import void_kind
 from antiphon.pipeline.order.messages import BASE_STATE
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.source.block_columns import arrow_of, batch_of

@@ -21,8 +21,8 @@ from antiphon.feed.fork import Fork
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.record import End, Record
 from antiphon.halo.machine import PartyMachine
-from antiphon.party.authority import PartyAuthority
-from antiphon.party.manager import find_genesis
+from antiphon.party.engine.authority import PartyAuthority
+from antiphon.party.live.manager import find_genesis
 from antiphon.pipeline.plan.party_plan import FAULTY, FORKED, NOT_ADMITTED, LanePlan, PartyPlan
 from antiphon.pipeline.plan.survey import survey
 from antiphon.pipeline.session.tasks import in_workers

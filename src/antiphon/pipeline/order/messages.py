@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from antiphon.core.cid import Cid
-from antiphon.party.base import EpochBase
+from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.pipeline.plan.judged_blocks import DELIVERED
 from antiphon.pipeline.plan.survey import Survey
 from antiphon.pipeline.source.block_columns import arrow_of

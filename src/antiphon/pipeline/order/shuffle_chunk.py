@@ -27,7 +27,7 @@ from antiphon.feed.block import BodyState
 from antiphon.feed.header import HEADER
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.span import Span
-from antiphon.party.base import EpochBase
+from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.pipeline.order.messages import BASE_STATE
 from antiphon.pipeline.plan.reread import read_spans
 from antiphon.pipeline.source.home import open_blobs

@@ -23,16 +23,16 @@ from antiphon.feed.span import Span
 from antiphon.feed.store import FeedStore
 from antiphon.halo.machine import PartyMachine
 from antiphon.model.access import Author
-from antiphon.party.authority import OpenAuthority, PartyAuthority
-from antiphon.party.authors import Authors
-from antiphon.party.base import EpochBase
-from antiphon.party.delivery import Delivery
-from antiphon.party.epochfold import EpochPlan
-from antiphon.party.judge import Judge
-from antiphon.party.lane import Lane
-from antiphon.party.manager import find_genesis
-from antiphon.party.ports import NO_END, Authority, EpochJudge, Void
-from antiphon.party.rebase import begun
+from antiphon.party.engine.authority import OpenAuthority, PartyAuthority
+from antiphon.party.engine.authors import Authors
+from antiphon.party.engine.delivery import Delivery
+from antiphon.party.engine.epoch_base import EpochBase
+from antiphon.party.engine.judge import Judge
+from antiphon.party.engine.lane import Lane
+from antiphon.party.engine.ports import NO_END, Authority, EpochJudge, Void
+from antiphon.party.epochs.rebase import begun
+from antiphon.party.epochs.snapshot_fold import EpochPlan
+from antiphon.party.live.manager import find_genesis
 from antiphon.pipeline.source.ranges import Fault
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs

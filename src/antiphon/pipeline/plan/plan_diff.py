@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from antiphon.party.judge import changed
+from antiphon.party.engine.judge import changed
 from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan
 
 #: Of some feeds, the blocks [start, stop).

@@ -16,9 +16,9 @@ from antiphon.core.errors import CorruptBlock, MissingBlocks, UnknownFeed
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import BodyState
 from antiphon.feed.reader import FeedReader
-from antiphon.party.base import EpochBase
-from antiphon.party.delivery import Delivery
-from antiphon.party.ports import NO_END, Authority, LaneState
+from antiphon.party.engine.delivery import Delivery
+from antiphon.party.engine.epoch_base import EpochBase
+from antiphon.party.engine.ports import NO_END, Authority, LaneState
 from antiphon.pipeline.plan.party_plan import Held, LanePlan, PartyPlan, Planner, end_of
 from antiphon.pipeline.plan.resume_point import Head, Progress
 from antiphon.pipeline.plan.survey import verify_and_plan

@@ -14,7 +14,7 @@ from typing import Any
 from antiphon.core.errors import BadEncoding
 from antiphon.core.timeframe import Timeframe
 from antiphon.model.access import Author
-from antiphon.party.ports import LaneState, Void
+from antiphon.party.engine.ports import LaneState, Void
 from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan
 from antiphon.pipeline.source.ranges import Fault
 

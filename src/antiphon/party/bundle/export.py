@@ -1,0 +1,278 @@
+"""A party in one file: a CAR file with its feeds, the snapshot of its last epoch, and the contents of its files.
+
+The file is written as it is read, so its root stands at the end; the header names it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from antiphon.core.cid import DAG_CBOR, RAW, Cid
+from antiphon.core.errors import BadEncoding, DamagedBlob, MissingBlob, MissingBlocks, MovedOn, StoreError
+from antiphon.feed.header import decode_entries
+from antiphon.feed.limits import SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX
+from antiphon.feed.record import Record
+from antiphon.feed.span import Span
+from antiphon.halo.epoch import FinalEpoch
+from antiphon.halo.machine import PartyMachine
+from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, lists
+from antiphon.party.engine.epoch_base import EpochBase
+from antiphon.party.live.processor import PartyProcessor
+from antiphon.party.maintenance.referenced_blobs import contents
+from antiphon.snapshot import content, tree
+from antiphon.snapshot.blobs import Batch, Blobs, MemoryBlobs
+from antiphon.snapshot.car import encode_header, encode_section
+from antiphon.snapshot.chunks import FILE_CHUNKS, cut
+
+SPAN_BLOB_SIZE_MAX = 1 << 20  # a larger span is content
+ATTEMPTS_MAX = 5
+Tick = Callable[[str, int], None]  # told again and again what is done, and how many bytes of that so far
+_NOTHING = Cid.of(b"", DAG_CBOR)  # in the header, until the root is known
+
+
+def no_tick(what: str, done: int) -> None:
+    """Nobody looks on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """What was written."""
+
+    root: Cid
+    number: int  # of the epoch whose snapshot is in it; 0: none
+    feeds: int
+    blocks: int
+    blobs: int
+    size: int
+    files: int
+    left_out: int  # files whose contents are not here whole
+
+
+def export_party(
+    party: PartyProcessor,
+    machine: PartyMachine,
+    path: str | Path,
+    *,
+    whole: bool = False,
+    files: bool = True,
+    tick: Tick = no_tick,
+) -> Bundled:
+    """Write a party into a file: control feeds, the last epoch's snapshot, and the messages since.
+
+    With `whole`, also the messages before it, of feeds that are held from their beginning. `files` takes the contents
+    of files along, as far as they are here whole.
+    """
+    target = Path(path)
+    partial = target.with_name(target.name + ".partial")
+    try:
+        for _ in range(ATTEMPTS_MAX):
+            with suppress(MovedOn), partial.open("wb") as stream:
+                done = _Export(party, machine, stream, tick).run(whole=whole, files=files)
+                stream.flush()
+                os.fsync(stream.fileno())
+                partial.replace(target)
+                return done
+    except OSError as error:
+        raise StoreError(f"{target} cannot be written: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    raise MovedOn(f"party {party.key.short}: it was cut or pruned again and again meanwhile; try again")
+
+
+class _Reading:
+    """A feed on its way into the file."""
+
+    def __init__(self, feed: bytes, control: bool, first: int) -> None:
+        self.feed = feed
+        self.control = control
+        self.first = self.end = first
+        self.links: list[Cid] = []
+
+
+class _Export:
+    def __init__(self, party: PartyProcessor, machine: PartyMachine, stream: BinaryIO, tick: Tick) -> None:
+        self._party = party
+        self._machine = machine
+        self._stream = stream
+        self._tick = tick
+        self._written: set[Cid] = set()
+        self._size = 0
+        self._blocks = 0
+        self._left_out = 0
+        self._files: list[Cid] = []
+        self._seen: dict[bytes, int] = {}  # of each feed, the last block that a message in the file has seen
+
+    def run(self, *, whole: bool, files: bool) -> Bundled:
+        epoch, control, data = self._now()
+        self._write(encode_header([_NOTHING]))
+        base = None if epoch is None else self._snapshot(epoch)
+        read = [self._data(record, base, whole) for record in data]
+        while sum(map(self._go_on, read)):
+            pass
+        if files:
+            self._take_files()
+        # What data refers to is in control feeds that are read after it.
+        read += [self._read(_Reading(bytes(record.feed), True, 0)) for record in control]
+        feeds = [self._feed(one) for one in read]
+        if self._now()[0] != epoch:
+            raise MovedOn("an epoch became final")
+        genesis = bytes(self._machine.genesis_feed)
+        named = tuple(self._add(found, DAG_CBOR) for found in lists(self._files))
+        ordered = tuple(sorted(feeds, key=lambda feed: feed.order))
+        root = BundleRoot(bytes(self._party.key), genesis, None if base is None else base.cid, ordered, named)
+        cid = self._add(root.encode(), DAG_CBOR)
+        self._stream.seek(0)
+        self._stream.write(encode_header([cid]))
+        number = 0 if base is None else base.number
+        count = len(self._written)
+        return Bundled(cid, number, len(feeds), self._blocks, count, self._size, len(self._files), self._left_out)
+
+    def _now(self) -> tuple[FinalEpoch | None, list[Record], list[Record]]:
+        """The last final epoch, and the party's control and data feeds."""
+        with self._party.locked() as engine:
+            engine.authority.refresh()
+            records = self._party.store.feeds(self._party.key)
+            control = [record for record in records if self._machine.length(record.feed)]
+            admitted = set(self._machine.authority.admitted())
+            data = [record for record in records if record.feed in admitted and not self._machine.length(record.feed)]
+            return self._machine.epochs().last, control, data
+
+    def _snapshot(self, epoch: FinalEpoch) -> EpochBase:
+        cid, blobs = Cid(epoch.snapshot), self._party.blobs
+        lacking = list(tree.missing(cid, blobs))
+        if lacking:
+            raise MissingBlob(
+                f"party {self._party.key.short}: {len(lacking)} blobs of the snapshot of epoch {epoch.number}, "
+                f"{lacking[0]} among them, are not here; fetch them first",
+                cid=lacking[0],
+            )
+        self._take(tree.walk(cid, blobs), blobs)
+        return EpochBase.load(cid, blobs, party=self._party.key, number=epoch.number)
+
+    # -- feeds
+
+    def _data(self, record: Record, base: EpochBase | None, whole: bool) -> _Reading:
+        """A data feed from the cut on, unless all of it is wanted and here."""
+        first = 0 if base is None or (whole and not record.start) else base.length(record.feed)
+        found = _Reading(bytes(record.feed), False, first)
+        # Of a feed that was forked before the cut, the blocks here need not be those that the snapshot goes on with.
+        return found if first and record.valid_length <= first else self._read(found)
+
+    def _go_on(self, one: _Reading) -> bool:
+        """Read on where a feed that was read later has seen more of this one; was there any?
+
+        Writers go on meanwhile. What is in the file has seen nothing that was here and is not in it.
+        """
+        if self._seen.get(one.feed, -1) < one.end or self._party.store.bounds(one.feed).length <= one.end:
+            return False
+        self._read(one, self._seen[one.feed])
+        return True
+
+    def _read(self, one: _Reading, upto: int | None = None) -> _Reading:
+        """The blocks that follow, to the end, or to a block."""
+        store = self._party.store
+        try:
+            if store.bounds(one.feed).length > one.end:
+                for span in joined(store.spans(one.feed, one.end)):
+                    one.links.append(self._span(span))
+                    one.end = span.end
+                    self._blocks += span.count
+                    self._note(span)
+                    if upto is not None and one.end > upto:
+                        break
+        except MissingBlocks:
+            raise MovedOn(f"feed {one.feed.hex()[:8]} was pruned") from None
+        return one
+
+    def _note(self, span: Span) -> None:
+        offsets = span.advance_offsets
+        for index in np.flatnonzero(span.columns["advance"]).tolist():
+            for entry in decode_entries(span.advance[offsets[index] : offsets[index + 1]]):
+                self._seen[entry.feed] = max(entry.seq, self._seen.get(entry.feed, 0))
+
+    def _feed(self, one: _Reading) -> BundleFeed:
+        named = tuple(self._add(found, DAG_CBOR) for found in lists(one.links))
+        return BundleFeed(one.feed, one.control, one.first, one.end, named)
+
+    def _span(self, span: Span) -> Cid:
+        """A blob as on the wire; a span that is too large for one is content."""
+        data = span.encode()
+        if len(data) <= SPAN_BLOB_SIZE_MAX:
+            return self._add(data, RAW)
+        parts = MemoryBlobs()
+        batch = Batch(parts)
+        cid = content.add(cut(data, FILE_CHUNKS), batch)
+        batch.flush()
+        self._take(parts, parts)
+        return cid
+
+    # -- files
+
+    def _take_files(self) -> None:
+        blobs = self._party.blobs
+        found = dict.fromkeys(contents(self._party))
+        for cid in found:
+            try:
+                if next(tree.missing(cid, blobs), None) is None:
+                    content.size_of(cid, blobs)
+                    self._take(tree.walk(cid, blobs), blobs)
+                    self._files.append(cid)
+                    continue
+            except (BadEncoding, DamagedBlob):  # a peer named what is no content
+                pass
+            self._left_out += 1
+
+    # -- writing
+
+    def _take(self, cids: Iterator[Cid] | MemoryBlobs, blobs: Blobs) -> None:
+        for cid in cids:
+            if cid not in self._written:
+                self._section(cid, blobs.get(cid))
+
+    def _add(self, data: bytes, codec: int) -> Cid:
+        cid = Cid.of(data, codec)
+        if cid not in self._written:
+            self._section(cid, data)
+        return cid
+
+    def _section(self, cid: Cid, data: bytes) -> None:
+        self._written.add(cid)
+        self._write(encode_section(cid, data))
+        self._tick("written", self._size)
+
+    def _write(self, data: bytes) -> None:
+        self._stream.write(data)
+        self._size += len(data)
+
+
+def joined(spans: Iterator[Span]) -> Iterator[Span]:
+    """Neighbours in one span, as far as that stays small."""
+    last: Span | None = None
+    for span in spans:
+        if last is not None and _fit(last, span):
+            last = last.joined(span)
+            continue
+        if last is not None:
+            yield last
+        last = span
+    if last is not None:
+        yield last
+
+
+def _fit(one: Span, other: Span) -> bool:
+    headers = len(one.headers) + len(one.advance) + len(other.headers) + len(other.advance)
+    return (
+        one.count + other.count <= SPAN_BLOCKS_MAX
+        and headers <= SPAN_HEADERS_SIZE_MAX
+        and one.whole_size + other.whole_size <= SPAN_BLOB_SIZE_MAX - 4096
+    )
+
+
+__all__ = ["Bundled", "export_party"]

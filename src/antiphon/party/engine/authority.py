@@ -1,0 +1,218 @@
+"""The two authorities: a party's control state, or nobody at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from antiphon.core.errors import NotAuthorised
+from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.header import Entry, Kind
+from antiphon.feed.reader import FeedReader
+from antiphon.feed.store import FeedStore
+from antiphon.feed.writer import FeedWriter
+from antiphon.halo.act import Place
+from antiphon.halo.authority import Authority as PartyRights
+from antiphon.halo.claims import Role
+from antiphon.halo.epoch import FinalEpoch
+from antiphon.halo.machine import Covered, PartyMachine
+from antiphon.halo.membership import Membership, sync_machine
+from antiphon.halo.verdict import judge_data
+from antiphon.model.access import Author
+from antiphon.party.engine.lane import FAR
+from antiphon.party.engine.ports import NO_END, EpochJudge, Seen, Standing
+
+_WRITERS = frozenset({Role.OWNER, Role.EDITOR})
+_STANDING = {
+    Covered.YES: Standing.COVERED,
+    Covered.NOT_YET: Standing.WAITING,
+    Covered.LIE: Standing.LIE,
+}
+
+
+class OpenAuthority:
+    """No credentials: every feed of the party counts, and whoever holds a key may write. For stores that run alone."""
+
+    def __init__(self, store: FeedStore, party: bytes, pair: KeyPair | None = None) -> None:
+        self._store = store
+        self._party = PublicKey(party)
+        self._writer = FeedWriter.open(store, pair, party) if pair is not None else None
+        self._feeds: frozenset[bytes] = frozenset()
+
+    def refresh(self) -> bool:
+        before, self._feeds = self._feeds, frozenset(record.feed for record in self._store.feeds(self._party))
+        return before != self._feeds
+
+    def data_feeds(self) -> Iterable[bytes]:
+        return self._feeds
+
+    def is_control(self, feed: bytes) -> bool:
+        return False
+
+    def standing(self, entry: Entry) -> Standing:
+        return Standing.WAITING
+
+    def fork_end(self, feed: bytes) -> int:
+        return NO_END
+
+    def rights(self) -> object:
+        return ()
+
+    def entries(self) -> Sequence[Entry]:
+        return ()
+
+    def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
+        return ""
+
+    def lasting(self) -> bool:
+        return True
+
+    def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
+        return Author(feed)
+
+    def erased(self, feed: bytes) -> frozenset[int]:
+        return frozenset()
+
+    def final_epoch(self) -> FinalEpoch | None:
+        return None
+
+    def epoch_judge(self, control: Timeframe) -> EpochJudge:
+        return self
+
+    def wrote(self, before: int, after: int) -> None:
+        pass
+
+    def writer(self) -> FeedWriter:
+        if self._writer is None:
+            raise NotAuthorised(f"party {self._party.short}: no key was given to write with; open it with a key pair")
+        return self._writer
+
+
+class PartyAuthority:
+    """The party's own word: credentials in its control feeds, folded by its state machine."""
+
+    def __init__(self, store: FeedReader, machine: PartyMachine, membership: Membership | None = None) -> None:
+        self._store = store
+        self._machine = machine
+        self._membership = membership
+        self._data: set[bytes] = set()
+        self._transaction = -1
+        self._acts = -1
+        self._forks: dict[bytes, int] = {}
+        self._may_write: tuple[int, int] | None = None  # with these acts and rights, this device may
+
+    @classmethod
+    def of(cls, store: FeedStore, membership: Membership) -> PartyAuthority:
+        """For a device that is, or may become, a member."""
+        return cls(store, membership.machine, membership)
+
+    def refresh(self) -> bool:
+        now = self._store.transaction
+        if self._membership is not None:
+            self._membership.sync()  # which perhaps has looked already
+        elif now != self._transaction:
+            sync_machine(self._machine, self._store, self._data)
+            self._transaction = now
+        acts, forks = self._machine.act_count, self._machine.fork_ends
+        changed = (acts, forks) != (self._acts, self._forks)
+        self._acts, self._forks = acts, forks
+        return changed
+
+    def data_feeds(self) -> Iterable[bytes]:
+        # Also those whose admission is void: others may have seen their messages, and wait for them.
+        return self._machine.authority.admitted()
+
+    def is_control(self, feed: bytes) -> bool:
+        return self._machine.is_control(feed)
+
+    def standing(self, entry: Entry) -> Standing:
+        return _STANDING[self._machine.covered(entry)]
+
+    def fork_end(self, feed: bytes) -> int:
+        return self._forks.get(feed, NO_END)
+
+    def rights(self) -> object:
+        return self._machine.authority.version
+
+    def entries(self) -> Sequence[Entry]:
+        return self._machine.entries()
+
+    def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
+        return self._machine.judge_data(feed, seq, seen, kind)
+
+    def lasting(self) -> bool:
+        return self._machine.authority.lasting
+
+    def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
+        return Author(*self._machine.author(feed, seq, seen))
+
+    def erased(self, feed: bytes) -> frozenset[int]:
+        return self._machine.erased(feed)
+
+    def final_epoch(self) -> FinalEpoch | None:
+        chain = self._machine.epochs()
+        last = chain.last
+        if last is None:
+            return None
+        policy = self._machine.at(last.control).policy(Place(b"", 0, dict(last.control)))
+        enough = len(chain.votes[-1]) >= policy.attestations_min
+        return last if enough else None
+
+    def epoch_judge(self, control: Timeframe) -> EpochJudge:
+        return _AtEpoch(self._machine.at(control))
+
+    def wrote(self, before: int, after: int) -> None:
+        if after != before + 1:
+            return  # somebody else wrote too
+        if self._transaction == before:
+            self._transaction = after
+        if self._membership is not None:
+            self._membership.skip(before, after)
+
+    def writer(self) -> FeedWriter:
+        if self._membership is None:
+            raise NotAuthorised(f"party {self._machine.party.hex()[:8]} is only read here; open it as a member")
+        self._membership.sync()
+        party, state = self._membership.party, self._membership.machine
+        rights = state.act_count, state.authority.version
+        if self._membership.data is not None and rights == self._may_write:
+            return self._membership.open_data_feed()
+        if self._membership.control is None:
+            raise NotAuthorised(
+                f"this device has no feed in party {party.short}; `join` it, once an owner has admitted its identity"
+            )
+        roles = state.roles_of(self._membership.device.identity)
+        if self._membership.data is None and not roles & _WRITERS:  # before a feed is opened in vain
+            raise NotAuthorised(
+                f"party {party.short}: this device's identity is no owner or editor; ask an owner for a role"
+            )
+        writer = self._membership.open_data_feed()
+        seq = self._store.record(writer.feed).length
+        seen = {entry.feed: entry.seq for entry in state.entries()}
+        reason = state.judge_data(writer.feed, seq, seen)
+        if reason:
+            raise NotAuthorised(
+                f"party {party.short}: this device may not write: {reason}; ask an owner of the party for a role"
+            )
+        if not state.judge_data(writer.feed, FAR, seen):  # nor will anything that it writes before it hears more
+            self._may_write = state.act_count, state.authority.version
+        return writer
+
+
+class _AtEpoch:
+    """The control state that an epoch names, as the one judge of its messages."""
+
+    def __init__(self, authority: PartyRights) -> None:
+        self._authority = authority
+
+    def verdict(self, feed: bytes, seq: int, seen: Seen) -> str:
+        return judge_data(self._authority, Place(feed, seq, seen), Kind.MUTATION)
+
+    def lasting(self) -> bool:
+        return self._authority.lasting
+
+    def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
+        return Author(*self._authority.author(Place(feed, seq, seen)))
+
+    def erased(self, feed: bytes) -> frozenset[int]:
+        return self._authority.erased(feed)

@@ -1,0 +1,104 @@
+"""Open items: a bounded cache of states, the least recently used going first; handles hold ids, not states.
+
+States that the item store does not have yet are held apart until they are saved, so that nothing applied is lost.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from antiphon.model.envelope import Note
+from antiphon.model.item import ItemState
+from antiphon.party.engine.lane import Lane
+from antiphon.party.engine.ports import Posting
+
+if TYPE_CHECKING:
+    from antiphon.party.engine.row_cache import Made
+
+_new = tuple.__new__  # half the price of calling the class, for every message
+CACHE_ITEMS_MAX = 1024
+
+
+class Entry:
+    """An open item. `item` is None where there are messages but no valid genesis."""
+
+    __slots__ = ("__weakref__", "id", "item", "made", "orphaned", "postings")
+
+    def __init__(self, item_id: bytes, item: ItemState | None) -> None:
+        self.id = item_id
+        self.item = item
+        self.made: Made | None = None  # its row, while a save draws near
+        self.orphaned = False  # messages came before a valid genesis, and wait for one
+        self.postings: list[Posting] = []  # since the last save
+
+    def post(self, number: int, seq: int) -> None:
+        """A message of lane `number` was folded in."""
+        last = self.postings[-1] if self.postings else None
+        if last is not None and last.number == number and last.stop == seq:
+            self.postings[-1] = Posting(number, last.start, seq + 1)
+        else:
+            self.postings.append(Posting(number, seq, seq + 1))
+
+    def post_all(self, notes: Iterable[Note], lanes: Mapping[bytes, Lane]) -> None:
+        """These messages were folded in, or wait to be."""
+        postings = self.postings
+        number, start, stop = postings.pop() if postings else (0, 0, 0)
+        feed, now = b"", 0
+        for note in notes:
+            if note[2] != feed:
+                feed = note[2]
+                now = lanes[feed].state.number
+            if now != number or note[3] != stop:
+                if number:
+                    postings.append(_new(Posting, (number, start, stop)))
+                number, start = now, note[3]
+            stop = note[3] + 1
+        postings.append(Posting(number, start, stop))
+
+
+class ItemCache:
+    """Entries by id. At most `limit` are kept that nobody holds."""
+
+    def __init__(self, limit: int = CACHE_ITEMS_MAX) -> None:
+        self._limit = limit
+        self._held: weakref.WeakValueDictionary[bytes, Entry] = weakref.WeakValueDictionary()
+        self._recent: OrderedDict[bytes, Entry] = OrderedDict()
+        self.dirty: dict[bytes, Entry] = {}
+
+    def get(self, item_id: bytes) -> Entry | None:
+        entry = self._held.get(item_id)
+        if entry is not None:
+            self._use(entry)
+        return entry
+
+    def put(self, entry: Entry) -> Entry:
+        self._held[entry.id] = entry
+        self._use(entry)
+        return entry
+
+    def drop(self, item_id: bytes) -> None:
+        self._recent.pop(item_id, None)
+        self.dirty.pop(item_id, None)
+        self._held.pop(item_id, None)
+
+    def clear(self) -> None:
+        self._recent.clear()
+        self.dirty.clear()
+        self._held.clear()
+
+    def open(self) -> Iterator[Entry]:
+        """Everything that is in memory."""
+        return iter(list(self._held.values()))
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def _use(self, entry: Entry) -> None:
+        recent = self._recent
+        recent[entry.id] = entry
+        recent.move_to_end(entry.id)
+        if len(recent) > self._limit:
+            recent.popitem(last=False)

@@ -1,0 +1,168 @@
+"""`ItemDemuxer`: runs of blocks in, each item's messages out. Columns become Python values here, all at once.
+
+Messages may wait here until somebody asks for their item, and then for all that wait.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from antiphon.feed.block import BodyState
+from antiphon.feed.header import Kind
+from antiphon.feed.limits import SALT_SIZE
+from antiphon.model.envelope import Note
+from antiphon.party.engine.judge import reason_at
+from antiphon.party.engine.lane import Run
+from antiphon.party.engine.ports import Void
+
+Indexes = npt.NDArray[np.intp]
+PREFIXES = 1 << 64
+NOTES_MAX = 200_000
+SIZE_MAX = 64 << 20
+RUNS_MAX = 4096
+_CREDENTIAL = int(Kind.CREDENTIAL)
+_COLUMNS = ["kind", "lamport", "seq", "created_ms", "item"]
+NOT_AN_ITEM_MESSAGE = "a data feed holds item messages only"
+
+
+Groups = dict[bytes, list[Note]]
+Part = tuple[Run, list[Void]]
+
+
+class Gathered:
+    """Blocks that wait to be folded. They stay columns until somebody asks for the messages of some items."""
+
+    def __init__(self, parts: Sequence[Part], count: int, taken: Mapping[bytes, int] | None = None) -> None:
+        self._parts = parts
+        self.count = count
+        self._taken = taken or {}  # of an item, the messages in so many parts are not here any more
+
+    def items(self, since: int = 0) -> set[bytes]:
+        """The items of the parts from `since` on."""
+        found: set[bytes] = set()
+        taken = self._taken
+        for place, (run, _) in enumerate(self._parts[since:], since):
+            items = _ids(run)
+            found.update(item for item in items if taken.get(item, 0) <= place) if taken else found.update(items)
+        return found
+
+    def groups(self, start: int = 0, stop: int = PREFIXES) -> Groups:
+        """The messages of each item whose prefix is in [start, stop), in the order of delivery."""
+        groups: Groups = defaultdict(list)
+        taken = self._taken
+        for place, (run, reasons) in enumerate(self._parts):
+            which = None if (start, stop) == (0, PREFIXES) else _within(run, start, stop)
+            for item, note in _judged(run, reasons, which):
+                if not taken or taken.get(item, 0) <= place:
+                    groups[item].append(note)
+        return groups
+
+
+def _judged(run: Run, reasons: list[Void], which: Indexes | None) -> list[tuple[bytes, Note]]:
+    found = notes_of(run, which)
+    if not reasons:
+        return found
+    return [
+        (item, note._replace(void=reason) if (reason := reason_at(reasons, note.seq)) else note) for item, note in found
+    ]
+
+
+def _ids(run: Run) -> list[bytes]:
+    ids: list[bytes] = run.span.columns["item"][run.low : run.high].tolist()
+    return ids
+
+
+class ItemDemuxer:
+    """Gathers blocks until there are enough to fold; bounded in number and bytes."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._parts: list[Part] = []
+        self._taken: dict[bytes, int] = {}  # by item: how many parts were claimed for it
+        self._where: dict[bytes, list[tuple[int, int]]] = defaultdict(list)  # by item: parts, and places in them
+        self._indexed = 0  # so many parts; none before somebody claims
+        self._told = 0
+        self.count = 0
+        self._size = 0
+
+    @property
+    def full(self) -> bool:
+        return self.count >= NOTES_MAX or self._size >= SIZE_MAX or len(self._parts) >= RUNS_MAX
+
+    def take(self, run: Run, voids: Iterable[Void]) -> None:
+        self._parts.append((run, list(voids)))
+        self.count += run.high - run.low
+        self._size += int(run.span.body_offsets[run.high] - run.span.body_offsets[run.low])
+
+    def news(self) -> set[bytes]:
+        """The items of what came since this was last asked."""
+        found = Gathered(self._parts, self.count, self._taken).items(self._told)
+        self._told = len(self._parts)
+        return found
+
+    def claim(self, items: Iterable[bytes]) -> Groups:
+        """The messages of some items that wait here; they are not given again."""
+        for place in range(self._indexed, len(self._parts)):
+            for index, item in enumerate(_ids(self._parts[place][0])):
+                self._where[item].append((place, index))
+        self._indexed = len(self._parts)
+        wanted: dict[int, list[int]] = defaultdict(list)
+        for item in items:
+            since = self._taken.get(item, 0)
+            for place, index in self._where.get(item, ()):
+                if place >= since:
+                    wanted[place].append(index)
+            self._taken[item] = len(self._parts)
+        groups: Groups = defaultdict(list)
+        for place in sorted(wanted):
+            run, reasons = self._parts[place]
+            for item, note in _judged(run, reasons, np.array(sorted(wanted[place]), dtype=np.intp)):
+                groups[item].append(note)
+        return groups
+
+    def drain(self) -> Gathered:
+        gathered = Gathered(self._parts, self.count, self._taken)
+        self._clear()
+        return gathered
+
+
+def prefix(item: bytes) -> int:
+    """What items are divided by: the first bytes of their ids, which are in the order of the ids."""
+    return int.from_bytes(item[:8], "big")
+
+
+def _within(run: Run, start: int, stop: int) -> Indexes:
+    ids = np.ascontiguousarray(run.span.columns["item"][run.low : run.high])
+    prefixes = ids.view(">u8")[::2]
+    fits = prefixes >= start if stop == PREFIXES else (prefixes >= start) & (prefixes < stop)
+    return np.flatnonzero(fits)
+
+
+def void_kind(kind: int) -> str:
+    """Why a block of this kind is void wherever it stands in a data feed."""
+    return NOT_AN_ITEM_MESSAGE if kind == Kind.CREDENTIAL else ""
+
+
+def notes_of(run: Run, which: Indexes | None = None) -> list[tuple[bytes, Note]]:
+    """The messages of a run, or those at some places of it, each with its item."""
+    feed, span, low, high = run
+    bodies, columns = span.bodies, span.columns[_COLUMNS][low:high]
+    starts, ends = span.body_offsets[low:high] + SALT_SIZE, span.body_offsets[low + 1 : high + 1]
+    states = span.states[low:high] if span.states else b""
+    if which is not None:
+        columns, starts, ends = columns[which], starts[which], ends[which]
+        states = bytes(np.frombuffer(states, dtype=np.uint8)[which]) if states else b""
+    found = []
+    new = tuple.__new__  # half the price of calling the class, for every message
+    rows = zip(columns.tolist(), starts.tolist(), ends.tolist(), strict=True)
+    for i, ((kind, lamport, seq, created_ms, item), start, end) in enumerate(rows):
+        message = bodies[start:end] if not states or states[i] == BodyState.PRESENT else None
+        void = void_kind(kind) if kind == _CREDENTIAL else ""
+        found.append((item, new(Note, (kind, lamport, feed, seq, created_ms, message, void))))
+    return found

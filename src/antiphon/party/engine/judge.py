@@ -1,0 +1,96 @@
+"""Which delivered messages are void. Judged by range, because rights change with control blocks, not with messages."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+
+from antiphon.party.engine.lane import ALL_SEQS, FAR, Lane
+from antiphon.party.engine.ports import EpochJudge, Seen, Void
+
+ERASED = "it was erased"
+
+
+class Judge:
+    """Answers from the authority, remembered until it changes."""
+
+    def __init__(self, authority: EpochJudge) -> None:
+        self._authority = authority
+        self._cuts: dict[tuple[bytes, int], tuple[int, str]] = {}
+        self._well: dict[bytes, int] = {}  # by feed: from which origin on all counts, as long as no right ends
+        self._rights: object = None
+
+    def forget(self, rights: object) -> None:
+        """The authority may have changed: unless these are the rights of before, all is asked again."""
+        if rights != self._rights:
+            self._rights = rights
+            self._cuts.clear()
+            self._well.clear()
+
+    def voids(self, lane: Lane, start: int, stop: int) -> Iterator[Void]:
+        """The void parts of [start, stop), in order."""
+        erased = self._authority.erased(lane.feed)
+        singly = sorted(seq for seq in erased if start <= seq < stop) if erased else []
+        for void in self._ends(lane, start, stop):
+            while singly and singly[0] < void.stop:
+                seq = singly.pop(0)
+                if seq < void.start:
+                    yield Void(seq, seq + 1, ERASED)
+            yield void
+        for seq in singly:
+            yield Void(seq, seq + 1, ERASED)
+
+    def _ends(self, lane: Lane, start: int, stop: int) -> Iterator[Void]:
+        """The parts beyond cuts."""
+        lasting, feed = self._authority.lasting(), lane.feed
+        for low, high, origin, seen in lane.pieces(start, stop):
+            if lasting and origin >= self._well.get(feed, FAR):
+                continue  # it has seen more than what counts, and nothing is taken away by seeing more
+            key = (feed, origin)
+            known = self._cuts.get(key)
+            if known is None:
+                known = self._cuts[key] = self._find(feed, origin, seen)
+            first, reason = known
+            if first < high:
+                yield Void(max(first, low), high, reason)
+            elif first == FAR:
+                self._well.setdefault(feed, origin)
+
+    def _find(self, feed: bytes, origin: int, seen: Seen) -> tuple[int, str]:
+        """From which seq on messages with this control timeframe are void, and why. Cuts are ends, so it is one seq."""
+        reason = self._authority.verdict(feed, origin, seen)
+        if reason:
+            return origin, reason
+        if not self._authority.verdict(feed, FAR, seen):
+            return FAR, ""
+        first = bisect_left(
+            ALL_SEQS, True, lo=origin + 1, key=lambda seq: self._authority.verdict(feed, seq, seen) != ""
+        )
+        return first, self._authority.verdict(feed, first, seen)
+
+
+def reason_at(voids: list[Void], seq: int) -> str:
+    """Why a message is void, if it is."""
+    for void in voids:
+        if void.start <= seq < void.stop:
+            return void.reason
+    return ""
+
+
+def changed(before: Iterable[Void], after: Iterable[Void]) -> list[tuple[int, int]]:
+    """The ranges in which messages have become void, count again, or are void for another reason than before."""
+    marks: dict[int, list[tuple[int, str]]] = {}
+    for side, voids in enumerate((before, after)):
+        for void in voids:
+            marks.setdefault(void.stop, []).append((side, ""))
+            marks.setdefault(void.start, []).append((side, void.reason))
+    reasons = ["", ""]
+    found: list[tuple[int, int]] = []
+    for at in sorted(marks):
+        if reasons[0] != reasons[1]:
+            found[-1] = (found[-1][0], at)
+        for side, reason in sorted(marks[at], key=lambda mark: mark[1] != ""):  # an end before the next beginning
+            reasons[side] = reason
+        if reasons[0] != reasons[1] and (not found or found[-1][1] != at):
+            found.append((at, at))
+    return [part for part in found if part[0] < part[1]]

@@ -1,0 +1,176 @@
+"""A lane: one data feed on its way into the pipeline, and the buffer of blocks that were read but not yet delivered."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from antiphon.feed.header import HASH_SIZE, Entry, Flag, decode_entries
+from antiphon.feed.reader import FeedReader
+from antiphon.feed.span import Span
+from antiphon.party.engine.ports import NO_END, LaneState, Seen
+
+NOTHING: Seen = {}
+_RECENT_SPANS = 4  # whose links are kept: what others have seen of a feed is mostly new
+FAR = 1 << 62  # beyond every seq
+ALL_SEQS = range(FAR)  # to halve: what holds from some seq on is found by `bisect`
+
+
+class Run(NamedTuple):
+    """Blocks [low, high) of a span that are delivered: whole batches, and everything that they have seen."""
+
+    feed: bytes
+    span: Span
+    low: int
+    high: int
+
+    @property
+    def start(self) -> int:
+        return self.span.first + self.low
+
+    @property
+    def stop(self) -> int:
+        return self.span.first + self.high
+
+
+class Buffer:
+    """A span with a cursor. Whether blocks advance is looked up by column, so a run without any costs nothing more."""
+
+    __slots__ = ("at", "high", "moving", "next_moving", "span")
+
+    def __init__(self, span: Span, low: int, high: int) -> None:
+        self.span = span
+        self.at = low
+        self.high = high
+        moving = np.flatnonzero(span.columns["advance"][low:high]) + low
+        self.moving: list[int] = moving.tolist()
+        self.next_moving = 0
+
+    def entries(self, index: int) -> tuple[Entry, ...]:
+        offsets = self.span.advance_offsets
+        return decode_entries(self.span.advance[offsets[index] : offsets[index + 1]])
+
+    def cut(self, stop: int) -> None:
+        """Nothing from seq `stop` on counts; a batch that reaches beyond it does not either."""
+        flags = self.span.columns["flags"]
+        high = max(self.at, min(self.high, stop - self.span.first))
+        while self.at < high < self.span.count and flags[high - 1] & Flag.MORE:
+            high -= 1
+        self.high = high
+
+
+class Links(NamedTuple):
+    """The blocks of a span as others name them: without what is in them, as they are kept after their delivery."""
+
+    first: int
+    hashes: bytes
+    lamports: npt.NDArray[np.uint64]
+
+
+class Lane:
+    """How far a feed is delivered, what it waits for, and what its writer had seen of the control feeds."""
+
+    __slots__ = ("_recent", "_runs", "buffer", "other_branch", "state", "waits_for")
+
+    def __init__(self, state: LaneState) -> None:
+        self.state = state
+        self.waits_for: Entry | None = None
+        self.buffer: Buffer | None = None
+        self.other_branch = False  # the epoch that it stands on holds another branch of this feed than the one here
+        self._runs: Iterator[tuple[Span, int, int]] | None = None
+        self._recent: deque[Links] = deque(maxlen=_RECENT_SPANS)
+
+    @property
+    def feed(self) -> bytes:
+        return self.state.feed
+
+    def fill(self, store: FeedReader, end: int) -> Buffer | None:
+        """The buffer with the next block in it, read from the store where there is none; None at the feed's end."""
+        position = self.state.position
+        if position >= end or self.state.fault:
+            self.other_branch = False
+            self.release()
+            return None
+        if self.buffer is not None and self.buffer.at < self.buffer.high:
+            return self.buffer
+        for _ in range(2):  # an iterator that ended may have left off before the feed grew
+            if self._runs is None:
+                self._runs = store.runs(self.feed, position)
+            found = next(self._runs, None)
+            if found is not None:
+                self.other_branch = position > 0 and found[0].hash_at(position - 1) != self.state.hash
+                if self.other_branch:
+                    break
+                self.buffer = Buffer(*found)
+                if end != NO_END:
+                    self.buffer.cut(end)
+                return self.buffer if self.buffer.at < self.buffer.high else None
+            self._runs = self.buffer = None
+        self._runs = self.buffer = None
+        return None
+
+    def release(self) -> None:
+        """Let go of what was read: a feed that waits does so in its store."""
+        self.buffer = self._runs = None
+
+    def known(self, seq: int) -> tuple[bytes, int] | None:
+        """The hash and lamport of a block, if they are at hand."""
+        if seq == self.state.position - 1:
+            return self.state.hash, self.state.lamport
+        if seq < self.state.position:
+            for first, hashes, lamports in self._recent:
+                if 0 <= (index := seq - first) < len(lamports):
+                    return hashes[index * HASH_SIZE : (index + 1) * HASH_SIZE], int(lamports[index])
+        return None
+
+    def delivered(self, run: Run) -> None:
+        span = run.span
+        self.state.position = run.stop
+        self.state.hash = span.hash_at(run.stop - 1)
+        lamports = span.columns["lamport"]
+        self.state.lamport = int(lamports[run.high - 1])
+        if not self._recent or self._recent[0].hashes is not span.hashes:
+            self._recent.appendleft(Links(span.first, span.hashes, lamports.copy()))
+
+    def forget(self) -> None:
+        """Other blocks may stand where those were."""
+        self._recent.clear()
+
+    def see(self, seq: int, control: dict[bytes, int]) -> None:
+        """From block `seq` on, the writer has seen these control blocks too. An entry need not move."""
+        segments = self.state.segments
+        known = segments[-1][1] if segments else NOTHING
+        seen = {**known, **{feed: max(at, known.get(feed, -1)) for feed, at in control.items()}}
+        if segments and segments[-1][0] == seq:
+            segments[-1] = (seq, seen)
+        else:
+            segments.append((seq, seen))
+
+    def seen_at(self, seq: int) -> Seen:
+        """What the writer had seen of the control feeds when it wrote block `seq`."""
+        at = bisect_right(self.state.segments, seq, key=lambda segment: segment[0]) - 1
+        return self.state.segments[at][1] if at >= 0 else NOTHING
+
+    def segments_from(self, seq: int) -> list[tuple[int, dict[bytes, int]]]:
+        """The segments without what lies before `seq`."""
+        seen = self.seen_at(seq)
+        later = [segment for segment in self.state.segments if segment[0] > seq]
+        return [(seq, dict(seen)), *later] if seen else later
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int, Seen]]:
+        """The parts [low, high) of [start, stop), each with where its control timeframe begins, and what that is."""
+        at, origin, seen = start, 0, NOTHING
+        for begin, frame in self.state.segments:
+            if begin >= stop:
+                break
+            if begin > at:
+                yield at, begin, origin, seen
+                at = begin
+            origin, seen = begin, frame
+        if at < stop:
+            yield at, stop, origin, seen

@@ -1,0 +1,87 @@
+"""Where messages are found again: postings in, messages out, from the feeds that keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from antiphon.core.errors import UnknownFeed
+from antiphon.feed.reader import FeedReader
+from antiphon.model.envelope import Note
+from antiphon.party.engine.delivery import Delivery
+from antiphon.party.engine.demux import notes_of, void_kind
+from antiphon.party.engine.judge import reason_at
+from antiphon.party.engine.lane import Run
+from antiphon.party.engine.ports import Posting
+
+_SHORT_RUN = 8  # so few blocks are quicker to fetch one by one
+
+
+class Archive:
+    """The delivered messages of a party, by posting."""
+
+    def __init__(self, store: FeedReader, delivery: Delivery) -> None:
+        self._store = store
+        self._delivery = delivery
+
+    def read(self, postings: Iterable[Posting]) -> list[Note]:
+        """The messages, each with why it is void if it is, in the total order."""
+        lanes = {lane.state.number: lane for lane in self._delivery.lanes.values()}
+        notes: list[Note] = []
+        for number, start, stop in self.trim(postings):
+            lane = lanes[number]
+            voids = lane.state.voids
+            for note in read_run(self._store, lane.feed, start, stop):
+                reason = reason_at(voids, note.seq) or note.void
+                notes.append(note._replace(void=reason) if reason else note)
+        notes.sort(key=lambda note: (note.lamport, note.feed, note.seq))
+        return notes
+
+    def held(self, postings: Iterable[Posting]) -> list[Posting]:
+        """Those whose messages are still here, as `trim` has them."""
+        starts = {
+            lane.state.number: self._start(lane.feed, lane.state.base)
+            for lane in self._delivery.lanes.values()
+            if lane.state.base  # nothing else is pruned
+        }
+        return self.trim(
+            posting._replace(start=max(posting.start, starts.get(posting.number, 0))) for posting in postings
+        )
+
+    def _start(self, feed: bytes, base: int) -> int:
+        """The first block that is here; of a feed that was never here, the first behind the base."""
+        try:
+            return self._store.bounds(feed).start
+        except UnknownFeed:
+            return base
+
+    def outside(self, postings: Iterable[Posting]) -> list[Posting]:
+        """Those that are not in the base, as `trim` has them."""
+        bases = {lane.state.number: lane.state.base for lane in self._delivery.lanes.values()}
+        return self.trim(posting._replace(start=max(posting.start, bases[posting.number])) for posting in postings)
+
+    def trim(self, postings: Iterable[Posting]) -> list[Posting]:
+        """Without what lies beyond the end of its feed, and with neighbours joined."""
+        ends = {lane.state.number: lane.state.position for lane in self._delivery.lanes.values()}
+        found: list[Posting] = []
+        for number, start, stop in postings:
+            end = min(stop, ends[number])
+            last = found[-1] if found else None
+            if end <= start:
+                continue
+            if last is not None and last.number == number and last.stop == start:
+                found[-1] = Posting(number, last.start, end)
+            else:
+                found.append(Posting(number, start, end))
+        return found
+
+
+def read_run(store: FeedReader, feed: bytes, start: int, stop: int) -> Iterator[Note]:
+    """The messages [start, stop) of a feed, as they stand there."""
+    if stop - start <= _SHORT_RUN:
+        for seq in range(start, stop):
+            block = store.block(feed, seq)
+            yield Note(block.kind, block.lamport, feed, seq, block.created_ms, block.message, void_kind(block.kind))
+        return
+    for span, low, high in store.runs(feed, start, stop):
+        for _, note in notes_of(Run(feed, span, low, high)):
+            yield note

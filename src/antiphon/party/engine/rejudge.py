@@ -1,0 +1,149 @@
+"""What is known now may change what counted before: rights, forks, bodies and code that came late."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from antiphon.core.errors import InvalidMutation
+from antiphon.feed.header import Flag, Kind
+from antiphon.feed.span import Span
+from antiphon.model.envelope import read_change
+from antiphon.model.item import NO_BODY
+from antiphon.party.engine.authors import touched
+from antiphon.party.engine.judge import Judge, changed
+from antiphon.party.engine.lane import Lane
+
+if TYPE_CHECKING:
+    from antiphon.party.engine.engine import Engine
+
+_BODIES_AT_ONCE = 256
+
+
+def decisive_in(span: Span, low: int, high: int) -> set[bytes]:
+    """The items to which messages among blocks [low, high) decide about others: geneses, and who may write.
+
+    All else commutes: mutations, unless their model keeps them; metadata; moves and deletions.
+    """
+    kinds = span.columns["kind"][low:high]
+    found: set[bytes] = set()
+    for index in np.flatnonzero(np.logical_or(np.equal(kinds, Kind.GENESIS), np.equal(kinds, Kind.CHANGE))).tolist():
+        block = span.block(low + index)
+        if block.kind is Kind.GENESIS or _guards(block.message):
+            found.add(block.item)
+    return found
+
+
+def _guards(change: bytes | None) -> bool:
+    """Whether a change says who may write."""
+    try:
+        return change is None or read_change(change).access is not None
+    except InvalidMutation:
+        return False  # it is refused wherever it stands
+
+
+class Revision:
+    """Finds the items that are to be folded again, and has the engine do it."""
+
+    def __init__(self, engine: Engine, judge: Judge) -> None:
+        self._engine = engine
+        self._judge = judge
+        self._bodies_at = -1  # the store's transaction when bodies were last looked for
+
+    def judge_again(self) -> None:
+        """The control state moved: items of messages that became void, or count again, are folded afresh.
+
+        So are those with access lists whose messages have other authors now: roles and groups may have changed.
+        """
+        self._judge.forget(self._engine.authority.rights())
+        spoilt = self._guarded()
+        for lane in self._engine.delivery.lanes.values():
+            state = lane.state
+            voids = list(self._judge.voids(lane, state.base, state.position))
+            for start, stop in changed(state.voids, voids):
+                spoilt |= self.items_in(state.feed, start, stop)
+            if state.voids != voids:
+                self._engine.catch_up()  # what waits was judged as it was
+                state.voids = voids
+        self._engine.refold_all(spoilt)
+
+    def _guarded(self) -> set[bytes]:
+        """The items with access lists to which others have written than those who had the right, or so it is now."""
+        open_ = {
+            entry.id: entry.postings
+            for entry in self._engine.cache.open()
+            if entry.item and entry.item.access is not None
+        }
+        saved = self._engine.saved  # what waits is folded with the authors of then
+        guarded = {*saved.guarded(), *open_}
+        if not guarded:
+            self._engine.authors.forget()
+            return set()
+        parts = self._engine.authors.changed(self._engine.delivery.lanes.values())
+        return touched(parts, ((item, saved.postings(item) + open_.get(item, [])) for item in guarded))
+
+    def end_lane(self, lane: Lane, end: int) -> None:
+        """A feed ends here for everybody; what was delivered beyond is taken back, as if it had never come."""
+        end = max(lane.state.base, self._batch_start(lane.feed, end))  # what a final epoch holds is final
+        if not self._engine.delivery.end_fork(lane.feed, end):
+            return
+        self._engine.catch_up()
+        state = lane.state
+        spoilt = self.items_in(state.feed, end, state.position)
+        state.position = end
+        state.segments = [segment for segment in state.segments if segment[0] < end or segment[0] == state.base]
+        state.voids = [void._replace(stop=min(void.stop, end)) for void in state.voids if void.start < end]
+        if end == state.base:
+            cut = self._engine.base.feeds.get(state.feed) if self._engine.base is not None else None
+            state.lamport, state.hash = (cut.lamport, cut.hash) if cut is not None else (0, bytes(32))
+        else:
+            last = self._engine.store.block(state.feed, end - 1)
+            state.lamport, state.hash = last.lamport, last.hash
+        lamports = [known.state.lamport for known in self._engine.delivery.lanes.values()]
+        self._engine.lamport = max([*lamports, *(entry.lamport for entry in self._engine.authority.entries())])
+        self._engine.refold_all(spoilt)
+
+    def _batch_start(self, feed: bytes, end: int) -> int:
+        """An end rounded down to the start of the batch that it falls into, as far as that is here (rule 3)."""
+        bounds = self._engine.store.bounds(feed)
+        while bounds.start < end < bounds.length and self._engine.store.block(feed, end - 1).flags & Flag.MORE:
+            end -= 1
+        return end
+
+    def look_for_bodies(self) -> None:
+        """Bodies that were not here when their messages came may have come since: nothing else tells of that."""
+        now = self._engine.store.transaction
+        if now == self._bodies_at or self._engine.held:
+            return
+        self._bodies_at = now
+        self._engine.save()
+        rows = self._engine.items.refused_for(NO_BODY, _BODIES_AT_ONCE)
+        self._engine.bodiless = bool(rows)
+        here = [row for row in rows if self._has_body(row.feed, row.seq)]
+        self._engine.refold_all({row.item for row in here})
+
+    def pick_up(self) -> None:
+        """Code for models came: items that were opaque are folded from their messages, which waited in the feeds."""
+        waiting = {
+            item for item, name, version in self._engine.items.opaque() if (name, version) in self._engine.models
+        }
+        for entry in self._engine.cache.open():  # also those that are not saved yet
+            item = entry.item
+            if item is not None and item.model is None and (item.name, item.version) in self._engine.models:
+                waiting.add(entry.id)
+        self._engine.refold_all(waiting)
+
+    def items_in(self, feed: bytes, start: int, stop: int, *, decisive: bool = False) -> set[bytes]:
+        """The items with messages in a part of a feed; or only those with some that decide about others."""
+        found: set[bytes] = set()
+        for span in self._engine.store.spans(feed, max(start, self._engine.store.bounds(feed).start)):
+            if span.first >= stop:
+                break
+            count = min(span.count, stop - span.first)
+            found.update(decisive_in(span, 0, count) if decisive else span.columns[:count]["item"].tolist())
+        return found
+
+    def _has_body(self, feed: bytes, seq: int) -> bool:
+        held = seq >= self._engine.store.bounds(feed).start
+        return held and self._engine.store.block(feed, seq).message is not None

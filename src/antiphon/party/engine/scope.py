@@ -1,0 +1,63 @@
+"""Which items an engine folds. All, unless one view alone is followed: then messages to others are only noted."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import TYPE_CHECKING
+
+from antiphon.core.errors import MissingBlob, MissingBlocks
+from antiphon.party.engine.cache import Entry
+
+if TYPE_CHECKING:
+    from antiphon.party.engine.engine import Engine
+
+
+class Scope:
+    """The items that are taken up here, and what is lacking of others."""
+
+    def __init__(self, engine: Engine, follows: Set[bytes] | None) -> None:
+        self._engine = engine
+        self.follows = follows  # None: all; it grows as others are taken up
+
+    def leaves_out(self, item: bytes) -> bool:
+        """Whether bodies of messages to an item need not be here: then they are neither folded nor refused."""
+        return self.follows is not None and item not in self.follows
+
+    def lacks(self, item: bytes) -> bool:
+        """Whether an item cannot be folded here: it is left out, or what the base has of it has not come."""
+        engine = self._engine
+        if self.leaves_out(item):
+            return True
+        if engine.whole or engine.base is None:
+            return False
+        try:
+            engine.base.item(item)
+        except MissingBlob:
+            return True
+        return False
+
+    def set_aside(self, item: bytes) -> None:
+        """Give up the state of an item that is left out: from now on its messages are only noted."""
+        engine = self._engine
+        entry = engine.cache.get(item) or Entry(item, None)
+        entry.postings = engine.items.postings(item) + entry.postings
+        entry.item, entry.orphaned = None, True
+        engine.items.forget(item)
+        engine.cache.put(entry)
+        engine.cache.dirty[item] = entry
+
+    def bodiless(self, item: bytes, *, counting: bool = False) -> list[tuple[bytes, int]]:
+        """The messages to an item outside the base, by feed and seq, whose bodies are not here."""
+        entry = self._engine.cache.get(item)
+        notes = self._engine.notes_outside(item, entry.postings if entry is not None else [])
+        return [(note.feed, note.seq) for note in notes if note.message is None and not (counting and note.void)]
+
+    def check(self, item: bytes) -> None:
+        """Say what to fetch before an item that is left out can be opened."""
+        missing = self.bodiless(item, counting=True) if self.leaves_out(item) else []
+        if missing:
+            feed, seq = missing[0]
+            raise MissingBlocks(
+                f"item {item.hex()} is not part of the view that is followed here: {len(missing)} bodies of messages "
+                f"to it were left out, that of block {seq} of feed {feed.hex()[:8]} among them; fetch them first"
+            )

@@ -1,0 +1,111 @@
+"""What an attester looks at in the data feeds before it recomputes an epoch; `halo.scrutiny` has looked at the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from antiphon.feed.header import Flag
+from antiphon.feed.record import End, Record
+from antiphon.halo.claims import EpochGenesis
+from antiphon.party.engine.lane import Lane
+from antiphon.party.engine.lanes_at_cut import advances
+from antiphon.party.engine.ports import NO_END
+
+if TYPE_CHECKING:
+    from antiphon.feed.reader import FeedReader
+    from antiphon.halo.epoch import FinalEpoch
+    from antiphon.party.engine.engine import Engine
+    from antiphon.snapshot.root import FeedCut
+
+
+def why_wait(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
+    """What is missing here to recompute a snapshot: blocks, bodies, code. That is no reason to refuse it."""
+    return why_behind(engine, genesis) or lacks_body(engine, genesis.cut)
+
+
+def why_behind(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
+    """The same at a glance: bodies are not looked for."""
+    if engine.scope.follows is not None:
+        return f"one view alone is followed here, so epoch {genesis.number} cannot be recomputed"
+    at = b"" if engine.base is None else bytes(engine.base.cid)
+    if at != genesis.previous:
+        return f"epoch {genesis.number} follows upon another epoch than the one that is stood on here"
+    for feed, length in sorted(genesis.cut.items()):
+        lane = engine.delivery.lanes.get(feed)
+        have = 0 if lane is None else lane.state.position
+        if have < length:
+            return f"blocks {have} to {length - 1} of feed {feed.hex()[:8]} are not here"
+    for name, version, codec in genesis.models:
+        model = engine.models.find(name, version)
+        if model is None or model.codec != codec:
+            return f"no code for model {name} {version} with snapshots of format {codec} is here"
+    return ""
+
+
+def lacks_body(engine: Engine, cut: Mapping[bytes, int]) -> str:
+    """Which message in a cut has no body here, void or not: who lacks one neither declares nor attests (rule 13).
+
+    All of the cut is gone through: not under the party's lock.
+    """
+    for feed, length in sorted(cut.items()):
+        lane = engine.delivery.lanes.get(feed)
+        if lane is None or length <= lane.state.base:
+            continue
+        for span, low, high in engine.store.runs(feed, lane.state.base, length):
+            if span.states and any(span.states[low:high]):
+                seq = span.first + next(at for at in range(low, high) if span.states[at])
+                return f"the body of block {seq} of feed {feed.hex()[:8]} is not here"
+    return ""
+
+
+def is_other_branch(engine: Engine, cuts: Mapping[bytes, FeedCut], common: Callable[[bytes], int]) -> bool:
+    """Whether a root holds another branch of a feed than is here: another block, or one that never came.
+
+    Only of a feed whose writer is known to have signed two histories, and beyond what is `common` to them by that
+    evidence: else whoever makes the root could say anything. Beyond it, no root can be told from a third history.
+    """
+    for record in engine.store.feeds(engine.party):
+        cut = cuts.get(record.feed)
+        shared = min(common(record.feed), record.end if record.why is End.FORK else NO_END)
+        if cut is not None and shared < cut.length and _differs(engine.store, record, cut):
+            return True
+    return False
+
+
+def _differs(store: FeedReader, record: Record, cut: FeedCut) -> bool:
+    if cut.length <= record.start:  # nothing of it is here, or it stands on an epoch
+        return False
+    if record.length < cut.length:
+        return True
+    (last,) = store.held(record.feed, cut.length - 1, cut.length)  # what lies past the fork is still here
+    return last.hash_at(cut.length - 1) != cut.hash
+
+
+def why_refuse(engine: Engine, genesis: EpochGenesis) -> str:
+    """Why a cut must not be attested; empty if nothing speaks against it. All of it is here."""
+    for feed, length in sorted(genesis.cut.items()):
+        lane = engine.delivery.lanes.get(feed)
+        if lane is not None and length > lane.state.base:
+            reason = _feed(engine, lane, length, genesis)
+            if reason:
+                return f"feed {feed.hex()[:8]}: {reason}"
+    return ""
+
+
+def _feed(engine: Engine, lane: Lane, length: int, genesis: EpochGenesis) -> str:
+    if engine.store.block(lane.feed, length - 1).flags & Flag.MORE:
+        return "the cut falls into a batch"
+    if not all(_covered(engine, genesis, *seen) for seen in lane.seen_at(length - 1).items()):
+        return "its messages refer to control blocks that the epoch does not cover"
+    for seq, entries in advances(engine.store, lane.feed, lane.state.base, length):
+        for entry in entries:
+            if not _covered(engine, genesis, entry.feed, entry.seq):
+                return f"the cut is not closed: block {seq} saw block {entry.seq} of feed {entry.feed.hex()[:8]}"
+    return ""
+
+
+def _covered(engine: Engine, genesis: EpochGenesis, feed: bytes, seq: int) -> bool:
+    if seq >= engine.authority.fork_end(feed):  # no two peers need hold the same there
+        return True
+    return genesis.control.includes(feed, seq) if engine.authority.is_control(feed) else seq < genesis.cut.get(feed, 0)

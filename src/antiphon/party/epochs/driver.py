@@ -1,0 +1,223 @@
+"""`EpochDriver`: when a device speaks about epochs. What it may say is not decided here, so no clock can do harm.
+
+It declares when policy's thresholds are reached and the turn is its own; it stands on what is final and attests what
+is proposed; and where a proposer stays silent, it votes for another. docs/design/epochs.md has the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from antiphon.core.errors import AntiphonError, PartyPaused, StoreClosed
+from antiphon.halo import voting
+from antiphon.halo.epoch import SILENT_MS, rank
+from antiphon.halo.epochs import EpochChain
+from antiphon.party.epochs.due import Due, Thresholds
+from antiphon.party.epochs.snapshot_fold import Cancelled
+
+if TYPE_CHECKING:
+    from antiphon.halo.membership import Membership
+    from antiphon.party.epochs.epochs import Epochs
+    from antiphon.party.live.processor import PartyProcessor
+
+Sign = tuple[int, int, int]  # of life in a term: how many geneses, attestations and endorsements there are
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The last sign of life in a term, and when it was heard here."""
+
+    sign: Sign
+    at_ms: int
+
+
+class EpochDriver:
+    """Call `tick` after blocks came, and at the time that it gives back. It holds no thread and looks at no clock."""
+
+    def __init__(self, party: PartyProcessor, member: Membership, epochs: Epochs) -> None:
+        self._party = party
+        self._member = member
+        self._epochs = epochs
+        self._device = bytes(member.device.key)
+        self._thresholds = Thresholds(party)
+        self._number = 0
+        self._reason = ""  # why the open number is due; it stays so until it is final
+        self._terms: dict[int, Heard] = {}
+        self.status = ""  # what it waits for; empty if there is nothing to do
+
+    def tick(self, now_ms: int) -> int | None:
+        """Do what is to be done now; returns when to be called again though nothing comes, or None.
+
+        Where something is missing, `status` says so. It raises only if the party is paused or its store closed.
+        """
+        try:
+            return self._tick(now_ms)
+        except (PartyPaused, StoreClosed):
+            raise
+        except AntiphonError as error:
+            self.status = str(error)
+            return now_ms + SILENT_MS
+
+    def _tick(self, now_ms: int) -> int | None:
+        trouble, untold = "", _trouble(self._tell)  # which keeps nobody from voting
+        while True:
+            trouble = trouble or _trouble(self._epochs.step)
+            chain = self._epochs.chain()
+            silent_ms = self._epochs.policy().silent_ms or SILENT_MS
+            self.status = self._why_not(chain)
+            if self.status:
+                return now_ms + silent_ms
+            wake_ms = self._notice(chain, now_ms)
+            if not self._terms:
+                break
+            if not trouble and self._is_turn(chain):
+                trouble = _trouble(self._epochs.declare)  # then it is for the others, and this device can still vote
+                continue
+            wake_ms, vote = self._election(chain, silent_ms)
+            self.status = self._waits_for(chain)
+            if vote is None or wake_ms is None or now_ms < wake_ms:
+                break
+            with self._party.locked():
+                self._member.endorse(*vote)
+        if not (trouble or untold):
+            return wake_ms
+        self.status = trouble or untold
+        return min(now_ms + silent_ms, wake_ms or now_ms + silent_ms)
+
+    def _tell(self) -> None:
+        """Nobody else may hold what is known here of a writer that signed two histories."""
+        with self._party.locked():
+            self._member.publish_forks()
+
+    def _why_not(self, chain: EpochChain) -> str:
+        """Why this device has no say in the open number, or not yet."""
+        if self._member.control is None:
+            return "this device has no control feed in the party; it joins once an owner has admitted its identity"
+        other = self._epochs.disagreement
+        if other is not None:
+            return (
+                f"this device came to another snapshot of epoch {other.number} than the party; adopt that one, or find "
+                "out why"
+            )
+        if self._epochs.number != len(chain.final):
+            return self._epochs.waits_for or f"epoch {len(chain.final)} is final, and not stood on here yet"
+        return chain.open.lacks
+
+    # -- what is going on
+
+    def _notice(self, chain: EpochChain, now_ms: int) -> int | None:
+        """Note when each term of the open number last showed a sign of life; returns when an epoch will be due."""
+        number = chain.open.number
+        if number != self._number:
+            self._number, self._reason, self._terms = number, "", {}
+        due = Due(self._reason) if self._reason else self._look(chain, now_ms)
+        self._reason = due.reason
+        signs = _signs(chain)
+        if due.reason or any(map(any, signs.values())):
+            for term, sign in signs.items():
+                if term not in self._terms or self._terms[term].sign != sign:
+                    self._terms[term] = Heard(sign, now_ms)
+        return due.wake_ms
+
+    def _look(self, chain: EpochChain, now_ms: int) -> Due:
+        if chain.last is not None:
+            since_ms = chain.last.created_ms
+        else:
+            since_ms = self._party.store.block(self._member.genesis_feed, 0).created_ms
+        return self._thresholds.look(self._epochs.policy(), since_ms, now_ms)
+
+    def _waits_for(self, chain: EpochChain) -> str:
+        opened, term = chain.open, max(self._terms)
+        begin = f"epoch {opened.number}, term {term}: "
+        if self._epochs.waits_for:
+            return begin + self._epochs.waits_for
+        for proposal in opened.proposals:
+            if proposal.genesis.term == term and not proposal.reason:
+                return begin + f"{len(proposal.attested)} of {opened.config.quorum} attestations are here"
+        if term:
+            count = max(len(chain.ballot.endorsers(term, device)) for device in self._candidates(chain, term))
+            return begin + f"{count} of {opened.config.quorum} endorsements of its candidate are here, and no genesis"
+        return begin + f"device {opened.config.generator.hex()[:8]} is to declare it ({self._reason or 'it was asked'})"
+
+    # -- speaking
+
+    def _is_turn(self, chain: EpochChain) -> bool:
+        """Whether this device is to declare: as the candidate that a quorum endorsed last, or as the generator."""
+        quorum = chain.open.config.quorum
+        for term in sorted(self._terms, reverse=True):
+            if not term:
+                break
+            if not voting.proposal(chain, self._device, term).reason:
+                return True
+            if any(len(chain.ballot.endorsers(term, other)) >= quorum for other in self._candidates(chain, term)):
+                return False
+        return bool(self._reason) and not voting.proposal(chain, self._device, 0).reason
+
+    def _election(self, chain: EpochChain, silent_ms: int) -> tuple[int | None, tuple[int, bytes] | None]:
+        """The vote that this device will give, term and candidate, and when, if all stays silent until then."""
+        order, last = self._order(chain), max(self._terms)
+        if last:
+            best = min(self._candidates(chain, last), key=order.index)
+            if not voting.may_endorse(chain, self._device, last, best):
+                heard = max(heard.at_ms for term, heard in self._terms.items() if term < last)
+                return heard + silent_ms, (last, best)
+        if voting.may_endorse(chain, self._device, last + 1, self._device):
+            return None, None
+        if last and len(_spoken(chain, last)) < chain.open.config.quorum:
+            return None, None  # too few are there to settle another term; those who come can still settle this one
+        waiting = [device for device in order if device in chain.open.config.attesters]
+        patience = (waiting.index(self._device) + 1) * silent_ms
+        return self._terms[last].at_ms + patience, (last + 1, self._device)
+
+    def _candidates(self, chain: EpochChain, term: int) -> set[bytes]:
+        """Who has been endorsed for a term, or proposed something in it."""
+        endorsed = {found.claim.candidate for found in chain.open.endorsements if found.claim.term == term}
+        declared = {found.device for found in chain.open.proposals if found.genesis.term == term}
+        allowed = {*chain.open.config.attesters, chain.open.config.generator}
+        return (endorsed | declared) & allowed or {chain.open.config.generator}
+
+    def _order(self, chain: EpochChain) -> list[bytes]:
+        """Who is to come forward next: by rank, but last those who have had their turn, the latest at the end."""
+        config = chain.open.config
+        turns = dict.fromkeys({*config.attesters, config.generator}, -1)
+        for term in sorted(self._terms):
+            turns |= dict.fromkeys(self._candidates(chain, term) if term else {config.generator}, term)
+        ranks = {device: rank(config.number, chain.party, device, turns) for device in turns}
+        return sorted(turns, key=lambda device: (turns[device], ranks[device]))
+
+
+def _signs(chain: EpochChain) -> dict[int, Sign]:
+    """How much each term of the open number has shown so far.
+
+    A term that nobody had reason to open does not count, so that nobody can use up the numbers of terms.
+    """
+    terms = {found.claim.term for found in chain.open.endorsements}
+    terms |= {found.genesis.term for found in chain.open.proposals if not found.reason}
+    quorum = chain.open.config.quorum
+    settled = {term for term in terms if len(_spoken(chain, term)) >= quorum}
+    return {term: _sign(chain, term) for term in {0} | terms if term < 2 or not settled.isdisjoint((term - 1, term))}
+
+
+def _sign(chain: EpochChain, term: int) -> Sign:
+    proposals = [found for found in chain.open.proposals if found.genesis.term == term and not found.reason]
+    votes = sum(len(found.attested) + len(found.confirmed) for found in proposals)
+    return len(proposals), votes, sum(found.claim.term == term for found in chain.open.endorsements)
+
+
+def _spoken(chain: EpochChain, term: int) -> set[bytes]:
+    """The attesters that have endorsed somebody for a term, or attested something in it."""
+    spoken = {found.device for found in chain.open.endorsements if found.claim.term == term}
+    return spoken.union(*(found.attested for found in chain.open.proposals if found.genesis.term == term))
+
+
+def _trouble(act: Callable[[], object]) -> str:
+    """Why something could not be done. What cannot be waited for is raised."""
+    try:
+        act()
+    except (PartyPaused, StoreClosed, Cancelled):
+        raise
+    except AntiphonError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,92 @@
+"""Whether an epoch is due: what came since the last one, measured against policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from antiphon.halo.claims import Policy
+
+if TYPE_CHECKING:
+    from antiphon.party.live.processor import PartyProcessor
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Which threshold is reached; and, if none is, when one will be though nothing else happens."""
+
+    reason: str = ""
+    wake_ms: int | None = None
+
+
+class _Tail(NamedTuple):
+    """The messages of one feed that are outside the base."""
+
+    start: int
+    stop: int
+
+
+class Thresholds:
+    """Measures a party against its policy. It remembers what it has counted, so that looking again is cheap."""
+
+    def __init__(self, party: PartyProcessor) -> None:
+        self._party = party
+        self._tails: dict[bytes, _Tail] | None = None
+        self._bytes: dict[bytes, tuple[_Tail, int]] = {}
+        self._moved_ms = 0  # when the last message came
+
+    def look(self, policy: Policy, since_ms: int, now_ms: int) -> Due:
+        """What the policy says now. `since_ms` is when the last epoch, or the party, was made."""
+        tails = self._look(now_ms)
+        messages = sum(tail.stop - tail.start for tail in tails.values())
+        if not messages:
+            return Due()
+        if 0 < policy.epoch_messages <= messages:
+            return Due(f"{messages} messages came since the last epoch")
+        if policy.epoch_bytes:
+            size = sum(self._size(feed, tail) for feed, tail in tails.items())
+            if size >= policy.epoch_bytes:
+                return Due(f"{size} bytes came since the last epoch")
+        return _by_time(policy, min(since_ms, now_ms), self._moved_ms, now_ms)
+
+    def _look(self, now_ms: int) -> dict[bytes, _Tail]:
+        """The tails of all feeds; if they have moved, that is when the last message came."""
+        with self._party.locked() as engine:
+            states = [lane.state for lane in engine.delivery.lanes.values()]
+            tails = {state.feed: _Tail(state.base, state.position) for state in states if state.position > state.base}
+        before, self._tails = self._tails, tails
+        if before is None:
+            self._moved_ms = min(now_ms, max(self._written(tails), default=now_ms))
+        elif {feed: tail.stop for feed, tail in tails.items()} != {feed: tail.stop for feed, tail in before.items()}:
+            self._moved_ms = now_ms
+        return tails
+
+    def _written(self, tails: dict[bytes, _Tail]) -> Iterator[int]:
+        """When the last messages were written, by their writers' clocks: all that is known after a restart."""
+        for feed, tail in tails.items():
+            yield self._party.store.block(feed, tail.stop - 1).created_ms
+
+    def _size(self, feed: bytes, tail: _Tail) -> int:
+        """The bytes of the bodies in a tail; only what was added is looked at."""
+        known, size = self._bytes.get(feed, (_Tail(tail.start, tail.start), 0))
+        if known.start != tail.start or known.stop > tail.stop:
+            known, size = _Tail(tail.start, tail.start), 0
+        if known.stop < tail.stop:
+            for span, low, high in self._party.store.runs(feed, known.stop, tail.stop):
+                size += int(span.columns["body_size"][low:high].sum())
+        self._bytes[feed] = tail, size
+        return size
+
+
+def _by_time(policy: Policy, since_ms: int, moved_ms: int, now_ms: int) -> Due:
+    ends: list[int] = []
+    if policy.epoch_age_ms:
+        ends.append(since_ms + policy.epoch_age_ms)
+        if now_ms >= ends[-1]:
+            return Due(f"the last epoch is {now_ms - since_ms} ms old")
+    if policy.epoch_idle_ms:
+        ends.append(moved_ms + policy.epoch_idle_ms)
+        if now_ms >= ends[-1]:
+            return Due(f"no message came for {now_ms - moved_ms} ms")
+    return Due("", min(ends, default=None))

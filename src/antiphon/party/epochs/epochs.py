@@ -1,0 +1,448 @@
+"""The epochs of a party, as this device takes part in them: declare, recompute and attest, stand on them, prune.
+
+Nothing here holds the party's lock while a snapshot is computed: writers go on, and the work can be called off.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import (
+    BadEncoding,
+    DamagedBlob,
+    DamagedItems,
+    InvalidInput,
+    MissingBlob,
+    MissingBlocks,
+    NotAuthorised,
+    UnknownFeed,
+    UnknownModel,
+)
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.ingest import Base
+from antiphon.halo import votes, voting
+from antiphon.halo.claims import EpochGenesis, ModelKey, Policy
+from antiphon.halo.epoch import FinalEpoch, Proposal
+from antiphon.halo.epochs import EpochChain
+from antiphon.halo.membership import Membership
+from antiphon.halo.scrutiny import is_vouched, scrutinise
+from antiphon.model.interface import Discard
+from antiphon.party.engine.epoch_base import EpochBase
+from antiphon.party.engine.gc_pause import uncollected
+from antiphon.party.engine.yielding import Breath
+from antiphon.party.epochs.capture import Captured, capture
+from antiphon.party.epochs.checks import is_other_branch, lacks_body, why_behind, why_refuse, why_wait
+from antiphon.party.epochs.disagreement import Disagreement
+from antiphon.party.epochs.erasing import erase_bodies
+from antiphon.party.epochs.external_snapshot import Maker, TakenOver
+from antiphon.party.epochs.listing import has_refused, unsaid
+from antiphon.party.epochs.plan import common_control, declared_again, plan_of, policy_at
+from antiphon.party.epochs.pruning import prune
+from antiphon.party.epochs.rebase import hydrate, hydrate_beside, newer, rebase
+from antiphon.party.epochs.snapshot_fold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
+from antiphon.snapshot import tree
+from antiphon.snapshot.blobs import missing_blob
+from antiphon.snapshot.root import FeedCut, ModelPin
+
+if TYPE_CHECKING:
+    from antiphon.party.engine.engine import Engine
+    from antiphon.party.live.processor import PartyProcessor
+
+Declared = EpochGenesis | FinalEpoch
+WRONG = "its snapshot is not what the messages make"
+_REASON_MAX = 500  # characters
+_LACKING = (MissingBlob, DamagedBlob, MissingBlocks, UnknownFeed)  # on this machine: that is nobody's fault
+
+
+class Epochs:
+    """Thread-safe. `step` does whatever is to be done now; call it after blocks came, or let a thread do it."""
+
+    def __init__(self, party: PartyProcessor, member: Membership) -> None:
+        self._party = party
+        self._member = member
+        self._blobs = party.blobs
+        self._device = bytes(member.device.key)
+        self._work = threading.RLock()  # one computation at a time; taken before the party's lock
+        self._made: tuple[EpochPlan, EpochSnapshot] | None = None
+        self._called_off = threading.Event()
+        self._over = False  # everything is called off, also what has not begun
+        self.disagreement: Disagreement | None = None
+        self.waits_for = ""  # why the next epoch cannot be stood on, or attested, yet
+
+    # -- what there is
+
+    def chain(self) -> EpochChain:
+        """Which epochs are final, and what is proposed for the next."""
+        with self._party.locked():
+            self._member.sync()
+            return self._member.machine.epochs()
+
+    @property
+    def base(self) -> EpochBase | None:
+        """The epoch that the party stands on here."""
+        with self._party.locked() as engine:
+            return engine.base
+
+    @property
+    def number(self) -> int:
+        base = self.base
+        return 0 if base is None else base.number
+
+    def snapshot(self, number: int) -> EpochBase:
+        """The snapshot of an epoch by its number, as far as its blobs are held."""
+        final = self.chain().final
+        if not 0 < number <= len(final):
+            raise InvalidInput(f"party {self._party.key.short} has no final epoch {number}")
+        return self._load(final[number - 1])
+
+    def _load(self, epoch: FinalEpoch) -> EpochBase:
+        return EpochBase.load(Cid(epoch.snapshot), self._blobs, party=self._party.key, number=epoch.number)
+
+    def policy(self, control: Timeframe | None = None) -> Policy:
+        """What the party has agreed on, now or at a timeframe of its control feeds."""
+        with self._party.locked():
+            machine = self._member.machine
+            control = machine.timeframe() if control is None else control
+            return policy_at(machine, control)
+
+    # -- making one
+
+    def declare(self, *, raw: bool = False, maker: Maker | None = None) -> EpochGenesis:
+        """Cut the history here: compute the snapshot of all that is delivered, keep its blobs, and say so.
+
+        An item whose model has no code here stops it, unless such items are to be kept `raw`. With a `maker`, that
+        computes it, and what it gives is compared with what is here.
+        """
+        with self._working(), self._blobs.putting():  # nothing refers to them before the genesis is written
+            self.step()
+            tries = 3
+            while True:
+                known = self._member.machine.act_count
+                chain = self.chain()
+                term, again = self._turn(chain)
+                genesis = declared_again(chain, term, again) if again else self._afresh(chain, term, raw, maker)
+                try:
+                    with self._party.locked():
+                        self._member.declare(genesis)
+                        genesis = replace(genesis, control_hash=self._member.machine.control_hash(genesis.control))
+                    break
+                except NotAuthorised:
+                    tries -= 1
+                    if not tries or self._member.machine.act_count == known:
+                        raise  # else a policy, say, came while this was computed: it must be in it
+            self.step()
+            return genesis
+
+    def _turn(self, chain: EpochChain) -> tuple[int, bytes]:
+        """The term in which this device may declare the next epoch, and the snapshot that it must declare again."""
+        endorsed = {found.claim.term for found in chain.open.endorsements if found.claim.candidate == self._device}
+        reasons = []
+        for term in sorted({0} | endorsed, reverse=True):
+            demand = voting.proposal(chain, self._device, term)
+            if not demand.reason:
+                return term, demand.snapshot
+            reasons.append(demand.reason)
+        raise NotAuthorised(
+            f"party {self._party.key.short}: this device may not declare epoch {chain.open.number}: {reasons[-1]}"
+        )
+
+    def _afresh(self, chain: EpochChain, term: int, raw: bool, maker: Maker | None = None) -> EpochGenesis:
+        number, last = chain.open.number, chain.last
+        self._party.save()
+        # Items of models that no epoch has listed are found by their rows alone.
+        hydrate_beside(self._party, lambda: self._check(number))
+        with ExitStack() as stack:
+            with self._party.locked() as engine:
+                if engine.scope.follows is not None:
+                    raise InvalidInput(
+                        f"party {self._party.key.short}: one view alone is followed here, so no epoch is made"
+                    )
+                at = 0 if engine.base is None else engine.base.number
+                if at != number - 1:
+                    raise InvalidInput(
+                        f"party {self._party.key.short} stands on epoch {at} here, and {number - 1} is final: "
+                        f"{self.waits_for or 'let it catch up first'}"
+                    )
+                created = max(self._party.clock.now_ms(), last.created_ms if last is not None else 0)
+                hydrate(engine)  # if it stands on something else by now
+                captured = stack.enter_context(capture(self._party))
+                cut = dict.fromkeys(engine.authority.data_feeds(), 0)
+                cut |= {lane.feed: lane.position for lane in captured.lanes}
+                control = common_control(self._member.machine)
+            if missing := lacks_body(engine, cut):
+                raise MissingBlocks(f"party {self._party.key.short}: {missing}; fetch it, then declare the epoch")
+            plan = self._planned(number, cut, control, created, captured.pins(raw=raw))
+            made = self._compute(plan, captured, maker)
+        previous = last.snapshot if last is not None else b""
+        models = tuple(ModelKey(*key) for key in plan.models)
+        return EpochGenesis(term, number, previous, plan.cut, plan.control, made.cid, plan.created_ms, models)
+
+    def _planned(
+        self, number: int, cut: dict[bytes, int], control: Timeframe, created_ms: int, models: tuple[ModelPin, ...]
+    ) -> EpochPlan:
+        policy = self.policy(control)
+        discard = Discard(created_ms, policy.message_age_ms, policy.message_count)
+        return EpochPlan(number, cut, control, created_ms, models, discard, policy.deleted_epochs)
+
+    def _plan_of(self, declared: Declared) -> EpochPlan:
+        with self._party.locked():
+            return plan_of(self._member.machine, declared)
+
+    # -- computing
+
+    def call_off(self, *, for_good: bool = False) -> None:
+        """Stop a computation that is under way in another thread; `for_good`, and let none begin."""
+        self._over = self._over or for_good
+        self._called_off.set()
+
+    def _compute(self, plan: EpochPlan, captured: Captured | None = None, maker: Maker | None = None) -> EpochSnapshot:
+        """The snapshot of a plan; one that was computed for it before need not be again."""
+        if self._made is not None and self._made[0] == plan:
+            return self._made[1]
+        self._called_off.clear()
+        self._check(plan.number)
+        with self._party.locked() as engine:
+            judge = engine.authority.epoch_judge(plan.control)
+        held = capture(self._party) if captured is None else nullcontext(captured)
+        try:
+            with self._blobs.putting(), held as (engine, lanes, items):
+                fold = EpochFold if maker is None else partial(TakenOver, maker(plan))
+                made = fold(
+                    self._party.key,
+                    plan,
+                    engine.base,
+                    lanes,
+                    items,
+                    self._party.store,
+                    self._party.models,
+                    judge,
+                    self._blobs,
+                    Breath(lambda: self._over or self._called_off.is_set(), self._party.store, self._called_off.wait),
+                ).run()
+        except DamagedItems as error:
+            with self._party.locked():  # whoever meets this under the lock has the items built again
+                raise error from None
+        self._check(plan.number)
+        self._made = plan, made
+        return made
+
+    def _check(self, number: int) -> None:
+        if self._over:
+            raise Cancelled(f"party {self._party.key.short}: the work on epoch {number} was called off")
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """One at a time. A batch holds the party's lock, and its states are not written yet: not inside one."""
+        if self._party.open_batch() is not None:
+            raise InvalidInput(f"party {self._party.key.short}: leave the batch first, then work on epochs")
+        with self._work, uncollected():
+            yield
+
+    # -- following
+
+    def step(self) -> bool:
+        """Do what is to be done now: stand on what is final, attest or refuse what is proposed. Was there any?"""
+        with self._working():
+            moved = False
+            while self._advance() or self._vote():
+                moved = True
+            return moved
+
+    def _advance(self) -> bool:
+        """Stand on the next final epoch; where that cannot be recomputed, on the last, if its snapshot is here."""
+        self._party.process()
+        chain, base = self.chain(), self.base
+        at = 0 if base is None else base.number
+        if base is not None and chain.differs(at, base.cid):
+            self.waits_for = f"epoch {at} is final with another snapshot than the one here: attesters have lied"
+            return self._begin_at(chain.final[-1], chain.votes[-1])
+        if len(chain.final) <= at:
+            self.waits_for = ""
+            return False
+        following = chain.final[at]
+        if self.disagreement is not None:
+            if not self._on_other_branch(following):
+                return False
+            self.disagreement = None
+            self.waits_for = f"epoch {following.number} holds another branch of a feed than the one here"
+            return self._begin_at(chain.final[-1], chain.votes[-1])
+        made = None
+        try:
+            self.waits_for = self._why_wait(following)
+            made = None if self.waits_for else self._compute(self._plan_of(following))
+        except (Cancelled, DamagedItems):
+            raise
+        except (InvalidInput, *_LACKING) as error:  # of the epoch that is stood on, too
+            self.waits_for = str(error)
+        if made is None:
+            return self._begin_at(chain.final[-1], chain.votes[-1])
+        if made.cid != following.snapshot:
+            self.disagreement = Disagreement(following.number, Cid(following.snapshot), made.cid)
+            self._refuse_final(following, WRONG, made.cid)
+            return False
+        base, known = EpochBase(made.cid, made.root, self._blobs, made.states), newer(self._party, made)
+        with self._party.locked() as engine:
+            self._made = None
+            if not why_behind(engine, following):  # as it is if a fork came to light meanwhile: look again
+                votes.witness(self._member, following)
+                rebase(engine, base, made, known)
+        return True
+
+    def _why_wait(self, declared: Declared) -> str:
+        with self._party.locked() as engine:
+            behind = why_behind(engine, declared)
+        return behind or lacks_body(engine, declared.cut)
+
+    def _refuse_final(self, epoch: FinalEpoch, reason: str, computed: bytes = b"") -> None:
+        """Say aloud that a final epoch is not what the messages make here."""
+        with self._party.locked():
+            act = unsaid(self._member.machine, self._device, epoch, computed)
+            if act is not None and self._member.control is not None:
+                self._member.refuse(act, reason, computed)
+
+    def _on_other_branch(self, epoch: FinalEpoch) -> bool:
+        """Whether the snapshot differs from ours because a writer signed two histories: then the root's holds."""
+        try:
+            cuts = self._load(epoch).feeds
+        except (InvalidInput, *_LACKING):
+            return False
+        with self._party.locked() as engine:
+            return is_other_branch(engine, cuts, self._member.machine.common)
+
+    def _begin_at(self, epoch: FinalEpoch, attesters: tuple[bytes, ...]) -> bool:
+        """Stand on a snapshot that cannot be recomputed here, if policy is content with who has attested it."""
+        wanted = self.policy(epoch.control).attestations_min
+        if self._party.authority.final_epoch() is None:
+            self.waits_for = (
+                f"epoch {epoch.number} has {len(attesters)} attestations, and policy wants {wanted} for whoever cannot "
+                "recompute it; ask other peers for control feeds"
+            )
+            return False
+        try:
+            base = self._load(epoch)
+            if lie := base.contradicts(epoch):
+                self._refuse_final(epoch, lie)
+                raise BadEncoding(lie)
+            with self._party.locked() as engine:
+                indexed = engine.items.index is not None and engine.scope.follows is None
+            for cid in base.missing() if indexed else ():  # queries ask for every item
+                raise missing_blob(cid)
+        except (InvalidInput, *_LACKING) as error:
+            what = "is" if isinstance(error, MissingBlob) else "can be used"
+            self.waits_for = f"{self.waits_for}; nor {what} the snapshot of epoch {epoch.number}: {error}"
+            return False
+        self._party.begin_again()
+        self._made, self.waits_for = None, ""
+        return True
+
+    def adopt(self) -> bool:
+        """Give up what was computed here for the party's epoch: drop all states, and begin at its snapshot.
+
+        False if that is not here yet: `waits_for` says what is missing, and `wanted` which blobs to fetch.
+        """
+        with self._work:
+            if self.disagreement is None:
+                raise InvalidInput(f"party {self._party.key.short} does not differ from its epochs here")
+            self.waits_for = f"epoch {self.disagreement.number} is to be adopted"
+            chain = self.chain()
+            if not self._begin_at(chain.final[-1], chain.votes[-1]):
+                return False
+            self.disagreement = None
+            return True
+
+    def wanted(self, *, whole: bool = False) -> list[Cid]:
+        """Blobs to fetch: what it takes to stand on the last final epoch, and with `whole` everything in it."""
+        final = self.chain().final
+        if not final:
+            return []
+        root = Cid(final[-1].snapshot)
+        if not self._blobs.has(root):
+            return [root] if self._behind(final) else []
+        with suppress(InvalidInput):  # what is no snapshot is not to be had by fetching
+            return list(tree.missing(root, self._blobs)) if whole else self._lacking(final[-1])
+        return []
+
+    def _lacking(self, epoch: FinalEpoch) -> list[Cid]:
+        """Blobs that it takes to stand on an epoch whose root is here."""
+        feeds = self._load(epoch).root.feeds
+        found = [] if feeds is None else list(tree.missing(feeds, self._blobs))
+        return found if self.disagreement is None else self._blobs.missing([self.disagreement.theirs]) + found
+
+    def _behind(self, final: tuple[FinalEpoch, ...]) -> bool:
+        """Whether there is a final epoch that cannot be recomputed here, or comes out as another."""
+        with self._party.locked() as engine:
+            at = 0 if engine.base is None else engine.base.number
+            if 0 < at <= len(final) and engine.base is not None and final[at - 1].snapshot != engine.base.cid:
+                return True
+            return len(final) > at and bool(self.disagreement or self.waits_for or why_wait(engine, final[at]))
+
+    def _vote(self) -> bool:
+        """Attest or refuse what is proposed for the next number, where this device is asked and has not spoken yet."""
+        chain = self.chain()
+        if self.disagreement is not None or self.number != len(chain.final):
+            return False
+        return any(self._vote_on(chain, proposal) for proposal in chain.open.proposals)
+
+    def _vote_on(self, chain: EpochChain, proposal: Proposal) -> bool:
+        genesis = proposal.genesis
+        if voting.may_attest(chain, self._device, proposal.act) or has_refused(chain, self._device, genesis):
+            return False
+        try:
+            with self._party.locked() as engine:
+                refusal, computed = scrutinise(self._member.machine, proposal.act, self._party.clock.now_ms()), b""
+            if not refusal:
+                self.waits_for = self._why_wait(genesis)
+                if not self.waits_for:
+                    refusal, computed = self._look_into(engine, genesis)
+                elif not is_vouched(self._member.machine, proposal.act):
+                    return False
+            with self._party.locked():
+                if refusal:
+                    self._member.refuse(proposal.act, refusal, computed)
+                else:
+                    self._member.attest(proposal.act)
+        except (NotAuthorised, UnknownModel, *_LACKING) as error:  # also what came while it was computed
+            self.waits_for = str(error)
+            return False
+        return True
+
+    def _look_into(self, engine: Engine, genesis: EpochGenesis) -> tuple[str, bytes]:
+        """Why the messages speak against a genesis, if they do; and the snapshot that they make. Without the lock."""
+        if refusal := why_refuse(engine, genesis):
+            return refusal, b""
+        try:
+            computed = bytes(self._compute(self._plan_of(genesis)).cid)
+        except (Cancelled, DamagedItems):
+            raise
+        except InvalidInput as error:
+            return f"no snapshot can be made of it: {error}"[:_REASON_MAX], b""
+        return "" if computed == genesis.snapshot else WRONG, computed
+
+    # -- storage
+
+    def prune(self) -> int:
+        """Drop messages below the cut of an epoch that is whole on this disk, as far as policy lets go; how many.
+
+        Of those that stay, the bodies go that were erased before the epoch.
+        """
+        with self._work:
+            base = self.base
+            if base is None:
+                return 0
+            number = base.number - self.policy(base.root.control).keep_epochs
+            count = 0 if number < 1 else prune(self._party, base, self.chain().final[number - 1].cut)
+            erase_bodies(self._party)  # of what policy keeps
+            return count
+
+    def begins(self) -> dict[bytes, Base]:
+        """Where each feed may begin that is not here from its beginning: for whoever takes in blocks."""
+        base, cuts = self.base, dict[bytes, FeedCut]()
+        with suppress(*_LACKING):  # then only what links up with what is here is taken, until they are fetched
+            cuts.update({} if base is None else base.feeds)
+        return {feed: Base(cut.length - 1, cut.hash, cut.lamport) for feed, cut in cuts.items() if cut.length}

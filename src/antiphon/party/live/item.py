@@ -1,0 +1,258 @@
+"""`Item`: a handle on an item of a live party. It holds no state: what it shows is always what is there now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from antiphon.core.errors import InvalidInput
+from antiphon.core.ids import ItemId
+from antiphon.core.stamp import Stamp
+from antiphon.core.timeframe import Timeframe
+from antiphon.model.access import EVERYONE
+from antiphon.model.envelope import Change
+from antiphon.model.interface import Model
+from antiphon.model.item import ItemState
+from antiphon.model.itemstate import EMBEDDED, META, OF_THE_SYSTEM
+from antiphon.model.objectstate import ObjectState
+from antiphon.model.value import Reference, Value
+from antiphon.party.live.batch import known_model
+from antiphon.party.live.history import Event, Past, history
+
+if TYPE_CHECKING:
+    from antiphon.party.live.processor import PartyProcessor
+
+
+class Item:
+    """An item, by its id. Cheap: make as many as you like."""
+
+    __slots__ = ("__weakref__", "_party", "id")
+
+    def __init__(self, party: PartyProcessor, item_id: bytes) -> None:
+        self._party = party
+        self.id = ItemId(item_id)
+
+    def __repr__(self) -> str:
+        return f"Item({self.id.hex()})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Item) and (self.id, self._party) == (other.id, other._party)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def _state(self) -> ItemState:
+        with self._party.locked() as engine:
+            item = engine.entry(self.id).item
+            assert item is not None
+            return item
+
+    def read(self, question: Callable[[Any, Any], Any]) -> Any:
+        """Ask the model about the state: `text.read(lambda model, state: model.spans(state))`."""
+        with self._party.locked():
+            item = self._state()
+            return question(known_model(item), item.state)
+
+    @property
+    def value(self) -> Any:
+        """What the item holds, as plain Python values."""
+        return self.read(lambda model, state: model.value(state))
+
+    @property
+    def model(self) -> tuple[str, int]:
+        item = self._state()
+        return item.name, item.version
+
+    @property
+    def opaque(self) -> bool:
+        """Whether no code for its model is here."""
+        return self._state().model is None
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        with self._party.locked():
+            return self._state().metadata
+
+    @property
+    def display_name(self) -> str:
+        with self._party.locked():
+            return self._state().display_name
+
+    @property
+    def type(self) -> str:
+        with self._party.locked():
+            return self._state().type
+
+    @property
+    def embedded(self) -> tuple[bytes, ...]:
+        """The items that are embedded in it, ascending, here or not."""
+        with self._party.locked():
+            return self._state().embedded
+
+    @property
+    def parent(self) -> bytes:
+        return self._state().parent
+
+    @property
+    def link(self) -> tuple[bytes, bytes] | None:
+        """Of a link: the items at its two ends."""
+        return self._state().link
+
+    @property
+    def deleted(self) -> bool:
+        return self._state().is_deleted
+
+    @property
+    def forked_to(self) -> bytes:
+        return self._state().forked_to
+
+    @property
+    def created_ms(self) -> int:
+        return self._state().created_ms
+
+    @property
+    def timeframe(self) -> Timeframe:
+        """The last message of each feed that is in it."""
+        with self._party.locked():
+            return Timeframe({feed: stamp.seq for feed, stamp in self._state().frame.items()})
+
+    def snapshot(self) -> bytes:
+        return self._party.snapshot(self.id)
+
+    # -- the past
+
+    def history(self) -> list[Event]:
+        """All messages to this item, in the total order, the refused ones with the reason."""
+        return history(self._party, self.id)
+
+    def at(self, timeframe: Timeframe) -> Past:
+        """The item as it was at an earlier timeframe, as far as feeds are held."""
+        return Past.of(self._party, self.id, timeframe)
+
+    # -- writing
+
+    def edit(self, command: str, *arguments: Any, **options: Any) -> Stamp:
+        """Run one of the model's commands (`set`, `insert`, `post` …) and write the mutation that it makes."""
+        batch = self._party.open_batch()
+        if batch is not None:
+            return batch.edit(self.id, command, arguments, options)
+        with self._party.batch() as batch:
+            return batch.edit(self.id, command, arguments, options)
+
+    def mutate(self, mutation: bytes) -> Stamp:
+        """Write a mutation in the model's own bytes."""
+        with self._party.batch() as batch:
+            return batch.mutate(self.id, mutation)
+
+    def describe(self, path: Any, value: Any) -> Stamp:
+        """Set metadata, the display name say."""
+        self._may_describe(path if isinstance(path, str) else path[0] if path else "")
+        return self._describe(lambda meta, feed: META.set(meta, path, value, feed=feed))
+
+    def describe_all(self, values: Mapping[str, Value]) -> None:
+        """Set several keys of the metadata in one message; nothing is written if there are none."""
+        for key in values:
+            self._may_describe(key)
+        paths: dict[str | tuple[str, ...], Value] = {(key,): value for key, value in values.items()}
+        if paths:
+            self._describe(lambda meta, feed: META.update(meta, paths, feed=feed))
+
+    def _may_describe(self, key: str) -> None:
+        if key == EMBEDDED or key in OF_THE_SYSTEM:
+            raise InvalidInput(f"item {self.id}: {key} is not described; `embed` items, and say who `may_write`")
+
+    def _describe(self, make: Callable[[ObjectState, bytes], bytes]) -> Stamp:
+        """One message, which is made from the metadata as it stands and the writer's feed."""
+        with self._party.batch() as batch:
+            meta = self._state().meta
+            return batch.describe(self.id, make(META.initial() if meta is None else meta, batch.feed))
+
+    def embed(self, item: bytes) -> Stamp:
+        """Let it embed another item, which is then part of it for views, snapshots and whoever follows them."""
+        added = Reference(bytes(item))
+
+        def make(meta: ObjectState, feed: bytes) -> bytes:
+            try:
+                return META.add(meta, EMBEDDED, added, feed=feed)
+            except InvalidInput:  # a peer wrote something else there, which shows nothing
+                return META.set(meta, EMBEDDED, {added}, feed=feed)
+
+        with self._party.batch():
+            self._party.item(item)
+            return self._describe(make)
+
+    def release(self, item: bytes) -> Stamp:
+        """Embed an item no longer."""
+        removed = Reference(bytes(item))
+        return self._describe(lambda meta, feed: META.remove(meta, EMBEDDED, removed, feed=feed))
+
+    # -- who may write
+
+    @property
+    def writers(self) -> tuple[bytes, ...] | None:
+        """The identities and groups that may write to it, besides the owners of the party; None for all members."""
+        with self._party.locked():
+            access = self._state().access
+            return None if access is None else access.names()
+
+    def may_write(self, *names: bytes) -> Stamp:
+        """From here on only these identities and groups, oneself and the owners of the party may write to it.
+
+        What others wrote meanwhile, and is not here yet, does not count: it could be from any time.
+        """
+        with self._party.batch() as batch:
+            wanted = {bytes(name) for name in names} | {batch.author().identity}
+            return batch.guard(self.id, wanted, batch.ever_named(self.id) - wanted)
+
+    def everybody_may_write(self) -> Stamp:
+        """All who may write in the party may write to it again."""
+        with self._party.batch() as batch:
+            return batch.guard(self.id, [EVERYONE], [])
+
+    def move(self, parent: bytes | None) -> Stamp:
+        """Hang it under another item, or under none."""
+        with self._party.batch() as batch:
+            return batch.change(self.id, Change(parent=parent or b""))
+
+    def delete(self) -> Stamp:
+        with self._party.batch() as batch:
+            return batch.change(self.id, Change(deleted=True))
+
+    def restore(self) -> Stamp:
+        with self._party.batch() as batch:
+            return batch.change(self.id, Change(deleted=False))
+
+    def fork(self, *, version: int | None = None) -> Item:
+        """A new item of another version of the model, with this one's state and all that is known about it.
+
+        This one becomes its tombstone.
+        """
+        with self._party.batch() as batch:
+            item = self._state()
+            newer = self._party.models.get(item.name, version)
+
+            def migrate(model: Model[Any], state: Any) -> list[bytes]:
+                snapshot = model.snapshot(state) if model.has_snapshot else self.snapshot()
+                return newer.migrate(item.version, snapshot, batch.feed)
+
+            mutations = self.read(migrate)
+            made = batch.create(newer.name, newer.version, item.parent, item.link)
+            for mutation in mutations:
+                batch.mutate(made, mutation)
+            batch.change(self.id, Change(forked_to=made))
+            fork = Item(self._party, made)
+            for key, value in item.metadata.items():
+                if key != EMBEDDED and key not in OF_THE_SYSTEM:
+                    fork.describe(key, value)
+            for other in item.embedded:
+                if self._party.engine.find(other) is not None:  # peers can name what nobody has
+                    fork.embed(other)
+            if self.writers is not None:
+                fork.may_write(*self.writers)
+            return fork
+
+    # -- listening
+
+    def observe(self, callback: Callable[[Item], None]) -> Callable[[], None]:
+        """Call back after each change of this item; returns how to stop. It ends with this handle at the latest."""
+        return self._party.listeners.observe(self, self.id, callback)

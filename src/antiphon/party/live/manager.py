@@ -1,0 +1,297 @@
+"""`PartyManager`: the parties of one machine. It opens, closes and lists them; those that are closed cost nothing.
+
+>>> from antiphon import FeedStore, KeyStore, MetaStore, Protection, new_device, new_identity
+>>> keys = KeyStore.create("keys", protection=Protection.UNPROTECTED)
+>>> alice, _ = new_identity(keys, "Alice")
+>>> laptop = new_device(keys, "laptop", alice.key)
+>>> with FeedStore.open("feeds") as feeds, MetaStore.open("meta.db") as meta:
+...     with PartyManager(feeds, meta, keys, laptop, folder="items") as parties:
+...         party = parties.create(alice, "Book club")
+...         [(known.label, known.open) for known in parties.list()]
+[('Book club', True)]
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlocks
+from antiphon.core.keys import PublicKey
+from antiphon.core.ports import Clock, Randomness
+from antiphon.feed.header import Kind
+from antiphon.feed.reader import FeedReader
+from antiphon.feed.store import FeedStore
+from antiphon.halo.act import read_act
+from antiphon.halo.claims import PartyGenesis
+from antiphon.halo.identity import Device, Identity
+from antiphon.halo.keystore import KeyStore
+from antiphon.halo.membership import Membership
+from antiphon.model.factory import ModelFactory
+from antiphon.party.engine.authority import PartyAuthority
+from antiphon.party.engine.ports import Authority, Index, Items
+from antiphon.party.epochs.epochs import Epochs
+from antiphon.party.epochs.worker import EpochWorker
+from antiphon.party.live.processor import PartyProcessor
+from antiphon.party.store.item_store import delete_file
+from antiphon.party.store.meta_store import MetaStore, Subscription, SubscriptionState
+from antiphon.snapshot.blobs import Blobs, MemoryBlobs
+from antiphon.snapshot.blobstore import BlobStore
+
+
+@dataclass(frozen=True, slots=True)
+class KnownParty:
+    """A party that this machine follows."""
+
+    party: PublicKey
+    label: str
+    state: SubscriptionState
+    open: bool
+
+
+class PartyManager:
+    """The stores are handed in, so any of them can be shared or replaced. Thread-safe."""
+
+    def __init__(
+        self,
+        feeds: FeedStore,
+        meta: MetaStore,
+        keys: KeyStore,
+        device: Device,
+        *,
+        folder: str | Path | None = None,
+        models: ModelFactory | None = None,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+        follow: bool = False,
+        epochs: bool = False,
+        prune: bool = False,
+        blobs: Blobs | None = None,
+        authority: Callable[[FeedStore, Membership], Authority] = PartyAuthority.of,
+        items: Callable[[PublicKey], Items] | None = None,
+        index: Callable[[Any], Index] | None = None,
+    ) -> None:
+        self.feeds = feeds
+        self.meta = meta
+        self.keys = keys
+        self.device = device
+        self.models = models or ModelFactory.standard()
+        self._folder = Path(folder) if folder is not None else None
+        self._clock = clock
+        self._randomness = randomness
+        self._follow = follow  # run each open party in a thread of its own
+        self._work = epochs  # and take part in its epochs in another
+        self._prune = prune  # and let go there of what they hold
+        self._blob_store: BlobStore | None = None  # beside the item stores, if no other was handed in
+        if blobs is None and self._folder is not None:
+            blobs = self._blob_store = BlobStore.open(self._folder.with_name("blobs"))
+        self.blobs: Blobs = MemoryBlobs() if blobs is None else blobs
+        self._authority = authority
+        self._items = items
+        self._index = index
+        self._lock = threading.RLock()
+        self._open: dict[bytes, PartyProcessor] = {}
+        self._members: dict[bytes, Membership] = {}
+        self._epochs: dict[bytes, Epochs] = {}
+        self._workers: dict[bytes, EpochWorker] = {}
+
+    # -- parties
+
+    def create(self, identity: Identity, label: str = "", *, parent: bytes | None = None) -> PartyProcessor:
+        """Found a party; with the key of a parent that is here, a child of that."""
+        member = Membership.found(
+            self.feeds,
+            self.keys,
+            identity,
+            self.device,
+            parent=None if parent is None else self.member(parent),
+            clock=self._clock,
+            randomness=self._randomness,
+        )
+        with self._lock:
+            self.meta.subscribe(member.party, label=label, genesis_feed=member.genesis_feed)
+            return self._run(member)
+
+    def follow(
+        self, party: bytes, genesis_feed: bytes | None = None, label: str = "", *, again: bool = False
+    ) -> Subscription:
+        """Know of a party, from an invitation say. It can be opened once its genesis is here.
+
+        One that was deleted here comes back only with `again`.
+        """
+        return self.meta.subscribe(party, label=label, genesis_feed=genesis_feed, again=again)
+
+    def open(self, party: bytes) -> PartyProcessor:
+        """The party, running. Its genesis is looked for among the feeds that are here, if nobody told which it is."""
+        key = PublicKey(party)
+        with self._lock:
+            running = self._open.get(key)
+            if running is not None and running.running:
+                return running
+            known = self.meta.find(key)
+            if known is None or known.state is SubscriptionState.FORGOTTEN:
+                raise InvalidInput(f"party {key.short} is not followed here; follow it first")
+            if known.state is SubscriptionState.PAUSED:
+                raise InvalidInput(f"party {key.short} is paused; resume it first")
+            genesis = known.genesis_feed or find_genesis(self.feeds, key)
+            if genesis is None:
+                raise MissingBlocks(
+                    f"party {key.short}: its genesis is not here yet; fetch its control feeds from a peer"
+                )
+            if known.genesis_feed is None:
+                self.meta.set_genesis_feed(key, genesis)
+            return self._run(self._member(key, genesis))
+
+    def _member(self, party: PublicKey, genesis: bytes) -> Membership:
+        return Membership.open(
+            self.feeds, self.keys, self.device, party, genesis, clock=self._clock, randomness=self._randomness
+        )
+
+    @contextmanager
+    def looking(self, party: bytes) -> Iterator[tuple[PartyProcessor, Membership]]:
+        """A party to look at. One that is paused runs meanwhile, on its own, and is paused again."""
+        key = PublicKey(party)
+        known = self.meta.find(key)
+        genesis = None if known is None else known.genesis_feed or find_genesis(self.feeds, key)
+        if known is None or known.state is not SubscriptionState.PAUSED or genesis is None:
+            yield self.open(key), self.member(key)
+            return
+        member = self._member(key, genesis)
+        with self._processor(member) as processor:
+            yield processor, member
+
+    def member(self, party: bytes) -> Membership:
+        """This device's hand in an open party: to join, admit, revoke."""
+        with self._lock:
+            self.open(party)
+            return self._members[bytes(party)]
+
+    def epochs(self, party: bytes) -> Epochs:
+        """The epochs of an open party, as this device takes part in them."""
+        with self._lock:
+            self.open(party)
+            return self._epochs[bytes(party)]
+
+    def epoch_status(self, party: bytes) -> str:
+        """What the thread that takes part in a party's epochs waits for; empty if nothing, or if there is none."""
+        worker = self._workers.get(bytes(party))
+        return "" if worker is None else worker.status
+
+    def _processor(self, member: Membership) -> PartyProcessor:
+        return PartyProcessor(
+            member.party,
+            self.feeds,
+            self._authority(self.feeds, member),
+            path=self._path(member.party),
+            models=self.models,
+            clock=self._clock,
+            randomness=self._randomness,
+            open_items=None if self._items is None else partial(self._items, member.party),
+            index=self._index,
+            blobs=self.blobs,
+        )
+
+    def _run(self, member: Membership) -> PartyProcessor:
+        party, key = self._processor(member), bytes(member.party)
+        self._stop_work(key, wait=False)  # of a party that was paused without us
+        self._members[key], self._open[key], self._epochs[key] = member, party, Epochs(party, member)
+        if self._follow:
+            party.start()
+        if self._work:
+            self._workers[key] = EpochWorker(party, member, self._epochs[key], prune=self._prune)
+        return party
+
+    def _stop_work(self, key: bytes, *, wait: bool = True) -> None:
+        epochs, worker = self._epochs.pop(key, None), self._workers.pop(key, None)
+        if epochs is not None:
+            epochs.call_off(for_good=True)
+        if worker is not None:
+            worker.stop(wait=wait)
+
+    def _path(self, party: bytes) -> Path | None:
+        return None if self._folder is None else self._folder / f"{party.hex()}.db"
+
+    def list(self) -> tuple[KnownParty, ...]:
+        """All parties that are followed or paused here."""
+        with self._lock:
+            return tuple(
+                KnownParty(known.party, known.label, known.state, self._is_open(known.party))
+                for known in self.meta.parties()
+                if known.state is not SubscriptionState.FORGOTTEN
+            )
+
+    def _is_open(self, party: bytes) -> bool:
+        running = self._open.get(bytes(party))
+        return running is not None and running.running
+
+    def close_party(self, party: bytes) -> None:
+        """Stop a party and free its memory; `open` brings it back."""
+        with self._lock:
+            running = self._open.pop(bytes(party), None)
+            self._members.pop(bytes(party), None)
+        self._stop_work(bytes(party))
+        if running is not None:
+            running.close()
+
+    def pause(self, party: bytes) -> None:
+        """Leave a party alone until `resume`, also after a restart."""
+        self.meta.pause(party)
+        self.close_party(party)
+
+    def resume(self, party: bytes) -> PartyProcessor:
+        self.meta.resume(party)
+        return self.open(party)
+
+    def delete(self, party: bytes) -> None:
+        """Forget a party: what was derived of it goes, and it does not come back unasked. Its feeds stay."""
+        with self._lock:
+            self.meta.forget(party)
+            running = self._open.pop(bytes(party), None)
+            self._members.pop(bytes(party), None)
+        self._stop_work(bytes(party))
+        if running is not None:
+            running.delete()
+        elif (path := self._path(party)) is not None:
+            delete_file(path)
+
+    def close(self) -> None:
+        try:
+            for party in list(self._open):
+                self.close_party(party)
+        finally:
+            if self._blob_store is not None:
+                self._blob_store.close()
+
+    def __enter__(self) -> PartyManager:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def find_genesis(store: FeedReader, party: bytes) -> PublicKey | None:
+    """The feed that begins a party: its first block is the party genesis, signed with the party's own key."""
+    for record in store.feeds(party):
+        try:
+            if store.first_kind(record.feed) is not Kind.CREDENTIAL:
+                continue
+            act = read_act(party, store.block(record.feed, 0), {})
+        except AntiphonError:  # a feed that cannot be read is not the genesis; reading it for itself says why
+            continue
+        if isinstance(act.claim, PartyGenesis) and act.claim.admission.feed == record.feed and party in act.signers:
+            return PublicKey(record.feed)
+    return None
+
+
+def parent_of(store: FeedReader, party: bytes) -> PublicKey | None:
+    """The party that a child's genesis names as its parent; None if it is no child, or its genesis is not here."""
+    genesis = find_genesis(store, party)
+    if genesis is None:
+        return None
+    claim = read_act(party, store.block(genesis, 0), {}).claim
+    return PublicKey(claim.parent) if isinstance(claim, PartyGenesis) and claim.parent else None

@@ -1,0 +1,427 @@
+"""`PartyProcessor`: one party, live. Create it, pause it, resume it, delete it at any time; parties are independent.
+
+>>> from antiphon.core.keys import KeyPair
+>>> from antiphon.feed.store import FeedStore
+>>> from antiphon.party.engine.authority import OpenAuthority
+>>> with FeedStore.open("feeds") as store:
+...     key = KeyPair.from_seed(b"p" * 32).key
+...     alone = OpenAuthority(store, key, KeyPair.from_seed(b"f" * 32))
+...     with PartyProcessor(key, store, alone) as party:
+...         note = party.create("antiphon/object")
+...         _ = note.edit("set", "title", "Milk")
+...         note.value
+{'title': 'Milk'}
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from antiphon.core.errors import DamagedItems, InvalidInput, MissingBlob, PartyPaused
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.store import FeedStore
+from antiphon.feed.writer import FeedWriter
+from antiphon.model import itemcodec
+from antiphon.model.factory import ModelFactory
+from antiphon.model.tree import derive
+from antiphon.party.engine.cache import CACHE_ITEMS_MAX
+from antiphon.party.engine.engine import Engine
+from antiphon.party.engine.lane import Lane
+from antiphon.party.engine.ports import Authority, Index, Items, Refused
+from antiphon.party.engine.row_cache import make_beside
+from antiphon.party.epochs.rebase import ground, hydrate
+from antiphon.party.live.batch import Batch
+from antiphon.party.live.follower import Follower
+from antiphon.party.live.history import PartyPast
+from antiphon.party.live.index_attach import attach
+from antiphon.party.live.item import Item
+from antiphon.party.live.listeners import Listeners
+from antiphon.party.live.lock import Locked
+from antiphon.party.live.status import Status
+from antiphon.party.store.consistency import check_begun, why_rebuild
+from antiphon.party.store.item_store import ItemStore, delete_file
+from antiphon.snapshot.blobs import Blobs, MemoryBlobs
+
+
+class PartyProcessor:
+    """The live pipeline of one party, and the way to write to it. Thread-safe; local calls are synchronous.
+
+    `path` is the item store's file; without one, states are kept in memory and built again at each start, unless
+    `open_items` opens another kind of store. `start` runs the pipeline in a thread that follows the feeds; without it,
+    call `process` after blocks were taken in.
+    """
+
+    def __init__(
+        self,
+        party: bytes,
+        store: FeedStore,
+        authority: Authority,
+        *,
+        path: str | Path | None = None,
+        models: ModelFactory | None = None,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+        cache_items_max: int = CACHE_ITEMS_MAX,
+        open_items: Callable[[], Items] | None = None,
+        index: Callable[[Any], Index] | None = None,
+        blobs: Blobs | None = None,
+    ) -> None:
+        self.key = PublicKey(party)
+        self.store = store
+        self.authority = authority
+        self.models = models or ModelFactory.standard()
+        self.clock = clock or SystemClock()
+        self.randomness = randomness or SystemRandomness()
+        self.path = Path(path) if path is not None else None
+        self._cache_items_max = cache_items_max
+        self.blobs = MemoryBlobs() if blobs is None else blobs
+        self._index = index  # kept from the start, unless there are items and no index of them
+        self._open_items = open_items or (lambda: ItemStore(self.path, self.key))
+        self._lock = threading.RLock()
+        self.waited_for = False  # somebody has had to wait for the lock since this was last set
+        self.let_in = threading.Event()  # … and has got it, since this was cleared
+        self._locked = Locked(self)
+        self._events: list[bytes] = []
+        self._after: list[Callable[[], None]] = []
+        self.listeners = Listeners(self.key.short)
+        self._advanced = threading.Condition(self._lock)
+        self.moved: set[bytes] = set()  # feeds that were delivered since this device last wrote
+        self.why_rebuilt = self.error = ""
+        self.checks: list[Callable[[Batch], None]] = []  # each may refuse a batch, by raising, before it is written
+        self.resume()
+
+    # -- life
+
+    @property
+    def engine(self) -> Engine:
+        if self._engine is None:
+            why = f"stopped by an error ({self.error})" if self._failed else "paused, closed or deleted here"
+            raise PartyPaused(f"party {self.key.short} is {why}; resume it, or open it again")
+        return self._engine
+
+    @property
+    def running(self) -> bool:
+        return self._engine is not None
+
+    def resume(self) -> None:
+        """Go on where the item store stands. A party that runs is left alone."""
+        with self._lock:
+            if self._engine is not None:
+                return
+            items = self._open_items()
+            try:
+                why = items.why_rebuilt or why_rebuild(items, self.store)
+                if why:
+                    items.clear()
+                base, lost = ground(items, self.authority, self.blobs, self.key)
+                self.why_rebuilt = why or lost or self.why_rebuilt
+                self._engine = Engine(
+                    self.key,
+                    self.store,
+                    self.authority,
+                    items,
+                    self.models,
+                    cache_items_max=self._cache_items_max,
+                    base=base,
+                )
+            except BaseException:
+                items.close()
+                raise
+            self._failed = False
+            self._attach(self._engine)
+            self._engine.changed = self._events.extend
+            self.moved = set(self._engine.delivery.lanes)
+        self.process()
+
+    def begin_again(self) -> None:
+        """Stand on the last final epoch whose snapshot is here: items are read from it when they are opened."""
+        with self.locked():
+            if self._batch is not None:
+                raise InvalidInput(f"party {self.key.short}: a batch is open; leave it first")
+            known = set(self.engine.items.ids())
+            self._rebuild()
+            if self.listeners.listening:  # any of them may be another now
+                with suppress(MissingBlob):
+                    known.update(self.items())
+                self._events.extend(known)
+
+    def attach(self, make: Callable[[Any], Index]) -> Index | None:
+        """Keep an index for queries beside the items, from now on."""
+        with self.locked() as engine:
+            self._make_index = make
+            return engine.items.index or attach(engine, make)
+
+    def _attach(self, engine: Engine) -> None:
+        """Take up the index that was kept before, or begin one with a party that is empty; to fill one takes time."""
+        if self._make_index is not None:
+            attach(engine, self._make_index)
+        elif self._index is not None:
+            found = attach(engine, self._index, only_known=engine.items.count() > 0 or not engine.whole)
+            self._make_index = None if found is None else self._index
+
+    def pause(self) -> None:
+        """Save, stop and let go of everything in memory. Handles stay, and work again after `resume`."""
+        self._stop_thread()
+        with self._lock:
+            engine, self._engine = self._engine, None
+            self._failed = False
+            if engine is not None:
+                try:
+                    engine.save()
+                finally:
+                    engine.close()
+            self._advanced.notify_all()
+
+    close = pause
+
+    def delete(self) -> None:
+        """Remove what was derived of this party. Its feeds stay in the feed store, so it can be created again."""
+        self._stop_thread()
+        with self._lock:
+            engine, self._engine = self._engine, None
+            self._failed = False
+            if engine is not None:
+                engine.close(clear=True)
+            if self.path is not None:
+                delete_file(self.path)
+            self._advanced.notify_all()
+
+    def start(self) -> None:
+        """Follow the feeds in a thread of this party's own."""
+        with self._lock:
+            if self._follower is None or not self._follower.thread.is_alive():
+                self._follower = Follower(self.store.watch(), f"antiphon {self.key.short}", self._catch_up)
+
+    def _catch_up(self) -> bool:
+        """Take what is new, in the thread that follows the feeds; False where there is nothing to follow any more."""
+        try:
+            if self._failed:
+                self.resume()
+            else:
+                self.process()
+        except PartyPaused:
+            return self._failed
+        except Exception as error:
+            self.error = str(error)  # kept for `status`; the next block tries again
+        return True
+
+    def _stop_thread(self) -> None:
+        if self.open_batch() is not None:
+            raise InvalidInput(f"party {self.key.short}: a batch is open; leave it first")
+        follower, self._follower = self._follower, None
+        if follower is not None:
+            follower.stop(wait=not self.is_held())
+
+    def __enter__(self) -> PartyProcessor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- the pipeline
+
+    def locked(self) -> Locked:
+        """The engine, for one caller at a time. What changed is told when the outermost one leaves."""
+        return self._locked
+
+    def is_held(self) -> bool:
+        """Whether the calling thread has the party's lock, and so must not wait for another."""
+        return self._owner == threading.get_ident()
+
+    def process(self) -> int:
+        """Take what the feeds have that is new; returns how many messages were delivered."""
+        with self.locked() as engine:
+            if self._batch is not None:
+                return 0  # its lamport and states stand; what is new is taken after it
+            before = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
+            try:
+                taken = engine.process()
+            except DamagedItems:  # it is built again when the outermost caller leaves
+                raise
+            except BaseException:
+                self._reset()
+                raise
+            lanes = engine.delivery.lanes.items()
+            self.moved |= {feed for feed, lane in lanes if lane.state.position != before.get(feed, 0)}
+            if taken:
+                self.error = ""
+                self._advanced.notify_all()
+            return taken
+
+    def _reset(self) -> None:
+        """Something failed half-way: what is in memory is dropped, and the item store is what counts."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
+            self._failed = True
+        self._batch = None
+
+    def _rebuild(self) -> None:
+        """The item store is damaged: throw it away, and build it again from the feeds."""
+        engine, self._engine, self._batch = self._engine, None, None
+        self.why_rebuilt, self._damaged = self._damaged or self.why_rebuilt, ""
+        if engine is not None:
+            engine.close(clear=True)
+            self.resume()
+
+    def save(self) -> None:
+        """Put what was applied into the item store now; done by itself every so often, and on closing."""
+        make_beside(self)
+        with self.locked() as engine:
+            engine.save()
+
+    @property
+    def timeframe(self) -> Timeframe:
+        """What is delivered of each data feed."""
+        with self.locked() as engine:
+            return engine.delivery.timeframe()
+
+    def wait_for(self, timeframe: Timeframe, timeout_s: float | None = None) -> bool:
+        """Wait until all of `timeframe` is delivered; False if the time is up first."""
+        if self.is_held():
+            raise InvalidInput(f"party {self.key.short}: do not wait inside a batch or a read; nothing can come there")
+        with self._advanced:
+            return self._advanced.wait_for(lambda: self.engine.delivery.timeframe().covers(timeframe), timeout_s)
+
+    def status(self) -> Status:
+        with self._lock:
+            return Status.of(self._engine, self.error)
+
+    def refused(self, limit: int = 1000) -> list[Refused]:
+        """Messages that do not count, each with the reason: the quarantine of the pipeline."""
+        with self.locked() as engine:
+            engine.save()
+            return engine.items.refused(limit)
+
+    # -- items
+
+    def item(self, item_id: bytes) -> Item:
+        """A handle on an item, which is read into memory when it is first looked at."""
+        with self.locked() as engine:
+            engine.entry(item_id)
+            return Item(self, bytes(item_id))
+
+    def items(self, model: str | None = None) -> list[bytes]:
+        """The ids of all items, deleted ones too, in the order of their geneses."""
+        with self.locked() as engine:
+            engine.save()
+            hydrate(engine)
+            found = list(engine.items.ids(model))
+            if self._batch is None:
+                return found
+            unsaved = [entry.item for entry in engine.cache.open() if entry.item is not None]
+            return sorted({*found, *(bytes(item.id) for item in unsaved if model in (None, item.name))})
+
+    def parents(self) -> dict[bytes, bytes]:
+        """The parent of each item that has one, from the claims of all items; circles are broken alike everywhere."""
+        with self.locked() as engine:
+            return derive((at, item, parent) for item in self.items() for at, parent in engine.claims(item))
+
+    def snapshot(self, item_id: bytes) -> bytes:
+        """The canonical bytes of an item: equal on every peer and engine with the same messages."""
+        with self.locked() as engine:
+            item = engine.entry(item_id).item
+            assert item is not None
+            return itemcodec.snapshot(item)
+
+    def create(
+        self,
+        model: str,
+        *,
+        version: int | None = None,
+        parent: bytes | None = None,
+        link: tuple[bytes, bytes] | None = None,
+        inception: KeyPair | None = None,
+    ) -> Item:
+        """A new item; with an inception key, a view. Its parent and the ends of a link must be here."""
+        known = self.models.get(model, version)
+        with self.batch() as batch:
+            for other in (parent, *(link or ())):
+                if other:
+                    self.engine.entry(other)
+            return Item(self, batch.create(known.name, known.version, parent or b"", link, inception))
+
+    @property
+    def root(self) -> Item:
+        """The system item, which every party has: the root of its items. It is an object like others."""
+        return Item(self, bytes(SYSTEM_ITEM))
+
+    # -- writing
+
+    @contextmanager
+    def batch(self) -> Iterator[Batch]:
+        """Write several messages, to any items, that others see all or none of. Batches inside it are part of it."""
+        with self.locked():
+            if self._batch is not None and self._batch_thread == threading.get_ident():
+                yield self._batch
+                return
+            batch = self._batch = Batch(self, capture=self._undo_listener is not None)
+            self._batch_thread = threading.get_ident()
+            self.engine.held = True
+            try:
+                yield batch
+                for check in self.checks:
+                    check(batch)
+            except BaseException:
+                self._end_batch()
+                batch.roll_back()
+                raise
+            finally:
+                self._after += batch.on_end
+            self._end_batch()
+            touched = batch.items
+            batch.commit()
+            self._events.extend(touched)
+            self._advanced.notify_all()
+            if self._undo_listener is not None and batch.reversals:
+                self._undo_listener(batch)
+
+    def _end_batch(self) -> None:
+        self._batch, self._batch_thread = None, 0
+        self.engine.held = False
+
+    def open_batch(self) -> Batch | None:
+        """The batch that the calling thread is in, if it is in one."""
+        return self._batch if self._batch_thread == threading.get_ident() else None
+
+    _engine: Engine | None = None
+    _follower: Follower | None = None
+    _batch: Batch | None = None
+    _make_index: Callable[[Any], Index] | None = None
+    _batch_thread = _depth = _owner = 0  # threads: of the batch, and that which holds the lock; how often it does
+    _damaged = ""
+    _failed = False  # stopped by an error, not by anybody's wish
+    _undo_listener: Callable[[Batch], None] | None = None
+
+    def record_changes(self, listener: Callable[[Batch], None] | None) -> None:
+        """Let an undo stack have each batch that is written here, with what it takes to undo it; None ends that."""
+        with self._lock:
+            if listener is not None and self._undo_listener is not None:
+                raise InvalidInput(f"party {self.key.short} has an undo stack already; close that first")
+            self._undo_listener = listener
+
+    def at(self, timeframe: Timeframe) -> PartyPast:
+        """The whole party as it was at an earlier timeframe, as far as feeds are held."""
+        return PartyPast(self, timeframe)
+
+    def own_lane(self, writer: FeedWriter) -> Lane:
+        """The lane of this device's feed, delivered to its end."""
+        engine = self.engine
+        lane = engine.delivery.lanes.get(writer.feed)
+        if lane is None or lane.state.position != self.store.record(writer.feed).length:
+            self.process()
+            engine.delivery.activate(writer.feed)
+            lane = engine.delivery.lanes[writer.feed]
+            check_begun(lane.state, self.store)
+        return lane
+
+    def listen(self, callback: Callable[[frozenset[bytes]], None]) -> Callable[[], None]:
+        """Call back with the ids of items that changed, after each batch; returns how to stop it."""
+        return self.listeners.listen(callback)

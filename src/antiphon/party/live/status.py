@@ -1,0 +1,43 @@
+"""What a running party has to say about itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from antiphon.core.timeframe import Timeframe
+from antiphon.party.engine.delivery import Blocked
+
+if TYPE_CHECKING:
+    from antiphon.party.engine.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a party stands here, for people and for monitoring."""
+
+    running: bool
+    items: int
+    items_open: int
+    timeframe: Timeframe
+    blocked: tuple[Blocked, ...]
+    refused: int
+    error: str
+    epoch: int = 0  # the number of the one that it stands on
+
+    @classmethod
+    def of(cls, engine: Engine | None, error: str) -> Status:
+        """Of a party that runs, or of one that does not."""
+        if engine is None:
+            return cls(False, 0, 0, Timeframe(), (), 0, error)
+        engine.save()
+        return cls(
+            True,
+            engine.count(),
+            len(engine.cache),
+            engine.delivery.timeframe(),
+            tuple(engine.delivery.blocked()),
+            engine.items.refused_count(),
+            error,
+            0 if engine.base is None else engine.base.number,
+        )

@@ -1,0 +1,49 @@
+"""The content outside items' states that a party refers to: what files hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import MissingBlob, UnknownItem
+from antiphon.model import itemcodec
+from antiphon.model.interface import Model
+from antiphon.model.item import ItemState
+from antiphon.party.live.processor import PartyProcessor
+from antiphon.snapshot import tree
+
+
+def contents(party: PartyProcessor) -> Iterator[Cid]:
+    """The roots of all contents that items refer to, deleted ones too, as far as the items are here; some come twice.
+
+    Items whose blobs have not come are passed over: nobody can read their files here either.
+    """
+    names = {name for name, version in party.models.keys if _refers(party.models.find(name, version))}
+    with party.locked() as engine:
+        engine.save()
+        whole, base = engine.whole, engine.base
+        opened = {item for name in sorted(names) for item in engine.items.ids(name)}
+    for item in sorted(opened):
+        yield from _of_item(party, item)
+    if base is None or whole:
+        return
+    for item, data in tree.entries_here(base.root.items, base.blobs):
+        if item not in opened and itemcodec.about(data).name in names:
+            yield from _refers_to(itemcodec.restore(data, party.models))
+
+
+def _of_item(party: PartyProcessor, item: bytes) -> list[Cid]:
+    with party.locked() as engine:
+        try:
+            state = engine.entry(item).item
+        except (UnknownItem, MissingBlob):  # it went meanwhile
+            return []
+        return [] if state is None else _refers_to(state)
+
+
+def _refers_to(state: ItemState) -> list[Cid]:
+    return [] if state.model is None else list(state.model.blobs(state.state))
+
+
+def _refers(model: Model[object] | None) -> bool:
+    return model is not None and type(model).blobs is not Model.blobs

@@ -1,0 +1,405 @@
+"""`ItemStore`: what the pipeline made of a party, on SQLite. Derived, so it can be lost, and is then built again.
+
+States and the positions that they stand at change in one transaction, so a restart goes on where they are. A damaged
+file, or one of another version, is put aside and built anew; `why_rebuilt` says so.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from antiphon.core.cid import CID_SIZE
+from antiphon.core.codec import Reader, u32, u64
+from antiphon.core.errors import AntiphonError, BadEncoding, DamagedItems, StoreError
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.timeframe import Timeframe
+from antiphon.party.engine.ports import Index, ItemRow, LaneState, Mark, Posting, Refused, Save, Void
+from antiphon.party.engine.postings import decode_postings
+from antiphon.party.store.wal_checkpoints import LOG_SIZE, Checkpoints
+
+FORMAT = "antiphon.items.3"
+_LOAD_AT_ONCE = 500
+_COLUMNS = "id, model, version, parent, deleted, opaque, guarded"
+_ROWS_A_STEP = 100  # Python's lock is let go for each step of SQLite, and a thread that computes takes it every time
+_RENEW_ITEM = """
+ON CONFLICT (id) DO UPDATE SET model = excluded.model,
+  version = excluded.version, parent = excluded.parent, deleted = excluded.deleted, opaque = excluded.opaque,
+  guarded = excluded.guarded, record = excluded.record
+"""  # a row keeps its place, and the tree of ids stays small: records are not in it
+_VOIDS_MAX = 1 << 20
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE feeds (number INTEGER PRIMARY KEY, feed BLOB NOT NULL UNIQUE, state BLOB NOT NULL);
+CREATE TABLE items (
+  id BLOB NOT NULL PRIMARY KEY, model TEXT NOT NULL, version INTEGER NOT NULL, parent BLOB NOT NULL,
+  deleted INTEGER NOT NULL, opaque INTEGER NOT NULL, guarded INTEGER NOT NULL, record BLOB NOT NULL
+);
+CREATE INDEX items_opaque ON items (id) WHERE opaque;
+CREATE INDEX items_deleted ON items (id) WHERE deleted;
+CREATE INDEX items_guarded ON items (id) WHERE guarded;
+CREATE TABLE postings (item BLOB NOT NULL, part INTEGER NOT NULL, runs BLOB NOT NULL, PRIMARY KEY (item, part))
+  WITHOUT ROWID;
+CREATE TABLE refused (
+  feed BLOB NOT NULL, seq INTEGER NOT NULL, item BLOB NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (feed, seq)
+) WITHOUT ROWID;
+CREATE INDEX refused_item ON refused (item);
+CREATE INDEX refused_reason ON refused (reason, item);
+"""
+
+
+class ItemStore:
+    """Item states of one party in one file; `None` keeps them in memory. Not thread-safe: its processor is."""
+
+    synchronous = "NORMAL"  # a lost transaction is processed again; a torn one is not there
+
+    def __init__(self, path: Path | None, party: bytes) -> None:
+        self.path = path
+        self._party = party
+        self._forgotten: set[bytes] = set()  # gone already for readers, and with the next transaction for good
+        self.why_rebuilt = ""
+        self.follows: Set[bytes] | None = None
+        self.index: Index | None = None
+        self._moved: list[bytes] = []
+        self._make_index: Callable[[sqlite3.Connection], Index] | None = None
+        self._checkpoints = None if path is None else Checkpoints(path)
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._db = self._open()
+        except (sqlite3.DatabaseError, AntiphonError) as error:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # that one: it is not our schema
+            if path is None or (isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR):
+                raise StoreError(f"the item store at {path} cannot be opened: {error}") from error
+            self.why_rebuilt = str(error)
+            delete_file(path)
+            self._db = self._open()
+        row = self._db.execute("SELECT value FROM meta WHERE key = 'part'").fetchone()
+        self._part: int = 1 + (row[0] if row is not None else 0)  # of the next transaction: orders an item's postings
+
+    def _open(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.path or ":memory:", check_same_thread=False, isolation_level=None, timeout=10)
+        try:
+            db.execute("PRAGMA page_size = 4096")
+            db.execute(f"PRAGMA synchronous = {self.synchronous}")  # before the file is made
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA cache_size = -16384")
+            db.execute("PRAGMA wal_autocheckpoint = 0")  # see `Checkpoints`
+            db.execute(f"PRAGMA journal_size_limit = {LOG_SIZE}")
+            if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                db.executescript("BEGIN;" + _SCHEMA)
+                db.execute("INSERT INTO meta VALUES ('format', ?), ('party', ?)", (FORMAT, self._party))
+                db.execute("COMMIT")
+            for table in ("feeds", "items", "postings", "refused"):
+                db.execute(f"SELECT 1 FROM {table} LIMIT 1")  # noqa: S608
+            found = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('format', 'party')"))
+            if found != {"format": FORMAT, "party": self._party}:
+                raise StoreError(f"it is of format {found.get('format')!r}, or of another party")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    # -- reading
+
+    def lanes(self) -> list[LaneState]:
+        rows = self._all("SELECT number, feed, state FROM feeds ORDER BY number")
+        return [
+            decode_lane(number, feed, _unchecked(state, _lane_key(number, feed), "a feed's state"))
+            for number, feed, state in rows
+        ]
+
+    def base(self) -> Mark | None:
+        row = self._all("SELECT value FROM meta WHERE key = 'base'")
+        if not row:
+            return None
+        reader = Reader(_unchecked(row[0][0], b"base", "the name of its snapshot"), "the name of a snapshot")
+        mark = Mark(reader.u64(), reader.take(CID_SIZE), bool(reader.u8()))
+        reader.done()
+        return mark
+
+    def _all(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+        try:
+            return self._db.execute(question, values).fetchall()
+        except sqlite3.OperationalError as error:
+            raise StoreError(f"the item store at {self.path} cannot be read: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise DamagedItems(f"the item store at {self.path} is damaged: {error}; it is built again") from error
+
+    def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+        return {row[0]: record for row, record in self._rows(ids)}
+
+    def rows(self, ids: Sequence[bytes]) -> list[ItemRow]:
+        return [
+            ItemRow(item, record or None, model, version, parent, bool(deleted), bool(opaque), bool(guarded))
+            for (item, model, version, parent, deleted, opaque, guarded), record in self._rows(ids)
+        ]
+
+    def _rows(self, ids: Sequence[bytes]) -> Iterator[tuple[Any, bytes]]:
+        if self._forgotten:
+            ids = [item for item in ids if item not in self._forgotten]
+        for start in range(0, len(ids), _LOAD_AT_ONCE):
+            some = ids[start : start + _LOAD_AT_ONCE]
+            marks = ",".join("?" * len(some))
+            for row in self._all(f"SELECT {_COLUMNS}, record FROM items WHERE id IN ({marks})", some):  # noqa: S608
+                yield row[:-1], _unchecked(row[-1], row_key(row[:-1]), f"item {row[0].hex()}")
+
+    def postings(self, item: bytes) -> list[Posting]:
+        if item in self._forgotten:
+            return []
+        rows = self._all("SELECT runs FROM postings WHERE item = ? ORDER BY part", (item,))
+        found = [decode_postings(_unchecked(runs, item, f"item {item.hex()}")) for (runs,) in rows]
+        return [posting for postings in found for posting in postings]
+
+    def ids(self, model: str | None = None) -> Iterator[bytes]:
+        where, value = ("model != ?", "") if model is None else ("model = ?", model)
+        question = f"SELECT id FROM items WHERE {where} AND id != ? ORDER BY id"  # noqa: S608
+        return iter([item for (item,) in self._all(question, (value, bytes(SYSTEM_ITEM)))])
+
+    def opaque(self) -> list[tuple[bytes, str, int]]:
+        return self._all("SELECT id, model, version FROM items WHERE opaque")
+
+    def orphans(self) -> list[bytes]:
+        return [item for (item,) in self._all("SELECT id FROM items WHERE model = ''")]
+
+    def models(self) -> list[tuple[str, int]]:
+        return self._all("SELECT DISTINCT model, version FROM items WHERE model != '' ORDER BY model, version")
+
+    def deleted(self) -> list[bytes]:
+        return [item for (item,) in self._all("SELECT id FROM items WHERE deleted ORDER BY id")]
+
+    @contextmanager
+    def view(self) -> Iterator[ItemStore]:
+        """A connection of its own, whose transaction begins now: what is saved later is not seen in it."""
+        view = ItemStore.__new__(ItemStore)
+        view.path, view._party, view._forgotten, view.why_rebuilt = self.path, self._party, set(), ""
+        view.index, view._moved, view._make_index, view._part, view.follows = None, [], None, 0, self.follows
+        view._checkpoints = None
+        view._db = sqlite3.connect(self.path or ":memory:", check_same_thread=False, isolation_level=None, timeout=10)
+        try:
+            if self.path is None:
+                self._db.backup(view._db)
+            view._db.execute("BEGIN")
+            view._all("SELECT 1 FROM meta")  # the transaction begins with its first question
+            yield view
+        finally:
+            view.close()
+
+    def count(self) -> int:
+        question = "SELECT count(*) FROM items WHERE model != '' AND id != ?"
+        return int(self._all(question, (bytes(SYSTEM_ITEM),))[0][0])
+
+    def guarded(self) -> list[bytes]:
+        return [item for (item,) in self._all("SELECT id FROM items WHERE guarded ORDER BY id")]
+
+    def refused(self, limit: int = 1000) -> list[Refused]:
+        rows = self._all("SELECT feed, seq, item, reason FROM refused ORDER BY feed, seq LIMIT ?", (limit,))
+        return [Refused(*row) for row in rows]
+
+    def refused_count(self) -> int:
+        return int(self._all("SELECT count(*) FROM refused")[0][0])
+
+    def refused_for(self, reason: str, limit: int) -> list[Refused]:
+        question = "SELECT feed, seq, item, reason FROM refused WHERE reason = ? LIMIT ?"
+        return [Refused(*row) for row in self._all(question, (reason, limit))]
+
+    # -- writing
+
+    def forget(self, item: bytes) -> None:
+        self._forgotten.add(item)
+
+    @contextmanager
+    def saving(self) -> Iterator[Callable[[Save], None]]:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._put
+                self._put(Save())
+                self._db.execute("INSERT OR REPLACE INTO meta VALUES ('part', ?)", (self._part,))
+                if self.index is not None:
+                    self._db.execute("INSERT OR REPLACE INTO meta VALUES ('index', ?)", (self._part,))
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # SQLite may have ended it by itself, when the disk was full say
+                    self._db.execute("ROLLBACK")
+                raise
+            self._part += 1
+            if self._checkpoints is not None:
+                self._checkpoints.after_commit(self._db)
+        except sqlite3.Error as error:
+            raise StoreError(f"the item store at {self.path} cannot be written: {error}") from error
+
+    def _put(self, save: Save) -> None:
+        run = self._db.executemany
+        # Only with what takes their place: a crash in between must not leave the store without an item.
+        forgotten = self._forgotten.intersection(row.id for row in save.rows) if self._forgotten else set()
+        self._forgotten -= forgotten
+        if forgotten:
+            run("DELETE FROM postings WHERE item = ?", [(item,) for item in forgotten])
+            run("DELETE FROM refused WHERE item = ?", [(item,) for item in forgotten])
+            run("DELETE FROM items WHERE id = ?", [(item,) for item in forgotten])
+        columns = [
+            (row.id, row.model, row.version, row.parent, row.deleted, row.opaque, row.guarded) for row in save.rows
+        ]
+        rows = [
+            (*known, _checked(row.record or b"", row_key(known))) for row, known in zip(save.rows, columns, strict=True)
+        ]
+        self._insert("items", rows, _RENEW_ITEM)
+        if self.index is not None and (rows or forgotten):
+            described = dict.fromkeys(forgotten) | {row.id: row.facts or None for row in save.rows}
+            self._moved += self.index.put((item, facts) for item, facts in described.items() if item != SYSTEM_ITEM)
+        self._insert("postings", [(item, self._part, _checked(runs, item)) for item, runs in save.postings])
+        self._put_base(save)
+        cleared = [(stamp.feed, stamp.seq) for stamp, _, reason in save.verdicts if not reason]
+        run("DELETE FROM refused WHERE feed = ? AND seq = ?", cleared)
+        refused = [(stamp.feed, stamp.seq, item, reason) for stamp, item, reason in save.verdicts if reason]
+        run("INSERT OR REPLACE INTO refused VALUES (?, ?, ?, ?)", refused)
+        run(
+            "INSERT OR REPLACE INTO feeds VALUES (?, ?, ?)",
+            [
+                (lane.number, lane.feed, _checked(encode_lane(lane), _lane_key(lane.number, lane.feed)))
+                for lane in save.lanes
+            ],
+        )
+
+    def _insert(self, table: str, rows: Sequence[tuple[Any, ...]], renew: str = "") -> None:
+        for start in range(0, len(rows), _ROWS_A_STEP):
+            some = rows[start : start + _ROWS_A_STEP]
+            marks = ",".join(["(" + ",".join("?" * len(some[0])) + ")"] * len(some))
+            self._db.execute(f"INSERT INTO {table} VALUES {marks} {renew}", list(chain.from_iterable(some)))  # noqa: S608
+
+    def _put_base(self, save: Save) -> None:
+        if save.gone:
+            for table, column in (("items", "id"), ("postings", "item"), ("refused", "item")):
+                question = f"DELETE FROM {table} WHERE {column} = ?"  # noqa: S608
+                self._db.executemany(question, [(item,) for item in save.gone])
+            if self.index is not None:
+                self._moved += self.index.put((item, None) for item in save.gone)
+        if save.base is not None:
+            data = u64(save.base.number) + save.base.snapshot + bytes((save.base.whole,))
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('base', ?)", (_checked(data, b"base"),))
+
+    # -- the index
+
+    def moved(self) -> list[bytes]:
+        moved, self._moved = self._moved, []
+        return moved
+
+    def attach(self, make: Callable[[sqlite3.Connection], Index], *, only_known: bool = False) -> bool:
+        found = dict(self._all("SELECT key, value FROM meta WHERE key IN ('part', 'index')"))
+        current = "index" in found and found["index"] == found.get("part")
+        if only_known and not current:
+            return False
+        self._make_index, self.index = make, make(self._db)
+        if not current:
+            self._renew_index()
+        return current
+
+    def _renew_index(self) -> None:
+        assert self.index is not None
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self.index.clear()
+                self.index.create()
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise StoreError(f"the item store at {self.path} cannot be written: {error}") from error
+
+    def clear(self) -> None:
+        """Forget everything, so that it is built again; the file is made anew, as it may be damaged."""
+        self._forgotten = set()
+        self._close()
+        if self.path is not None:
+            delete_file(self.path)
+        self._db = self._open()
+        if self._make_index is not None:
+            self.index = self._make_index(self._db)
+            self._renew_index()
+
+    def close(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.finish()
+        self._db.close()
+
+
+def delete_file(path: Path) -> None:
+    """Remove an item store's file, with what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _checked(data: bytes, key: bytes) -> bytes:
+    """Data with a checksum over it and the key that it is kept under, so that it cannot turn up under another."""
+    return data + u32(zlib.crc32(data, zlib.crc32(key)))
+
+
+def row_key(columns: Sequence[Any]) -> bytes:
+    """What the checksum of an item's row covers beside its record."""
+    item, model, version, parent, deleted, opaque, guarded = columns
+    return b"%b%b|%d|%b|%d%d%d" % (item, model.encode(), version, parent, deleted, opaque, guarded)
+
+
+def _lane_key(number: int, feed: bytes) -> bytes:
+    return u64(number) + feed
+
+
+def _unchecked(data: bytes, key: bytes, what: str) -> bytes:
+    if len(data) < 4 or u32(zlib.crc32(data[:-4], zlib.crc32(key))) != data[-4:]:
+        raise DamagedItems(f"{what}: its bytes in the item store have changed; it is built again from the feeds")
+    return data[:-4]
+
+
+# -- formats
+
+
+def encode_lane(lane: LaneState) -> bytes:
+    fault = lane.fault.encode()
+    parts = [u64(lane.position), u64(lane.lamport), lane.hash, u64(lane.base), u64(lane.base_lamport)]
+    parts += [u32(len(fault)), fault, u32(len(lane.segments))]
+    for start, seen in lane.segments:
+        frame = Timeframe(seen).encode()
+        parts += [u64(start), u32(len(frame)), frame]
+    parts.append(u32(len(lane.voids)))
+    for void in lane.voids:
+        reason = void.reason.encode()
+        parts += [u64(void.start), u64(void.stop), u32(len(reason)), reason]
+    return b"".join(parts)
+
+
+def decode_lane(number: int, feed: bytes, data: bytes) -> LaneState:
+    reader = Reader(data, f"the state of feed {feed.hex()[:8]}")
+    position, lamport, last = reader.u64(), reader.u64(), reader.take(32)
+    base, base_lamport = reader.u64(), reader.u64()
+    fault = _text(reader.take(reader.u32()))
+    segments = [
+        (reader.u64(), dict(Timeframe.decode(reader.take(reader.u32())))) for _ in range(_bounded(reader.u32()))
+    ]
+    voids = [Void(reader.u64(), reader.u64(), _text(reader.take(reader.u32()))) for _ in range(_bounded(reader.u32()))]
+    reader.done()
+    return LaneState(feed, number, position, lamport, last, fault, segments, voids, base, base_lamport)
+
+
+def _bounded(count: int) -> int:
+    if count > _VOIDS_MAX:
+        raise BadEncoding(f"a feed's state: {count} parts are too many")
+    return count
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise BadEncoding(f"a feed's state: {error}") from None

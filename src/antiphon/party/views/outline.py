@@ -1,0 +1,152 @@
+"""`Outline`: what items say of each other, both ways; from it follows what belongs to a view, and what that rests on.
+
+>>> view, card, note = b"v" * 16, b"c" * 16, b"n" * 16
+>>> outline = Outline()
+>>> _ = outline.put(card, Ties(parents=frozenset({view})))
+>>> _ = outline.put(note, Ties(parents=frozenset({b"x" * 16})))
+>>> sorted(outline.reach([view]).items) == [card, view]
+True
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import DamagedBlob, MissingBlob, TooLarge
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.model.ties import Ties, ties_in
+from antiphon.party.engine.epoch_base import EpochBase
+from antiphon.snapshot import tree, values
+
+REACH_MAX = 1_000_000
+_NOTHING = Ties()
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What belongs to a view: its members with the links between them, and what these rest on."""
+
+    members: frozenset[bytes] = frozenset()
+    links: frozenset[bytes] = frozenset()
+    support: frozenset[bytes] = frozenset()
+
+    @property
+    def items(self) -> frozenset[bytes]:
+        return self.members | self.links | self.support
+
+    def joined(self, other: Reach) -> Reach:
+        """Both lists: several peers were asked, and one may have left something out."""
+        both = Reach(self.members | other.members, self.links | other.links, self.support | other.support)
+        if len(both.items) > REACH_MAX:
+            raise TooLarge(f"a list of more than {REACH_MAX} items for one view; ask another peer")
+        return both
+
+    def among(self, items: Container[bytes]) -> Reach:
+        """Without what is named, and not there."""
+        parts = (frozenset(item for item in part if item in items) for part in (self.members, self.links, self.support))
+        return Reach(*parts)
+
+
+class Outline:
+    """The ties of items. It grows: what an item once said is kept until the outline is made anew."""
+
+    def __init__(self) -> None:
+        self._ties: dict[bytes, Ties] = {}
+        self._claimers: dict[bytes, set[bytes]] = defaultdict(set)  # who ever claimed it as parent
+        self._forked: dict[bytes, set[bytes]] = defaultdict(set)  # what was forked into it
+        self._links: dict[bytes, set[bytes]] = defaultdict(set)  # by their sources
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._ties
+
+    def put(self, item: bytes, ties: Ties) -> bool:
+        """An item says this, beside what it has said before; was any of it new?"""
+        known = self._ties.get(item)
+        both = ties if known is None else known.joined(ties)
+        if both == known:
+            return False
+        self._ties[item] = both
+        for parent in both.parents:
+            self._claimers[parent].add(item)
+        for fork in both.forks:
+            self._forked[fork].add(item)
+        if both.link is not None:
+            self._links[both.link[0]].add(item)
+        return True
+
+    def drop(self, item: bytes) -> None:
+        """Forget what an item has said."""
+        known = self._ties.pop(item, _NOTHING)
+        for parent in known.parents:
+            self._claimers[parent].discard(item)
+        for fork in known.forks:
+            self._forked[fork].discard(item)
+        if known.link is not None:
+            self._links[known.link[0]].discard(item)
+
+    def reach(self, roots: Iterable[bytes]) -> Reach:
+        """What belongs to these items, as far as it is in the outline; what is named and not there belongs as well."""
+        members = _closed(roots, self._down)
+        linked = {link for one in members for link in self._links.get(one, ())} - members
+        links = {link for link in linked if self._target(link) in members}
+        inside = members | links
+        schemas = {schema for one in inside if (schema := self._ties.get(one, _NOTHING).schema)}
+        support = _closed([*inside, *schemas], self._up) - inside
+        return Reach(frozenset(members), frozenset(links), frozenset(support))
+
+    def _down(self, item: bytes) -> Iterator[bytes]:
+        ties = self._ties.get(item, _NOTHING)
+        yield from ties.embeds
+        yield from ties.forks
+        yield from self._claimers.get(item, ())
+        yield from self._forked.get(item, ())
+
+    def _up(self, item: bytes) -> Iterator[bytes]:
+        ties = self._ties.get(item, _NOTHING)
+        yield from ties.parents
+        yield from ties.forks
+
+    def _target(self, link: bytes) -> bytes:
+        ends = self._ties[link].link
+        return b"" if ends is None else ends[1]
+
+
+class BaseOutline:
+    """The outline of the snapshot that a whole peer stands on. For the next one, only the difference is looked at."""
+
+    def __init__(self) -> None:
+        self._tree: Cid | None = None
+        self._outline = Outline()
+
+    def of(self, base: EpochBase) -> Outline:
+        """Costs as much as the snapshot has items at first, and then as much as has changed."""
+        try:
+            self._follow(base)
+        except (MissingBlob, DamagedBlob):  # the snapshot before it went, perhaps
+            self._follow(base)
+        return self._outline
+
+    def _follow(self, base: EpochBase) -> None:
+        before, self._tree = self._tree, None  # what breaks off half-way is made anew
+        if before is None:
+            self._outline = Outline()
+        for item, _, held in tree.held_diff(before, base.root.items, base.blobs):
+            self._outline.drop(item)
+            if held is not None:
+                self._outline.put(item, ties_in(values.load(held, base.blobs)))
+        self._tree = base.root.items
+
+
+def _closed(start: Iterable[bytes], step: Callable[[bytes], Iterable[bytes]]) -> set[bytes]:
+    found = set(start) - {SYSTEM_ITEM}
+    fresh = list(found)
+    while fresh:
+        new = {item for item in step(fresh.pop()) if item not in found and item != SYSTEM_ITEM}
+        found |= new
+        fresh += new
+        if len(found) > REACH_MAX:
+            raise TooLarge(f"more than {REACH_MAX} items belong to one view; follow the party as a whole")
+    return found

@@ -1,0 +1,177 @@
+"""Whose messages are: remembered by control timeframe, and asked again, where it matters, when the authority moves."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from tests.party.test_access import all_of, equal, guarding, sent
+
+from antiphon.core.keys import KeyPair
+from antiphon.feed.header import Kind
+from antiphon.halo import authorship
+from antiphon.model.access import AccessLog, Author
+from antiphon.party.engine.authority import OpenAuthority
+from antiphon.party.engine.authors import Authors, author_at, touched
+from antiphon.party.engine.cache import Entry
+from antiphon.party.engine.engine import Engine
+from antiphon.party.engine.lane import Lane
+from antiphon.party.engine.ports import LaneState, Posting, Seen
+from antiphon.testing.peers import Peer, Peers
+
+FEED, GROUP, CONTROL = b"f" * 32, b"g" * 32, b"c" * 32
+
+
+class Cutting(OpenAuthority):
+    """In a group and an owner at first; the one ends at seq 5, the other at 9, but for who has seen a control block."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.shift = 0
+
+    def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
+        self.asked += 1
+        ended = seq - self.shift if CONTROL not in seen else 0
+        return Author(feed, (GROUP,) if ended < 5 else (), ended < 9)
+
+
+def lane(*segments: int, number: int = 1, position: int = 30) -> Lane:
+    found: list[tuple[int, dict[bytes, int]]] = [(start, {CONTROL: 1}) for start in segments]
+    return Lane(LaneState(feed=FEED, number=number, position=position, segments=found))
+
+
+def test_each_step_is_found() -> None:
+    cutting = Cutting()
+    authors = Authors(cutting)
+    told = [authors.of(lane(20), seq) for seq in range(30)]
+    assert told == [cutting.author(FEED, seq, {CONTROL: 1} if seq >= 20 else {}) for seq in range(30)]
+    asked = cutting.asked
+    assert [authors.of(lane(20), seq) for seq in range(30)] == told
+    assert cutting.asked == asked
+
+
+def test_steps_of_a_place_further_on() -> None:
+    steps = Authors(Cutting()).find(FEED, 7, {})
+    assert [author_at(steps, seq).owner for seq in (7, 8, 9, 100)] == [True, True, False, False]
+
+
+def test_what_changed_is_what_is_answered_otherwise_or_was_never_asked() -> None:
+    cutting = Cutting()
+    authors = Authors(cutting)
+    one = lane(20)
+    assert authors.changed([one]) == [(1, 0, 20), (1, 20, 30)]
+    assert authors.changed([one]) == []
+    cutting.shift = 1
+    assert authors.changed([one]) == [(1, 0, 20)]
+    assert authors.of(one, 5).groups == (GROUP,)
+
+
+def test_items_that_have_messages_in_parts_of_feeds() -> None:
+    posted = [
+        (b"before", [Posting(1, 0, 5)]),
+        (b"inside", [Posting(2, 0, 1), Posting(1, 6, 7)]),
+        (b"across", [Posting(1, 0, 99)]),
+        (b"after", [Posting(1, 9, 12)]),
+        (b"elsewhere", [Posting(2, 5, 9)]),
+    ]
+    assert touched([(1, 5, 9)], posted) == {b"inside", b"across"}
+    assert touched([], posted) == set()
+
+
+# -- on whole peers
+
+
+def test_nobody_is_pushed_out_of_groups_by_being_taken_into_many(
+    peers: Peers, alice: Peer, bob: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mallory takes Bob into more groups than count; those that owners named come first, nested ones too."""
+    monkeypatch.setattr(authorship, "GROUPS_MAX", 8)
+    mallory = peers.add("mallory")
+    assert alice.member is not None
+    assert mallory.member is not None
+    pairs = [KeyPair.from_seed(bytes([number]) * 32) for number in range(12)]
+    for pair in pairs:
+        mallory.member.admit_to_group(pair.key, bob.key, pair)
+    alice.member.admit_to_group(b"\xff" * 32, b"\xee" * 32)
+    alice.member.admit_to_group(b"\xee" * 32, bob.key)
+    note = alice.party.create("antiphon/object")
+    note.may_write(b"\xff" * 32)
+    peers.exchange()
+    stamp = bob.party.item(note.id).edit("set", "by", "bob")
+    peers.exchange()
+    groups = alice.party.engine.author(stamp.feed, stamp.seq).groups
+    assert {b"\xff" * 32, b"\xee" * 32} < set(groups)
+    assert len(groups) == 8
+    equal(peers)
+    assert note.value == {"by": "bob"}
+
+
+@pytest.fixture
+def refolds(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
+    """Which items were folded afresh, and how often."""
+    found: Counter[bytes] = Counter()
+    refold = Engine.refold
+
+    def counted(engine: Engine, entry: Entry) -> object:
+        found[entry.id] += 1
+        return refold(engine, entry)
+
+    monkeypatch.setattr(Engine, "refold", counted)
+    return found
+
+
+def test_control_news_fold_no_item_afresh_whose_authors_are_as_before(
+    peers: Peers, alice: Peer, bob: Peer, refolds: Counter[bytes]
+) -> None:
+    assert alice.member is not None
+    note, other = alice.party.create("antiphon/object"), alice.party.create("antiphon/object")
+    note.may_write(GROUP)
+    other.may_write(bob.key)
+    peers.exchange()
+    bob.party.item(other.id).edit("set", "a", 1)
+    peers.exchange()
+    alice.member.admit_to_group(b"h" * 32, alice.key)
+    peers.exchange()
+    refolds.clear()
+    for _ in range(3):
+        alice.member.admit_to_group(b"h" * 32, alice.key)
+        peers.exchange()
+    assert refolds == Counter()
+    alice.member.admit_to_group(GROUP, bob.key)
+    peers.exchange()
+    bob.party.item(note.id).edit("set", "by", "bob")
+    peers.exchange()
+    refolds.clear()
+    alice.member.remove_from_group(GROUP, bob.key)
+    sent(bob, note, (Kind.CHANGE, guarding([bob.key])))
+    peers.exchange()
+    assert refolds[note.id] > 0
+    equal(peers)
+    assert note.value == {"by": "bob"}
+
+
+def test_a_hostile_change_costs_no_more_than_any_message(
+    peers: Peers, alice: Peer, bob: Peer, refolds: Counter[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However low its lamport: lists are not settled anew for it, and nothing is folded afresh."""
+    settled = 0
+    settle = AccessLog._settle
+
+    def counted(log: AccessLog) -> None:
+        nonlocal settled
+        settled += 1
+        settle(log)
+
+    note = alice.party.create("antiphon/object")
+    note.may_write()
+    peers.exchange()
+    sent(bob, note, (Kind.CHANGE, guarding([bob.key])), seen=all_of(bob)[:1])
+    peers.exchange()
+    alice.party.item(note.id).edit("set", "a", 1)
+    monkeypatch.setattr(AccessLog, "_settle", counted)
+    refolds.clear()
+    for _ in range(20):
+        sent(bob, note, (Kind.CHANGE, guarding([bob.key], [alice.key])))
+        alice.take(bob.ranges(alice.lengths()))
+    assert (settled, refolds) == (0, Counter())
+    assert len(alice.party.refused()) == 21

@@ -1,0 +1,278 @@
+"""Forks: control feeds with two epochs, and data feeds of which an epoch holds one branch. Nobody is split for good."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.party.epochs.epoch_acts import (
+    agree_on,
+    change,
+    device,
+    epoch,
+    held,
+    honest,
+    join,
+    member,
+    note,
+    pen,
+    same,
+    say,
+    settle,
+    takes_over,
+)
+from tests.party.forked import Forked, confront
+
+from antiphon.core.errors import NotAuthorised
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import credential_pb2, message_pb2
+from antiphon.feed.append import Draft
+from antiphon.feed.header import Kind
+from antiphon.feed.span import Span
+from antiphon.halo import credential
+from antiphon.halo.claims import EpochGenesis, Policy, Role
+from antiphon.party.epochs.driver import EpochDriver
+from antiphon.testing.peers import Peer, Peers
+from antiphon.testing.spans import SpanWriter
+
+pytestmark = pytest.mark.slow
+
+
+def twin(peer: Peer, genesis: EpochGenesis) -> Span:
+    """Another next block of this device's control feed, with an epoch in it; no store has it."""
+    one = member(peer)
+    assert one.control is not None
+    signed = credential.sign(one.party, genesis, [one.device.pair], nonce=b"the other branch")
+    message = message_pb2.Message(credential=credential_pb2.SignedCredential.FromString(signed))
+    writer = SpanWriter(peer.keys.pair(one.control.feed), one.party, seed=9)
+    writer.record = peer.store.record(one.control.feed)
+    seen = [entry for entry in one.machine.entries() if entry.feed != one.control.feed]
+    draft = Draft(Kind.CREDENTIAL, SYSTEM_ITEM, message.SerializeToString(deterministic=True))
+    (span,) = writer.extend([draft], seen=seen)
+    return span
+
+
+def two_histories(peers: Peers, bob: Peer, one: Peer, other: Peer) -> None:
+    """Bob shows one of them an epoch, and the other another. Both are right, and both speak for what they saw."""
+    peers.exchange()
+    late = note(bob, "inside one epoch, and outside the other")
+    peers.exchange()
+    genesis = honest(bob)
+    feed = bytes(member(bob).open_data_feed().feed)
+    before = late.history()[0].stamp.seq
+    plan = bob.epochs._planned(1, {**genesis.cut, feed: before}, genesis.control, genesis.created_ms, genesis.models)
+    shorter = replace(genesis, cut={**genesis.cut, feed: before}, snapshot=bob.epochs._compute(plan).cid)
+    assert shorter.snapshot != genesis.snapshot
+    branch = twin(bob, shorter)
+    other.store.ingest(branch)
+    other.epochs.step()
+    say(bob, genesis)
+    peers.pass_on(bob, one)
+    one.epochs.step()
+
+
+def test_a_generator_that_signs_two_histories_splits_nobody(peers: Peers, alice: Peer, bob: Peer) -> None:
+    """Bob only generates. Alice attests one epoch, Carol the other; Dave hears Alice's first, and that one is final."""
+    carol, dave = peers.add("carol"), peers.add("dave")
+    member(alice).admit(bob.key, [Role.EPOCH_GENERATOR])
+    agree_on(peers, alice, carol, dave, generator=device(bob))
+    note(alice)
+    two_histories(peers, bob, alice, carol)
+    peers.all.remove(bob)  # nobody needs him
+    assert [proposal.attested for proposal in carol.epochs.chain().open.proposals] == [(device(carol),)]
+    peers.pass_on(alice, dave)
+    dave.epochs.step()
+    confront(peers)
+    settle(peers)
+    assert (alice.epochs.number, dave.epochs.number) == (1, 1)
+    same(alice, carol, dave)
+    assert {peer.epochs.chain().conflict for peer in peers.all} == {""}
+    lied = member(bob).control
+    assert lied is not None
+    for peer in peers.all:
+        assert lied.feed in member(peer).machine.authority.fork_ends, "that he lied is known to all"
+    note(carol, "she goes on")
+    peers.exchange()
+    takes_over(peers, dave, alice, carol, dave)
+    same(alice, carol, dave)
+    assert dave.epochs.number == 2
+
+
+def test_devices_tell_by_themselves_what_stands_on_one_branch_only(peers: Peers, alice: Peer, bob: Peer) -> None:
+    """Dave attests nothing, and holds the branch without the genesis: Alice and Carol see to it that he can read it."""
+    carol, dave = peers.add("carol"), peers.add("dave")
+    member(alice).admit(bob.key, [Role.EPOCH_GENERATOR])
+    agree_on(peers, alice, carol, generator=device(bob))
+    note(alice)
+    two_histories(peers, bob, alice, dave)
+    peers.all.remove(bob)
+    peers.pass_on(alice, carol)
+    carol.epochs.step()
+    drivers = [EpochDriver(peer.party, member(peer), peer.epochs) for peer in peers.all]
+    for taker in peers.all:
+        for giver in peers.all:
+            taker.take(giver.ranges({}))
+    for _ in range(4):
+        for driver in drivers:
+            driver.tick(alice.party.clock.now_ms())
+        settle(peers)
+    same(alice, carol, dave)
+    before = {peer.name: member(peer).machine.act_count for peer in peers.all}
+    for driver in drivers:
+        driver.tick(alice.party.clock.now_ms())
+    assert before == {peer.name: member(peer).machine.act_count for peer in peers.all}, "nothing is told twice"
+
+
+def test_who_cannot_tell_of_a_fork_votes_all_the_same(
+    peers: Peers, alice: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = EpochDriver(alice.party, member(alice), alice.epochs)
+    member(alice).set_policy(Policy(epoch_messages=1))
+    note(alice)
+
+    def full() -> list[Stamp]:
+        raise NotAuthorised("not now")
+
+    monkeypatch.setattr(member(alice), "publish_forks", full)
+    driver.tick(alice.party.clock.now_ms())
+    assert alice.epochs.number == 1
+    assert driver.status == "not now"
+
+
+def test_what_is_final_stays_so_after_a_restart_if_its_feed_was_forked(peers: Peers, alice: Peer, bob: Peer) -> None:
+    carol, dave = peers.add("carol"), peers.add("dave")
+    member(alice).admit(bob.key, [Role.EPOCH_GENERATOR])
+    agree_on(peers, alice, carol, dave, generator=device(bob))
+    note(alice)
+    two_histories(peers, bob, alice, carol)
+    peers.all.remove(bob)
+    peers.pass_on(alice, dave)
+    dave.epochs.step()
+    confront(peers)
+    settle(peers)
+    final = alice.epochs.chain().final
+    assert (alice.epochs.number, len(final)) == (1, 1)
+    alice.restart()
+    assert alice.epochs.chain().final == final
+    alice.epochs.prune()
+
+
+def test_a_new_term_declares_again_what_may_be_final_of_two_histories(peers: Peers, alice: Peer, bob: Peer) -> None:
+    """Dave has attested neither. Alice names hers as she endorses him, and Carol might have attested that one, too."""
+    carol, dave = peers.add("carol"), peers.add("dave")
+    member(alice).admit(bob.key, [Role.EPOCH_GENERATOR])
+    agree_on(peers, alice, carol, dave, generator=device(bob))
+    note(alice)
+    two_histories(peers, bob, alice, carol)
+    (proposal,) = alice.epochs.chain().open.proposals
+    member(dave).endorse(1, device(dave))  # before he hears of any, so he attests none of term 0
+    peers.all.remove(bob)
+    peers.pass_on(alice, dave)
+    confront(peers)
+    settle(peers)
+    assert {peer.epochs.number for peer in peers.all} == {0}
+    member(alice).endorse(1, device(dave))
+    peers.exchange()
+    genesis = dave.epochs.declare()
+    settle(peers)
+    assert (genesis.term, genesis.snapshot) == (1, proposal.genesis.snapshot)
+    same(alice, carol, dave)
+    assert carol.epochs.number == 1, "it stands in Dave's feed, which she holds"
+    assert {peer.epochs.chain().conflict for peer in peers.all} == {""}
+
+
+def test_an_attester_that_lies_where_policy_trusts_it_is_told_of(peers: Peers, alice: Peer, bob: Peer) -> None:
+    """Bob is an attester, too, and so two epochs have a majority. All take the same one, and say that there are two."""
+    carol = peers.add("carol")
+    agree_on(peers, alice, bob, carol, generator=device(bob))
+    note(alice)
+    two_histories(peers, bob, alice, carol)
+    assert (alice.epochs.number, carol.epochs.number) == (1, 1)
+    mine = {peer.name: peer.epochs.chain().final[0] for peer in (alice, carol)}
+    assert mine["alice"].snapshot != mine["carol"].snapshot
+    peers.all.remove(bob)
+    confront(peers)
+    settle(peers)
+    for peer in (alice, carol):
+        assert "two geneses of epoch 1 have a quorum" in peer.epochs.chain().conflict
+    assert alice.epochs.chain().final == carol.epochs.chain().final
+    assert alice.epochs.base is not None
+    assert carol.epochs.base is not None
+    assert alice.epochs.base.cid == carol.epochs.base.cid
+
+
+# -- data feeds
+
+
+@pytest.mark.parametrize("longer", [0, 2])
+def test_a_fork_that_is_known_before_the_epoch_ends_the_feed_for_all(peers: Peers, longer: int) -> None:
+    case = Forked(peers, longer=longer)
+    confront(peers)
+    assert case.known()
+    epoch(peers, case.alice)
+    same(case.alice, case.carol)
+    assert case.titles() == ["common", "common"]
+
+
+@pytest.mark.parametrize("longer", [0, 2])
+@pytest.mark.parametrize("found", ["before she hears of the epoch", "after she differs from it"])
+def test_the_root_of_an_epoch_picks_the_branch_of_a_fork(peers: Peers, longer: int, found: str) -> None:
+    """Alice makes an epoch on her branch. Carol holds the other one: she ends up on Alice's."""
+    case = Forked(peers, longer=longer)
+    case.alice.epochs.declare()
+    if found == "after she differs from it":
+        peers.exchange()
+        case.carol.epochs.step()
+        assert case.carol.epochs.disagreement is not None
+        assert case.titles() == ["for Alice", "for Carol"]
+    confront(peers)
+    settle(peers)
+    assert case.known()
+    assert case.alice.epochs.number == 1
+    same(case.alice, case.carol)
+    assert case.titles() == ["for Alice", "for Alice"]
+    dora = join(peers, "dora", of=case.alice)
+    same(case.alice, case.carol, dora)
+    note(case.carol, "she goes on")
+    epoch(peers, case.alice)
+    same(case.alice, case.carol, dora)
+
+
+def test_an_attester_that_comes_late_speaks_if_joiners_wait_for_it(peers: Peers, alice: Peer, bob: Peer) -> None:
+    """Two of three make the epoch final before Carol hears of it; policy lets nobody join with fewer than three."""
+    carol = peers.add("carol")
+    agree_on(peers, alice, bob, carol, generator=device(alice), attestations_min=3)
+    note(alice)
+    peers.exchange()
+    peers.all.remove(carol)
+    epoch(peers, alice)
+    peers.all.append(carol)
+    settle(peers)
+    assert carol.epochs.number == 1
+    assert len(alice.epochs.chain().votes[0]) == 3
+    before = member(carol).machine.act_count
+    settle(peers)
+    assert member(carol).machine.act_count == before, "once"
+    same(alice, carol, join(peers, "dora", of=alice))
+
+
+def test_a_feed_that_goes_on_from_another_branch_than_the_epoch_holds_says_so(peers: Peers, alice: Peer) -> None:
+    """Carol begins at an epoch with a history of her feed that is not the one in her store, and hears of no fork."""
+    carol = peers.add("carol")
+    item = note(carol, "common")
+    peers.exchange()
+    feed = bytes(member(carol).open_data_feed().feed)
+    alice.take(pen(carol).extend([change(carol, item.id, "title", "for Alice")]))
+    item.edit("set", "title", "her own")
+    item.edit("set", "title", "her own again")
+    alice.epochs.declare()
+    carol.take([span for span in alice.ranges(carol.lengths()) if span.feed != feed])
+    carol.blobs.put_all((cid, alice.blobs.get(cid)) for cid in held(alice))
+    carol.rebuild()
+    (blocked,) = carol.party.status().blocked
+
+    assert carol.epochs.number == 1
+    assert carol.party.item(item.id).value["title"] == "for Alice"
+    assert (blocked.feed, blocked.reason) == (feed, "the epoch below it holds another branch of this feed")
+    assert blocked.seq == carol.party.timeframe[feed] + 1 < carol.store.record(feed).length

@@ -1,0 +1,97 @@
+"""SQLite's log goes into the item store's file beside whoever commits, and an error of that is not lost."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from antiphon.core.errors import StoreError
+from antiphon.party.engine.ports import ItemRow, Save
+from antiphon.party.store import wal_checkpoints
+from antiphon.party.store.item_store import ItemStore
+
+PARTY = bytes(32)
+
+
+def fill(store: ItemStore, first: int, count: int = 4) -> None:
+    """Some 4 MB of rows in one transaction."""
+    rows = [ItemRow(bytes([first + at]) * 16, bytes(1 << 20), "m", 1, b"", False, False, False) for at in range(count)]
+    with store.saving() as put:
+        put(Save(rows=rows))
+
+
+def finish(store: ItemStore) -> None:
+    assert store._checkpoints is not None
+    store._checkpoints.finish()
+
+
+def test_a_log_that_has_grown_is_moved_by_another_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    by: list[threading.Thread] = []
+    work = wal_checkpoints._checkpoint
+
+    def noted(db: sqlite3.Connection) -> None:
+        by.append(threading.current_thread())
+        work(db)
+
+    monkeypatch.setattr(wal_checkpoints, "_checkpoint", noted)
+    path = tmp_path / "items.db"
+    store = ItemStore(path, PARTY)
+    fill(store, 1, 1)
+    assert not by  # too little to be worth it
+    fill(store, 10)
+    finish(store)
+    assert len(by) == 1
+    assert by[0] is not threading.current_thread()
+    assert path.stat().st_size > 5 << 20
+    fill(store, 20, 1)  # the log begins again, and is cut down
+    assert (tmp_path / "items.db-wal").stat().st_size <= wal_checkpoints.LOG_SIZE
+    store.close()
+    assert len(list(ItemStore(path, PARTY).ids())) == 6
+
+
+def test_what_fails_beside_is_done_again_where_somebody_sees_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: sqlite3.Connection, **__: bool) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    store = ItemStore(tmp_path / "items.db", PARTY)
+    monkeypatch.setattr(wal_checkpoints, "_checkpoint", fail)
+    fill(store, 1)
+    finish(store)
+    with pytest.raises(StoreError, match="disk I/O error"):
+        fill(store, 10, 1)
+    monkeypatch.undo()
+    fill(store, 20, 1)
+    assert store.count() == 6  # both were committed: only the move failed
+    store.close()
+
+
+def test_a_log_that_nobody_could_move_is_moved_by_the_committer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wal_checkpoints, "LOG_SIZE_MAX", 1 << 20)
+    by: list[threading.Thread] = []
+    monkeypatch.setattr(wal_checkpoints, "_checkpoint", lambda _, **__: by.append(threading.current_thread()))
+    store = ItemStore(tmp_path / "items.db", PARTY)
+    fill(store, 1)
+    assert by == [threading.current_thread()]
+    store.close()
+
+
+def test_a_log_that_was_far_too_long_is_cut_off_at_once_but_nobody_waits_for_who_reads_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wal_checkpoints, "LOG_SIZE_MAX", 1 << 20)
+    store, log = ItemStore(tmp_path / "items.db", PARTY), tmp_path / "items.db-wal"
+    with store.view() as view:
+        fill(store, 1)
+        assert log.stat().st_size > 4 << 20
+        assert view.count() == 0
+    fill(store, 10)
+    assert log.stat().st_size == 0
+    assert store.count() == 8
+    store.close()
