@@ -29,7 +29,7 @@ import chess
 
 from antiphon.core.errors import BadEncoding, InvalidInput, InvalidMutation
 from antiphon.core.stamp import Stamp
-from antiphon.model.interface import Feeding, Model, need
+from antiphon.model.model import Feeding, Model, need
 
 FEED_SIZE = 32
 SEAT_FEEDS_MAX = 8  # devices of one player

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from antiphon import InvalidMutation, Model, Stamp
 from antiphon.core.errors import BadEncoding
-from antiphon.model.interface import need
+from antiphon.model.model import need
 
 States = tuple[Any, ...]  # one state for each part
 Parts = list[bytes]  # the bytes of each part; empty for one that has nothing to do

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from examples.composed import Composed, pack
 
 from antiphon import ArrayModel, InvalidInput, ItemId, ObjectModel, Reference
-from antiphon.model.arraystate import ArrayState
-from antiphon.model.objectstate import ObjectState
+from antiphon.model.array.state import ArrayState
+from antiphon.model.object.state import ObjectState
 
 
 class Kanban(NamedTuple):

@@ -19,10 +19,13 @@ from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.v1 import value_pb2
 from antiphon.halo.act import read_act
 from antiphon.halo.claims import Claim, FeedAdmission, MemberAdmission, PartyGenesis
-from antiphon.model import arraycodec, messengercodec, objectcodec, textcodec
-from antiphon.model.envelope import content, read_change, read_genesis
-from antiphon.model.objectstate import DELETE, Increment
-from antiphon.model.register import Counter, Mark
+from antiphon.model.array import codec as arraycodec
+from antiphon.model.message import content, read_change, read_genesis
+from antiphon.model.messenger import codec as messengercodec
+from antiphon.model.object import mutation_codec
+from antiphon.model.object.register import Counter, Mark
+from antiphon.model.object.state import DELETE, Increment
+from antiphon.model.text import codec as textcodec
 from antiphon.model.value import read_value
 
 Names = Mapping[bytes, str]  # of items and identities, as people call them
@@ -144,7 +147,7 @@ class _Reader:
             yield f"{len(mutation)} bytes for {model}"
 
     def _object(self, mutation: bytes, block: Block) -> Iterator[str]:
-        for path, written, _ in objectcodec.read_mutation(mutation, block.stamp):
+        for path, written, _ in mutation_codec.read_mutation(mutation, block.stamp):
             keys = " → ".join(self._key(key) for key in path if isinstance(key, str))
             if isinstance(path[-1], bytes):
                 element = self._words(read_value(value_pb2.Value.FromString(path[-1])))

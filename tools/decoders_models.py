@@ -23,20 +23,20 @@ from antiphon.core.errors import AntiphonError, InvalidInput
 from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.core.v1 import array_pb2, item_pb2, message_pb2, messenger_pb2, object_pb2, text_pb2, value_pb2
 from antiphon.feed.header import Kind
-from antiphon.model import itemcodec
-from antiphon.model.array import ArrayModel
-from antiphon.model.envelope import content, read_change, read_genesis, wrap, write_change, write_genesis
+from antiphon.model import item_codec
+from antiphon.model.array.model import ArrayModel
+from antiphon.model.array.position import between, check_key, keys_of
 from antiphon.model.file import FileModel
-from antiphon.model.interface import InvalidMutation, Model
-from antiphon.model.item import ItemState, keeps_tail
-from antiphon.model.marks import TextState
-from antiphon.model.messenger import MessengerModel
-from antiphon.model.object import ObjectModel
-from antiphon.model.objectcodec import read_mutation
-from antiphon.model.objectstate import ObjectState
-from antiphon.model.position import between, check_key, keys_of
+from antiphon.model.fold import ItemState, keeps_tail
+from antiphon.model.message import content, read_change, read_genesis, wrap, write_change, write_genesis
+from antiphon.model.messenger.model import MessengerModel
+from antiphon.model.model import InvalidMutation, Model
+from antiphon.model.object.model import ObjectModel
+from antiphon.model.object.mutation_codec import read_mutation
+from antiphon.model.object.state import ObjectState
 from antiphon.model.raw import RAW_MODELS
-from antiphon.model.text import TextModel
+from antiphon.model.text.marks import TextState
+from antiphon.model.text.model import TextModel
 from antiphon.model.value import read_value, value_bytes
 from antiphon.party.engine.postings import decode_postings, encode_postings
 from antiphon.party.store.item_store import decode_lane, encode_lane
@@ -252,7 +252,7 @@ def place_seeds(model: ArrayModel) -> tuple[bytes, ...]:
 
 
 def item_snapshot(data: bytes) -> tuple[ItemState, bytes]:
-    item = itemcodec.restore(data, MODELS)
+    item = item_codec.restore(data, MODELS)
     value_key((item.value, item.metadata, item.parent, item.forked_to))
     return item, data
 
@@ -260,21 +260,23 @@ def item_snapshot(data: bytes) -> tuple[ItemState, bytes]:
 def item_snapshot_again(found: tuple[ItemState, bytes]) -> bytes:
     """One that is raw, or whose model has no code here, is kept as it came; what waited in it can be reified."""
     item, data = found
-    if item.model is not None and not itemcodec.about(data).raw:
-        return itemcodec.snapshot(item)
+    if item.model is not None and not item_codec.about(data).raw:
+        return item_codec.snapshot(item)
     if item.model is not None:
-        reified = itemcodec.snapshot(item)
-        assert itemcodec.snapshot(itemcodec.restore(reified, MODELS)) == reified, "it is reified to what is no snapshot"
-    return itemcodec.snapshot(itemcodec.restore(data, RAW_MODELS))
+        reified = item_codec.snapshot(item)
+        assert item_codec.snapshot(item_codec.restore(reified, MODELS)) == reified, (
+            "it is reified to what is no snapshot"
+        )
+    return item_codec.snapshot(item_codec.restore(data, RAW_MODELS))
 
 
 def item_record(data: bytes) -> bytes:
-    item = itemcodec.decode(data, MODELS)
+    item = item_codec.decode(data, MODELS)
     value_key((item.value, item.metadata, item.parent, item.forked_to))
     if item.model is not None:
-        itemcodec.snapshot(item)
-    record = itemcodec.encode(item)
-    assert kept(itemcodec.decode(record, MODELS)) == kept(item), "its record does not keep all of it"
+        item_codec.snapshot(item)
+    record = item_codec.encode(item)
+    assert kept(item_codec.decode(record, MODELS)) == kept(item), "its record does not keep all of it"
     return record
 
 
@@ -293,7 +295,7 @@ def kept(item: ItemState) -> list[Any]:
 def plain_record() -> bytes:
     """Of an item to which nothing but mutations came."""
     model = ObjectModel()
-    return itemcodec.encode(item_of(model.name, [model.set(model.initial(), "a", "b", feed=A)], [], parent=b""))
+    return item_codec.encode(item_of(model.name, [model.set(model.initial(), "a", "b", feed=A)], [], parent=b""))
 
 
 def cursor_target() -> Target:
@@ -365,7 +367,7 @@ def other_targets(made: dict[str, Example]) -> dict[str, Target]:
     records = (
         *data("item-record", "item-record-ordered", "item-record-based"),
         plain_record(),
-        itemcodec.encode(guarded_view()[2]),
+        item_codec.encode(guarded_view()[2]),
     )
     snapshots = data("item-snapshot", "item-snapshot-messages", "item-snapshot-access", "item-snapshot-raw")
     geneses, changes = data("message-genesis", "message-genesis-view"), data("message-change", "message-change-access")

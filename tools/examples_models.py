@@ -26,10 +26,16 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.core.v1 import array_pb2, messenger_pb2, object_pb2, text_pb2, value_pb2
 from antiphon.feed.header import Kind
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.model.access import EVERYONE, Access
-from antiphon.model.array import ArrayModel
-from antiphon.model.envelope import (
+from antiphon.model.array.model import ArrayModel
+from antiphon.model.array.position import check_key
+from antiphon.model.epoch_fold import fold_epoch
+from antiphon.model.factory import ModelFactory
+from antiphon.model.file import FileModel
+from antiphon.model.fold import Checkpoint, ItemState, fold
+from antiphon.model.heard import FeedTable, read_name
+from antiphon.model.message import (
     Change,
     Genesis,
     Inception,
@@ -40,17 +46,11 @@ from antiphon.model.envelope import (
     write_change,
     write_genesis,
 )
-from antiphon.model.epochfold import fold_epoch
-from antiphon.model.factory import ModelFactory
-from antiphon.model.file import FileModel
-from antiphon.model.heard import FeedTable, read_name
-from antiphon.model.interface import Feeding, InvalidMutation, Model
-from antiphon.model.item import Checkpoint, ItemState, fold
-from antiphon.model.messenger import MessengerModel
-from antiphon.model.object import ObjectModel
-from antiphon.model.position import check_key
+from antiphon.model.messenger.model import MessengerModel
+from antiphon.model.model import Feeding, InvalidMutation, Model
+from antiphon.model.object.model import ObjectModel
 from antiphon.model.raw import RAW_MODELS
-from antiphon.model.text import TextModel
+from antiphon.model.text.model import TextModel
 from antiphon.model.value import Reference, Value, read_value, value_bytes
 from antiphon.party.engine.ports import ItemRow, LaneState, Posting, Save, Void
 from antiphon.party.engine.postings import decode_postings, encode_postings
@@ -281,9 +281,9 @@ def epoch_items() -> tuple[bytes, ItemState]:
     def said(lamport: int, feed: bytes, seq: int, mutation: bytes) -> Note:
         return Note(Kind.MUTATION, lamport, feed, seq, NOW_MS, wrap(Kind.MUTATION, mutation))
 
-    base = itemcodec.snapshot(item_of(Last.name, [b"one", b"two"], []))
+    base = item_codec.snapshot(item_of(Last.name, [b"one", b"two"], []))
     raw, _ = fold_epoch(bytes(PARTY.key), ITEM, base, [said(3, B, 0, b"three")], MODELS, ())
-    kept = itemcodec.restore(itemcodec.snapshot(item_of(Tally.name, [b"\x02"], [])), MODELS)
+    kept = item_codec.restore(item_codec.snapshot(item_of(Tally.name, [b"\x02"], [])), MODELS)
     fold(bytes(PARTY.key), ITEM, kept, [said(2, B, 0, b"\x03")], MODELS)
     assert raw is not None
     return raw, kept
@@ -309,7 +309,7 @@ def access_examples() -> dict[str, Example]:
         "message-genesis-view": Example(genesis, lambda data: write_genesis(read_genesis(data))),
         "message-change-access": Example(change, lambda data: write_change(read_change(data))),
         "item-snapshot-access": Example(
-            itemcodec.snapshot(item), lambda data: itemcodec.snapshot(itemcodec.restore(data, MODELS))
+            item_codec.snapshot(item), lambda data: item_codec.snapshot(item_codec.restore(data, MODELS))
         ),
     }
 
@@ -318,19 +318,19 @@ def item_examples() -> dict[str, Example]:
     made = items()
 
     def snapshot_again(data: bytes) -> bytes:
-        return itemcodec.snapshot(itemcodec.restore(data, MODELS))
+        return item_codec.snapshot(item_codec.restore(data, MODELS))
 
     def record_again(data: bytes) -> bytes:
-        return itemcodec.encode(itemcodec.decode(data, MODELS))
+        return item_codec.encode(item_codec.decode(data, MODELS))
 
     raw, based = epoch_items()
     return {
-        "item-snapshot-raw": Example(raw, lambda data: itemcodec.snapshot(itemcodec.restore(data, RAW_MODELS))),
-        "item-record-based": Example(itemcodec.encode(based), record_again),
-        "item-snapshot": Example(itemcodec.snapshot(made["text"]), snapshot_again),
-        "item-snapshot-messages": Example(itemcodec.snapshot(made["kept"]), snapshot_again),
-        "item-record": Example(itemcodec.encode(made["text"]), record_again),
-        "item-record-ordered": Example(itemcodec.encode(made["ordered"]), record_again),
+        "item-snapshot-raw": Example(raw, lambda data: item_codec.snapshot(item_codec.restore(data, RAW_MODELS))),
+        "item-record-based": Example(item_codec.encode(based), record_again),
+        "item-snapshot": Example(item_codec.snapshot(made["text"]), snapshot_again),
+        "item-snapshot-messages": Example(item_codec.snapshot(made["kept"]), snapshot_again),
+        "item-record": Example(item_codec.encode(made["text"]), record_again),
+        "item-record-ordered": Example(item_codec.encode(made["ordered"]), record_again),
     }
 
 
@@ -343,7 +343,7 @@ def summed(data: bytes, key: bytes) -> bytes:
 
 
 def store_examples() -> dict[str, Example]:
-    record = itemcodec.encode(items()["text"])
+    record = item_codec.encode(items()["text"])
     lane_key = u64(LANE.number) + A
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "items.db"

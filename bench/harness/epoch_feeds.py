@@ -15,12 +15,12 @@ from antiphon.core.stamp import Stamp
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.writer import FeedWriter
-from antiphon.model.array import ArrayModel
-from antiphon.model.envelope import Genesis, wrap, write_genesis
-from antiphon.model.interface import Model
-from antiphon.model.messenger import MessengerModel
-from antiphon.model.object import ObjectModel
-from antiphon.model.text import TextModel
+from antiphon.model.array.model import ArrayModel
+from antiphon.model.message import Genesis, wrap, write_genesis
+from antiphon.model.messenger.model import MessengerModel
+from antiphon.model.model import Model
+from antiphon.model.object.model import ObjectModel
+from antiphon.model.text.model import TextModel
 
 KEYS = ("title", "done", "owner", "notes", "rank")
 TURN_BLOCKS = 200

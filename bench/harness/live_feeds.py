@@ -17,9 +17,9 @@ from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.store import FeedStore
 from antiphon.feed.writer import FeedWriter
-from antiphon.model.envelope import Genesis, wrap, write_genesis
-from antiphon.model.object import ObjectModel, ObjectState
-from antiphon.model.text import TextModel
+from antiphon.model.message import Genesis, wrap, write_genesis
+from antiphon.model.object.model import ObjectModel, ObjectState
+from antiphon.model.text.model import TextModel
 
 OBJECT = ObjectModel()
 TEXT = TextModel()

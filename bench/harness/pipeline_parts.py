@@ -83,7 +83,7 @@ PARTS = Parts()
 
 def wrap() -> None:
     """Let the pipeline's methods run on the time of their parts."""
-    from antiphon.model import itemcodec
+    from antiphon.model import item_codec
     from antiphon.pipeline.columnar.register_fold import Registers
     from antiphon.pipeline.fold.summary import Tally
     from antiphon.pipeline.order.total_order import Ordered
@@ -97,7 +97,7 @@ def wrap() -> None:
     Ordered.of = PARTS.during("put into the total order", Ordered.of)  # type: ignore[method-assign]
     Registers.__init__ = PARTS.during("registers on columns", Registers.__init__)  # type: ignore[method-assign]
     bulk._fold = PARTS.each("fold items", bulk._fold)
-    itemcodec.snapshot = PARTS.during("items' bytes", itemcodec.snapshot)
+    item_codec.snapshot = PARTS.during("items' bytes", item_codec.snapshot)
     for name in ("folded", "done"):
         setattr(Tally, name, PARTS.during("digests of items", getattr(Tally, name)))
 

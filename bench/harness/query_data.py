@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from antiphon.api.party import Party
 from antiphon.core.ids import NONCE_SIZE, ItemId
 from antiphon.feed.header import Kind
-from antiphon.model.envelope import Genesis, wrap, write_genesis
-from antiphon.model.itemstate import META
-from antiphon.model.object import ObjectModel
+from antiphon.model.item_state import META
+from antiphon.model.message import Genesis, wrap, write_genesis
+from antiphon.model.object.model import ObjectModel
 from antiphon.model.value import Reference
 from harness.live_feeds import Scribe
 

@@ -72,13 +72,13 @@ if TYPE_CHECKING:
     from antiphon.halo.machine import PartyMachine
     from antiphon.halo.membership import Membership, sync_machine
     from antiphon.halo.state import PartyState
-    from antiphon.model.array import ArrayModel
+    from antiphon.model.array.model import ArrayModel
     from antiphon.model.factory import ModelFactory
     from antiphon.model.file import FileModel
-    from antiphon.model.interface import Discard, Feeding, Model
-    from antiphon.model.messenger import MessengerModel
-    from antiphon.model.object import ObjectModel
-    from antiphon.model.text import TextModel
+    from antiphon.model.messenger.model import MessengerModel
+    from antiphon.model.model import Discard, Feeding, Model
+    from antiphon.model.object.model import ObjectModel
+    from antiphon.model.text.model import TextModel
     from antiphon.model.value import Reference
     from antiphon.party.engine.authority import OpenAuthority, PartyAuthority
     from antiphon.party.live.anchored_stream import ReadStream, WriteStream

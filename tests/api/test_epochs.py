@@ -15,7 +15,7 @@ from antiphon import InvalidInput, NotAuthorised, Object, Party, PartyPaused, Ro
 from antiphon.api.exchange import copy
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import MissingBlob
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.party.epochs.snapshot_fold import EpochSnapshot
 from antiphon.snapshot.blobs import MemoryBlobs
 
@@ -45,7 +45,7 @@ def test_a_snapshot_can_be_asked_for_by_number(party: Party) -> None:
     milk["title"] = "Oat milk"
     party.epochs.declare()
     states = [party.epochs.snapshot(number).item(milk.id) for number in (1, 2)]
-    items = [itemcodec.restore(state, party.store.models) for state in states if state is not None]
+    items = [item_codec.restore(state, party.store.models) for state in states if state is not None]
     assert len(items) == 2
     assert states[0] != states[1]
     assert states[1] == party.processor.snapshot(milk.id)

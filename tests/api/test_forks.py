@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon import Fact, InvalidInput, Object, ObjectModel, Party, Query, Store, exchange, prop
-from antiphon.model.envelope import Change
+from antiphon.model.message import Change
 from antiphon.query.delta import Delta
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon import Deleted, Handle, InvalidInput, Model, ModelFactory, Party, Stamp, Store, exchange, prop
 from antiphon.core.errors import InvalidMutation
-from antiphon.model.itemstate import EMBEDDED, META
+from antiphon.model.item_state import EMBEDDED, META
 from antiphon.model.value import Reference, Value
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import antiphon
 from antiphon import Handle, InvalidInput, Party
-from antiphon.model.envelope import Change
+from antiphon.model.message import Change
 
 MOVES = st.lists(st.tuples(st.integers(0, 5), st.none() | st.integers(0, 5)), max_size=12)
 

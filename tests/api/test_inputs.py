@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antiphon import InvalidInput, Party, Store, exchange
-from antiphon.model.itemstate import EMBEDDED, META
+from antiphon.model.item_state import EMBEDDED, META
 
 
 def wrong(party: Party) -> list[tuple[Callable[[], Any], str]]:

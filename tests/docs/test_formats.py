@@ -20,12 +20,12 @@ from antiphon.feed.span import FIXED_SIZE
 from antiphon.feed.store import FeedStore
 from antiphon.feed.tables import TABLES, checked
 from antiphon.halo.claims import Claim
-from antiphon.model import itemcodec
-from antiphon.model.array import ArrayModel
+from antiphon.model import item_codec
+from antiphon.model.array.model import ArrayModel
 from antiphon.model.factory import ModelFactory
-from antiphon.model.messenger import MessengerModel
-from antiphon.model.object import ObjectModel
-from antiphon.model.text import TextModel
+from antiphon.model.messenger.model import MessengerModel
+from antiphon.model.object.model import ObjectModel
+from antiphon.model.text.model import TextModel
 from antiphon.party.store.item_store import ItemStore
 from antiphon.party.store.meta_store import MetaStore
 from antiphon.testing.parties import pair_of
@@ -168,9 +168,9 @@ def test_an_item_store_made_of_what_the_page_shows_can_be_read(tmp_path: Path) -
         (lane,) = store.lanes()
         assert (lane.feed, lane.number, lane.position, lane.lamport) == (alice, 1, 3, 4)
         assert store.postings(item) == [(1, 0, 2), (2, 0, 300)]
-        loaded = itemcodec.decode(store.load([item])[item], ModelFactory.standard())
+        loaded = item_codec.decode(store.load([item])[item], ModelFactory.standard())
         assert (loaded.id, loaded.value, loaded.metadata) == (item, "hello", {"title": "Plan"})
-        assert itemcodec.snapshot(loaded) == bytes_of("item-snapshot")
+        assert item_codec.snapshot(loaded) == bytes_of("item-snapshot")
     finally:
         store.close()
 

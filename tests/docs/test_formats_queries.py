@@ -20,7 +20,7 @@ from antiphon.api.schemaitems import ITEM, SEAL
 from antiphon.core.codec import u32
 from antiphon.core.v1 import query_pb2
 from antiphon.model.factory import ModelFactory
-from antiphon.model.itemcodec import restore
+from antiphon.model.item_codec import restore
 from antiphon.party.store.item_store import FORMAT as ITEMS_FORMAT
 from antiphon.party.store.item_store import ItemStore
 from antiphon.query import tables, wire

@@ -22,9 +22,9 @@ from antiphon.generate.home import generate
 from antiphon.generate.options import Options
 from antiphon.generate.report import FUTURE, NO_ITEM, NO_MESSAGE, NOT_NAMED, REVOKED, RUBBISH, Made, PartyMade
 from antiphon.model.access import NOT_NAMED as NOT_IN_LIST
-from antiphon.model.item import NO_ITEM as NO_SUCH_ITEM
-from antiphon.model.object import ObjectModel
-from antiphon.model.objectstate import ObjectState
+from antiphon.model.fold import NO_ITEM as NO_SUCH_ITEM
+from antiphon.model.object.model import ObjectModel
+from antiphon.model.object.state import ObjectState
 from antiphon.party.engine.demux import NOT_AN_ITEM_MESSAGE
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.maintenance.verify_epoch import verify_epoch

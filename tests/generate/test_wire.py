@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from antiphon.core.stamp import Stamp
 from antiphon.generate.wire import KEYS, VALUES, Names, Parts
-from antiphon.model.object import ObjectModel, ObjectState
+from antiphon.model.object.model import ObjectModel, ObjectState
 
 MINE, OTHERS = b"m" * 32, b"o" * 32
 PARTS = Parts(random.Random(1))

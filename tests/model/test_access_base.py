@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.model.test_access_fold import MODELS, NAMES, PARTY, History, author_of, live, shown, whole
-from tests.model.test_item import ITEM, A, B, C, changed, genesis, said
-from tests.model.test_item import MODELS as ITEM_MODELS
-from tests.model.test_item import PARTY as PARTY_OF_ITEMS
+from tests.model.test_fold import ITEM, A, B, C, changed, genesis, said
+from tests.model.test_fold import MODELS as ITEM_MODELS
+from tests.model.test_fold import PARTY as PARTY_OF_ITEMS
 
 from antiphon.core.stamp import Stamp
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.model.access import EVERYONE, KEYS_MAX, NOT_NAMED, Access, Author
-from antiphon.model.envelope import Change, Note
-from antiphon.model.epochfold import fold_epoch
-from antiphon.model.item import fold
+from antiphon.model.epoch_fold import fold_epoch
+from antiphon.model.fold import fold
+from antiphon.model.message import Change, Note
 
 
 def epoch(history: History, base: bytes | None, notes: list[Note]) -> bytes | None:
@@ -53,11 +53,11 @@ def test_a_revocation_after_an_epoch_takes_nothing_from_before_it() -> None:
     base, _ = fold_epoch(PARTY_OF_ITEMS, ITEM, None, inside, ITEM_MODELS, ITEM_MODELS.keys)
     assert base is not None
     closing = changed(3, A, 1, Change(access=Access((), (EVERYONE,), ((A, 9),))))
-    folded = fold(PARTY_OF_ITEMS, ITEM, itemcodec.restore(base, ITEM_MODELS), [said(2, C, 0, b"goes")], ITEM_MODELS)
+    folded = fold(PARTY_OF_ITEMS, ITEM, item_codec.restore(base, ITEM_MODELS), [said(2, C, 0, b"goes")], ITEM_MODELS)
     assert folded.item is not None
 
     assert fold(PARTY_OF_ITEMS, ITEM, folded.item, [closing], ITEM_MODELS).late
-    again = itemcodec.restore(base, ITEM_MODELS)
+    again = item_codec.restore(base, ITEM_MODELS)
     folded = fold(PARTY_OF_ITEMS, ITEM, again, [said(2, C, 0, b"goes"), closing], ITEM_MODELS, whole=True)
 
     assert folded.item is not None
@@ -91,7 +91,7 @@ def test_what_a_feed_may_change_is_counted_across_epochs() -> None:
         if inside:
             base, found = fold_epoch(PARTY_OF_ITEMS, ITEM, None, notes[:inside], ITEM_MODELS, ITEM_MODELS.keys)
         for at_once in (False, True):
-            item = None if base is None else itemcodec.restore(base, ITEM_MODELS)
+            item = None if base is None else item_codec.restore(base, ITEM_MODELS)
             folded = fold(PARTY_OF_ITEMS, ITEM, item, notes[inside:], ITEM_MODELS, whole=at_once)
             assert folded.item is not None
             assert folded.item.access is not None
@@ -107,12 +107,12 @@ def test_a_change_that_lets_one_in_the_base_count_judges_again_what_that_one_cut
     base, _ = fold_epoch(PARTY_OF_ITEMS, ITEM, None, inside, ITEM_MODELS, ITEM_MODELS.keys)
     assert base is not None
     word, grant = said(3, C, 0, b"word"), changed(5, A, 1, Change(access=Access((B,))))
-    item = itemcodec.restore(base, ITEM_MODELS)
+    item = item_codec.restore(base, ITEM_MODELS)
     assert not fold(PARTY_OF_ITEMS, ITEM, item, [word], ITEM_MODELS).verdicts
 
     assert fold(PARTY_OF_ITEMS, ITEM, item, [grant], ITEM_MODELS).late
 
-    again = itemcodec.restore(base, ITEM_MODELS)
+    again = item_codec.restore(base, ITEM_MODELS)
     folded = fold(PARTY_OF_ITEMS, ITEM, again, [word, grant], ITEM_MODELS, whole=True)
     assert folded.verdicts == {Stamp(3, C, 0): NOT_NAMED}
 
@@ -125,11 +125,11 @@ def test_a_change_that_ends_one_in_the_base_judges_again_what_that_one_cut() -> 
     assert base is not None
     word = said(15, C, 0, b"word")
     ending = changed(20, A, 2, Change(access=Access((), (B,), ((A, 9), (C, 9)))))
-    item = itemcodec.restore(base, ITEM_MODELS)
+    item = item_codec.restore(base, ITEM_MODELS)
     assert fold(PARTY_OF_ITEMS, ITEM, item, [word], ITEM_MODELS).verdicts == {Stamp(15, C, 0): NOT_NAMED}
 
     assert fold(PARTY_OF_ITEMS, ITEM, item, [ending], ITEM_MODELS).late
 
-    again = itemcodec.restore(base, ITEM_MODELS)
+    again = item_codec.restore(base, ITEM_MODELS)
     folded = fold(PARTY_OF_ITEMS, ITEM, again, [word, ending], ITEM_MODELS, whole=True)
     assert not folded.verdicts

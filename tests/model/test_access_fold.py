@@ -16,11 +16,11 @@ from tests.party.histories import Jottings, Moves
 from antiphon.core.ids import SYSTEM_ITEM, ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.model.access import EVERYONE, NOT_NAMED, NOT_THEIRS, Access, Author
-from antiphon.model.envelope import Change, Genesis, Note, wrap, write_change, write_genesis
 from antiphon.model.factory import ModelFactory
-from antiphon.model.item import META, ItemState, fold
+from antiphon.model.fold import META, ItemState, fold
+from antiphon.model.message import Change, Genesis, Note, wrap, write_change, write_genesis
 
 pytestmark = pytest.mark.slow
 
@@ -133,7 +133,7 @@ class History:
 
 
 def restored(base: bytes | None) -> ItemState | None:
-    return None if base is None else itemcodec.restore(base, MODELS)
+    return None if base is None else item_codec.restore(base, MODELS)
 
 
 def whole(history: History, notes: list[Note], base: bytes | None = None) -> tuple[ItemState | None, Verdicts]:
@@ -158,13 +158,13 @@ def live(history: History, order: list[Note], base: bytes | None = None) -> tupl
         if folded.late:
             item, verdicts = whole(history, order[:at], base)
         if item is not None and chance.random() < 0.3:
-            item = itemcodec.decode(itemcodec.encode(item), MODELS)
+            item = item_codec.decode(item_codec.encode(item), MODELS)
     return item, {stamp: reason for stamp, reason in verdicts.items() if reason}
 
 
 def shown(item: ItemState | None) -> object:
     assert item is not None
-    bytes_ = itemcodec.snapshot(item) if item.model is not None else b""
+    bytes_ = item_codec.snapshot(item) if item.model is not None else b""
     writers = None if item.access is None else item.access.names()
     return bytes_, item.value, item.metadata, item.parent, item.is_deleted, writers
 

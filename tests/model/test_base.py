@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.model.test_item import ITEM, MODELS, PARTY, A, B, C, Log, changed, genesis, run, said
+from tests.model.test_fold import ITEM, MODELS, PARTY, A, B, C, Log, changed, genesis, run, said
 from tests.party.histories import Jottings, Moves
 
 from antiphon.core.errors import BadEncoding
@@ -17,16 +17,16 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import item_pb2
 from antiphon.feed.header import Kind
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.model import replay as replay_module
-from antiphon.model.array import ArrayModel
-from antiphon.model.envelope import Change, Genesis, Inception, Note, write_genesis
-from antiphon.model.epochfold import fold_epoch
-from antiphon.model.interface import Discard, Feeding, InvalidMutation, Model
-from antiphon.model.item import BASE_HAS_GENESIS, ItemState, fold
-from antiphon.model.messenger import MessengerModel
-from antiphon.model.object import ObjectModel
-from antiphon.model.text import TextModel
+from antiphon.model.array.model import ArrayModel
+from antiphon.model.epoch_fold import fold_epoch
+from antiphon.model.fold import BASE_HAS_GENESIS, ItemState, fold
+from antiphon.model.message import Change, Genesis, Inception, Note, write_genesis
+from antiphon.model.messenger.model import MessengerModel
+from antiphon.model.model import Discard, Feeding, InvalidMutation, Model
+from antiphon.model.object.model import ObjectModel
+from antiphon.model.text.model import TextModel
 from antiphon.testing.bases import BASE_LAWS
 
 KINDS = ("test/log", "test/arrivals", "test/kept", "test/any")
@@ -59,12 +59,12 @@ def epoch(base: bytes | None, *notes: Note, discard: Discard | None = None) -> b
 
 def on(base: bytes, *notes: Note) -> ItemState:
     """Messages that come one by one, with a restart after each."""
-    item = itemcodec.restore(base, MODELS)
+    item = item_codec.restore(base, MODELS)
     for note in notes:
         folded = run([note], item)
         assert not folded.late
         assert folded.item is not None
-        item = itemcodec.decode(itemcodec.encode(folded.item), MODELS)
+        item = item_codec.decode(item_codec.encode(folded.item), MODELS)
     return item
 
 
@@ -104,15 +104,15 @@ def test_messages_are_kept_in_the_order_of_application_over_several_epochs() -> 
     first = epoch(None, genesis("test/kept"), said(8, A, 1, b"1"))
     second = epoch(first, said(5, B, 0, b"2"), said(9, A, 2, b"3"))
     third = epoch(second, said(2, C, 0, b"4"), said(6, B, 1, b"5"))
-    item = itemcodec.restore(third, MODELS)
+    item = item_codec.restore(third, MODELS)
     assert [kept.mutation for kept in item.tail] == [b"1", b"2", b"3", b"4", b"5"]
-    assert itemcodec.snapshot(item) == third
+    assert item_codec.snapshot(item) == third
 
 
 def test_only_messages_of_the_tail_are_judged_again() -> None:
     """The base refused a `!`; a replay says nothing of that, for it is not among the messages outside the cut."""
     base = epoch(None, genesis("test/kept"), said(8, A, 1, b"!"), said(9, A, 2, b"!"))
-    item = itemcodec.restore(base, MODELS)
+    item = item_codec.restore(base, MODELS)
     assert run([said(7, B, 1, b"late")], item).verdicts == {}
     folded = run([said(3, C, 0, b"!")], item)
     assert folded.item is not None
@@ -130,7 +130,7 @@ def test_a_message_before_the_first_checkpoint_that_is_kept_is_late(monkeypatch:
 
 def test_the_record_of_a_based_item_rolls_back_to_its_base() -> None:
     item = on(epoch(None, genesis(), said(5, A, 1, b"base")), said(9, A, 2, b"b"))
-    again = itemcodec.decode(itemcodec.encode(item), MODELS)
+    again = item_codec.decode(item_codec.encode(item), MODELS)
     assert again.checkpoints == item.checkpoints
     assert again.checkpoints[0].stamp == replay_module.BASE
     assert run([said(2, B, 0, b"a")], again).item is again
@@ -139,14 +139,14 @@ def test_the_record_of_a_based_item_rolls_back_to_its_base() -> None:
 
 @pytest.mark.parametrize("model", ["antiphon/object", *KINDS])
 def test_a_record_says_that_its_item_is_based(model: str) -> None:
-    item = itemcodec.restore(epoch(None, genesis(model)), MODELS)
+    item = item_codec.restore(epoch(None, genesis(model)), MODELS)
     assert item.based
     for _ in range(2):
-        assert itemcodec.decode(itemcodec.encode(item), MODELS).based
+        assert item_codec.decode(item_codec.encode(item), MODELS).based
         run([changed(9, A, 1, Change(deleted=True))], item)
     plain = run([genesis(model)]).item
     assert plain is not None
-    assert not itemcodec.decode(itemcodec.encode(plain), MODELS).based
+    assert not item_codec.decode(item_codec.encode(plain), MODELS).based
 
 
 # -- the genesis
@@ -164,20 +164,20 @@ def test_a_base_is_final_another_genesis_with_a_lesser_stamp_is_refused() -> Non
 
     folded = fold(PARTY, view, None, [begun(B)], MODELS)
     assert folded.item is not None
-    base = itemcodec.snapshot(folded.item)
+    base = item_codec.snapshot(folded.item)
     assert fold(PARTY, view, folded.item, [begun(A)], MODELS).late
 
-    folded = fold(PARTY, view, itemcodec.restore(base, MODELS), [begun(A)], MODELS)
+    folded = fold(PARTY, view, item_codec.restore(base, MODELS), [begun(A)], MODELS)
 
     assert not folded.late
     assert folded.verdicts == {Stamp(5, A, 0): BASE_HAS_GENESIS}
     assert folded.item is not None
-    assert itemcodec.snapshot(folded.item) == base
+    assert item_codec.snapshot(folded.item) == base
 
 
 def test_a_message_below_the_genesis_is_refused_as_ever() -> None:
     base = epoch(None, genesis())
-    assert run([said(1, bytes(32), 0, b"x")], itemcodec.restore(base, MODELS)).verdicts
+    assert run([said(1, bytes(32), 0, b"x")], item_codec.restore(base, MODELS)).verdicts
 
 
 # -- bytes
@@ -198,16 +198,16 @@ def test_messages_of_one_feed_ascend(spoil: list[tuple[int, int, int]]) -> None:
             type(proto.genesis)(lamport=lamport, feed=feed, seq=seq),
         )
     with pytest.raises(BadEncoding, match="do not ascend"):
-        itemcodec.restore(proto.SerializeToString(deterministic=True), MODELS)
+        item_codec.restore(proto.SerializeToString(deterministic=True), MODELS)
 
 
 def test_a_record_whose_base_is_longer_than_its_tail_is_refused() -> None:
     record = item_pb2.ItemRecord.FromString(
-        itemcodec.encode(on(epoch(None, genesis("test/kept")), said(2, B, 0, b"x")))
+        item_codec.encode(on(epoch(None, genesis("test/kept")), said(2, B, 0, b"x")))
     )
     record.base_count = 2
     with pytest.raises(BadEncoding, match="more messages than there are"):
-        itemcodec.decode(record.SerializeToString(), MODELS)
+        item_codec.decode(record.SerializeToString(), MODELS)
 
 
 # -- discards

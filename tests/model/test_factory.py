@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.core.errors import InvalidInput, UnknownModel
 from antiphon.model.factory import MODEL_NAME_SIZE_MAX, ModelFactory
-from antiphon.model.interface import Model
+from antiphon.model.model import Model
 
 
 class Chess(Model[int]):
@@ -74,8 +74,7 @@ def test_an_installed_package_offers_its_models_by_entry_point(tmp_path: Path, m
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: boardgames\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[antiphon.models]\ngo = boardgames_of_a_test:Go\n")
     (tmp_path / "boardgames_of_a_test.py").write_text(
-        "from antiphon.model.interface import Model\n\n\n"
-        "class Go(Model[int]):\n    name = 'example/go'\n    version = 3\n"
+        "from antiphon.model.model import Model\n\n\nclass Go(Model[int]):\n    name = 'example/go'\n    version = 3\n"
     )
     assert ModelFactory.standard().find("example/go", 3) is None
     monkeypatch.syspath_prepend(tmp_path)

@@ -14,11 +14,11 @@ from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import object_pb2
 from antiphon.model.file import NAME_SIZE_MAX, SIZE_MAX, FileModel
-from antiphon.model.interface import InvalidMutation
-from antiphon.model.object import ObjectModel
-from antiphon.model.objectcodec import write_mutation
-from antiphon.model.objectstate import DELETE, Increment, ObjectState, Op
-from antiphon.model.register import Counter, Mark
+from antiphon.model.model import InvalidMutation
+from antiphon.model.object.model import ObjectModel
+from antiphon.model.object.mutation_codec import write_mutation
+from antiphon.model.object.register import Counter, Mark
+from antiphon.model.object.state import DELETE, Increment, ObjectState, Op
 from antiphon.testing.models import run_model_tests
 
 FILE, OBJECT = FileModel(), ObjectModel()

@@ -9,7 +9,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import messenger_pb2, value_pb2
 from antiphon.model import heard as heard_module
 from antiphon.model.heard import FeedTable, Heard, heard_fields, kept_stamp, read_feeds, read_heard, read_name
-from antiphon.model.interface import InvalidMutation
+from antiphon.model.model import InvalidMutation
 
 A, B, C = b"a" * 32, b"b" * 32, b"c" * 32
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.ids import ItemId
 from antiphon.core.v1 import value_pb2
-from antiphon.model.interface import InvalidMutation
+from antiphon.model.model import InvalidMutation
 from antiphon.model.value import VALUE_DEPTH_MAX, Reference, read_value, to_proto, value_bytes
 
 ITEM, PARTY = b"i" * 16, b"p" * 32

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from antiphon.model.factory import ModelFactory
-from antiphon.model.interface import Feeding, InvalidMutation, Model
+from antiphon.model.model import Feeding, InvalidMutation, Model
 from antiphon.testing.peers import Peer
 
 

@@ -16,8 +16,8 @@ from antiphon.feed.append import Draft
 from antiphon.feed.header import Entry, Kind
 from antiphon.halo.claims import Role
 from antiphon.model.access import EVERYONE, NAMES_MAX, NOT_NAMED, NOT_THEIRS, Access
-from antiphon.model.envelope import Change, wrap, write_change
-from antiphon.model.object import ObjectModel
+from antiphon.model.message import Change, wrap, write_change
+from antiphon.model.object.model import ObjectModel
 from antiphon.party.live.item import Item
 from antiphon.testing.peers import Peer, Peers
 

@@ -12,9 +12,9 @@ from tests.party.test_access import all_of, equal, reasons, sent, setting
 from antiphon.core.errors import InvalidMutation
 from antiphon.feed.header import Kind
 from antiphon.model.access import EVERYONE, NOT_NAMED, Access
-from antiphon.model.envelope import Change, wrap
 from antiphon.model.factory import ModelFactory
-from antiphon.model.object import ObjectModel
+from antiphon.model.message import Change, wrap
+from antiphon.model.object.model import ObjectModel
 from antiphon.party.engine import cold_fold, engine
 from antiphon.party.live.undo import UndoStack
 from antiphon.testing.peers import Peer, Peers

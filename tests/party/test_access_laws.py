@@ -23,9 +23,9 @@ from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
 from antiphon.halo.claims import Role
 from antiphon.model.access import EVERYONE, NOT_NAMED, NOT_THEIRS, Access
-from antiphon.model.envelope import Change, Genesis, Inception, wrap, write_change, write_genesis
-from antiphon.model.item import META
-from antiphon.model.object import ObjectModel
+from antiphon.model.fold import META
+from antiphon.model.message import Change, Genesis, Inception, wrap, write_change, write_genesis
+from antiphon.model.object.model import ObjectModel
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow

@@ -15,8 +15,8 @@ from antiphon.core.ids import SYSTEM_ITEM, ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
-from antiphon.model.envelope import Change, wrap, write_change
-from antiphon.model.itemstate import EMBEDDED, META
+from antiphon.model.item_state import EMBEDDED, META
+from antiphon.model.message import Change, wrap, write_change
 from antiphon.model.value import Reference
 from antiphon.party.live.item import Item
 from antiphon.testing.peers import Peer, Peers

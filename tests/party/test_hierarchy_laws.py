@@ -21,8 +21,8 @@ from tests.party.histories import some_ranges
 from antiphon.core.errors import InvalidInput
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.model.access import NOT_NAMED
-from antiphon.model.itemstate import EMBEDDED
-from antiphon.model.tree import derive
+from antiphon.model.hierarchy import derive
+from antiphon.model.item_state import EMBEDDED
 from antiphon.model.value import Reference
 from antiphon.party.live.item import Item
 from antiphon.query.index import ItemIndex

@@ -14,7 +14,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import text_pb2
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
-from antiphon.model.envelope import Genesis, wrap, write_genesis
+from antiphon.model.message import Genesis, wrap, write_genesis
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import Forged, SpanWriter, key_pair
 

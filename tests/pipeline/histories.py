@@ -15,11 +15,11 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
 from antiphon.model.access import EVERYONE, Access
-from antiphon.model.envelope import Change, Genesis, Inception, Note, wrap, write_change, write_genesis
 from antiphon.model.factory import ModelFactory
-from antiphon.model.object import ObjectModel
-from antiphon.model.objectcodec import write_mutation
-from antiphon.model.objectstate import Op
+from antiphon.model.message import Change, Genesis, Inception, Note, wrap, write_change, write_genesis
+from antiphon.model.object.model import ObjectModel
+from antiphon.model.object.mutation_codec import write_mutation
+from antiphon.model.object.state import Op
 from antiphon.party.engine.ports import Void
 from antiphon.pipeline.fold.item_fold import Folding
 from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan

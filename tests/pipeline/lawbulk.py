@@ -13,8 +13,8 @@ from tests.pipeline.lawhomes import Live, models, more_models
 
 from antiphon.core.errors import AntiphonError
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.model import itemcodec
-from antiphon.model.item import system_item
+from antiphon.model import item_codec
+from antiphon.model.fold import system_item
 from antiphon.pipeline.epoch import epoch_snapshot
 from antiphon.pipeline.fold.digest import states_digest
 from antiphon.pipeline.fold.fold_job import fold_survey
@@ -84,7 +84,7 @@ def differences(live: Live, bulk: Bulk) -> Iterator[str]:
 
 def _other_items(live: Live, bulk: Bulk) -> Iterator[str]:
     states = dict(bulk.states)
-    untouched = itemcodec.snapshot(system_item(models()))
+    untouched = item_codec.snapshot(system_item(models()))
     if states.pop(bytes(SYSTEM_ITEM), untouched) != live.system:
         yield "the system item is another"
     if states != live.states:

@@ -25,8 +25,8 @@ from antiphon.feed.header import Flag, Kind
 from antiphon.feed.reader import FeedReader
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
-from antiphon.model.envelope import wrap
 from antiphon.model.factory import ModelFactory
+from antiphon.model.message import wrap
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.sim.run import Stage
 from antiphon.sim.scenario import make

@@ -18,8 +18,8 @@ from antiphon.core.errors import CorruptBlock, MissingBlocks
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Kind
 from antiphon.halo.machine import PartyMachine
-from antiphon.model.envelope import Note
-from antiphon.model.interface import Discard
+from antiphon.model.message import Note
+from antiphon.model.model import Discard
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.engine.judge import ERASED
 from antiphon.party.epochs.snapshot_fold import EpochPlan

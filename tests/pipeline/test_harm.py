@@ -14,7 +14,7 @@ from tests.pipeline.tables.test_incremental import contents
 from tests.pipeline.test_damaged import damage
 
 from antiphon.core.errors import AntiphonError, BadEncoding, CorruptBlock, UnknownParty
-from antiphon.model.item import NO_BODY
+from antiphon.model.fold import NO_BODY
 from antiphon.party.live.item import Item
 from antiphon.pipeline.jobs import table_run
 from antiphon.pipeline.jobs.batch_run import Run

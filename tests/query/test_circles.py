@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.tree import derive
+from antiphon.model.hierarchy import derive
 from antiphon.query.circles import Circles
 from antiphon.query.delta import Delta
 from antiphon.query.filters import Fact, prop

@@ -12,8 +12,8 @@ from antiphon.core.codec import u32
 from antiphon.core.errors import DamagedItems
 from antiphon.core.stamp import Stamp
 from antiphon.model.factory import ModelFactory
-from antiphon.model.interface import Model
-from antiphon.model.object import ObjectModel
+from antiphon.model.model import Model
+from antiphon.model.object.model import ObjectModel
 from antiphon.model.value import Reference
 from antiphon.query.facts import Facts, facts_of
 from antiphon.query.factscodec import decode_facts, decode_parts, encode_facts

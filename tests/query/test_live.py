@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.core.errors import UnknownItem
-from antiphon.model.envelope import Change
+from antiphon.model.message import Change
 from antiphon.model.value import Reference
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.query.delta import Delta

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.object import ObjectModel
+from antiphon.model.object.model import ObjectModel
 from antiphon.schema import Changes, Counter, Schema
 
 FEED = b"f" * 32

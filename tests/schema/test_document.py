@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.object import ObjectModel
+from antiphon.model.object.model import ObjectModel
 from antiphon.schema import Schema, SchemaViolation, from_document, same, schema, to_document
 
 

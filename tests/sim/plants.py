@@ -22,11 +22,12 @@ from antiphon.halo.authority import Authority
 from antiphon.halo.ballot import Ballot
 from antiphon.halo.epoch import EpochConfig
 from antiphon.halo.verdict import judge_data
-from antiphon.model import objectquick, objectsnapshot, objectwire
-from antiphon.model.messenger import MessengerModel
-from antiphon.model.messengerstate import MessengerState
-from antiphon.model.objectstate import ObjectState, Op
-from antiphon.model.register import find
+from antiphon.model import wire
+from antiphon.model.messenger.model import MessengerModel
+from antiphon.model.messenger.state import MessengerState
+from antiphon.model.object import fast_mutation, snapshot_codec
+from antiphon.model.object.register import find
+from antiphon.model.object.state import ObjectState, Op
 from antiphon.party.engine import authority as partyauthority
 from antiphon.party.engine.engine import Engine
 from antiphon.party.engine.ports import Save
@@ -63,9 +64,9 @@ class Plant:
 
 def stamps_left_out(patch: Patch) -> None:
     """An object's snapshot has the values, and not who wrote them when."""
-    fields = objectwire.stamp_fields
-    patch.setattr(objectsnapshot, "_plain_register", lambda key, values, at: b"")
-    patch.setattr(objectsnapshot, "stamp_fields", lambda where, stamp: fields(where, Stamp(1, stamp.feed, 0)))
+    fields = wire.stamp_fields
+    patch.setattr(snapshot_codec, "_plain_register", lambda key, values, at: b"")
+    patch.setattr(snapshot_codec, "stamp_fields", lambda where, stamp: fields(where, Stamp(1, stamp.feed, 0)))
 
 
 def clock_before_apply(patch: Patch) -> None:
@@ -120,7 +121,7 @@ def ties_by_arrival(patch: Patch) -> None:
                     del node.values[other]
 
     patch.setattr(ObjectState, "take", last_wins)
-    patch.setattr(objectquick, "_take", lambda *args: False)  # the short way does not come by there
+    patch.setattr(fast_mutation, "_take", lambda *args: False)  # the short way does not come by there
 
 
 def revoked_kept(patch: Patch) -> None:

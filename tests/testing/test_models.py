@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.array import ArrayModel
-from antiphon.model.interface import Discard, Feeding, InvalidMutation, Model
-from antiphon.model.messenger import MessengerModel
-from antiphon.model.object import ObjectModel
-from antiphon.model.text import TextModel
+from antiphon.model.array.model import ArrayModel
+from antiphon.model.messenger.model import MessengerModel
+from antiphon.model.model import Discard, Feeding, InvalidMutation, Model
+from antiphon.model.object.model import ObjectModel
+from antiphon.model.text.model import TextModel
 from antiphon.testing.models import LAWS, run_model_tests
 
 State = dict[str, Any]

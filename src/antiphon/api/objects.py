@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from antiphon.api.handle import Handle, plain, shown
 from antiphon.api.properties import Keys, Properties
 from antiphon.core.stamp import Stamp
-from antiphon.model.object import ObjectModel
+from antiphon.model.object.model import ObjectModel
 from antiphon.model.value import Value
 from antiphon.schema.reader import Read
 

@@ -43,11 +43,11 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.halo.claims import Role
 from antiphon.halo.membership import Membership
 from antiphon.halo.state import PartyState
-from antiphon.model.array import ArrayModel
+from antiphon.model.array.model import ArrayModel
 from antiphon.model.file import FileModel
-from antiphon.model.messenger import MessengerModel
-from antiphon.model.object import ObjectModel
-from antiphon.model.text import TextModel
+from antiphon.model.messenger.model import MessengerModel
+from antiphon.model.object.model import ObjectModel
+from antiphon.model.text.model import TextModel
 from antiphon.party.bundle.export import Bundled, Tick, export_party, no_tick
 from antiphon.party.engine.ports import Refused
 from antiphon.party.epochs.renewal import let_go_of_ended

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.model.tree import ClaimsOf, lineage, settle
+from antiphon.model.hierarchy import ClaimsOf, lineage, settle
 from antiphon.party.engine.engine import Engine
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result

@@ -22,7 +22,7 @@ from typing import Any, Literal, Protocol, get_args
 from antiphon.api.jsonfile import JsonFile
 from antiphon.api.keytext import is_unicode
 from antiphon.core.errors import BadEncoding, InvalidInput, UnknownModel
-from antiphon.model.interface import Model
+from antiphon.model.model import Model
 
 NAME_SIZE_MAX = 256
 TEXT_SIZE_MAX = 4096

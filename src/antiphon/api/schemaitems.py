@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antiphon.api.objects import Object
 from antiphon.core.errors import InvalidInput
-from antiphon.model.object import ObjectModel
+from antiphon.model.object.model import ObjectModel
 from antiphon.model.value import Reference, Value
 from antiphon.query.filters import Fact, prop
 from antiphon.query.query import Query

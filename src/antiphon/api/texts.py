@@ -16,7 +16,7 @@ from typing import Any
 
 from antiphon.api.handle import Handle, shown
 from antiphon.api.inputs import need_handle
-from antiphon.model.text import Span
+from antiphon.model.text.model import Span
 
 
 class Text(Handle):

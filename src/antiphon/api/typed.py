@@ -32,10 +32,10 @@ from antiphon.api.schemaitems import ITEM, SCHEMA_TYPE, SEAL, SchemaItems
 from antiphon.core.errors import InvalidInput, InvalidMutation
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
-from antiphon.model.envelope import content
-from antiphon.model.itemstate import META, ItemState
-from antiphon.model.object import ObjectModel
-from antiphon.model.objectcodec import read_mutation
+from antiphon.model.item_state import META, ItemState
+from antiphon.model.message import content
+from antiphon.model.object.model import ObjectModel
+from antiphon.model.object.mutation_codec import read_mutation
 from antiphon.model.value import Value
 from antiphon.party.live.batch import Batch
 from antiphon.schema.definition import Schema

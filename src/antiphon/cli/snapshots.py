@@ -13,7 +13,7 @@ from antiphon.cli.common import HERE, Home, Json, PartyKey, blobs_of, busy, mach
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlob, StoreError, UnknownItem
 from antiphon.core.ids import ITEM_ID_SIZE
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.views.source import ViewSource
@@ -111,7 +111,7 @@ def _item(base: EpochBase, item: bytes) -> dict[str, Any]:
     data = base.item(item)
     if data is None:
         raise UnknownItem(f"epoch {base.number} has no item {item.hex()}")
-    state = itemcodec.restore(data, ModelFactory.standard())
+    state = item_codec.restore(data, ModelFactory.standard())
     try:
         value = state.value
     except AntiphonError as error:  # no code for its model is here

@@ -15,8 +15,8 @@ from antiphon.generate.sink import Sink
 from antiphon.generate.works import OBJECT
 from antiphon.generate.world import Side, World
 from antiphon.halo.membership import Membership
-from antiphon.model.envelope import wrap
-from antiphon.model.objectwire import plain_bytes
+from antiphon.model.message import wrap
+from antiphon.model.wire import plain_bytes
 
 
 def spoil(side: Side, scribe: Scribe, index: int, roll: int) -> None:

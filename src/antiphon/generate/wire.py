@@ -8,9 +8,9 @@ from __future__ import annotations
 import random
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.objectcodec import write_mutation
-from antiphon.model.objectstate import Op
-from antiphon.model.objectwire import plain_bytes, varint
+from antiphon.model.object.mutation_codec import write_mutation
+from antiphon.model.object.state import Op
+from antiphon.model.wire import plain_bytes, varint
 
 WORDS = (
     "kettle",

@@ -13,12 +13,12 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
 from antiphon.generate.wire import phrase
-from antiphon.model.array import ArrayModel
+from antiphon.model.array.model import ArrayModel
 from antiphon.model.file import FileModel
-from antiphon.model.interface import Model
-from antiphon.model.messenger import MessengerModel
-from antiphon.model.object import ObjectModel
-from antiphon.model.text import TextModel
+from antiphon.model.messenger.model import MessengerModel
+from antiphon.model.model import Model
+from antiphon.model.object.model import ObjectModel
+from antiphon.model.text.model import TextModel
 
 OBJECT, ARRAY, TEXT, THREAD, FILE = ObjectModel(), ArrayModel(), TextModel(), MessengerModel(), FileModel()
 CONTENTS = tuple(b"content %d of a generated file\n" % number for number in range(16))

@@ -19,9 +19,9 @@ from antiphon.generate.scribe import Scribe
 from antiphon.generate.wire import KEYS, Names, Parts, phrase
 from antiphon.generate.works import ARRAY, FILE, OBJECT, TEXT, THREAD, Copy, Work, act, join
 from antiphon.model.access import EVERYONE, Access
-from antiphon.model.envelope import Change, Genesis, Inception, wrap, write_change, write_genesis
-from antiphon.model.interface import Model
-from antiphon.model.objectwire import plain_bytes
+from antiphon.model.message import Change, Genesis, Inception, wrap, write_change, write_genesis
+from antiphon.model.model import Model
+from antiphon.model.wire import plain_bytes
 
 SHARED_MAX = 60  # mutations of an item with a state, beyond which only one side works on it: copies cost
 SHARED_EACH = 8  # of so many items with a state, all sides of a partition may work on one

@@ -17,7 +17,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from antiphon.core.errors import InvalidInput, UnknownModel
-from antiphon.model.interface import Model
+from antiphon.model.model import Model
 
 ENTRY_POINTS = "antiphon.models"
 MODEL_NAME_SIZE_MAX = 256
@@ -35,11 +35,11 @@ class ModelFactory:
     def standard(cls) -> ModelFactory:
         """The base collection, and what installed packages offer."""
         # Imported here: the collection imports the interface beside this module.
-        from antiphon.model.array import ArrayModel
+        from antiphon.model.array.model import ArrayModel
         from antiphon.model.file import FileModel
-        from antiphon.model.messenger import MessengerModel
-        from antiphon.model.object import ObjectModel
-        from antiphon.model.text import TextModel
+        from antiphon.model.messenger.model import MessengerModel
+        from antiphon.model.object.model import ObjectModel
+        from antiphon.model.text.model import TextModel
 
         factory = cls(ObjectModel, ArrayModel, TextModel, MessengerModel, FileModel)
         for point in entry_points(group=ENTRY_POINTS):

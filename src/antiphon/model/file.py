@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.core.stamp import Stamp
-from antiphon.model.interface import InvalidMutation, Model, need
-from antiphon.model.objectcodec import read_mutation, write_mutation
-from antiphon.model.objectedit import quick_set
-from antiphon.model.objectsnapshot import read_snapshot, write_snapshot
-from antiphon.model.objectstate import DELETE, ObjectState, Op
-from antiphon.model.objectundo import Before, pack, remember, undo
-from antiphon.model.objectview import standing
+from antiphon.model.model import InvalidMutation, Model, need
+from antiphon.model.object.edit import quick_set
+from antiphon.model.object.mutation_codec import read_mutation, write_mutation
+from antiphon.model.object.snapshot_codec import read_snapshot, write_snapshot
+from antiphon.model.object.state import DELETE, ObjectState, Op
+from antiphon.model.object.undo import Before, pack, remember, undo
+from antiphon.model.object.view import standing
 from antiphon.model.value import Value
 
 __all__ = ["Content", "FileModel"]

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from antiphon.core.errors import BadEncoding
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import value_pb2
-from antiphon.model.interface import InvalidMutation
-from antiphon.model.objectwire import field, number_field, stamp_fields, varint
+from antiphon.model.model import InvalidMutation
+from antiphon.model.wire import field, number_field, stamp_fields, varint
 
 FEEDS_MAX = 1 << 16
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.factory import ModelFactory
-from antiphon.model.interface import Model
+from antiphon.model.model import Model
 
 
 class RawModel(Model[None]):

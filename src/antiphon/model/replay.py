@@ -11,8 +11,8 @@ from typing import Any
 
 from antiphon.core.errors import InvalidMutation
 from antiphon.core.stamp import Stamp
-from antiphon.model.interface import Feeding, Model
-from antiphon.model.itemstate import Checkpoint, ItemState, Kept
+from antiphon.model.item_state import Checkpoint, ItemState, Kept
+from antiphon.model.model import Feeding, Model
 
 CHECKPOINT_EVERY = 256  # messages of an ORDERED item between two states to roll back to
 BASE = Stamp(-1, b"", 0)  # before all messages: where the base stands

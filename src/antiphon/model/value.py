@@ -16,7 +16,7 @@ from typing import Any
 from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.ids import ITEM_ID_SIZE, ItemId
 from antiphon.core.v1 import value_pb2
-from antiphon.model.interface import InvalidMutation
+from antiphon.model.model import InvalidMutation
 
 VALUE_DEPTH_MAX = 32
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1

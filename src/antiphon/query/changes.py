@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.tree import components, settle
+from antiphon.model.hierarchy import components, settle
 from antiphon.query.columns import PUT_WORDS, elements
 from antiphon.query.facts import CREATED_MS_MAX, Facts
 from antiphon.query.factscodec import apart, decode_claims, decode_parts

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.tree import ClaimsOf, components, derive
+from antiphon.model.hierarchy import ClaimsOf, components, derive
 
 SEEN_MAX = 1 << 17  # items whose claims are remembered
 Claims = Sequence[tuple[Stamp, bytes]]

@@ -11,11 +11,11 @@ from operator import attrgetter
 from typing import Any
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.array import ArrayModel
-from antiphon.model.itemstate import ItemState
-from antiphon.model.messenger import MessengerModel
-from antiphon.model.object import ObjectModel
-from antiphon.model.text import TextModel
+from antiphon.model.array.model import ArrayModel
+from antiphon.model.item_state import ItemState
+from antiphon.model.messenger.model import MessengerModel
+from antiphon.model.object.model import ObjectModel
+from antiphon.model.text.model import TextModel
 from antiphon.model.value import Reference, Value
 from antiphon.query.filters import Fact, Path
 from antiphon.query.packed import pack
@@ -77,7 +77,7 @@ class Facts(_Derived):
     view_key: bytes = b""
     embeds: tuple[bytes, ...] = ()  # ascending
     references: tuple[Reference, ...] = ()  # ascending, each once
-    parent: bytes = b""  # derived from the claims of all items, so not the item's own: see `model.tree`
+    parent: bytes = b""  # derived from the claims of all items, so not the item's own: see `model.hierarchy`
     forked_to: bytes = b""  # no query asks for it, but all ends lead there: see `forks`
 
     def get(self, path: Path) -> Value | Missing:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.itemstate import ItemState
+from antiphon.model.item_state import ItemState
 from antiphon.model.value import Reference, Value
 from antiphon.query.facts import Facts, in_order
 from antiphon.query.multimap import Multimap

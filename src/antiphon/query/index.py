@@ -20,7 +20,7 @@ from itertools import groupby, islice
 from typing import Any, TypeVar
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.itemstate import ItemState
+from antiphon.model.item_state import ItemState
 from antiphon.model.value import Value
 from antiphon.query import changes, sql, tables, totals
 from antiphon.query.columns import Columns

@@ -9,7 +9,7 @@ from typing import Protocol
 from weakref import ref
 
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.model.tree import ClaimsOf
+from antiphon.model.hierarchy import ClaimsOf
 from antiphon.party.engine.engine import Engine
 from antiphon.party.live.batch import Batch
 from antiphon.query.circles import Circles, Claims

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from antiphon.model.register import PATH_LENGTH_MAX
+from antiphon.model.object.register import PATH_LENGTH_MAX
 from antiphon.model.value import Reference, Value, value_bytes
 from antiphon.schema.shape import Shape
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon.core.errors import AntiphonError, UnknownFeed
 from antiphon.halo.claims import EpochGenesis, EpochRefusal, Position, Role
-from antiphon.model.item import NO_BODY
+from antiphon.model.fold import NO_BODY
 from antiphon.party.engine.ports import Refused
 from antiphon.sim.peer import SimPeer
 

@@ -18,7 +18,7 @@ from antiphon.core.errors import (
 )
 from antiphon.core.stamp import Stamp
 from antiphon.halo.claims import Position
-from antiphon.model.interface import Model
+from antiphon.model.model import Model
 from antiphon.party.live.item import Item
 from antiphon.sim.peer import SimPeer
 

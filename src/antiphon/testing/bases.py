@@ -9,11 +9,11 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from antiphon.model import itemcodec
-from antiphon.model.envelope import Note
-from antiphon.model.epochfold import fold_epoch, fold_on
-from antiphon.model.interface import Discard, Model
-from antiphon.model.item import ItemState, fold
+from antiphon.model import item_codec
+from antiphon.model.epoch_fold import fold_epoch, fold_on
+from antiphon.model.fold import ItemState, fold
+from antiphon.model.message import Note
+from antiphon.model.model import Discard, Model
 from antiphon.model.replay import keeps_tail
 from antiphon.testing.histories import PARTY, History, Line
 
@@ -38,19 +38,19 @@ def _epoch(
 
 def _onto(history: History, base: bytes, lines: list[Line], chance: random.Random) -> ItemState:
     """Messages as they may come to an item that stands on a base: in some causal order, with restarts."""
-    item: ItemState | None = itemcodec.restore(base, history.models)
+    item: ItemState | None = item_codec.restore(base, history.models)
     done: list[Line] = []
     for batch in history.batches(lines):
         done += batch
         folded = fold(PARTY, history.item, item, [line.note for line in batch], history.models)
         if folded.late:  # as the pipeline does: all of them on the base, in the total order
-            again = itemcodec.restore(base, history.models)
+            again = item_codec.restore(base, history.models)
             folded = fold(PARTY, history.item, again, _sorted(done), history.models, whole=True)
         assert folded.item is not None
         assert not folded.late, "a fold of all from the base is late"
         item = folded.item
         if chance.random() < 0.3:
-            item = itemcodec.decode(itemcodec.encode(item), history.models)
+            item = item_codec.decode(item_codec.encode(item), history.models)
     assert item is not None
     return item
 
@@ -58,14 +58,14 @@ def _onto(history: History, base: bytes, lines: list[Line], chance: random.Rando
 def _check(history: History, base: bytes, tail: list[Line], model: Model[Any], chance: random.Random) -> bytes:
     """All orders of a tail give what the total order gives; returns that."""
     first = fold(
-        PARTY, history.item, itemcodec.restore(base, history.models), _sorted(tail), history.models, whole=True
+        PARTY, history.item, item_codec.restore(base, history.models), _sorted(tail), history.models, whole=True
     )
     assert first.item is not None
-    value, wanted = model.value(first.item.state), itemcodec.snapshot(first.item)
+    value, wanted = model.value(first.item.state), item_codec.snapshot(first.item)
     for _ in range(3):
         item = _onto(history, base, tail, chance)
         assert model.value(item.state) == value, "another order after an epoch gives another value"
-        assert itemcodec.snapshot(item) == wanted, "another order after an epoch gives other bytes"
+        assert item_codec.snapshot(item) == wanted, "another order after an epoch gives other bytes"
     return wanted
 
 
@@ -75,7 +75,7 @@ def late_messages_come_after_an_epoch(model: Model[Any], chance: random.Random) 
     inside, tail = history.cut(2)
     found = _check(history, _epoch(history, None, inside), tail, model, chance)
     if not keeps_tail(model):
-        whole = itemcodec.snapshot(history.state(history.lines))
+        whole = item_codec.snapshot(history.state(history.lines))
         assert found == whole, "a state that went through an epoch differs from one that did not"
 
 
@@ -85,7 +85,7 @@ def epochs_follow_one_another(model: Model[Any], chance: random.Random) -> None:
     inside, between, tail = history.cut(3)
     first = _epoch(history, None, inside)
     second = _epoch(history, first, between)
-    assert itemcodec.snapshot(_onto(history, first, between, chance)) == second, "an epoch differs from the live state"
+    assert item_codec.snapshot(_onto(history, first, between, chance)) == second, "an epoch differs from the live state"
     assert _epoch(history, second, []) == second, "an epoch without messages is not the one before"
     _check(history, second, tail, model, chance)
 

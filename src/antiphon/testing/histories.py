@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from antiphon.core.ids import ItemId
 from antiphon.feed.header import Kind
-from antiphon.model import itemcodec
-from antiphon.model.envelope import Genesis, Note, content, wrap, write_genesis
+from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
-from antiphon.model.interface import Model
-from antiphon.model.item import ItemState, fold
+from antiphon.model.fold import ItemState, fold
+from antiphon.model.message import Genesis, Note, content, wrap, write_genesis
+from antiphon.model.model import Model
 
 PARTY = sha256(b"the party of the model tests").digest()
 FEEDS = tuple(sorted(sha256(name).digest() for name in (b"alice", b"bob", b"carol")))
@@ -58,7 +58,7 @@ class History:
 
     def fold(self, notes: Sequence[Note], base: bytes | None = None) -> ItemState:
         """The state that messages make, from nothing or from a stored record."""
-        item = None if base is None else itemcodec.decode(base, self.models)
+        item = None if base is None else item_codec.decode(base, self.models)
         folded = fold(PARTY, self.item, item, notes, self.models)
         if folded.late or folded.item is None:  # as the pipeline does: all messages, in the total order
             raise Late
@@ -163,6 +163,6 @@ def same(history: History, notes: list[Note], pieces: int, chance: random.Random
                 state = history.fold(notes[start:cut], record)
             except Late:
                 state = history.fold(sorted(notes[:cut], key=lambda note: note.stamp))
-            record, start = itemcodec.encode(state), cut
+            record, start = item_codec.encode(state), cut
     assert state is not None
     return state

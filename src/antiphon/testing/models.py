@@ -12,9 +12,9 @@ from typing import Any
 
 from antiphon.core.errors import InvalidInput
 from antiphon.feed.header import Kind
-from antiphon.model import itemcodec
-from antiphon.model.envelope import Note, wrap
-from antiphon.model.interface import Model
+from antiphon.model import item_codec
+from antiphon.model.message import Note, wrap
+from antiphon.model.model import Model
 from antiphon.testing.bases import BASE_LAWS
 from antiphon.testing.histories import FEEDS, PARTY, History, Line, same
 
@@ -26,12 +26,12 @@ __all__ = ["FEEDS", "LAWS", "PARTY", "History", "Line", "run_model_tests"]
 def _converges(model: Model[Any], chance: random.Random, *, hostile: bool = False, void: bool = False) -> None:
     history = History(model, chance, size=chance.randrange(2, 24), hostile=hostile, void=void)
     wanted = history.state(history.lines)
-    value, snapshot = model.value(wanted.state), itemcodec.snapshot(wanted)
+    value, snapshot = model.value(wanted.state), item_codec.snapshot(wanted)
     for _ in range(3):
         notes = history.order()
         state = same(history, notes, 0, chance)
         assert model.value(state.state) == value, "another causal order gives another value"
-        assert itemcodec.snapshot(state) == snapshot, "another causal order gives other snapshot bytes"
+        assert item_codec.snapshot(state) == snapshot, "another causal order gives other snapshot bytes"
 
 
 def any_causal_order_gives_the_same(model: Model[Any], chance: random.Random) -> None:
@@ -67,19 +67,19 @@ def restarts_leave_no_trace(model: Model[Any], chance: random.Random) -> None:
     """Saved and restored at any points, an item goes on as if it had not been."""
     history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
     notes = history.order()
-    wanted = itemcodec.snapshot(same(history, notes, 0, chance))
-    assert itemcodec.snapshot(same(history, notes, 4, chance)) == wanted, "a restart shows in the snapshot"
+    wanted = item_codec.snapshot(same(history, notes, 0, chance))
+    assert item_codec.snapshot(same(history, notes, 4, chance)) == wanted, "a restart shows in the snapshot"
 
 
 def snapshots_are_whole(model: Model[Any], chance: random.Random) -> None:
     """A snapshot restores to a state with the same value and the same bytes, and taking it changes nothing."""
     history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
     state = history.state(history.lines)
-    snapshot = itemcodec.snapshot(state)
-    assert itemcodec.snapshot(state) == snapshot, "two snapshots of one state differ"
-    again = itemcodec.restore(snapshot, history.models)
+    snapshot = item_codec.snapshot(state)
+    assert item_codec.snapshot(state) == snapshot, "two snapshots of one state differ"
+    again = item_codec.restore(snapshot, history.models)
     assert model.value(again.state) == model.value(state.state), "a restored state has another value"
-    assert itemcodec.snapshot(again) == snapshot, "a restored state has another snapshot"
+    assert item_codec.snapshot(again) == snapshot, "a restored state has another snapshot"
 
 
 def folding_twice_is_folding_once(model: Model[Any], chance: random.Random) -> None:
@@ -87,7 +87,7 @@ def folding_twice_is_folding_once(model: Model[Any], chance: random.Random) -> N
     history = History(model, chance, size=chance.randrange(2, 24), hostile=False, void=False)
     first, second = history.state(history.lines), history.state(history.lines)
     assert model.value(first.state) == model.value(second.state), "the same history gives two values"
-    assert itemcodec.snapshot(first) == itemcodec.snapshot(second), "the same history gives two snapshots"
+    assert item_codec.snapshot(first) == item_codec.snapshot(second), "the same history gives two snapshots"
 
 
 def refusals_leave_the_state_alone(model: Model[Any], chance: random.Random) -> None:
@@ -96,11 +96,11 @@ def refusals_leave_the_state_alone(model: Model[Any], chance: random.Random) -> 
     state = history.state(history.lines)
     stamp = state.genesis._replace(lamport=1 << 20, seq=1 << 20)
     for _ in range(20):
-        before = itemcodec.snapshot(state)
+        before = item_codec.snapshot(state)
         try:
             model.apply(state.state, history.spoil(model.rehearse(state.state, chance, FEEDS[0])), stamp)
         except InvalidInput:
-            assert itemcodec.snapshot(state) == before, "a refused mutation changed the state"
+            assert item_codec.snapshot(state) == before, "a refused mutation changed the state"
         stamp = stamp._replace(lamport=stamp.lamport + 1, seq=stamp.seq + 1)
 
 

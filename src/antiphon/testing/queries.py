@@ -16,7 +16,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.tree import derive
+from antiphon.model.hierarchy import derive
 from antiphon.model.value import Reference
 from antiphon.query import filters as f
 from antiphon.query.check import LISTS

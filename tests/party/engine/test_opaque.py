@@ -10,7 +10,7 @@ import pytest
 from antiphon.core.errors import UnknownModel
 from antiphon.core.stamp import Stamp
 from antiphon.model.factory import ModelFactory
-from antiphon.model.interface import Feeding, Model
+from antiphon.model.model import Feeding, Model
 from antiphon.testing.peers import Peers
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.party.histories import models, some_ranges
 
 from antiphon.core.errors import InvalidInput
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.party.engine import engine as engine_module
 from antiphon.party.engine import row_cache
 from antiphon.party.engine.ports import ItemRow
@@ -167,4 +167,4 @@ def test_what_is_taken_back_is_in_no_row(alice: Peer, taken: list[ItemRow]) -> N
     with alice.party.locked() as engine:
         engine.save()
         record = engine.items.load([note.id])[note.id]
-    assert itemcodec.decode(record, alice.party.models).value == {"n": 7}
+    assert item_codec.decode(record, alice.party.models).value == {"n": 7}

@@ -12,7 +12,7 @@ from antiphon.feed.record import Record
 from antiphon.halo import credential
 from antiphon.halo.claims import Claim, EpochGenesis, EpochRefusal, Policy, Role
 from antiphon.halo.membership import Membership
-from antiphon.model.envelope import wrap
+from antiphon.model.message import wrap
 from antiphon.party.live.item import Item
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.testing.peers import Peer, Peers

@@ -13,7 +13,7 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, MissingBlob, NotAuthorised, UnknownModel
 from antiphon.core.timeframe import Timeframe
 from antiphon.halo.claims import EpochGenesis
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.snapshot import tree
@@ -56,9 +56,9 @@ def test_v0_each_model_implements_to_and_from_snapshot(peers: Peers, alice: Peer
     base = bob.epochs.base
     assert base is not None
     for item, data in base.all():
-        state = itemcodec.restore(data, ModelFactory.standard())
+        state = item_codec.restore(data, ModelFactory.standard())
         assert state.value == values[state.name]
-        assert itemcodec.snapshot(state) == data == alice.party.snapshot(item)
+        assert item_codec.snapshot(state) == data == alice.party.snapshot(item)
 
 
 def test_v0_models_may_decide_to_discard_information(peers: Peers, alice: Peer, bob: Peer) -> None:
@@ -154,7 +154,7 @@ def test_v0_peers_that_join_may_request_the_snapshot_for_a_particular_epoch(
     held(carol).put_all((cid, alice.blobs.get(cid)) for cid in tree.walk(wanted, alice.blobs))
     found = carol.epochs.snapshot(1).item(story.id)
     assert found is not None
-    assert itemcodec.restore(found, carol.models).value == {"title": "chapter 1"}
+    assert item_codec.restore(found, carol.models).value == {"title": "chapter 1"}
     with pytest.raises(InvalidInput, match="no final epoch 4"):
         carol.epochs.snapshot(4)
 

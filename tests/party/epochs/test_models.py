@@ -21,9 +21,9 @@ from tests.party.epochs.epoch_acts import (
 from antiphon.core.errors import UnknownModel
 from antiphon.core.stamp import Stamp
 from antiphon.halo.claims import Policy
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
-from antiphon.model.interface import Feeding
+from antiphon.model.model import Feeding
 from antiphon.party.epochs.epochs import WRONG
 from antiphon.party.live.item import Item
 from antiphon.snapshot import tree
@@ -74,13 +74,13 @@ class LaterBag(Bag):
         return data.replace(b" ", b"|").split(b"|") if data else []
 
 
-def about(peer: Peer, item: Item) -> itemcodec.About:
+def about(peer: Peer, item: Item) -> item_codec.About:
     """What the snapshot that a peer stands on says of an item."""
     base = peer.epochs.base
     assert base is not None
     data = base.item(item.id)
     assert data is not None
-    return itemcodec.about(data)
+    return item_codec.about(data)
 
 
 def party(peers: Peers, **code: ModelFactory) -> list[Peer]:

@@ -31,7 +31,7 @@ from antiphon.core.v1 import credential_pb2, message_pb2
 from antiphon.feed.header import Kind
 from antiphon.halo import credential
 from antiphon.halo.claims import EpochGenesis, EpochRefusal, Role
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.party.epochs.epochs import WRONG
 from antiphon.snapshot import tree
 from antiphon.snapshot.root import SnapshotRoot
@@ -118,7 +118,7 @@ def _lie(alice: Peer, genesis: EpochGenesis, item: bytes) -> Cid:
     """The snapshot that says something else of an item."""
     root = SnapshotRoot.decode(alice.blobs.get(Cid(genesis.snapshot)))
     lie = alice.party.snapshot(item).replace(b"truth", b"a lie")
-    assert itemcodec.restore(lie, alice.models).value == {"title": "a lie"}
+    assert item_codec.restore(lie, alice.models).value == {"title": "a lie"}
     items = tree.update(root.items, [(item, lie)], alice.blobs)
     return alice.blobs.put(replace(root, items=items).encode(), DAG_CBOR)
 

@@ -14,7 +14,7 @@ from tests.party.epochs.epoch_acts import agree_on, epoch, held, honest, join, m
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, MissingBlob
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.party.epochs.snapshot_fold import EpochFold, EpochSnapshot
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import MemoryBlobs
@@ -28,7 +28,7 @@ def in_snapshot(peer: Peer, item: bytes) -> object:
     base = peer.epochs.base
     assert base is not None
     data = base.item(item)
-    return None if data is None else itemcodec.restore(data, peer.models).value
+    return None if data is None else item_codec.restore(data, peer.models).value
 
 
 def test_trap_2_a_cut_claims_no_message_that_is_not_applied(peers: Peers, alice: Peer, bob: Peer) -> None:

@@ -11,7 +11,7 @@ from antiphon.core.errors import InvalidInput, MissingBlocks
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Kind
-from antiphon.model.object import ObjectModel
+from antiphon.model.object.model import ObjectModel
 from antiphon.party.live import anchored_stream as stream_module
 from antiphon.party.live.anchored_stream import ReadStream, StreamMessage, WriteStream
 from antiphon.testing.peers import Peer, Peers

@@ -10,8 +10,8 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.feed.store import FeedStore
 from antiphon.model.factory import ModelFactory
-from antiphon.model.interface import Model
-from antiphon.model.object import ObjectModel
+from antiphon.model.model import Model
+from antiphon.model.object.model import ObjectModel
 from antiphon.party.engine.authority import OpenAuthority
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.query.filters import Fact, prop

@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
-from antiphon.model.interface import Model
+from antiphon.model.model import Model
 from antiphon.testing.peers import Peer, Peers
 
 # -- listeners

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon.core.errors import InvalidInput, UnknownItem
 from antiphon.core.stamp import Stamp
-from antiphon.model.envelope import Change
+from antiphon.model.message import Change
 from antiphon.party.live.item import Item
 from antiphon.party.live.undo import UndoStack, revert
 from antiphon.testing.peers import Peer, Peers

@@ -15,10 +15,10 @@ from antiphon.core.keys import KeyPair, verify
 from antiphon.core.v1 import item_pb2, message_pb2
 from antiphon.feed.append import Draft, Written
 from antiphon.feed.header import Kind
-from antiphon.model import itemcodec
-from antiphon.model.envelope import Genesis, Inception, Note, write_genesis
+from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
-from antiphon.model.item import ItemState, fold
+from antiphon.model.fold import ItemState, fold
+from antiphon.model.message import Genesis, Inception, Note, write_genesis
 from antiphon.testing.peers import Peer, Peers
 
 VIEW = KeyPair.from_seed(sha256(b"a view").digest())
@@ -190,30 +190,30 @@ def made() -> ItemState:
 
 
 def test_a_snapshot_keeps_the_view() -> None:
-    models, data = ModelFactory.standard(), itemcodec.snapshot(made())
-    back = itemcodec.restore(data, models)
+    models, data = ModelFactory.standard(), item_codec.snapshot(made())
+    back = item_codec.restore(data, models)
     assert back.view == made().view
-    assert itemcodec.snapshot(back) == data
-    assert itemcodec.decode(itemcodec.encode(made()), models).view == made().view
+    assert item_codec.snapshot(back) == data
+    assert item_codec.decode(item_codec.encode(made()), models).view == made().view
 
 
 @given(at=st.integers(0, 400), bit=st.integers(0, 7))
 def test_a_spoilt_snapshot_is_refused_or_another_one(at: int, bit: int) -> None:
     models = ModelFactory.standard()
-    data = bytearray(itemcodec.snapshot(made()))
+    data = bytearray(item_codec.snapshot(made()))
     data[at % len(data)] ^= 1 << bit
     try:
-        item = itemcodec.restore(bytes(data), models)
+        item = item_codec.restore(bytes(data), models)
     except AntiphonError:
         return
-    assert item.model is None or itemcodec.snapshot(item) == bytes(data)
+    assert item.model is None or item_codec.snapshot(item) == bytes(data)
 
 
 @pytest.mark.parametrize(
     "view", [message_pb2.View(), message_pb2.View(key=b"k" * 32), message_pb2.View(proof=b"s" * 64)]
 )
 def test_a_snapshot_with_half_a_view_is_refused(view: message_pb2.View) -> None:
-    proto = item_pb2.ItemSnapshot.FromString(itemcodec.snapshot(made()))
+    proto = item_pb2.ItemSnapshot.FromString(item_codec.snapshot(made()))
     proto.view.CopyFrom(view)
     with pytest.raises(BadEncoding, match="a view has an inception key and its signature"):
-        itemcodec.restore(proto.SerializeToString(deterministic=True), ModelFactory.standard())
+        item_codec.restore(proto.SerializeToString(deterministic=True), ModelFactory.standard())

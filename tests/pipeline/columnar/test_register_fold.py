@@ -13,8 +13,8 @@ from tests.pipeline.histories import FEEDS, MODELS, OBJECT, PARTY, History, fold
 
 from antiphon.core.ids import NONCE_SIZE, ItemId
 from antiphon.feed.header import Kind
-from antiphon.model.envelope import Genesis, Note, wrap, write_genesis
-from antiphon.model.itemcodec import restore
+from antiphon.model.item_codec import restore
+from antiphon.model.message import Genesis, Note, wrap, write_genesis
 from antiphon.pipeline.columnar.mutation_reader import Lanes
 from antiphon.pipeline.columnar.register_fold import Registers
 from antiphon.pipeline.fold.fold_job import fold_ordered

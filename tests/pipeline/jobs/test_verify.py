@@ -22,7 +22,7 @@ from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span, split
 from antiphon.feed.store import FeedStore
-from antiphon.model.envelope import wrap
+from antiphon.model.message import wrap
 from antiphon.pipeline.archive.export import export_archive
 from antiphon.pipeline.jobs.batch_run import Run
 from antiphon.pipeline.jobs.report import Report

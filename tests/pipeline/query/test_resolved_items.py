@@ -13,8 +13,8 @@ from tests.party.histories import act, models, some_ranges
 from tests.pipeline.small import small_jobs
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, UnknownItem
-from antiphon.model.envelope import Change
 from antiphon.model.factory import ModelFactory
+from antiphon.model.message import Change
 from antiphon.model.value import Reference
 from antiphon.pipeline.jobs.batch_run import Run
 from antiphon.pipeline.query.resolved_items import seen

@@ -16,7 +16,7 @@ from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.reader import FeedReader
 from antiphon.halo.claims import Role
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
 from antiphon.pipeline.jobs.batch_run import Run
 from antiphon.pipeline.plan.party_plan import PartyPlan, Planner
@@ -61,7 +61,7 @@ def look(spark: SparkSession, home: Path) -> tuple[int, int, Any]:
     with Run.begin(spark, home) as run:
         (party,) = run.report().parties
         (row,) = [row for row in run.items.collect() if bytes(row.item) != SYSTEM_ITEM]  # the party has a name
-    item = itemcodec.restore(bytes(row.snapshot), ModelFactory.standard())
+    item = item_codec.restore(bytes(row.snapshot), ModelFactory.standard())
     assert item.model is not None
     return row.messages, party.account.lost, item.model.value(item.state)
 

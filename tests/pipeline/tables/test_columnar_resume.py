@@ -14,10 +14,10 @@ from tests.pipeline.histories import FEEDS, MODELS, OBJECT, History, Message, fo
 
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
-from antiphon.model.envelope import wrap
-from antiphon.model.itemcodec import about, restore
-from antiphon.model.objectcodec import write_mutation
-from antiphon.model.objectstate import Op
+from antiphon.model.item_codec import about, restore
+from antiphon.model.message import wrap
+from antiphon.model.object.mutation_codec import write_mutation
+from antiphon.model.object.state import Op
 from antiphon.pipeline.columnar import register_fold
 from antiphon.pipeline.fold.item_fold import DELETED, MESSAGES, MODEL, REASON, STATE
 from antiphon.pipeline.order.total_order import Ordered

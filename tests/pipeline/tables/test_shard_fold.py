@@ -18,8 +18,8 @@ from tests.pipeline.histories import OBJECT, PARTY, History, Message, fold_whole
 
 from antiphon.core.errors import BadEncoding
 from antiphon.feed.header import Kind
-from antiphon.model.envelope import wrap
 from antiphon.model.factory import ModelFactory
+from antiphon.model.message import wrap
 from antiphon.pipeline.fold.item_fold import REASON, STATE, Folding
 from antiphon.pipeline.fold.summary import Tally, total
 from antiphon.pipeline.order.shuffle_chunk import buckets_of, ids_of

@@ -10,8 +10,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from antiphon.model.envelope import Note
-from antiphon.model.item import ItemState
+from antiphon.model.fold import ItemState
+from antiphon.model.message import Note
 from antiphon.party.engine.lane import Lane
 from antiphon.party.engine.ports import Posting
 

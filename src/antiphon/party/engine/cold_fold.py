@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.item import NO_BODY, fold
+from antiphon.model.fold import NO_BODY, fold
 from antiphon.party.engine.demux import Gathered, Groups, prefix
 from antiphon.party.engine.forked_worker import Second
 from antiphon.party.engine.ports import ItemRow, Posting, Save

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from antiphon.feed.block import BodyState
 from antiphon.feed.header import Kind
 from antiphon.feed.limits import SALT_SIZE
-from antiphon.model.envelope import Note
+from antiphon.model.message import Note
 from antiphon.party.engine.judge import reason_at
 from antiphon.party.engine.lane import Run
 from antiphon.party.engine.ports import Void

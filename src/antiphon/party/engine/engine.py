@@ -14,11 +14,11 @@ from antiphon.core.errors import MissingBlob, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
 from antiphon.feed.reader import FeedReader
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.model.access import Author
-from antiphon.model.envelope import Note
 from antiphon.model.factory import ModelFactory
-from antiphon.model.item import NO_BODY, ItemState, fold, system_item
+from antiphon.model.fold import NO_BODY, ItemState, fold, system_item
+from antiphon.model.message import Note
 from antiphon.party.engine.authors import Authors
 from antiphon.party.engine.cache import CACHE_ITEMS_MAX, Entry, ItemCache
 from antiphon.party.engine.cold_fold import ROWS_AT_ONCE, settle_many
@@ -358,7 +358,7 @@ class Engine:
         found = self.saved.load(ids)
         if self.base is not None and not self.whole:
             rest = [item for item in ids if item not in found and not self.scope.leaves_out(item)]
-            found.update((item, itemcodec.record_of(data)) for item, data in self.base.items(rest).items())
+            found.update((item, item_codec.record_of(data)) for item, data in self.base.items(rest).items())
         return found
 
     def _fetched(self, item: bytes) -> bool:
@@ -379,7 +379,7 @@ class Engine:
     def based(self, item: bytes) -> ItemState | None:
         """An item as the base has it."""
         data = None if self.base is None else self.base.item(item)
-        return None if data is None else itemcodec.restore(data, self.models)
+        return None if data is None else item_codec.restore(data, self.models)
 
     def entry_of(self, item: bytes, record: bytes | None) -> Entry:
         entry = Entry(item, self._decode(record))
@@ -387,7 +387,7 @@ class Engine:
         return entry
 
     def _decode(self, record: bytes | None) -> ItemState | None:
-        return itemcodec.decode(record, self.models) if record else None
+        return item_codec.decode(record, self.models) if record else None
 
     # -- saving
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob
 from antiphon.halo.epoch import FinalEpoch
-from antiphon.model.itemstate import ItemState
+from antiphon.model.item_state import ItemState
 from antiphon.party.engine.ports import Mark
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs

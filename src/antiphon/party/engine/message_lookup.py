@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from antiphon.core.errors import UnknownFeed
 from antiphon.feed.reader import FeedReader
-from antiphon.model.envelope import Note
+from antiphon.model.message import Note
 from antiphon.party.engine.delivery import Delivery
 from antiphon.party.engine.demux import notes_of, void_kind
 from antiphon.party.engine.judge import reason_at

@@ -18,7 +18,7 @@ from antiphon.feed.header import Entry, Kind
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.epoch import FinalEpoch
 from antiphon.model.access import Author
-from antiphon.model.itemstate import ItemState
+from antiphon.model.item_state import ItemState
 
 NO_END = (1 << 63) - 1
 

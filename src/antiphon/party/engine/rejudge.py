@@ -9,8 +9,8 @@ import numpy as np
 from antiphon.core.errors import InvalidMutation
 from antiphon.feed.header import Flag, Kind
 from antiphon.feed.span import Span
-from antiphon.model.envelope import read_change
-from antiphon.model.item import NO_BODY
+from antiphon.model.fold import NO_BODY
+from antiphon.model.message import read_change
 from antiphon.party.engine.authors import touched
 from antiphon.party.engine.judge import Judge, changed
 from antiphon.party.engine.lane import Lane

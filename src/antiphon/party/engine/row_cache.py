@@ -11,8 +11,8 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from antiphon.core.stamp import Stamp
-from antiphon.model import itemcodec
-from antiphon.model.item import ItemState
+from antiphon.model import item_codec
+from antiphon.model.fold import ItemState
 from antiphon.party.engine.cache import Entry
 from antiphon.party.engine.ports import Index, ItemRow
 from antiphon.party.engine.yielding import REST_S
@@ -76,7 +76,7 @@ def _made(item: ItemState, index: Index | None) -> Made:
 def _row(item: ItemState, index: Index | None) -> ItemRow:
     facts = b"" if index is None else index.describe(item)
     opaque, guarded = item.model is None, item.access is not None
-    record = itemcodec.encode(item)
+    record = item_codec.encode(item)
     return ItemRow(item.id, record, item.name, item.version, item.parent, item.is_deleted, opaque, guarded, facts)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from antiphon.core.errors import UnknownModel
-from antiphon.model.item import META
+from antiphon.model.fold import META
 from antiphon.party.engine.ports import Items, LaneState
 from antiphon.snapshot.root import ModelPin
 

@@ -32,7 +32,7 @@ from antiphon.halo.epoch import FinalEpoch, Proposal
 from antiphon.halo.epochs import EpochChain
 from antiphon.halo.membership import Membership
 from antiphon.halo.scrutiny import is_vouched, scrutinise
-from antiphon.model.interface import Discard
+from antiphon.model.model import Discard
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.gc_pause import uncollected
 from antiphon.party.engine.yielding import Breath

@@ -13,7 +13,7 @@ from typing import Any
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.ports import ItemRow
 from antiphon.party.epochs.snapshot_fold import EpochFold, EpochPlan, EpochSnapshot
@@ -97,5 +97,5 @@ class TakenOver(EpochFold):
                 made[item] = data
                 if not self._stands(item, data, rows.get(item)):
                     self._stale.add(item)
-                self._deleted[item] = data is not None and itemcodec.about(data).is_deleted
+                self._deleted[item] = data is not None and item_codec.about(data).is_deleted
         return made

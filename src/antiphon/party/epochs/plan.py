@@ -9,7 +9,7 @@ from antiphon.halo.claims import EpochGenesis, Policy
 from antiphon.halo.epoch import FinalEpoch
 from antiphon.halo.epochs import EpochChain
 from antiphon.halo.machine import PartyMachine
-from antiphon.model.interface import Discard
+from antiphon.model.model import Discard
 from antiphon.party.epochs.snapshot_fold import EpochPlan
 
 

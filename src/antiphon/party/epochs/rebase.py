@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob, InvalidInput, MissingBlob
-from antiphon.model import itemcodec
-from antiphon.model.item import keeps_tail
+from antiphon.model import item_codec
+from antiphon.model.fold import keeps_tail
 from antiphon.party.engine.cache import Entry
 from antiphon.party.engine.cold_fold import ROWS_AT_ONCE
 from antiphon.party.engine.epoch_base import EpochBase
@@ -201,15 +201,15 @@ def _rows(engine: Engine, some: list[tuple[bytes, bytes]], waiting: set[bytes]) 
 
 
 def _row(engine: Engine, item: bytes, data: bytes) -> ItemRow:
-    return row_of(Entry(item, itemcodec.restore(data, engine.models)), engine.items.index)
+    return row_of(Entry(item, item_codec.restore(data, engine.models)), engine.items.index)
 
 
 def _plain_row(engine: Engine, item: bytes, data: bytes) -> ItemRow | None:
     """The row without the state, for most items: nobody indexes them, and their bytes are those that a row has."""
     if engine.items.index is not None:
         return None
-    name, version, codec, raw, deleted, parent, guarded = itemcodec.about(data)
+    name, version, codec, raw, deleted, parent, guarded = item_codec.about(data)
     model = engine.models.find(name, version)
     if model is None or model.codec != codec or raw or keeps_tail(model):
         return None
-    return ItemRow(item, itemcodec.record_of(data), name, version, parent, deleted, False, guarded)
+    return ItemRow(item, item_codec.record_of(data), name, version, parent, deleted, False, guarded)

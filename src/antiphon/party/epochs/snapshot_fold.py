@@ -17,13 +17,13 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import HASH_SIZE
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.span import Span
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.model.access import Author
-from antiphon.model.envelope import Note
-from antiphon.model.epochfold import fold_on
+from antiphon.model.epoch_fold import fold_on
 from antiphon.model.factory import ModelFactory
-from antiphon.model.interface import Discard, Model
-from antiphon.model.item import keeps_tail
+from antiphon.model.fold import keeps_tail
+from antiphon.model.message import Note
+from antiphon.model.model import Discard, Model
 from antiphon.party.engine.authors import Authors
 from antiphon.party.engine.demux import PREFIXES, Gathered, prefix
 from antiphon.party.engine.epoch_base import EpochBase, States
@@ -240,7 +240,7 @@ class EpochFold:
             if item in again or row is None or not self._plain(row):
                 again.add(item)
             elif row.record is not None:
-                made[item] = itemcodec.snapshot_in(row.record)
+                made[item] = item_codec.snapshot_in(row.record)
                 self._deleted[item] = row.deleted
             else:
                 made[item] = None
@@ -258,7 +258,7 @@ class EpochFold:
         if row.guarded or keeps_tail(model) or self._discards(model):
             return False
         # Code of another format may have written it.
-        return row.record is None or itemcodec.about(itemcodec.snapshot_in(row.record)).codec == model.codec
+        return row.record is None or item_codec.about(item_codec.snapshot_in(row.record)).codec == model.codec
 
     def _renewed(self, touched: set[bytes]) -> set[bytes]:
         """Items that nobody touched, and that have other bytes all the same.
@@ -280,7 +280,7 @@ class EpochFold:
         mark = None if self._items is None else self._items.base()
         if self._items is not None and mark is not None and mark.whole:
             return {bytes(SYSTEM_ITEM)}.union(*map(self._items.ids, names))
-        return {item for item, data in self._base.all() if itemcodec.about(data).name in names}
+        return {item for item, data in self._base.all() if item_codec.about(data).name in names}
 
     def _fold_again(self, ids: list[bytes], rows: Mapping[bytes, ItemRow]) -> dict[bytes, bytes | None]:
         made: dict[bytes, bytes | None] = {}
@@ -312,7 +312,7 @@ class EpochFold:
                 made[item] = data
                 if not self._stands(item, data, rows.get(item)):
                     self._stale.add(item)
-                self._deleted[item] = data is not None and itemcodec.about(data).is_deleted
+                self._deleted[item] = data is not None and item_codec.about(data).is_deleted
         return made
 
     def _stands(self, item: bytes, data: bytes | None, row: ItemRow | None) -> bool:
@@ -325,7 +325,7 @@ class EpochFold:
         model = self._models.find(row.model, row.version)
         if model is None or keeps_tail(model) or (row.model, row.version) not in self._listed:
             return False
-        return itemcodec.snapshot_in(row.record) == data or (item in self._beyond and not self._discards(model))
+        return item_codec.snapshot_in(row.record) == data or (item in self._beyond and not self._discards(model))
 
     def _discards(self, model: Model[object]) -> bool:
         """Whether this epoch may let something of a model's states go."""

@@ -32,7 +32,7 @@ from antiphon.core.errors import MissingBlocks, UnknownFeed
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Kind
-from antiphon.model.envelope import Note
+from antiphon.model.message import Note
 from antiphon.party.engine.demux import notes_of
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.judge import reason_at

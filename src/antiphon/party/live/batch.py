@@ -17,7 +17,8 @@ from antiphon.feed.header import Entry as SeenEntry
 from antiphon.feed.header import Kind
 from antiphon.feed.writer import FeedWriter
 from antiphon.model.access import EVERYONE, NAMES_MAX, Access, Author
-from antiphon.model.envelope import (
+from antiphon.model.fold import META, ItemState, fold, keeps_tail, mutate
+from antiphon.model.message import (
     Change,
     Genesis,
     Inception,
@@ -28,8 +29,7 @@ from antiphon.model.envelope import (
     write_change,
     write_genesis,
 )
-from antiphon.model.interface import Model
-from antiphon.model.item import META, ItemState, fold, keeps_tail, mutate
+from antiphon.model.model import Model
 from antiphon.party.engine.authors import Steps, author_at
 from antiphon.party.engine.cache import Entry
 

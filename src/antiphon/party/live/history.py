@@ -12,10 +12,10 @@ from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Kind
-from antiphon.model import itemcodec
-from antiphon.model.envelope import Note, content
-from antiphon.model.interface import Discard
-from antiphon.model.item import ItemState, fold
+from antiphon.model import item_codec
+from antiphon.model.fold import ItemState, fold
+from antiphon.model.message import Note, content
+from antiphon.model.model import Discard
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.lanes_at_cut import lanes_at
 from antiphon.party.engine.ports import EpochJudge
@@ -96,7 +96,7 @@ class Shown:
         return self.state.is_deleted
 
     def snapshot(self) -> bytes:
-        return itemcodec.snapshot(self.state)
+        return item_codec.snapshot(self.state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def state_at(party: PartyProcessor, item: bytes, timeframe: Timeframe) -> ItemSt
             if engine.base is not stands_on:  # another epoch became final
                 continue
             kept = None if later else engine.based(item)
-            state = kept if data is None else itemcodec.restore(data, engine.models)
+            state = kept if data is None else item_codec.restore(data, engine.models)
             notes = (note for note in engine.history(item) if timeframe.includes(note.feed, note.seq))
             outside = [note for note in notes if not engine.is_based(note)]
             return fold(engine.party, item, state, outside, engine.models, engine.author, whole=True).item
@@ -267,7 +267,7 @@ class PartyPast:
             raise _lacking(epoch.number, error) from None
 
     def _read(self, epoch: EpochBase, held: bytes | Cid) -> ItemState:
-        return itemcodec.restore(values.load(held, epoch.blobs), self._party.models)
+        return item_codec.restore(values.load(held, epoch.blobs), self._party.models)
 
     def _begun(self, state: ItemState | None) -> bool:
         return state is not None and self.timeframe.includes(state.genesis.feed, state.genesis.seq)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.party.engine.cold_fold import ROWS_AT_ONCE
 from antiphon.party.engine.gc_pause import uncollected
 from antiphon.party.engine.ports import Index
@@ -25,6 +25,6 @@ def attach(engine: Engine, make: Callable[[Any], Index], *, only_known: bool = F
     with engine.saving(), uncollected():
         for start in range(0, len(ids), ROWS_AT_ONCE):
             records = engine.items.load(ids[start : start + ROWS_AT_ONCE]).values()
-            states = [itemcodec.decode(record, engine.models) for record in records if record]
+            states = [item_codec.decode(record, engine.models) for record in records if record]
             index.put([(state.id, index.describe(state)) for state in states])
     return index

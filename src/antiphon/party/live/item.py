@@ -10,11 +10,11 @@ from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.model.access import EVERYONE
-from antiphon.model.envelope import Change
-from antiphon.model.interface import Model
-from antiphon.model.item import ItemState
-from antiphon.model.itemstate import EMBEDDED, META, OF_THE_SYSTEM
-from antiphon.model.objectstate import ObjectState
+from antiphon.model.fold import ItemState
+from antiphon.model.item_state import EMBEDDED, META, OF_THE_SYSTEM
+from antiphon.model.message import Change
+from antiphon.model.model import Model
+from antiphon.model.object.state import ObjectState
 from antiphon.model.value import Reference, Value
 from antiphon.party.live.batch import known_model
 from antiphon.party.live.history import Event, Past, history

@@ -14,8 +14,8 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob, InvalidInput, MissingBlob, UnknownItem
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
-from antiphon.model import itemcodec
-from antiphon.model.item import ItemState
+from antiphon.model import item_codec
+from antiphon.model.fold import ItemState
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.live.history import Shown
 from antiphon.snapshot import tree
@@ -50,7 +50,7 @@ async def earlier(party: PartyProcessor, item: bytes, number: int | None = None,
         data = await walk.item(base, item)
         if data is None:
             raise UnknownItem(f"party {party.key.short}: epoch {base.number} has no item {item.hex()}")
-        return Earlier(ItemId(item), base.number, base.root.created_ms, itemcodec.restore(data, party.models))
+        return Earlier(ItemId(item), base.number, base.root.created_ms, item_codec.restore(data, party.models))
 
 
 async def older_posts(party: PartyProcessor, item: bytes, fetch: Fetch | None = None) -> AsyncIterator[dict[str, Any]]:
@@ -72,7 +72,7 @@ async def older_posts(party: PartyProcessor, item: bytes, fetch: Fetch | None = 
             data = await walk.item(found, item)
             if data is None:  # the thread is younger
                 return
-            posts = _posts(itemcodec.restore(data, party.models))
+            posts = _posts(item_codec.restore(data, party.models))
             for stamp in sorted(posts.keys() - seen, reverse=True):
                 seen.add(stamp)
                 yield posts[stamp]

@@ -28,9 +28,9 @@ from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.store import FeedStore
 from antiphon.feed.writer import FeedWriter
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
-from antiphon.model.tree import derive
+from antiphon.model.hierarchy import derive
 from antiphon.party.engine.cache import CACHE_ITEMS_MAX
 from antiphon.party.engine.engine import Engine
 from antiphon.party.engine.lane import Lane
@@ -329,7 +329,7 @@ class PartyProcessor:
         with self.locked() as engine:
             item = engine.entry(item_id).item
             assert item is not None
-            return itemcodec.snapshot(item)
+            return item_codec.snapshot(item)
 
     def create(
         self,

@@ -13,8 +13,8 @@ from antiphon.core.errors import InvalidInput, UnknownItem
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
 from antiphon.model.access import EVERYONE, Access, AccessLog
-from antiphon.model.envelope import Change, content, read_change
-from antiphon.model.item import META, ItemState
+from antiphon.model.fold import META, ItemState
+from antiphon.model.message import Change, content, read_change
 from antiphon.party.live.batch import Batch, Reversal, capture
 from antiphon.party.live.history import before
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import MissingBlob, UnknownItem
-from antiphon.model import itemcodec
-from antiphon.model.interface import Model
-from antiphon.model.item import ItemState
+from antiphon.model import item_codec
+from antiphon.model.fold import ItemState
+from antiphon.model.model import Model
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.snapshot import tree
 
@@ -28,8 +28,8 @@ def contents(party: PartyProcessor) -> Iterator[Cid]:
     if base is None or whole:
         return
     for item, data in tree.entries_here(base.root.items, base.blobs):
-        if item not in opened and itemcodec.about(data).name in names:
-            yield from _refers_to(itemcodec.restore(data, party.models))
+        if item not in opened and item_codec.about(data).name in names:
+            yield from _refers_to(item_codec.restore(data, party.models))
 
 
 def _of_item(party: PartyProcessor, item: bytes) -> list[Cid]:

@@ -18,7 +18,7 @@ from antiphon.feed.block import BodyState
 from antiphon.feed.header import Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.span import Span
-from antiphon.model.ties import Ties, ties_said
+from antiphon.model.relations import Ties, ties_said
 from antiphon.party.views.outline import Outline, Reach
 
 #: Bodies that are wanted whatever their items are: they say where items hang, and what is tied to what.

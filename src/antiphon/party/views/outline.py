@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob, MissingBlob, TooLarge
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.model.ties import Ties, ties_in
+from antiphon.model.relations import Ties, ties_in
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.snapshot import tree, values
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import MissingBlob
-from antiphon.model.ties import ties_in, ties_of
+from antiphon.model.relations import ties_in, ties_of
 from antiphon.party.engine.engine import Engine
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.epochs.epochs import Epochs

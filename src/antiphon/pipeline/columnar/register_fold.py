@@ -1,6 +1,6 @@
 """The fold of plain registers on columns: which writes of a partition's objects stand, found without a call for each.
 
-The state of an object is a set of entries (`model.objectstate`): an entry stands unless some operation at its key names
+The state of an object is a set of entries (`model.object.state`): an entry stands unless some operation at its key names
 it, whatever the order. So for messages that write one text or integer at one key, in place of others that they name,
 three things settle the state: which entries are named, what stands, and the last seq that was heard of each feed. All
 are found for a whole partition at once. Where any message of an item is of another form, or names what is not here, the
@@ -16,8 +16,8 @@ import numpy as np
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
 from antiphon.model.access import AccessLog
-from antiphon.model.envelope import Note
-from antiphon.model.item import Authors
+from antiphon.model.fold import Authors
+from antiphon.model.message import Note
 from antiphon.pipeline.columnar.mutation_reader import Lanes, Reader, Writes
 from antiphon.pipeline.columnar.snapshot_reader import Held
 from antiphon.pipeline.columnar.snapshot_writer import FEED_SIZE, Entries, Hearings, write_states

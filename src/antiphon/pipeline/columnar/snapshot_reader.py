@@ -2,7 +2,7 @@
 
 It is the way back from `states`, for many items at once. These bytes were written by a fold, so whether they are
 canonical (in order, each once, and heard of) is not asked again; what is of another form, or whose bounds do not fit,
-is not `right`, and is left to `itemcodec`, which says what is wrong with it.
+is not `right`, and is left to `item_codec`, which says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from antiphon.model.objectwire import number_at
+from antiphon.model.wire import number_at
 from antiphon.pipeline.columnar.mutation_reader import Lanes
 from antiphon.pipeline.columnar.snapshot_writer import FEED_SIZE, KEY_MAX, Entries, Hearings
 from antiphon.pipeline.order.shuffle_chunk import I64

@@ -1,4 +1,4 @@
-"""The bytes of plain objects, for all items of a partition at once: `objectsnapshot` on columns.
+"""The bytes of plain objects, for all items of a partition at once: `snapshot_codec` on columns.
 
 What stands of an object's registers is here in columns, and its keys and values lie in the messages as a snapshot has
 them. So nothing becomes a value of Python's: the rows of a snapshot are put together from pieces, which are laid out

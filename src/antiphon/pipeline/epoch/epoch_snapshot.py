@@ -21,10 +21,10 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, MissingBlocks
 from antiphon.feed.reader import FeedReader
 from antiphon.halo.machine import PartyMachine
-from antiphon.model import itemcodec
-from antiphon.model.envelope import Note
-from antiphon.model.epochfold import fold_epoch
+from antiphon.model import item_codec
+from antiphon.model.epoch_fold import fold_epoch
 from antiphon.model.factory import ModelFactory
+from antiphon.model.message import Note
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.lane import Lane
@@ -90,7 +90,7 @@ class EpochFolding(Folding):
         listed = frozenset((name, version) for name, version, _ in epoch.models)
         data, verdicts = fold_epoch(party, item, base, notes, self.models, listed, self.authors(party), epoch.discard)
         if data != base or notes:
-            dead = data is not None and itemcodec.about(data).is_deleted
+            dead = data is not None and item_codec.about(data).is_deleted
             yield (party, item, None, None, None, dead, None, None, data, len(notes), None, None, None, None)
         yield from refusals(party, item, verdicts)
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.item import Authors, fold
-from antiphon.model.itemstate import ItemState
-from antiphon.model.object import ObjectModel
+from antiphon.model.fold import Authors, fold
+from antiphon.model.item_state import ItemState
+from antiphon.model.object.model import ObjectModel
 from antiphon.pipeline.columnar.register_fold import Registers
 from antiphon.pipeline.fold.item_fold import ROWS_MAX, SIZE_MAX, Folding
 from antiphon.pipeline.order.shuffle_chunk import I64

@@ -15,11 +15,11 @@ from pyspark.sql.types import BinaryType, BooleanType, IntegerType, LongType, St
 from antiphon.core.errors import AntiphonError
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.model.access import Author
-from antiphon.model.envelope import Note
 from antiphon.model.factory import ModelFactory
-from antiphon.model.item import ItemState, fold
+from antiphon.model.fold import ItemState, fold
+from antiphon.model.message import Note
 from antiphon.party.engine.demux import void_kind
 from antiphon.pipeline.order.messages import BASE_STATE
 from antiphon.pipeline.plan.party_plan import PartyPlan
@@ -110,7 +110,7 @@ class Folding:
 
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
         """The rows of one item: itself, if there is such an item, and the messages to it that were refused."""
-        state = None if base is None else itemcodec.restore(base, self.models)
+        state = None if base is None else item_codec.restore(base, self.models)
         made = fold(party, item, state, notes, self.models, self.authors(party), whole=True)
         if made.late:
             raise AntiphonError(f"item {item.hex()}: its messages did not come in the total order")
@@ -120,7 +120,7 @@ class Folding:
 
     def row(self, party: bytes, item: ItemState, count: int, state: bytes | None = None) -> tuple[Any, ...]:
         """The row of an item in which so many messages count; with `state`, what its model's snapshot is."""
-        data = None if item.model is None else itemcodec.snapshot(item, state)
+        data = None if item.model is None else item_codec.snapshot(item, state)
         facts = encode_facts(facts_of(item)) if item.model is None else None
         row = (*about_item(party, item), data, count, None, None, None, facts)
         if self.more is None:

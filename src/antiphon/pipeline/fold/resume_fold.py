@@ -13,10 +13,10 @@ from typing import Any
 
 from antiphon.core.errors import InvalidMutation
 from antiphon.feed.header import Kind
-from antiphon.model import itemcodec
-from antiphon.model.envelope import Note, read_change
-from antiphon.model.item import fold, keeps_tail
-from antiphon.model.itemstate import ItemState
+from antiphon.model import item_codec
+from antiphon.model.fold import fold, keeps_tail
+from antiphon.model.item_state import ItemState
+from antiphon.model.message import Note, read_change
 from antiphon.pipeline.fold.item_fold import SCHEMA, Folding, refusals
 
 LATE = "late"
@@ -52,7 +52,7 @@ class GoingOn(Folding):
     def begin(self, party: bytes, base: bytes, notes: Sequence[Note]) -> ItemState | None:
         """The item that messages are folded onto; None if that does not come to what a fold of all comes to."""
         # These bytes were written by a fold: whether they are canonical is not asked again, which takes as long again.
-        state = None if base == UNKNOWN else itemcodec.decode(itemcodec.record_of(base), self.models)
+        state = None if base == UNKNOWN else item_codec.decode(item_codec.record_of(base), self.models)
         if state is None or not _can_go_on(state, notes):
             return None
         state.based = self._based(party, state)

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from antiphon.core.timeframe import Timeframe
 from antiphon.model.factory import ModelFactory
-from antiphon.model.item import NO_BODY
+from antiphon.model.fold import NO_BODY
 from antiphon.pipeline.fold.block_account import Account
 from antiphon.pipeline.fold.item_fold import Models
 from antiphon.pipeline.fold.summary import Tally

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.feed.header import Kind
-from antiphon.model.envelope import Note
+from antiphon.model.message import Note
 from antiphon.party.engine.demux import NOT_AN_ITEM_MESSAGE
 from antiphon.pipeline.fold.item_fold import Group
 from antiphon.pipeline.order.messages import BASE_STATE

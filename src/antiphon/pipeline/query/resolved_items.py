@@ -3,7 +3,7 @@ follow from the claims of all items of a party.
 
 Both are no item's own to say, so no table holds them: one that did would have to be written anew where nothing was
 written. Forks are few, and go to every task; of claims only those can be in a circle whose item somebody claims to
-be under, and which claims so itself: for all others the last claim holds (see `model.tree.settle`).
+be under, and which claims so itself: for all others the last claim holds (see `model.hierarchy.settle`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from antiphon.core.stamp import Stamp
-from antiphon.model.tree import derive
+from antiphon.model.hierarchy import derive
 from antiphon.pipeline.tables.facts_column import asked_of
 from antiphon.query.factscodec import decode_rest
 from antiphon.query.forks import Fork, KnownForks

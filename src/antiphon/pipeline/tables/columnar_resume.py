@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from antiphon.model.objectwire import varint
+from antiphon.model.wire import varint
 from antiphon.pipeline.columnar.mutation_reader import Lanes
 from antiphon.pipeline.columnar.register_fold import Registers
 from antiphon.pipeline.columnar.snapshot_reader import read_held

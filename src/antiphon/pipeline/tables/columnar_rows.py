@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.pipeline.columnar.register_fold import Registers
 from antiphon.pipeline.fold.digest import item_hash
 from antiphon.pipeline.fold.frame_fold import Framed
@@ -34,7 +34,7 @@ def plain_rows(framed: Sequence[Framed], registers: Registers, schema: pa.Schema
     numbered = np.array([one.nth for one in framed], dtype=np.int64)
     shown = show_plain(registers.entries, numbered, registers.wire)
     items = [one.item for one in framed]
-    data = [itemcodec.snapshot(one.item, registers.state(one.nth)) for one in framed]
+    data = [item_codec.snapshot(one.item, registers.state(one.nth)) for one in framed]
     hashes = [item_hash(item.id, state) for item, state in zip(items, data, strict=True)]
     said = [facts_of(item) for item in items]  # their value is none yet: it is in `shown`
     asked = [facts_column(facts, told=True) for facts in said]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from antiphon.model.itemstate import ItemState
+from antiphon.model.item_state import ItemState
 from antiphon.pipeline.fold.digest import item_hash
 from antiphon.pipeline.fold.item_fold import MESSAGES, SCHEMA, STATE
 from antiphon.pipeline.tables.item_rows import shown_of

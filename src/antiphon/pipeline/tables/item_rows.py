@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from antiphon.model import itemcodec
+from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
 from antiphon.pipeline.fold.digest import item_hash
 from antiphon.pipeline.fold.item_fold import Models
@@ -68,7 +68,9 @@ def each_item(items: DataFrame, models: Models, rows: Rows, schema: StructType) 
 
 def _facts(row: dict[str, Any], models: ModelFactory) -> Facts:
     data = row["snapshot"]
-    return decode_facts(row["facts"]) if data is None else facts_of(itemcodec.decode(itemcodec.record_of(data), models))
+    return (
+        decode_facts(row["facts"]) if data is None else facts_of(item_codec.decode(item_codec.record_of(data), models))
+    )
 
 
 def _rows(row: dict[str, Any], said: Facts) -> Iterator[tuple[Any, ...]]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.feed.header import Kind
 from antiphon.model.factory import ModelFactory
-from antiphon.model.object import ObjectModel
+from antiphon.model.object.model import ObjectModel
 from antiphon.pipeline.columnar.mutation_reader import Lanes
 from antiphon.pipeline.columnar.register_fold import Registers
 from antiphon.pipeline.fold.block_account import REFUSED

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from antiphon.model.object import ObjectModel
+from antiphon.model.object.model import ObjectModel
 from antiphon.pipeline.fold.digest import item_hash
 from antiphon.pipeline.order.shuffle_chunk import I64, is_true, numbers
 from antiphon.pipeline.order.total_order import Ordered

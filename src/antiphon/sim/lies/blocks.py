@@ -6,7 +6,7 @@ from antiphon.core.ids import ItemId
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Entry, Flag, Kind
 from antiphon.feed.limits import BODY_SIZE_MAX, LAMPORT_MAX, SALT_SIZE
-from antiphon.model.envelope import wrap
+from antiphon.model.message import wrap
 from antiphon.sim.lies.tongue import Tongue
 from antiphon.testing.spans import Forged
 

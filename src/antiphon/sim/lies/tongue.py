@@ -18,7 +18,7 @@ from antiphon.halo.claims import Claim
 from antiphon.mesh.codec import encode
 from antiphon.mesh.limits import RANGES_MAX
 from antiphon.mesh.message import Announcement, Body, Holding, Message, Ranges
-from antiphon.model.envelope import Genesis, wrap, write_genesis
+from antiphon.model.message import Genesis, wrap, write_genesis
 from antiphon.sim.peer import SimPeer
 from antiphon.testing.spans import SpanWriter
 

@@ -1,0 +1,200 @@
+"""`Array`: a list that several people edit at once: insert, delete, move, set.
+
+>>> array = ArrayModel()
+>>> state, alice = array.initial(), b"a" * 32
+>>> array.apply(state, array.insert(state, 0, ["milk", "bread"], feed=alice), Stamp(1, alice, 0))
+>>> array.apply(state, array.move(state, 1, 0, feed=alice), Stamp(2, alice, 1))
+>>> array.value(state)
+['bread', 'milk']
+
+What two people insert at the same place stays together, each run whole. Of concurrent moves one wins, of concurrent
+values the winner is shown and `conflicts` has the rest, and what is deleted stays deleted. Commands return mutations
+and change nothing; they want to know the writer's own `feed`, by which they continue a run that the writer began.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterable, Mapping, Sequence
+
+from antiphon.core.errors import InvalidInput, TooLarge
+from antiphon.core.stamp import Stamp
+from antiphon.model.array.codec import (
+    ELEMENTS_MAX,
+    Draft,
+    Item,
+    check_index,
+    read_mutation,
+    read_state,
+    write_state,
+)
+from antiphon.model.array.position import KEY_SIZE_MAX, between, key_size
+from antiphon.model.array.state import ArrayState, Element, ElementId
+from antiphon.model.array.undo import Captured, Gap, capture, undo
+from antiphon.model.model import Model
+from antiphon.model.value import Value
+
+REKEY_SIZE_MAX = KEY_SIZE_MAX // 2  # of keys that are made anew, so that it is long until the next time
+_REKEY_COUNT = 8
+_NO_LISTS = (str, bytes, bytearray, memoryview, Mapping)  # can be iterated, and hardly are meant to be
+
+
+class ArrayModel(Model[ArrayState]):
+    """The array model."""
+
+    name = "antiphon/array"
+    commands = frozenset({"insert", "append", "delete", "set", "move"})
+
+    def initial(self) -> ArrayState:
+        return ArrayState()
+
+    def apply(self, state: ArrayState, mutation: bytes, stamp: Stamp, *, void: bool = False) -> None:
+        acts = read_mutation(mutation, stamp)
+        state.heard.hear(stamp)
+        if not void:
+            for act in acts:
+                act.change(state, stamp)
+        if state.due:
+            state.settle(stamp)
+
+    def snapshot(self, state: ArrayState) -> bytes:
+        return write_state(state)
+
+    def restore(self, data: bytes) -> ArrayState:
+        return read_state(data)
+
+    # -- reading
+
+    def value(self, state: ArrayState) -> list[Value]:
+        return [_winner(state.at[key]) for key in state.order]
+
+    def length(self, state: ArrayState) -> int:
+        return len(state.order)
+
+    def get(self, state: ArrayState, index: int) -> Value:
+        return _winner(_element(state, index))
+
+    def conflicts(self, state: ArrayState, index: int) -> list[tuple[Stamp, Value]]:
+        """All concurrent values of an element with their stamps, the winner first; mostly there is one."""
+        writes = _element(state, index).writes
+        return [(stamp, copy.deepcopy(writes[stamp])) for stamp in sorted(writes, reverse=True)]
+
+    def ids(self, state: ArrayState) -> list[ElementId]:
+        """The elements' ids in order. An id stays with its element wherever it moves."""
+        return [state.at[key].id for key in state.order]
+
+    def keys(self, state: ArrayState) -> list[bytes]:
+        """The elements' position keys, whose byte order is the elements' order."""
+        return list(state.order)
+
+    def position(self, state: ArrayState, name: ElementId) -> int | None:
+        """The index at which an element is, if it is there."""
+        return state.position(name)
+
+    # -- commands
+
+    def insert(self, state: ArrayState, index: int, values: Iterable[Value], *, feed: bytes = b"") -> bytes:
+        """Values in front of the element at `index`, or at the end."""
+        if isinstance(values, _NO_LISTS) or not isinstance(values, Iterable):
+            kind = type(values).__name__
+            raise InvalidInput(f"values is a list of values, not {kind}; to insert one text use [text]")
+        items = [Item(None, value) for value in values]
+        if not items:
+            raise InvalidInput("there are no values to insert")
+        if len(items) > ELEMENTS_MAX:
+            raise TooLarge(f"one mutation inserts at most {ELEMENTS_MAX} elements, not {len(items)}; insert in parts")
+        check_index(index, len(state.order) + 1, "place")
+        return _put(state, state.order, [(index, items)], Draft(feed), feed)[0]
+
+    def append(self, state: ArrayState, *values: Value, feed: bytes = b"") -> bytes:
+        return self.insert(state, len(state.order), values, feed=feed)
+
+    def delete(self, state: ArrayState, index: int, count: int = 1, *, feed: bytes = b"") -> bytes:
+        check_index(index, len(state.order))
+        if type(count) is not int or not 1 <= count <= len(state.order) - index:
+            raise InvalidInput(f"there are no {count!r} elements from {index} on in an array of {len(state.order)}")
+        draft = Draft(feed)
+        draft.delete(state.at[key].id for key in state.order[index : index + count])
+        return draft.encode()[0]
+
+    def set(self, state: ArrayState, index: int, value: Value, *, feed: bytes = b"") -> bytes:
+        element = _element(state, index)
+        draft = Draft(feed)
+        draft.set(element.id, value, sorted(element.writes))
+        return draft.encode()[0]
+
+    def move(self, state: ArrayState, source: int, target: int, *, feed: bytes = b"") -> bytes:
+        """Like `list.insert(target, list.pop(source))`."""
+        element = _element(state, source)
+        check_index(target, len(state.order), "place")
+        others = state.order[:source] + state.order[source + 1 :]
+        return _put(state, others, [(target, [Item(element.id)])], Draft(feed), feed)[0]
+
+    # -- undo
+
+    def capture(self, state: ArrayState, mutation: bytes, stamp: Stamp) -> Captured:
+        return capture(state, read_mutation(mutation, stamp))
+
+    def revert(self, state: ArrayState, captured: Captured, mutation: bytes, stamp: Stamp, feed: bytes) -> list[bytes]:
+        """Take out what it inserted, bring back what it deleted, and what it set or moved if nobody did since."""
+        draft = Draft(feed)
+        order, gaps = undo(state, captured, read_mutation(mutation, stamp), stamp, draft)
+        return _put(state, order, gaps, draft, feed)
+
+    # -- rehearsal
+
+    def rehearse(self, state: ArrayState, chance: random.Random, feed: bytes) -> bytes:
+        length = len(state.order)
+        act = chance.choice(["insert", "append", "delete", "set", "move"]) if length else "append"
+        if act == "delete":
+            index = chance.randrange(length)
+            return self.delete(state, index, chance.randint(1, min(3, length - index)), feed=feed)
+        if act == "set":
+            return self.set(state, chance.randrange(length), chance.randrange(1000), feed=feed)
+        if act == "move":
+            return self.move(state, chance.randrange(length), chance.randrange(length), feed=feed)
+        values = [chance.randrange(1000) for _ in range(chance.choice([1, 1, 2, 5]))]
+        return self.insert(state, chance.randint(0, length) if act == "insert" else length, values, feed=feed)
+
+
+def _element(state: ArrayState, index: int) -> Element:
+    return state.at[state.order[check_index(index, len(state.order))]]
+
+
+def _winner(element: Element) -> Value:
+    value = element.winner
+    return copy.deepcopy(value) if type(value) in (list, dict) else value  # the state's own stays out of reach
+
+
+def _put(state: ArrayState, order: list[bytes], gaps: list[Gap], draft: Draft, feed: bytes) -> list[bytes]:
+    """Put items into gaps. Where keys would become too long, those around get new ones in the same mutation."""
+    places = [between(*_neighbours(order, index, index), len(items), feed) for index, items in gaps]
+    if all(key_size(place, len(items)) <= KEY_SIZE_MAX for place, (_, items) in zip(places, gaps, strict=True)):
+        for place, (_, items) in zip(places, gaps, strict=True):
+            draft.put(place, items)
+        return draft.encode()
+    low, high = gaps[0][0], gaps[-1][0]
+    step = _REKEY_COUNT
+    while True:
+        low, high = max(0, low - step), min(len(order), high + step)
+        count = high - low + sum(len(items) for _, items in gaps)
+        place = between(*_neighbours(order, low, high), count, feed)
+        if key_size(place, count) <= REKEY_SIZE_MAX or (low == 0 and high == len(order)):
+            break
+        step *= 2
+    coming = dict(gaps)
+    merged: list[Item] = []
+    for index in range(low, high + 1):
+        merged += coming.get(index, [])
+        if index < high:
+            merged.append(Item(state.at[order[index]].id, in_place=True))
+    draft.put(place, merged)
+    return draft.encode()
+
+
+def _neighbours(order: Sequence[bytes], low: int, high: int) -> tuple[bytes | None, bytes | None]:
+    return (order[low - 1] if low else None), (order[high] if high < len(order) else None)
+
+
+__all__ = ["ArrayModel", "ArrayState", "ElementId"]

@@ -1,0 +1,260 @@
+"""Position keys: byte strings whose byte order is the order of an array's elements, so that SQL can sort it too.
+
+A key is a path through a tree of runs and ends in the stamp of the message that put the element there, so that no two
+messages make the same key:
+
+    run offset mark  run offset mark …  run offset 02 stamp
+
+A run belongs to one writer, who alone extends it, forwards and backwards, at offsets in an encoding that grows with
+their logarithm. That is why what two people type at the same place does not interleave. Mark 02 is the element at an
+offset, 01 leads to runs before it and 03 to runs after it; 02 and the element's stamp inside a path leads to runs right
+after that very element, for the rare two at one offset. A run's id begins with its lamport, so of runs at one place the
+latest is the last (and before an element, where ids are inverted, the first): who appends or prepends opens a run
+beside the others and no deeper.
+
+>>> place = between(None, None, 2, b"")
+>>> first, second = keys_of(place.path, place.extends, place.offset, 2, Stamp(1, b"f" * 32, 0))
+>>> place = between(first, second, 1, b"")
+>>> [key] = keys_of(place.path, place.extends, place.offset, 1, Stamp(2, b"g" * 32, 0))
+>>> first < key < second
+True
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from antiphon.core.stamp import STAMP_SIZE, Stamp
+from antiphon.model.model import InvalidMutation
+
+KEY_SIZE_MAX = 1 << 10
+KEYS_SIZE_MAX = (
+    1 << 25
+)  # of all keys of a mutation: a few bytes for each element must not become a KiB for each in memory
+OFFSET_MAX = 1 << 48
+TAG_SIZE = 4  # bytes of a feed key in a run's id; should two feeds agree in them, lamport and seq still differ
+BEFORE, SELF, AFTER = b"\x01", b"\x02", b"\x03"
+_BEFORE, _SELF, _AFTER = 1, 2, 3
+_TAIL_SIZE = len(SELF) + STAMP_SIZE
+_RUN_SIZE_MAX = 9 + TAG_SIZE + 9
+_NEGATE = bytes(range(255, -1, -1))
+_TWO, _THREE = 64, 64 + (1 << 13)
+_NINE = _THREE + (1 << 20)
+
+
+class Place(NamedTuple):
+    """Where elements go: at consecutive offsets of a new run at `path`, or with `extends` of the run that it names."""
+
+    path: bytes
+    offset: int
+    extends: bool
+
+
+class Step(NamedTuple):
+    """One run on the way to an element; the numbers are positions in the key."""
+
+    base: int  # where the run's id begins
+    run: int  # where it ends
+    end: int  # where the offset ends, and a mark follows
+    offset: int
+    lamport: int
+    tag: bytes
+    before: bool
+
+
+class Path(NamedTuple):
+    steps: tuple[Step, ...]
+    lamport: int  # the greatest of all runs
+    tag: bytes  # of the run that the path ends in; empty if it ends where a run may open
+
+
+# -- integers in byte order
+
+
+def encode_int(number: int) -> bytes:
+    """Bytes that sort like numbers, none a prefix of another: 1 byte below 64, 2 below 8,256, 3 below a million, or 9.
+
+    >>> sorted([3, -70, 64, 0, -1, 9000], key=encode_int)
+    [-70, -1, 0, 3, 64, 9000]
+    """
+    if number < 0:
+        return encode_int(~number).translate(_NEGATE)
+    if number < _TWO:
+        return bytes((0x80 + number,))
+    if number < _THREE:
+        return (0xC000 + number - _TWO).to_bytes(2, "big")
+    if number < _NINE:
+        return (0xE00000 + number - _THREE).to_bytes(3, "big")
+    return b"\xf0" + (number - _NINE).to_bytes(8, "big")
+
+
+def _read_int(data: bytes, at: int) -> tuple[int, int]:
+    """The number at a position, and where it ends."""
+    first = data[at]
+    if 0x40 <= first < 0xC0:  # one byte, by far the most
+        return first - 0x80, at + 1
+    if first < 0x80:
+        number, end = _read_int(data[at : at + 9].translate(_NEGATE), 0)
+        return ~number, at + end
+    size = 2 if first < 0xE0 else 3 if first < 0xF0 else 9
+    end = at + size
+    if end > len(data) or first > 0xF0:
+        raise InvalidMutation("a position key with a number that is cut off or no number")
+    raw = int.from_bytes(data[at + (size == 9) : end], "big")
+    return raw + (_TWO - 0xC000 if size == 2 else _THREE - 0xE00000 if size == 3 else _NINE), end
+
+
+# -- keys to paths
+
+
+@lru_cache(maxsize=1024)
+def read_path(path: bytes) -> Path:
+    """A path from outside, checked: it ends where a run may open, or in a run."""
+    try:
+        return _read_path(path)
+    except IndexError:
+        raise InvalidMutation("a position key that is cut off") from None
+
+
+def _read_path(path: bytes) -> Path:
+    steps: list[Step] = []
+    lamport = at = 0
+    before = False
+    while at < len(path):
+        base = at
+        run, at = _read_run(path, at, before)
+        lamport = max(lamport, run[0])
+        if at == len(path):
+            return Path(tuple(steps), lamport, run[1])
+        end_of_run = at
+        offset, at = _read_int(path, at)
+        if not -OFFSET_MAX <= offset <= OFFSET_MAX:
+            raise InvalidMutation(f"the offset {offset} in a position key is out of range")
+        steps.append(Step(base, end_of_run, at, offset, run[0], run[1], before))
+        mark = path[at]
+        at += 1
+        if mark == _SELF:
+            at += STAMP_SIZE
+        elif mark not in (_BEFORE, _AFTER):
+            raise InvalidMutation(f"a position key with the mark {mark}")
+        before = mark == _BEFORE
+    if at > len(path):
+        raise InvalidMutation("a position key that is cut off")
+    return Path(tuple(steps), lamport, b"")
+
+
+def _read_run(path: bytes, at: int, before: bool) -> tuple[tuple[int, bytes], int]:
+    """A run's lamport and tag, and where its id ends."""
+    lamport, at = _read_int(path, at)
+    tag = path[at : at + TAG_SIZE]
+    at += TAG_SIZE
+    seq, at = _read_int(path, at)
+    if before:
+        lamport, tag, seq = ~lamport, tag.translate(_NEGATE), ~seq
+    if not (0 <= lamport < 1 << 63 and 0 <= seq < 1 << 63):
+        raise InvalidMutation("a position key with a run that no message can have opened")
+    return (lamport, tag), at
+
+
+def keys_of(
+    path: bytes, extends: bool, offset: int, count: int, stamp: Stamp, room: int = KEYS_SIZE_MAX
+) -> list[bytes]:
+    """The keys of elements that the message at `stamp` puts at a place, which came from outside and is checked here."""
+    if len(path) > KEY_SIZE_MAX:
+        raise InvalidMutation(f"a position key of more than {KEY_SIZE_MAX} bytes")
+    found = read_path(path)
+    if found.lamport > stamp.lamport:
+        # Were it let through, a later run beside that one would not sort as the latest.
+        raise InvalidMutation(f"a position key in a run of the lamport {found.lamport}, which it cannot have seen")
+    if (len(path) + _TAIL_SIZE) * count > room:
+        raise InvalidMutation(f"a mutation with position keys of more than {KEYS_SIZE_MAX} bytes")
+    last = offset + count - 1
+    if not -OFFSET_MAX <= offset <= last <= OFFSET_MAX:
+        raise InvalidMutation(f"the offsets {offset} to {last} are out of range, or none")
+    if not extends:
+        if found.tag:
+            raise InvalidMutation("a position key that ends in a run, which it does not extend")
+        run = encode_int(stamp.lamport) + stamp.feed[:TAG_SIZE] + encode_int(stamp.seq)
+        path += run.translate(_NEGATE) if _opens_before(path, found) else run
+    elif found.tag != stamp.feed[:TAG_SIZE]:
+        raise InvalidMutation("a position key in a run of another writer")
+    tail = SELF + stamp.encode()
+    keys = [path + encode_int(offset) + tail]
+    if count > 1:
+        keys += [path + encode_int(number) + tail for number in range(offset + 1, last + 1)]
+    if len(keys[0]) > KEY_SIZE_MAX or len(keys[-1]) > KEY_SIZE_MAX:
+        raise InvalidMutation(f"a position key of more than {KEY_SIZE_MAX} bytes")
+    return keys
+
+
+def _opens_before(path: bytes, found: Path) -> bool:
+    return bool(found.steps) and path[found.steps[-1].end] == _BEFORE
+
+
+def check_key(path: bytes, stamp: Stamp) -> bytes:
+    """The key of a path in a snapshot, which ends in the mark of an element."""
+    key = path + stamp.encode()
+    if len(key) > KEY_SIZE_MAX:
+        raise InvalidMutation(f"a position key of more than {KEY_SIZE_MAX} bytes")
+    found = read_path(key)
+    if found.tag or not found.steps or found.steps[-1].end + _TAIL_SIZE != len(key) or path[-1:] != SELF:
+        raise InvalidMutation("a position key that does not end in an element")
+    if found.lamport > stamp.lamport:
+        raise InvalidMutation(f"a position key in a run of the lamport {found.lamport}, which it cannot have seen")
+    return key
+
+
+# -- a place between two keys
+
+
+def between(left: bytes | None, right: bytes | None, count: int, feed: bytes) -> Place:
+    """Where the writer of `feed` puts `count` elements between two neighbours."""
+    before = read_path(left).steps if left is not None else ()
+    after = read_path(right).steps if right is not None else ()
+    tag = feed[:TAG_SIZE]
+    if left is not None and before[-1].tag == tag and before[-1].offset + count <= OFFSET_MAX:
+        run = left[: before[-1].run]
+        if right is None or not right.startswith(run):
+            return Place(run, before[-1].offset + 1, True)
+    if right is not None and after[-1].tag == tag and after[-1].offset - count >= -OFFSET_MAX:
+        run = right[: after[-1].run]
+        if left is None or not left.startswith(run):
+            return Place(run, after[-1].offset - count, True)
+    bases = [base for base in (_base_after(left, before, right), _base_before(left, right, after)) if base is not None]
+    return Place(min(bases, key=len), 0, False)
+
+
+def _base_after(left: bytes | None, steps: tuple[Step, ...], right: bytes | None) -> bytes | None:
+    """The shortest path whose newest run lies after `left` and before `right`."""
+    if left is None:
+        return b"" if right is None else None
+    for step in steps:
+        base = left[: step.base]
+        if not step.before and (right is None or not right.startswith(base)):
+            return base
+    place = left[: steps[-1].end]
+    if right is None or not right.startswith((place + SELF, place + AFTER)):
+        return place + AFTER
+    if right.startswith(place + SELF) and not right.startswith(left):
+        return left
+    return None
+
+
+def _base_before(left: bytes | None, right: bytes | None, steps: tuple[Step, ...]) -> bytes | None:
+    if right is None:
+        return None
+    for step in steps:
+        base = right[: step.base]
+        if step.before and (left is None or not left.startswith(base)):
+            return base
+    place = right[: steps[-1].end]
+    # What leads before an element leads before all at its offset, and `left` may be one of them.
+    return None if left is not None and left.startswith((place + BEFORE, place + SELF)) else place + BEFORE
+
+
+def key_size(place: Place, count: int) -> int:
+    """The size that the longest key at a place may have; a new run's id is not known before it has its stamp."""
+    run = 0 if place.extends else _RUN_SIZE_MAX
+    offset = max(len(encode_int(place.offset)), len(encode_int(place.offset + count - 1)))
+    return len(place.path) + run + offset + _TAIL_SIZE

@@ -1,0 +1,204 @@
+"""Undo of one message of an array, which leaves alone what others changed since; a redo is the undo of an undo.
+
+What comes back goes between the elements beside which it was. An undo makes new elements of what was deleted, and says
+which ones they are copies of; so one can undo step by step what was done to an element before it was deleted.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from antiphon.core.stamp import Stamp
+from antiphon.model.array.codec import Act, Delete, Draft, Insert, Item, Move, Set
+from antiphon.model.array.state import ArrayState, Element, ElementId
+from antiphon.model.value import Value, value_bytes
+
+Gap = tuple[int, list[Item]]  # items that go in front of the element at an index
+
+
+class Place(NamedTuple):
+    """Where an element was: its key, and what was beside it, of that which the message left there."""
+
+    key: bytes
+    left: Element | None
+    right: Element | None
+    left_key: bytes = b""
+    right_key: bytes = b""
+
+
+class Captured(NamedTuple):
+    """What an undo will want back."""
+
+    deleted: list[tuple[ElementId, Place, Value]]
+    written: dict[ElementId, tuple[Value, Value, frozenset[Stamp]]]  # the winner, the new value, all stamps there
+    moved: dict[ElementId, tuple[Place, Place]]  # from where, and to where
+
+
+def capture(state: ArrayState, acts: Sequence[Act]) -> Captured:
+    """What `undo` wants to know of the state right before a message is applied."""
+    captured = Captured([], {}, {})
+    deleted = [name for act in acts if isinstance(act, Delete) for name in act.names if name in state.elements]
+    targets = {
+        name: key
+        for act in acts
+        if isinstance(act, Move) and not act.in_place
+        for name, key in zip(act.names, act.keys, strict=True)
+        if name in state.elements
+    }
+    if deleted or targets:
+        places = _sources(state, [*deleted, *targets])
+        for name in dict.fromkeys(deleted):
+            captured.deleted.append((name, places[name], state.elements[name].winner))
+        for name, key in targets.items():
+            captured.moved[name] = places[name], _target(state, key, acts, {*deleted, *targets})
+    for act in acts:
+        if isinstance(act, Set) and (element := state.elements.get(act.name)) is not None:
+            captured.written[act.name] = element.winner, act.value, frozenset(element.writes)
+    return captured
+
+
+def _sources(state: ArrayState, names: Iterable[ElementId]) -> dict[ElementId, Place]:
+    """Where elements are that will go: those that stand in a row are beside the same two."""
+    order, at = state.order, state.at
+    indexes = sorted({bisect_left(order, state.elements[name].key) for name in names})
+    places: dict[ElementId, Place] = {}
+    start = 0
+    for end in range(1, len(indexes) + 1):
+        if end < len(indexes) and indexes[end] == indexes[end - 1] + 1:
+            continue
+        low, high = indexes[start] - 1, indexes[end - 1] + 1
+        left = at[order[low]] if low >= 0 else None
+        right = at[order[high]] if high < len(order) else None
+        for index in indexes[start:end]:
+            places[at[order[index]].id] = _place(order[index], left, right)
+        start = end
+    return places
+
+
+def _target(state: ArrayState, key: bytes, acts: Sequence[Act], going: set[ElementId]) -> Place:
+    """Between which elements a key will be; those that get new keys by the same message are there by these."""
+    order, at = state.order, state.at
+    anew = {
+        new: state.elements[name]
+        for act in acts
+        if isinstance(act, Move) and act.in_place
+        for name, new in zip(act.names, act.keys, strict=True)
+        if name in state.elements
+    }
+    without = going.union(element.id for element in anew.values())
+    high = bisect_left(order, key)
+    low = high - 1
+    while low >= 0 and at[order[low]].id in without:
+        low -= 1
+    while high < len(order) and at[order[high]].id in without:
+        high += 1
+    lefts = {new: element for new, element in anew.items() if new < key}
+    rights = {new: element for new, element in anew.items() if new > key}
+    if low >= 0:
+        lefts[order[low]] = at[order[low]]
+    if high < len(order):
+        rights[order[high]] = at[order[high]]
+    return _place(key, lefts[max(lefts)] if lefts else None, rights[min(rights)] if rights else None)
+
+
+def _place(key: bytes, left: Element | None, right: Element | None) -> Place:
+    return Place(key, left, right, left.key if left else b"", right.key if right else b"")
+
+
+def undo(
+    state: ArrayState, captured: Captured, acts: Sequence[Act], stamp: Stamp, draft: Draft
+) -> tuple[list[bytes], list[Gap]]:
+    """Draft what takes out and sets back; returns the order without what moves back, and what goes into its gaps."""
+    feed = draft.feed
+    for act in acts:
+        if isinstance(act, Insert):
+            made = (_now(state, ElementId(stamp, act.first + number), feed) for number in range(len(act.values)))
+            if there := [element.id for element in made if element is not None]:
+                draft.delete(there)
+    for name, (old, new, stamps) in captured.written.items():
+        element = _now(state, name, feed)
+        if element is not None and stands(element.writes, stamps, stamp, new):
+            draft.set(element.id, old, sorted(element.writes))
+    back = [
+        (place, Item(None, value, copy_of=name))
+        for name, place, value in captured.deleted
+        if _now(state, name, feed) is None
+    ]
+    moved = {name: element for name in captured.moved if (element := _now(state, name, feed)) is not None}
+    aside = {element.id for element in moved.values()}
+    for name, element in moved.items():
+        source, target = captured.moved[name]
+        if element.placed == stamp or _is_back(state, element, target, stamp, aside):
+            back.append((source, Item(element.id)))
+    return _gaps(state, back, feed)
+
+
+def stands(writes: Mapping[Stamp, Value], before: frozenset[Stamp], stamp: Stamp, value: Value) -> bool:
+    """Whether what a message wrote stands alone, by itself or because its writer has brought it back since."""
+    later = writes.keys() - before
+    if len(later) != 1:
+        return False
+    [only] = later
+    ours = only.feed == stamp.feed and only > stamp
+    return only == stamp or (ours and value_bytes(writes[only]) == value_bytes(value))
+
+
+def _now(state: ArrayState, name: ElementId, feed: bytes) -> Element | None:
+    """An element, or what the writer of `feed` brought back of it. Copies are later, so there is no ring of them."""
+    while (copy := state.copies.get((feed, name))) is not None:
+        name = copy
+    return state.elements.get(name)
+
+
+def _is_back(state: ArrayState, element: Element, target: Place, stamp: Stamp, aside: set[ElementId]) -> bool:
+    """Whether the writer of a move has since put the element back to where that move had put it."""
+    if element.placed is None or element.placed.feed != stamp.feed or element.placed < stamp:
+        return False
+    order, at = state.order, state.at
+    low = high = bisect_left(order, element.key)
+    while low >= 0 and at[order[low]].id in aside:
+        low -= 1
+    while high < len(order) and at[order[high]].id in aside:
+        high += 1
+    left = at[order[low]] if low >= 0 else None
+    right = at[order[high]] if high < len(order) else None
+    wanted = [_now(state, beside.id, stamp.feed) if beside else None for beside in (target.left, target.right)]
+    return left is wanted[0] or right is wanted[1]
+
+
+def _gaps(state: ArrayState, back: Sequence[tuple[Place, Item]], feed: bytes) -> tuple[list[bytes], list[Gap]]:
+    """The order without what moves back, and where in it everything goes that comes back."""
+    leaving = {state.elements[item.name].key for _, item in back if item.name is not None}
+    order = [key for key in state.order if key not in leaving] if leaving else state.order
+    gaps: list[Gap] = []
+    found = ((_index(state, order, place, feed), place.key, item) for place, item in back)
+    for index, _, item in sorted(found, key=lambda row: row[:2]):
+        if not gaps or gaps[-1][0] != index:
+            gaps.append((index, []))
+        gaps[-1][1].append(item)
+    return order, gaps
+
+
+def _index(state: ArrayState, order: list[bytes], place: Place, feed: bytes) -> int:
+    """Where the key would be, but between what was beside it, unless others have moved that since."""
+    index = bisect_left(order, place.key)
+    left, left_still = _beside(state, place.left, place.left_key, feed)
+    right, right_still = _beside(state, place.right, place.right_key, feed)
+    low = bisect_left(order, left) + 1 if left else 0
+    high = bisect_left(order, right) if right else len(order)
+    if low > high:  # one of them was moved by the same writer, who has not undone that
+        low, high = low if left_still else 0, high if right_still else len(order)
+    return index if low > high else min(max(index, low), high)
+
+
+def _beside(state: ArrayState, element: Element | None, key: bytes, feed: bytes) -> tuple[bytes, bool]:
+    """The key of a neighbour, if it still has the one that it had (which is told too), or one by the same writer."""
+    now = None if element is None else _now(state, element.id, feed)
+    if now is None or now.placed is None or not (now.key == key or now.placed.feed == feed):
+        return b"", False
+    return now.key, now.key == key
+
+
+__all__ = ["Captured", "Gap", "capture", "stands", "undo"]

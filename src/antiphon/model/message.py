@@ -1,0 +1,193 @@
+"""What a block's body says: the message around a mutation, read and written with as little work as possible."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from antiphon.core.errors import InvalidInput, InvalidMutation
+from antiphon.core.ids import ITEM_ID_SIZE, NONCE_SIZE
+from antiphon.core.keys import KEY_SIZE, SIGNATURE_SIZE
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import message_pb2
+from antiphon.feed.header import Kind
+from antiphon.model.access import Access
+from antiphon.model.access_codec import read_access, write_access
+from antiphon.model.factory import MODEL_NAME_SIZE_MAX
+from antiphon.model.wire import varint
+
+_MUTATION_TAG = 0x22  # field 4, length-delimited
+_METADATA_TAG = 0x2A  # field 5
+_TAGS: dict[int, int] = {Kind.MUTATION: _MUTATION_TAG, Kind.METADATA: _METADATA_TAG}
+_VIEW_TAG = b"antiphon.view.v1"
+_FIELDS = {Kind.GENESIS: "genesis", Kind.CHANGE: "change", Kind.MUTATION: "mutation", Kind.METADATA: "metadata"}
+
+
+class Note(NamedTuple):
+    """A message to an item, as the fold takes it. `void` says why it does not count; empty if it does."""
+
+    kind: int
+    lamport: int
+    feed: bytes
+    seq: int
+    created_ms: int
+    message: bytes | None  # None: the body is not here
+    void: str = ""
+
+    @property
+    def stamp(self) -> Stamp:
+        return Stamp(self.lamport, self.feed, self.seq)
+
+
+class Inception(NamedTuple):
+    """What makes an item a view: its inception key, and that key's signature for it."""
+
+    key: bytes
+    proof: bytes
+
+    @staticmethod
+    def statement(party: bytes, feed: bytes) -> bytes:
+        """What the key signs: a view of this party, begun in this feed."""
+        return _VIEW_TAG + party + feed
+
+
+class Genesis(NamedTuple):
+    """How an item begins. A view has no nonce: its id comes from its key."""
+
+    nonce: bytes
+    model: str
+    version: int
+    parent: bytes = b""
+    link: tuple[bytes, bytes] | None = None
+    view: Inception | None = None
+
+
+class Change(NamedTuple):
+    """One of: a new parent (empty for none), deleted or restored, forked into another item, another access list."""
+
+    parent: bytes | None = None
+    deleted: bool | None = None
+    forked_to: bytes | None = None
+    access: Access | None = None
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(data) and shift < 35:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    return -1, at
+
+
+def content(kind: int, message: bytes) -> bytes:
+    """The bytes of a mutation or metadata mutation inside its message."""
+    if len(message) > 1 and message[0] == _TAGS.get(kind):
+        size, at = (message[1], 2) if message[1] < 0x80 else _varint(message, 1)
+        if size == len(message) - at:  # the one field, and nothing else: what every writer sends
+            return message[at:]
+    parsed = _parse(kind, message)
+    return parsed.mutation if kind == Kind.MUTATION else parsed.metadata
+
+
+def wrap(kind: Kind, data: bytes) -> bytes:
+    """The message around a mutation or metadata mutation."""
+    size = len(data)
+    if size < 0x80:
+        return b"%c%c%b" % (_TAGS[kind], size, data)
+    return b"%c%b%b" % (_TAGS[kind], varint(size), data)
+
+
+def _parse(kind: int, message: bytes) -> message_pb2.Message:
+    try:
+        parsed = message_pb2.Message.FromString(message)
+    except DecodeError:
+        raise InvalidMutation("its body is no message") from None
+    if parsed.WhichOneof("content") != _FIELDS[Kind(kind)]:
+        raise InvalidMutation("its body is not what its header says")
+    return parsed
+
+
+def _plain_genesis(message: bytes) -> Genesis | None:
+    """A genesis without a link, all of whose lengths fit into a byte, as most are; None for any other."""
+    size = len(message)
+    if not 25 < size < 130 or message[0] != 0x12 or message[1] != size - 2 or message[2:4] != b"\x0a\x10":
+        return None
+    at = 22 + message[21]  # where the model's name ends
+    if message[20] != 0x12 or at + 2 > size or at == 22 or message[at] != 0x18 or not 0 < message[at + 1] < 0x80:
+        return None
+    parent = message[at + 4 :]
+    if at + 2 != size and (message[at + 2 : at + 4] != b"\x22\x10" or len(parent) != ITEM_ID_SIZE):
+        return None
+    try:
+        return Genesis(message[4:20], message[22:at].decode(), message[at + 1], parent)
+    except UnicodeDecodeError:
+        return None
+
+
+def read_genesis(message: bytes) -> Genesis:
+    plain = _plain_genesis(message)
+    if plain is not None:
+        return plain
+    genesis = _parse(Kind.GENESIS, message).genesis
+    link = (genesis.link.source, genesis.link.target) if genesis.HasField("link") else None
+    view = Inception(genesis.view.key, genesis.view.proof) if genesis.HasField("view") else None
+    if view is not None and (len(view.key), len(view.proof), len(genesis.nonce)) != (KEY_SIZE, SIGNATURE_SIZE, 0):
+        raise InvalidMutation("the genesis of a view has an inception key, its signature, and no nonce")
+    if view is None and len(genesis.nonce) != NONCE_SIZE:
+        raise InvalidMutation(f"a genesis has a nonce of {NONCE_SIZE} bytes, not {len(genesis.nonce)}")
+    if not 0 < len(genesis.model.encode()) <= MODEL_NAME_SIZE_MAX or not genesis.version:
+        raise InvalidMutation("a genesis names a model and its version")
+    if len(genesis.parent) not in (0, ITEM_ID_SIZE) or (link and any(len(end) != ITEM_ID_SIZE for end in link)):
+        raise InvalidMutation("a parent or an end of a link is no item id")
+    return Genesis(genesis.nonce, genesis.model, genesis.version, genesis.parent, link, view)
+
+
+def write_genesis(genesis: Genesis) -> bytes:
+    proto = message_pb2.Genesis(
+        nonce=genesis.nonce, model=genesis.model, version=genesis.version, parent=genesis.parent
+    )
+    if genesis.link is not None:
+        proto.link.source, proto.link.target = genesis.link
+    if genesis.view is not None:
+        proto.view.key, proto.view.proof = genesis.view
+    message = message_pb2.Message(genesis=proto).SerializeToString(deterministic=True)
+    _refuse_own(read_genesis, message)
+    return message
+
+
+def read_change(message: bytes) -> Change:
+    change = _parse(Kind.CHANGE, message).change
+    which = change.WhichOneof("change")
+    if which is None:
+        raise InvalidMutation("a change of a kind that this version does not know")
+    if which == "deleted":
+        return Change(deleted=change.deleted)
+    if which == "access":
+        return Change(access=read_access(change.access))
+    item = change.parent if which == "parent" else change.forked_to
+    if len(item) != ITEM_ID_SIZE and (which != "parent" or item):
+        raise InvalidMutation(f"a change of {which} names {len(item)} bytes, which is no item id")
+    return Change(parent=item) if which == "parent" else Change(forked_to=item)
+
+
+def write_change(change: Change) -> bytes:
+    parts = {name: part for name, part in change._asdict().items() if part is not None}
+    if change.access is not None:
+        parts["access"] = write_access(change.access)
+    proto = message_pb2.Change(**parts)
+    message = message_pb2.Message(change=proto).SerializeToString(deterministic=True)
+    _refuse_own(read_change, message)
+    return message
+
+
+def _refuse_own(read: object, message: bytes) -> None:
+    """What a receiver would refuse is refused before it is written."""
+    try:
+        read(message)  # type: ignore[operator]
+    except InvalidMutation as error:
+        raise InvalidInput(str(error)) from None

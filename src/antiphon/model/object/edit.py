@@ -1,0 +1,186 @@
+"""Building changes of an object: from what a user asks to the operations of one mutation, naming what they replace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from antiphon.core.errors import InvalidInput
+from antiphon.core.stamp import Stamp
+from antiphon.model.object.register import (
+    PATH_LENGTH_MAX,
+    SEGMENT_SIZE_MAX,
+    Content,
+    Counter,
+    Mark,
+    Node,
+    Path,
+    check_path,
+    element_segment,
+    find,
+    is_container,
+    show_path,
+)
+from antiphon.model.object.state import DELETE, Increment, Op
+from antiphon.model.object.view import look, seek, shown
+from antiphon.model.value import Value
+
+_INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
+
+
+def as_path(path: str | Sequence[str]) -> Path:
+    """A path as it was handed in: one key, or several."""
+    if isinstance(path, str):
+        keys: Path = (path,)
+    elif isinstance(path, list | tuple):
+        keys = tuple(path)
+    else:
+        raise InvalidInput(f"a path is a key or a list of keys, not a {type(path).__name__}")
+    check_path(keys)
+    return keys
+
+
+def names_at(root: Node, path: Path) -> list[Stamp]:
+    """What an operation at a path replaces: all at it and below it, and values and counters above it."""
+    found: set[Stamp] = set()
+    node = root
+    for segment in path[:-1]:
+        child = node.children.get(segment)
+        if child is None:
+            return sorted(found)
+        node = child
+        found.update(stamp for stamp, content in node.values.items() if not is_container(content))
+    last = node.children.get(path[-1])
+    if last is None:
+        return sorted(found)
+    if not last.children and not found:
+        return sorted(last.values)
+    for _, below in last.below():
+        found.update(below.values)
+    return sorted(found)
+
+
+class Edit:
+    """The operations of one mutation in the making."""
+
+    __slots__ = ("_above", "_root", "_targets", "ops")
+
+    def __init__(self, root: Node) -> None:
+        self._root = root
+        self._targets: set[Path] = set()
+        self._above: set[Path] = set()  # the paths above them
+        self.ops: dict[Path, Op] = {}
+
+    def write(self, path: Path, value: Value) -> None:
+        """A value; a dict becomes a map and a set a set, which others can change inside."""
+        self._aim(path)
+        self._way(path)
+        self._expand(path, value, names_at(self._root, path))
+
+    def counter(self, path: Path, start: int) -> None:
+        self._aim(path)
+        self._way(path)
+        self._put(path, Counter(_int64(start)), names_at(self._root, path))
+
+    def increment(self, path: Path, by: int) -> None:
+        node = seek(self._root, path)
+        if node is None:
+            self.counter(path, by)
+            return
+        content = shown(node)
+        if type(content) is not Counter:
+            raise InvalidInput(f"at {show_path(path)} is {_kind(content)}, and no counter; make it one with counter()")
+        base = max(stamp for stamp, content in node.values.items() if type(content) is Counter)
+        self._put(path, Increment(_int64(by)), [base])
+
+    def delete(self, path: Path) -> None:
+        look(self._root, path)
+        self._put(path, DELETE, names_at(self._root, path))
+
+    def add(self, path: Path, element: Value) -> None:
+        node = seek(self._root, path)
+        if node is None:
+            self._way(path)
+            self._put(path, Mark.SET, names_at(self._root, path))
+        else:
+            _need_set(node, path)
+        inside = self._inside(path, element)
+        self._put(inside, Mark.MEMBER, names_at(self._root, inside))
+
+    def remove(self, path: Path, element: Value) -> None:
+        _need_set(look(self._root, path), path)
+        self.delete(self._inside(path, element))
+
+    def _aim(self, path: Path) -> None:
+        """Of two changes at once neither may be inside the other: which would win?"""
+        prefixes = [path[:size] for size in range(1, len(path) + 1)]
+        if path in self._above or not self._targets.isdisjoint(prefixes):
+            raise InvalidInput(f"a change of {show_path(path)} and, at once, of a path inside it or around it")
+        self._targets.add(path)
+        self._above.update(prefixes[:-1])
+
+    def _way(self, path: Path) -> None:
+        """Maps that a path needs and that are not there get their mark, so that they stay when they are emptied."""
+        for size in range(1, len(path)):
+            above = path[:size]
+            node = seek(self._root, above)
+            content = Mark.MAP if above in self.ops else shown(node) if node else None
+            if content is Mark.SET:
+                raise InvalidInput(f"at {show_path(above)} is a set; sets hold elements and no keys")
+            if content is not Mark.MAP:
+                self._put(above, Mark.MAP, ())
+
+    def _expand(self, path: Path, value: Value, names: Sequence[Stamp]) -> None:
+        if isinstance(value, dict):
+            self._put(path, Mark.MAP, names)
+            for key, part in value.items():
+                inside = (*path, key)
+                check_path(inside)
+                self._expand(inside, part, ())
+        elif isinstance(value, set | frozenset):
+            self._put(path, Mark.SET, names)
+            for element in value:
+                self._put(self._inside(path, element), Mark.MEMBER, ())
+        else:
+            self._put(path, value, names)
+
+    def _inside(self, path: Path, element: Value) -> Path:
+        if len(path) >= PATH_LENGTH_MAX:
+            raise InvalidInput(f"a set at a path of {len(path)} segments; a path has at most {PATH_LENGTH_MAX}")
+        return (*path, element_segment(element))
+
+    def _put(self, path: Path, content: Content, names: Sequence[Stamp]) -> None:
+        self.ops[path] = Op(path, content, names)
+
+
+def quick_set(root: Node, path: str, value: Value) -> Op:
+    """A plain value at a path of one key: what most changes are."""
+    if len(path) > SEGMENT_SIZE_MAX >> 2:
+        check_path((path,))
+    node = find(root, (path,))
+    if node is None:
+        return Op((path,), value)
+    if node.children or len(node.values) > 1:
+        return Op((path,), value, names_at(root, (path,)))
+    return Op((path,), value, tuple(node.values))
+
+
+def _need_set(node: Node, path: Path) -> None:
+    content = shown(node)
+    if content is not Mark.SET:
+        raise InvalidInput(f"at {show_path(path)} is {_kind(content)}, and no set; delete it first")
+
+
+def _kind(content: Content) -> str:
+    if content is Mark.MAP:
+        return "a map"
+    if content is Mark.SET:
+        return "a set"
+    return "a counter" if type(content) is Counter else f"a value ({type(content).__name__})"
+
+
+def _int64(number: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int):  # in Python a bool is an int
+        raise InvalidInput(f"a counter counts in integers, and {number!r} is a {type(number).__name__}")
+    if not _INT_MIN <= number <= _INT_MAX:
+        raise InvalidInput(f"the integer {number} does not fit into 64 bits")
+    return int(number)

@@ -1,0 +1,178 @@
+"""The short way of the most common mutation: one text or integer at one key, in place of what was written there before.
+
+It reads the bytes by hand and changes the state as `state` would, or does nothing and leaves it to the long way.
+Measured, it takes a third of the time, and most of a party's history is made of such messages. Tests compare the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from antiphon.core.stamp import Stamp
+from antiphon.feed.header import Kind
+from antiphon.model.object.register import Node
+from antiphon.model.object.state import ObjectState
+from antiphon.model.wire import number_at, plain_bytes
+
+if TYPE_CHECKING:
+    from antiphon.model.message import Note
+
+_NO_ENTRY = object()
+_MUTATION = int(Kind.MUTATION)
+_new = tuple.__new__  # half the price of calling the class, for every message
+
+
+def take_plain(state: ObjectState, data: bytes, stamp: Stamp) -> bool:
+    """Apply the mutation if it is of that form, short, and names only what is here; else False, and nothing changed."""
+    lamport, feed, seq = stamp
+    size = len(data)
+    if not 7 < size < 130 or state.kept.feeds or not _take(state, data, 0, size, lamport, feed, seq):
+        return False
+    state.heard[feed] = seq
+    return True
+
+
+def take_run(state: ObjectState, frame: dict[bytes, Stamp], notes: Sequence[Note], at: int, since: int) -> int:
+    """Apply the messages from `at` on, as long as they are of that form and later than `since`; where that ended."""
+    if state.kept.feeds:
+        return at
+    count, last, feed = len(notes), None, b""
+    while at < count:
+        kind, lamport, writer, seq, _, message, void = notes[at]
+        if kind != _MUTATION or void or message is None or lamport <= since:
+            break
+        size = len(message)
+        if not 9 < size < 130 or message[0] != 0x22 or message[1] != size - 2:
+            break
+        if not _take(state, message, 2, size, lamport, writer, seq):
+            break
+        if writer != feed and last is not None:
+            frame[feed], state.heard[feed] = last.stamp, last.seq
+        feed, last = writer, notes[at]
+        at += 1
+    if last is not None:
+        frame[feed], state.heard[feed] = last.stamp, last.seq
+    return at
+
+
+def _take(state: ObjectState, data: bytes, at: int, size: int, lamport: int, feed: bytes, seq: int) -> bool:
+    """The mutation at data[at:size], of at least 8 bytes."""
+    feeds = at
+    while data[at] == 0x0A and data[at + 1] == 0x20 and at + 42 <= size:  # the table of other feeds
+        at += 34
+    if data[at] != 0x12 or data[at + 1] != size - at - 2 or data[at + 2] != 0x0A:
+        return False
+    others = data[feeds:at]
+    start = at + 4
+    at = start + data[at + 3]
+    if at + 4 > size or data[at] != 0x1A:
+        return False
+    end = at + 2 + data[at + 1]
+    if end > size:
+        return False
+    kind = data[at + 2]
+    try:
+        key = data[start:at].decode()
+        if kind == 0x2A and data[at + 3] == end - at - 4:
+            content: str | int = data[at + 4 : end].decode()
+        elif kind == 0x18:
+            number, stop = number_at(data, at + 3, end)
+            if stop != end:
+                return False
+            content = (number >> 1) ^ -(number & 1)
+        else:
+            return False
+    except UnicodeDecodeError:
+        return False
+    children = state.root.children
+    node = children.get(key)
+    if end == size and not others:
+        if node is None:
+            node = children[key] = Node()
+        node.values[_new(Stamp, (lamport, feed, seq))] = content
+        return True
+    if node is None or node.children:
+        return False
+    entries: dict[Any, Any] = node.values
+    if others or end + 2 > size or data[end + 1] != size - end - 2:
+        names = _names(data, end, size, others, lamport, feed, seq)
+        for name in names:
+            if name not in entries and state.heard.get(name[1], -1) < name[2]:
+                return False  # it is not gone: it has not come yet
+        if not names:
+            return False
+        for name in names:
+            entries.pop(name, None)
+    else:  # one message of the writer's own feed is replaced: a tuple finds a stamp, and is made in less time
+        if end + 3 > size or data[end] != 0x3A or data[end + 2] != 0x10:
+            return False
+        named_lamport, at = number_at(data, end + 3, size)
+        named_seq = 0
+        if at != size:
+            if at + 1 >= size or data[at] != 0x18:
+                return False
+            named_seq, at = number_at(data, at + 1, size)
+        if at != size or named_lamport > lamport or named_seq >= seq:  # equal in one batch
+            return False
+        gone = entries.pop((named_lamport, feed, named_seq), _NO_ENTRY) is _NO_ENTRY
+        if gone and state.heard.get(feed, -1) < named_seq:
+            return False
+    entries[_new(Stamp, (lamport, feed, seq))] = content
+    return True
+
+
+def _names(
+    data: bytes, at: int, size: int, others: bytes, lamport: int, feed: bytes, seq: int
+) -> set[tuple[int, bytes, int]]:
+    """The messages that are named from `at` on, of any feed; empty for what the long way must look at."""
+    names: set[tuple[int, bytes, int]] = set()
+    while at < size:
+        if at + 4 > size or data[at] != 0x3A:
+            return set()
+        end, at, which = at + 2 + data[at + 1], at + 2, 0
+        if data[at] == 0x08:
+            which, at = data[at + 1], at + 2
+        if end > size or at + 1 >= end or data[at] != 0x10 or which * 34 > len(others):
+            return set()
+        named_lamport, at = number_at(data, at + 1, end)
+        named_seq = 0
+        if at != end:
+            if at + 1 >= end or data[at] != 0x18:
+                return set()
+            named_seq, at = number_at(data, at + 1, end)
+        named = others[which * 34 - 32 : which * 34] if which else feed
+        seen = named_seq < seq if named == feed else named_lamport < lamport
+        if at != end or not seen or named_lamport > lamport:
+            return set()
+        names.add((named_lamport, named, named_seq))
+    return names
+
+
+def make_plain(state: ObjectState, key: str, content: str | int, feed: bytes) -> bytes:
+    """The mutation that writes a text or integer in place of nothing, or of what the same feed wrote; else empty."""
+    node = state.root.children.get(key)
+    if node is None:
+        return plain_bytes(key, content, None)
+    if node.children or len(node.values) != 1:
+        return b""
+    (last,) = node.values
+    return plain_bytes(key, content, last) if last[1] == feed else b""
+
+
+def perform_plain(state: ObjectState, key: str, content: str | int, stamp: Stamp) -> bytes | None:
+    """`make_plain` and `take_plain` in one: what was just written need not be read."""
+    if state.kept.feeds:
+        return None
+    mutation = make_plain(state, key, content, stamp[1])
+    if not mutation:
+        return None
+    children = state.root.children
+    node = children.get(key)
+    if node is None:
+        node = children[key] = Node()
+    else:
+        node.values.clear()
+    node.values[stamp] = content
+    state.heard[stamp[1]] = stamp[2]
+    return mutation

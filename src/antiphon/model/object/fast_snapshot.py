@@ -1,0 +1,121 @@
+"""The short way back from the most common snapshot of an object: short texts and integers, each at one key.
+
+It reads the bytes by hand, or gives up and leaves them to `snapshot_codec`, which alone refuses any. What it takes is
+in the one canonical form, so a node keeps the bytes of its row, and is written again as it was. Measured, it takes half
+the time, and every item that is folded on, or shown, is read first. Tests compare the two.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from antiphon.core.stamp import Stamp
+from antiphon.model.object.register import Node
+from antiphon.model.object.state import ObjectState
+from antiphon.model.wire import number_at
+
+_four = struct.Struct("4B").unpack_from
+_new = tuple.__new__  # half the price of calling the class, for every entry
+
+
+def read_plain(data: bytes) -> ObjectState | None:
+    """The state whose snapshot these bytes are, if all of it is of that form; else None."""
+    state = ObjectState()
+    try:
+        return state if _read(data, state) else None
+    except (IndexError, ValueError, struct.error):  # the bytes end too early; or some are no text, or no number
+        return None
+
+
+def _read(data: bytes, state: ObjectState) -> bool:
+    at = 0
+    feeds, seqs = [b""], [-1]  # a stamp names them from 1 on, and there is none of feed 0
+    while data[at] == 0x0A:
+        feed = data[at + 2 : at + 34]
+        if data[at + 1] != 0x20 or feed <= feeds[-1] or len(feeds) > 127:
+            return False
+        feeds.append(feed)
+        at += 34
+    heard = state.heard
+    for where in range(1, len(feeds)):  # all of them, for nothing else is said of any
+        tag, length, name, number = _four(data, at)
+        end = at + 2 + length
+        seq, at = (0, at + 4) if length == 2 else _above_0(data, at + 4, 0x18)
+        if tag != 0x12 or name != 0x08 or number != where or at != end:
+            return False
+        seqs.append(seq)
+        heard[feeds[where]] = seq
+    return _read_registers(data, at, feeds, seqs, state.root.children)
+
+
+def _read_registers(
+    data: bytes, at: int, feeds: list[bytes], seqs: list[int], children: dict[str | bytes, Node]
+) -> bool:
+    size, last = len(data), ""
+    while at < size:
+        start = at
+        tag, length, path, name = _four(data, at)
+        at += 4
+        end = start + 2 + length
+        if length > 127:  # of two bytes, as that of several values often is
+            if not 0 < path < 128:
+                return False
+            end = start + 3 + (length & 127 | path << 7)
+            path, name = data[at - 1], data[at]
+            at += 1
+        key = data[at : at + name].decode()
+        at += name
+        if tag != 0x1A or path != 0x0A or name > 127 or at >= end or end > size or (key <= last and children):
+            return False
+        last = key
+        node = children[key] = Node()
+        values, before = node.values, None
+        while at < end:
+            tag, length, name, where = _four(data, at)
+            stop = at + 2 + length
+            lamport, at = _above_0(data, at + 4, 0x10)
+            seq, at = _above_0(data, at, 0x18)
+            if tag != 0x1A or length > 127 or name != 0x08 or seq > seqs[where] or stop > end:
+                return False
+            stamp = _new(Stamp, (lamport, feeds[where], seq))
+            if before is not None and stamp <= before:
+                return False
+            values[stamp] = content = _content(data, at, stop)
+            if before is None and stop == end:  # the only one
+                node.packed = content, stamp, where, data[start:end]
+            before, at = stamp, stop
+    return True
+
+
+def _content(data: bytes, at: int, end: int) -> str | int:
+    """The text or integer that the value there is; else `ValueError`."""
+    tag, length, kind, number = _four(data, at)
+    if tag == 0x22 and at + 2 + length == end:
+        if kind == 0x2A and at + 4 + number == end:
+            return data[at + 4 : end].decode()
+        if kind == 0x18:
+            number, stop = number_at(data, at + 3, end)
+            if stop == end and (data[end - 1] or end == at + 4):
+                return (number >> 1) ^ -(number & 1)
+    raise ValueError
+
+
+def _above_0(data: bytes, at: int, tag: int) -> tuple[int, int]:
+    """A number in its shortest form and where it ends, in a field that is not written for 0; else `ValueError`."""
+    found, byte, second, third = _four(data, at)
+    if found != tag:
+        raise ValueError
+    if byte < 128:  # written out, as in `number_at`: most have up to three bytes
+        if byte:
+            return byte, at + 2
+    elif second < 128:
+        if second:
+            return byte & 127 | second << 7, at + 3
+    elif third < 128:
+        if third:
+            return byte & 127 | (second & 127) << 7 | third << 14, at + 4
+    else:
+        number, stop = number_at(data, at + 1, len(data))
+        if data[stop - 1]:
+            return number, stop
+    raise ValueError

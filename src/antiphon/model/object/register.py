@@ -1,0 +1,152 @@
+"""What an object is made of: paths, and at each path a register, which keeps every concurrent value by its stamp.
+
+A path is a tuple of keys. The last segment may instead be an element of a set, as the bytes of its one encoding: a set
+is a map whose keys are values, so that adding twice is adding once, and each addition is a tag that a removal names.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from antiphon.core.errors import InvalidInput, TooLarge
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import value_pb2
+from antiphon.model.value import Value, read_value, value_bytes
+
+PATH_LENGTH_MAX = 32  # segments
+SEGMENT_SIZE_MAX = 1 << 10  # of a key in UTF-8, or of an element's encoding
+OPS_MAX = 4096  # in a mutation
+
+Segment = str | bytes  # a key, or an element's encoding
+Path = tuple[Segment, ...]
+
+
+class Mark(enum.Enum):
+    """What stands at a path besides plain values and counters."""
+
+    MAP = 2  # there is a map, even if nothing is in it
+    SET = 3  # likewise a set
+    MEMBER = 4  # the element is in the set
+
+
+class Counter(NamedTuple):
+    """A number that is added to. Totals grow as far as they need to, so that no sum depends on the order."""
+
+    total: int
+
+
+Content = Any  # a Value, a Mark or a Counter
+
+
+class Node:
+    """The register at a path, and the nodes below it."""
+
+    __slots__ = ("children", "members", "packed", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[Stamp, Content] = {}
+        self.children: dict[Segment, Node] = {}
+        self.packed: tuple[Content, Any, int, bytes] | None = None  # its bytes in a snapshot: see `snapshot_codec`
+        self.members = 0  # how many of the children are elements, so that nobody has to look through them
+
+    def child(self, segment: Segment) -> Node:
+        """The node of a segment, made if it is not there."""
+        child = self.children.get(segment)
+        if child is None:
+            child = self.children[segment] = Node()
+            self.members += type(segment) is bytes
+        return child
+
+    def drop(self, segment: Segment) -> None:
+        del self.children[segment]
+        self.members -= type(segment) is bytes
+
+    def segments(self) -> list[Segment]:
+        """Those of the children, in the one order of paths: keys before elements, each by their bytes."""
+        if self.members:
+            return sorted(self.children, key=segment_order)
+        return sorted(self.children)  # all are text, whose order is that of UTF-8
+
+    def below(self, path: Path = ()) -> Iterator[tuple[Path, Node]]:
+        """This node and all below it in the one order of paths, parents first."""
+        yield path, self
+        for segment in self.segments():
+            yield from self.children[segment].below((*path, segment))
+
+    def top(self) -> Stamp:
+        """The greatest stamp here and below; only the root can hold nothing, and has none."""
+        return max([*self.values, *(child.top() for child in self.children.values())])
+
+
+def segment_order(segment: Segment) -> tuple[bool, bytes]:
+    return (False, segment.encode()) if isinstance(segment, str) else (True, segment)
+
+
+def path_order(path: Path) -> tuple[tuple[bool, bytes], ...]:
+    return tuple(map(segment_order, path))
+
+
+def is_container(content: Content) -> bool:
+    return content is Mark.MAP or content is Mark.SET
+
+
+def find(root: Node, path: Path) -> Node | None:
+    node: Node | None = root
+    for segment in path:
+        if node is None:
+            return None
+        node = node.children.get(segment)
+    return node
+
+
+def grow(root: Node, path: Path) -> Node:
+    """The node at a path, made if it is not there."""
+    node = root
+    for segment in path:
+        node = node.child(segment)
+    return node
+
+
+def trim(root: Node, path: Path) -> None:
+    """Take away the nodes along a path that hold nothing any more."""
+    trail = [root]
+    for segment in path:
+        child = trail[-1].children.get(segment)
+        if child is None:
+            break
+        trail.append(child)
+    for at in range(len(trail) - 1, 0, -1):
+        if trail[at].values or trail[at].children:
+            return
+        trail[at - 1].drop(path[at - 1])
+
+
+def check_path(path: Sequence[object]) -> None:
+    """Refuse, as `InvalidInput`, a path of keys that is empty, too long, or has a key that is no text or too long."""
+    if not path or len(path) > PATH_LENGTH_MAX:
+        raise InvalidInput(f"a path has 1 to {PATH_LENGTH_MAX} segments, not {len(path)}")
+    for key in path:
+        if not isinstance(key, str):
+            raise InvalidInput(f"the keys of a path are text, and {key!r} is a {type(key).__name__}")
+        # No character has more than 4 bytes, so most keys need not be encoded to be measured.
+        if len(key) > SEGMENT_SIZE_MAX >> 2 and len(key.encode(errors="replace")) > SEGMENT_SIZE_MAX:
+            raise TooLarge(f"a key of more than {SEGMENT_SIZE_MAX} bytes")
+
+
+def element_segment(element: Value) -> bytes:
+    """The segment of an element of a set."""
+    encoded = value_bytes(element)
+    if len(encoded) > SEGMENT_SIZE_MAX:
+        raise TooLarge(f"an element of {len(encoded)} bytes; one of a set has at most {SEGMENT_SIZE_MAX}")
+    return encoded
+
+
+def element_value(segment: bytes) -> Value:
+    return read_value(value_pb2.Value.FromString(segment))
+
+
+def show_path(path: Path) -> str:
+    """A path as people read it."""
+    return " → ".join(repr(segment if isinstance(segment, str) else element_value(segment)) for segment in path)

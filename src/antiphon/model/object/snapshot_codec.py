@@ -1,0 +1,279 @@
+"""The snapshot of an object: bytes that depend on its messages alone, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from antiphon.core.errors import BadEncoding
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import object_pb2
+from antiphon.model.heard import kept_stamp
+from antiphon.model.model import InvalidMutation
+from antiphon.model.object.fast_snapshot import read_plain
+from antiphon.model.object.mutation_codec import check_holds, read_path
+from antiphon.model.object.pending import Foretold
+from antiphon.model.object.register import Content, Counter, Mark, Node, Path, Segment, grow, path_order
+from antiphon.model.object.state import ObjectState
+from antiphon.model.value import read_value, value_bytes
+from antiphon.model.wire import field, number_field, stamp_fields, varint
+
+_TOTAL_SIZE_MAX = 16  # 2^64 increments of the greatest amount fit
+_FEED_SIZE = 32
+_PACKED_MAX = 256  # bytes of a register that a node keeps
+_ANY = object()  # marks what a node keeps of a register that is not plain
+
+# -- writing
+
+
+def write_snapshot(state: ObjectState) -> bytes:
+    heard = state.heard  # the feeds of all entries are among them
+    feeds = sorted({*heard, *(stamp.feed for stamp, _ in state.kept)} if state.kept else heard)
+    at = {feed: position for position, feed in enumerate(feeds, start=1)}
+    parts = [b"\x0a\x20" + b"\x0a\x20".join(at)] if at else []  # each has 32 bytes
+    parts += [_heard(at[feed], heard[feed]) for feed in (at if len(at) == len(heard) else sorted(heard))]
+    for key in state.root.segments():
+        node = state.root.children[key]
+        if not node.children:  # neither a map nor a set, as in most objects
+            parts.append(_plain_register(key, node, at) or _register((key,), node, at))
+        else:
+            parts += [_register(path, inner, at) for path, inner in node.below((key,)) if inner.values]
+    if state.kept:
+        parts += _kept(state, at)
+    return b"".join(parts)
+
+
+def _heard(feed: int, seq: int) -> bytes:
+    if seq and feed < 128:
+        last = varint(seq)
+        return b"\x12%c\x08%c\x18%b" % (3 + len(last), feed, last)
+    return field(b"\x12", number_field(b"\x08", feed) + number_field(b"\x18", seq))
+
+
+def _plain_register(key: Segment, node: Node, at: dict[bytes, int]) -> bytes:
+    """One short text or integer at a key, as most registers are, in one piece; empty for any other.
+
+    A node keeps these bytes: most registers are as they were when the object was last saved.
+    """
+    if len(node.values) > 1 or type(key) is not str:
+        return b""
+    ((stamp, content),) = node.values.items()
+    lamport, feed, seq = stamp
+    where, packed = at[feed], node.packed
+    if packed is not None and packed[0] is content and packed[1] is stamp and packed[2] == where:
+        return packed[3]
+    if type(content) is str:
+        value = content.encode()
+        size = len(value)
+        if size > 63:
+            return b""
+        value = b"\x2a%c%b" % (size, value)
+    elif type(content) is int:
+        value = b"\x18" + varint((content << 1) ^ (content >> 63))
+    else:
+        return b""
+    name, first, second = key.encode(), varint(lamport), varint(seq)
+    size, length = len(value), len(name)
+    inner = 6 + len(first) + len(second) + size
+    if length + inner > 120 or where > 127 or not seq or not lamport:  # a 0 is not written
+        return b""
+    form = b"\x1a%c\x0a%c%b\x1a%c\x08%c\x10%b\x18%b\x22%c%b"
+    row = form % (length + inner + 4, length, name, inner, where, first, second, size, value)
+    node.packed = content, stamp, where, row
+    return row
+
+
+def _register(path: Path, node: Node, at: dict[bytes, int]) -> bytes:
+    """Any register. Its bytes are kept as well, unless they are many, with what they were made from."""
+    values = node.values
+    held = [(stamp, content, at[stamp[1]]) for stamp, content in values.items()]
+    known = node.packed
+    if known is not None and known[0] is _ANY and known[1] == held:
+        return known[3]
+    row = _path(path)
+    for stamp in sorted(values) if len(values) > 1 else values:
+        row += field(b"\x1a", stamp_fields(at[stamp.feed], stamp) + _content(values[stamp]))
+    row = field(b"\x1a", row)
+    if len(row) <= _PACKED_MAX:
+        node.packed = _ANY, held, 0, row
+    return row
+
+
+def _path(path: Path) -> bytes:
+    row = b""
+    for segment in path:
+        row += field(b"\x0a", segment.encode()) if isinstance(segment, str) else field(b"\x12", segment)
+    return row
+
+
+def _content(content: Content) -> bytes:
+    kind = type(content)
+    if kind is str:
+        return field(b"\x22", field(b"\x2a", content.encode()))
+    if kind is Mark:
+        return b"\x28" + varint(content.value)
+    if kind is Counter:
+        return field(b"\x32", _total(content.total))
+    return field(b"\x22", value_bytes(content))
+
+
+def _total(total: int) -> bytes:
+    return total.to_bytes((total.bit_length() + 8) // 8, "big", signed=True)
+
+
+def _kept(state: ObjectState, at: dict[bytes, int]) -> Iterator[bytes]:
+    """By path, so that one long path with many names takes no more room here than in its mutation."""
+    gone: dict[Path, list[Stamp]] = {}
+    increments: dict[Path, list[tuple[Stamp, int]]] = {}
+    for stamp, foretold in state.kept:
+        for path in foretold.gone:
+            gone.setdefault(path, []).append(stamp)
+        for path, by in foretold.increments.items():
+            increments.setdefault(path, []).append((stamp, by))
+    for path in sorted(gone.keys() | increments.keys(), key=path_order):
+        parts = [_path(path)]
+        parts += [field(b"\x1a", stamp_fields(at[stamp.feed], stamp)) for stamp in sorted(gone.get(path, ()))]
+        for stamp, by in sorted(increments.get(path, ())):
+            parts.append(field(b"\x22", stamp_fields(at[stamp.feed], stamp) + field(b"\x32", _total(by))))
+        yield field(b"\x22", b"".join(parts))
+
+
+# -- reading
+
+
+def read_snapshot(data: bytes) -> ObjectState:
+    """The state whose snapshot these bytes are, to the last bit; anything else is `BadEncoding`."""
+    return read_plain(data) or _read_any(data)
+
+
+def _read_any(data: bytes) -> ObjectState:
+    try:
+        proto = object_pb2.ObjectSnapshot.FromString(data)
+        state = _read(proto)
+        # The library puts known fields into their one form; the order of rows and the form of values are checked above.
+        proto.DiscardUnknownFields()
+        _need(proto.SerializeToString(deterministic=True) == data, "it is not in its one canonical form")
+    except (DecodeError, InvalidMutation) as error:
+        raise BadEncoding(f"snapshot of an object: {error}") from None
+    return state
+
+
+def _need(condition: bool, reason: str) -> None:
+    if not condition:
+        raise BadEncoding(f"snapshot of an object: {reason}")
+
+
+def _read(proto: object_pb2.ObjectSnapshot) -> ObjectState:
+    state = ObjectState()
+    # No limit on how many: a hostile writer can name any number of feeds, and what was applied must come back.
+    table = proto.feeds[:]
+    _need(_ascend(table) and all(len(feed) == _FEED_SIZE for feed in table), "its table of feeds is none")
+    feeds = (b"", *table)
+    heard = state.heard
+    last = 0
+    for name in proto.heard[:]:
+        _need(name.feed > last and not name.lamport, "what it has heard of is not in order")
+        last = name.feed
+        heard[kept_stamp(name, feeds).feed] = name.seq
+    _read_registers(proto.registers[:], state, feeds)
+    kept = proto.kept[:]
+    if kept:
+        _read_kept(kept, state, feeds)
+    used = heard.keys() | {stamp.feed for stamp, _ in state.kept} if kept else heard.keys()
+    _need(len(used) == len(table), "its table has feeds of which it says nothing")
+    return state
+
+
+def _ascend(rows: Sequence[Any]) -> bool:
+    return len(rows) < 2 or all(one < other for one, other in pairwise(rows))
+
+
+def _read_registers(rows: list[object_pb2.ObjectRegister], state: ObjectState, feeds: tuple[bytes, ...]) -> None:
+    heard, root = state.heard, state.root
+    above: Path = ()
+    for row in rows:
+        path = _read_path(row)
+        _need(_before(above, path), "its registers are not in order")
+        above = path
+        values = (root.child(path[0]) if len(path) == 1 else grow(root, path)).values
+        entries = row.entries
+        count = len(entries)
+        for position in range(count):  # far quicker here than iterating
+            entry = entries[position]
+            stamp = _read_stamp(entry, feeds)
+            if heard.get(stamp[1], -1) < stamp[2]:
+                raise BadEncoding(f"snapshot of an object: an entry of {stamp}, of which it has not heard")
+            values[stamp] = content = _read_content(entry)
+            check_holds(path, content)
+        if count != 1:
+            _need(len(values) == count > 0 and _ascend([*values]), "the entries of a register are not in order")
+
+
+def _before(one: Path, other: Path) -> bool:
+    """Whether a path comes before another. Keys alone are compared as they are: their order is that of UTF-8."""
+    if one and (type(one[-1]) is bytes or type(other[-1]) is bytes):
+        return path_order(one) < path_order(other)
+    return one < other
+
+
+def _read_path(row: object_pb2.ObjectRegister | object_pb2.ObjectKept) -> Path:
+    path = read_path(row)
+    last = path[-1]
+    if type(last) is bytes:
+        _need(last == row.element.SerializeToString(deterministic=True), "an element that is not in its one form")
+    return path
+
+
+def _read_kept(rows: list[object_pb2.ObjectKept], state: ObjectState, feeds: tuple[bytes, ...]) -> None:
+    above: Path = ()
+    for row in rows:
+        path = _read_path(row)
+        _need(_before(above, path), "what it waits for is not in order")
+        above = path
+        gone = [kept_stamp(name, feeds) for name in row.gone]
+        increments = {_read_stamp(entry, feeds): entry for entry in row.increments}
+        _need(_ascend(gone) and _ascend([*increments]), "what it waits for is not in order")
+        _need(len(increments) == len(row.increments) and bool(gone or increments), "it waits for nothing")
+        for stamp in gone:
+            _foretold(state, stamp).gone[path] = None
+        for stamp, entry in increments.items():
+            _need(entry.WhichOneof("kind") == "counter", "an increment that is no number")
+            _foretold(state, stamp).increments[path] = _read_total(entry)
+
+
+def _foretold(state: ObjectState, stamp: Stamp) -> Foretold:
+    _need(not state.heard.has(stamp), f"it waits for {stamp}, which has been here")
+    return state.kept.at(stamp)
+
+
+def _read_stamp(entry: object_pb2.ObjectEntry, feeds: tuple[bytes, ...]) -> Stamp:
+    feed, lamport, seq = entry.feed, entry.lamport, entry.seq
+    if not 0 < feed < len(feeds) or lamport >= 1 << 63 or seq >= 1 << 63:
+        raise BadEncoding(f"snapshot of an object: a stamp of feed {feed} of a table of {len(feeds) - 1}")
+    return Stamp(lamport, feeds[feed], seq)
+
+
+def _read_content(entry: object_pb2.ObjectEntry) -> Content:
+    kind = entry.WhichOneof("kind")
+    if kind == "value":
+        proto = entry.value
+        if proto.WhichOneof("kind") == "text":
+            return proto.text
+        value = read_value(proto)
+        _need(value_bytes(value) == proto.SerializeToString(deterministic=True), "a value that is not in its one form")
+        return value
+    if kind == "counter":
+        return Counter(_read_total(entry))
+    try:
+        return Mark(entry.mark)
+    except ValueError:
+        raise BadEncoding(f"snapshot of an object: a mark {entry.mark} that this version does not know") from None
+
+
+def _read_total(entry: object_pb2.ObjectEntry) -> int:
+    total = int.from_bytes(entry.counter[:_TOTAL_SIZE_MAX], "big", signed=True)
+    _need(_total(total) == entry.counter, "a total that no counter reaches, or not in its one form")
+    return total

@@ -1,0 +1,400 @@
+"""`Sequence`: the tree of a text (Fugue), kept as runs; elements go in and are deleted in any order, with one result.
+
+Every element hangs on another one or on the root, left or right of it. The document is that tree read from left to
+right, siblings ascending by (feed, clock). Elements and deletions are sets, so the order of delivery decides nothing:
+an insertion whose parent is not here waits for it, and a deletion of what is not here yet is remembered.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+from antiphon.core.errors import InvalidInput
+from antiphon.model.text.runs import (
+    LAMPORT,
+    LEAF_MAX,
+    OFFSET_BITS,
+    RUN_MAX,
+    Leaf,
+    Run,
+    Unit,
+    Writer,
+    high_of,
+    low_of,
+    next_to,
+)
+
+_NOBODY = Writer(b"")
+
+
+class Sequence:
+    """Writers, and their runs in the order of the document, behind a root that is no element."""
+
+    __slots__ = ("cursor", "cursor_start", "head", "length", "root", "writers")
+
+    def __init__(self) -> None:
+        self.writers: dict[bytes, Writer] = {}
+        self.root = Run(_NOBODY, -1, 0, None, None, None, 0, False)
+        self.head = self.root.leaf = Leaf()
+        self.head.runs.append(self.root)
+        self.length = 0  # of the text shown
+        self.cursor: Leaf | None = None  # where the last look-up by position ended
+        self.cursor_start = 0  # how much is shown before that leaf
+
+    def writer(self, feed: bytes) -> Writer:
+        writer = self.writers.get(feed)
+        if writer is None:
+            writer = self.writers[feed] = Writer(feed)
+        return writer
+
+    # -- insertion
+
+    def type_one(self, writer: Writer, clock: int, parent: int, text: str) -> bool:
+        """Append one typed character to its writer's last run, if that is all that there is to do."""
+        if writer.last != parent or writer.units or writer.doomed or writer.waiting:
+            return False
+        run = writer.runs[-1]
+        if run.rights or run.text is None or run.item is not None or run.length >= RUN_MAX:
+            return False
+        if run.length == 1:
+            run.stride = clock - parent
+        elif clock - parent != run.stride:
+            return False
+        run.text += text
+        run.length += 1
+        leaf = run.leaf
+        leaf.shown += 1
+        self.length += 1
+        if leaf is not self.cursor:
+            self.cursor = None
+        writer.last = clock
+        writer.floor = clock + 1
+        return True
+
+    def insert(self, unit: Unit) -> None:
+        """Take in one insertion, and all that waited for it."""
+        todo = [unit]
+        fresh = True
+        while todo:
+            unit = todo.pop()
+            if unit.writer.doomed:
+                unit.hide(unit.writer.doomed_in(unit.start, unit.start + unit.length - 1))
+            parent = self._parent(unit)
+            if parent is None:
+                assert unit.above is not None
+                unit.above.waiting.setdefault(unit.above_clock, []).append(unit)
+                units = unit.writer.units
+                units.insert(bisect_left(units, unit.start, key=_unit_start), unit)
+                continue
+            # What waited may lie between the clocks of a run that grows over it: only what is new may extend one.
+            self._integrate(unit, parent, fresh and unit.item is None)
+            fresh = False
+            todo.extend(self._woken(unit))
+
+    def _parent(self, unit: Unit) -> Run | None:
+        """The run whose edge is the parent of a unit, split off if need be."""
+        if unit.above is None:
+            return self.root
+        found = unit.above.find(unit.above_clock)
+        if found is None:
+            return None
+        run, at = found
+        if unit.left:
+            return self.split(run, at) if at else run
+        if at + 1 < run.length:
+            self.split(run, at + 1)
+        return run
+
+    def _woken(self, unit: Unit) -> list[Unit]:
+        """Insertions that waited for the elements of a unit; they are no longer waiting."""
+        waiting = unit.writer.waiting
+        if not waiting:
+            return []
+        clocks = range(unit.start, unit.start + unit.length)
+        found = [clock for clock in clocks if clock in waiting] if unit.length < len(waiting) else []
+        if unit.length >= len(waiting):
+            found = [clock for clock in waiting if clock in clocks]
+        woken = [waiter for clock in found for waiter in waiting.pop(clock)]
+        for waiter in woken:
+            units = waiter.writer.units
+            del units[bisect_left(units, waiter.start, key=_unit_start)]
+        return woken
+
+    def _integrate(self, unit: Unit, parent: Run, may_extend: bool) -> None:
+        writer, clock = unit.writer, unit.start
+        above, above_clock, left = unit.above, unit.above_clock, unit.left
+        for count, text in unit.pieces:
+            step = count if text is None else RUN_MAX
+            for begin in range(0, count, step):
+                size = min(step, count - begin)
+                part = None if text is None else text[begin : begin + size]
+                if left or not may_extend or not self._extend(writer, parent, clock, size, part):
+                    run = Run(writer, clock, size, part, unit.item, above, above_clock, left)
+                    self._hang(run, parent)
+                    writer.add(run)
+                    parent = run
+                clock += size
+                above, above_clock, left = writer, clock - 1, False
+
+    def _extend(self, writer: Writer, parent: Run, clock: int, size: int, text: str | None) -> bool:
+        """Let the writer's last run grow, where it is the parent and looks like what comes."""
+        last = writer.last
+        if parent.writer is not writer or parent.start + (parent.length - 1) * parent.stride != last:
+            return False
+        if writer.units or parent.rights or parent.item is not None or (text is None) is not (parent.text is None):
+            return False
+        stride = clock - last
+        if (size > 1 and stride != 1) or (parent.length > 1 and stride != parent.stride):
+            return False
+        if stride % LAMPORT and (stride != 1 or clock >> OFFSET_BITS != parent.start >> OFFSET_BITS):
+            return False  # a run is one message, or one element of each
+        if text is not None:
+            if parent.text is None or parent.length + size > RUN_MAX:
+                return False
+            parent.text += text
+            self._show(parent.leaf, size)
+        parent.stride = stride
+        parent.length += size
+        writer.last = clock + size - 1
+        return True
+
+    def _hang(self, run: Run, parent: Run) -> None:
+        """Put a run among the children of its parent, and into its place in the document."""
+        if run.left:
+            siblings = parent.lefts
+            if siblings is None:
+                siblings = parent.lefts = []
+            at = bisect_left(siblings, run.key, key=_key) if siblings else 0
+            there = parent
+            if at < len(siblings):
+                there = siblings[at]
+                while there.lefts:
+                    there = there.lefts[0]
+        else:
+            siblings = parent.rights
+            if siblings is None:
+                siblings = parent.rights = []
+            at = bisect_left(siblings, run.key, key=_key) if siblings else 0
+            there = parent
+            if at:
+                there = siblings[at - 1]
+                while there.rights:
+                    there = there.rights[-1]
+        siblings.insert(at, run)
+        self._place(run, there, 0 if run.left else 1)
+
+    def _place(self, run: Run, there: Run, step: int) -> None:
+        leaf = run.leaf = there.leaf
+        runs = leaf.runs
+        runs.insert(runs.index(there) + step, run)
+        if run.text is not None:
+            self._show(leaf, run.length)
+        if len(runs) > LEAF_MAX:
+            leaf.halve()
+
+    def _show(self, leaf: Leaf, count: int) -> None:
+        leaf.shown += count
+        self.length += count
+        if leaf is not self.cursor:
+            self.cursor = None
+
+    def split(self, run: Run, at: int) -> Run:
+        """Cut a run before its element `at`; what is cut off stays the right child of the rest."""
+        writer, text = run.writer, run.text
+        start = run.start + at * run.stride
+        right = Run(writer, start, run.length - at, None, run.item, writer, start - run.stride, False)
+        right.stride = run.stride
+        right.rights = run.rights
+        run.rights = [right]
+        run.length = at
+        if text is not None:
+            right.text = text[at:]
+            run.text = text[:at]
+        place = bisect_right(writer.starts, start)
+        writer.starts.insert(place, start)
+        writer.runs.insert(place, right)
+        leaf = right.leaf = run.leaf
+        runs = leaf.runs
+        runs.insert(runs.index(run) + 1, right)
+        if len(runs) > LEAF_MAX:
+            leaf.halve()
+        return right
+
+    # -- deletion
+
+    def delete(self, writer: Writer, first: int, last: int, *, own: bool) -> None:
+        """Delete a writer's elements in a range of clocks: those here and those that will come."""
+        at = max(bisect_right(writer.starts, first) - 1, 0)
+        runs = writer.runs
+        while at < len(runs):
+            run = runs[at]
+            start = run.start
+            if start > last:
+                break
+            at += 1
+            if run.text is None:
+                continue
+            stride = run.stride
+            low = 0 if first <= start else (first - start + stride - 1) // stride
+            high = min((last - start) // stride + 1, run.length)
+            if low < high:
+                at += self._hide(run, at - 1, low, high)
+        if not own:
+            writer.doom(first, last)
+
+    def delete_waiting(self, writer: Writer, ranges: list[tuple[int, int]]) -> None:
+        """Delete what waits of a writer's elements, in ranges that ascend and do not overlap."""
+        first = max(bisect_right(writer.units, ranges[0][0], key=_unit_start) - 1, 0)
+        for at in range(first, len(writer.units)):
+            unit = writer.units[at]
+            if unit.start > ranges[-1][1]:
+                break
+            low = bisect_left(ranges, unit.start, key=high_of)
+            high = bisect_right(ranges, unit.start + unit.length - 1, key=low_of)
+            if low < high:
+                unit.hide(ranges[low:high])
+
+    def _hide(self, run: Run, at: int, low: int, high: int) -> int:
+        """Delete elements low to high of the run at `at` of its writer; how many runs there are more for it."""
+        length, count = run.length, high - low
+        more = 0
+        if count == length:
+            run.item = None
+        elif high < length:
+            if low == 0 and self._give_back(run, at, high):
+                return 0
+            self.split(run, high)
+            more = 1
+        elif self._give_on(run, at, low):
+            return 0
+        if low:
+            run = self.split(run, low)
+            more += 1
+        run.text = None
+        self._show(run.leaf, -count)
+        return more
+
+    def _give_on(self, run: Run, at: int, low: int) -> bool:
+        """Move the end of a run, now deleted, to the deleted run that follows: no new run for each backspace."""
+        writer, rights, stride = run.writer, run.rights, run.stride
+        if rights is None or len(rights) != 1 or run.text is None or writer.units:
+            return False
+        new = rights[0]
+        if new.text is not None or new.lefts or new.writer is not writer or writer.runs[at + 1] is not new:
+            return False
+        if stride == 1 and new.start >> OFFSET_BITS != run.start >> OFFSET_BITS:
+            return False
+        if new.start != run.start + run.length * stride or (new.length > 1 and new.stride != stride):
+            return False
+        count = run.length - low
+        new.start -= count * stride
+        new.stride = stride
+        new.length += count
+        new.above_clock = new.start - stride
+        writer.starts[at + 1] = new.start
+        run.length = low
+        run.text = run.text[:low]
+        self._show(run.leaf, -count)
+        return True
+
+    def _give_back(self, run: Run, at: int, high: int) -> bool:
+        """Move the beginning of a run, now deleted, to the deleted run before it."""
+        writer, stride = run.writer, run.stride
+        if at == 0 or run.lefts or run.text is None or writer.units:
+            return False
+        old = writer.runs[at - 1]
+        if old.text is not None or old.rights is None or len(old.rights) != 1 or old.rights[0] is not run:
+            return False
+        if stride == 1 and old.start >> OFFSET_BITS != run.start >> OFFSET_BITS:
+            return False
+        if run.start != old.start + old.length * stride or (old.length > 1 and old.stride != stride):
+            return False
+        old.length += high
+        old.stride = stride
+        run.start += high * stride
+        run.above_clock = run.start - stride
+        writer.starts[at] = run.start
+        run.length -= high
+        run.text = run.text[high:]
+        self._show(run.leaf, -high)
+        return True
+
+    # -- positions
+
+    def find(self, index: int) -> tuple[Run, int]:
+        """The run that holds the element shown at a position, and the element's place in it."""
+        if not 0 <= index < self.length:
+            raise InvalidInput(f"there is nothing at {index} in a text of {self.length} characters")
+        leaf, start = self.cursor, self.cursor_start
+        if leaf is None:
+            leaf, start = self.head, 0
+        while index < start:
+            assert leaf.before is not None
+            leaf = leaf.before
+            start -= leaf.shown
+        while index >= start + leaf.shown:
+            start += leaf.shown
+            assert leaf.after is not None
+            leaf = leaf.after
+        self.cursor, self.cursor_start = leaf, start
+        rest = index - start
+        for run in leaf.runs:
+            if run.text is not None:
+                if rest < run.length:
+                    return run, rest
+                rest -= run.length
+        raise AssertionError("a leaf counts what its runs show")
+
+    def last(self) -> Run:
+        """The last run of the document; the root if there is none."""
+        leaf = self.head if self.cursor is None else self.cursor
+        while leaf.after is not None:
+            leaf = leaf.after
+        self.cursor, self.cursor_start = leaf, self.length - leaf.shown
+        return leaf.runs[-1]
+
+    def gap(self, index: int) -> tuple[Run, bool, int]:
+        """Where to hang what is inserted at a position: a run, whether left of it, and the element's place in it.
+
+        It goes right before the element shown there, after the deleted ones: so a typist who corrects herself goes on
+        with her own chain.
+        """
+        if index == self.length:
+            last = self.last()
+            return last, False, last.length - 1
+        run, at = self.find(index)
+        if at:
+            return run, True, at
+        before = next_to(run, -1)
+        assert before is not None
+        return (run, True, 0) if before.rights else (before, False, before.length - 1)
+
+    def shown_before(self, run: Run) -> int:
+        """How much of the text stands before a run."""
+        count = 0
+        for other in run.leaf.runs:
+            if other is run:
+                break
+            if other.text is not None:
+                count += other.length
+        leaf = run.leaf.before
+        while leaf is not None:
+            count += leaf.shown
+            leaf = leaf.before
+        return count
+
+    def runs(self) -> Iterator[Run]:
+        """All runs in the order of the document, the root first."""
+        leaf: Leaf | None = self.head
+        while leaf is not None:
+            yield from leaf.runs
+            leaf = leaf.after
+
+
+def _key(run: Run) -> tuple[bytes, int]:
+    return run.key
+
+
+def _unit_start(unit: Unit) -> int:
+    return unit.start

@@ -1,0 +1,162 @@
+"""Marks: formatting of a text. For each character and name, the covering mark with the greatest stamp wins.
+
+Of marks with the same name and the same two anchors only the latest is kept: they cover the same characters in every
+state, so the earlier ones can never show again, and which is dropped does not depend on the order of delivery.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from antiphon.core.stamp import Stamp
+from antiphon.model.text.codec import Anchor, Insert, Mark
+from antiphon.model.text.fugue import Sequence
+from antiphon.model.text.runs import Leaf
+
+SHOWN_MAX = 64  # names that one character shows, so that what hostile marks make of a text grows only with their number
+
+Key = tuple[int, bytes, int, int]  # lamport, feed, seq, and which mark of the message: the order of marks
+
+
+class Kept(NamedTuple):
+    """A mark as it is kept, sorted by its stamp."""
+
+    key: Key
+    mark: Mark
+
+
+class Segment(NamedTuple):
+    """A stretch of the text shown, and the marks that win there: of all names, the latest `SHOWN_MAX` that are set; of
+    names that were asked for, all, those that unset something, too.
+    """
+
+    start: int
+    stop: int
+    winners: dict[str, Kept]
+
+
+class TextState(Sequence):
+    """A sequence and its marks; and for the undo of this session, which is in no snapshot, what is a copy of what."""
+
+    __slots__ = ("copies", "marks")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.marks: dict[tuple[str, Anchor, Anchor], Kept] = {}
+        self.copies: dict[bytes, dict[tuple[bytes, int], int]] = {}  # of each feed: the copy of an element
+
+    def add_copies(self, insert: Insert, feed: bytes) -> None:
+        """Remember what a feed's undo brought back, so that undoing its insertion takes it away, too.
+
+        Each feed has entries of its own and only its undo reads them, so nobody can spoil another's.
+        """
+        copies = self.copies.setdefault(feed, {})
+        clock = insert.start
+        for original, first, last in insert.revived:
+            for old in range(first, last + 1):
+                copies.setdefault((original, old), clock)
+                clock += 1
+
+    def add_mark(self, mark: Mark, stamp: Stamp, nth: int) -> None:
+        key = (stamp.lamport, stamp.feed, stamp.seq, nth)
+        place = (mark.name, mark.start, mark.end)
+        old = self.marks.get(place)
+        if old is None or old.key < key:
+            self.marks[place] = Kept(key, mark)
+
+
+class Places:
+    """Positions of anchors, while the text stays as it is: in what is shown, or among all elements."""
+
+    def __init__(self, state: Sequence, *, among_all: bool = False) -> None:
+        self._state = state
+        self._among_all = among_all
+        self._before: dict[Leaf, int] = {}
+        leaf: Leaf | None = state.head
+        count = 0
+        while leaf is not None:
+            self._before[leaf] = count
+            count += sum(run.length for run in leaf.runs) if among_all else leaf.shown
+            leaf = leaf.after
+        self.length = count
+
+    def of(self, anchor: Anchor) -> int | None:
+        """How much of the text stands before an anchor; None if its element is not here."""
+        if not anchor.feed:
+            return self.length if anchor.after else 0
+        writer = self._state.writers.get(anchor.feed)
+        found = None if writer is None else writer.find(anchor.clock)
+        if found is None:
+            return None
+        run, at = found
+        count = self._before[run.leaf]
+        for other in run.leaf.runs:
+            if other is run:
+                break
+            if other.text is not None or self._among_all:
+                count += other.length
+        return count + at + anchor.after if run.text is not None or self._among_all else count
+
+
+def segments(state: TextState, names: Iterable[str] | None = None, *, among_all: bool = False) -> list[Segment]:
+    """The text shown (or all elements), cut where the winning marks change; of some names only, if they are given."""
+    places = Places(state, among_all=among_all)
+    wanted = None if names is None else set(names)
+    events: list[tuple[int, bool, Kept]] = []
+    for covering in state.marks.values():
+        if wanted is not None and covering.mark.name not in wanted:
+            continue
+        start, stop = places.of(covering.mark.start), places.of(covering.mark.end)
+        if start is not None and stop is not None and start < stop:
+            events += [(start, True, covering), (stop, False, covering)]
+    events.sort(key=lambda event: event[0])
+    found: list[Segment] = []
+    active: dict[str, list[Kept]] = {}
+    ranked: list[Kept] = []
+    position = 0
+    ends: list[tuple[int, bool, Kept | None]] = [*events, (places.length, False, None)]
+    for at, begins, kept in ends:
+        if at > position:
+            winners = {kept.mark.name: kept for kept in (ranked if wanted is not None else ranked[-SHOWN_MAX:])}
+            if found and found[-1].winners == winners:
+                found[-1] = found[-1]._replace(stop=at)
+            else:
+                found.append(Segment(position, at, winners))
+            position = at
+        if kept is None:
+            break
+        layers = active.setdefault(kept.mark.name, [])
+        before = layers[-1] if layers else None
+        if begins:
+            insort(layers, kept, key=_key)
+        else:
+            del layers[bisect_left(layers, kept.key, key=_key)]
+        after = layers[-1] if layers else None
+        if before is not after:
+            if before is not None and (wanted is not None or before.mark.value is not None):
+                del ranked[bisect_left(ranked, before.key, key=_key)]
+            if after is not None and (wanted is not None or after.mark.value is not None):
+                insort(ranked, after, key=_key)
+    return found
+
+
+def _key(kept: Kept) -> Key:
+    return kept.key
+
+
+def anchor_before(state: Sequence, index: int) -> Anchor:
+    """The anchor before the element shown at a position; the end of the text if there is none."""
+    if index >= state.length:
+        return Anchor(b"", 0, True)
+    run, at = state.find(index)
+    return Anchor(run.writer.feed, run.clock(at), False)
+
+
+def anchor_after(state: Sequence, index: int) -> Anchor:
+    """The anchor after the element shown right before a position; the start of the text if there is none."""
+    if index <= 0:
+        return Anchor(b"", 0, False)
+    run, at = state.find(index - 1)
+    return Anchor(run.writer.feed, run.clock(at), True)

@@ -1,0 +1,162 @@
+"""Snapshots of a text: columns of each writer's elements in the order of their clocks.
+
+How runs happen to be split in memory leaves no trace, so the bytes depend on the messages alone. What is restored is
+encoded again and compared, so that no other bytes stand for the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from antiphon.core.v1 import text_pb2
+from antiphon.model.text.marks import TextState
+from antiphon.model.text.runs import LAMPORT, OFFSET_BITS, OFFSET_MAX, Run, Writer
+
+TYPED, CHUNK, CHUNK_AT = 0, 1, 2  # kinds of a step in the column of clocks
+
+
+def encode(state: TextState) -> bytes:
+    """The canonical snapshot."""
+    writers = _listed(state)
+    at = {writer.feed: place for place, writer in enumerate(writers)}
+    ordinals = {writer: _ordinals(writer) for writer in writers}
+    proto = text_pb2.TextSnapshot()
+    for writer in writers:
+        _encode_writer(proto.writers.add(), writer, at, ordinals)
+    for unit in (unit for writer in writers for unit in writer.units):
+        assert unit.above is not None
+        proto.waiting.add(
+            writer=at[unit.writer.feed],
+            lamport=unit.start >> OFFSET_BITS,
+            offset=unit.start & OFFSET_MAX,
+            parent_writer=at[unit.above.feed],
+            parent_lamport=unit.above_clock >> OFFSET_BITS,
+            parent_offset=unit.above_clock & OFFSET_MAX,
+            left=unit.left,
+            shown=_turns((count, text is not None) for count, text in unit.pieces),
+            text="" if unit.item else "".join(text for _, text in unit.pieces if text is not None),
+            item=unit.item or b"",
+        )
+    for kept in sorted(state.marks.values(), key=lambda kept: (kept.mark.name, kept.key)):
+        lamport, feed, seq, nth = kept.key
+        mark = proto.marks.add(name=kept.mark.name, lamport=lamport, writer=at[feed], seq=seq, nth=nth)
+        if kept.mark.value is not None:
+            mark.value.ParseFromString(kept.mark.value)
+        for target, anchor in ((mark.start, kept.mark.start), (mark.end, kept.mark.end)):
+            target.after = anchor.after
+            if anchor.feed:
+                target.feed = at[anchor.feed]
+                target.lamport, target.offset = anchor.clock >> OFFSET_BITS, anchor.clock & OFFSET_MAX
+            else:
+                target.edge = True
+    return proto.SerializeToString(deterministic=True)
+
+
+def _listed(state: TextState) -> list[Writer]:
+    """The writers that a snapshot names, by feed: those heard, and those that anything kept refers to."""
+    feeds = {feed for feed, writer in state.writers.items() if writer.floor or writer.doomed or writer.waiting}
+    for kept in state.marks.values():
+        feeds.update(feed for feed in (kept.key[1], kept.mark.start.feed, kept.mark.end.feed) if feed)
+    return [state.writer(feed) for feed in sorted(feeds)]
+
+
+def _ordinals(writer: Writer) -> dict[int, int]:
+    """For the start of each run, how many elements of its writer come before it."""
+    found = {}
+    count = 0
+    for run in writer.runs:
+        found[run.start] = count
+        count += run.length
+    return found
+
+
+def _encode_writer(
+    proto: text_pb2.TextWriter, writer: Writer, at: dict[bytes, int], ordinals: dict[Writer, dict[int, int]]
+) -> None:
+    proto.feed = writer.feed
+    proto.floor_lamport, proto.floor_offset = writer.floor >> OFFSET_BITS, writer.floor & OFFSET_MAX
+    proto.clocks.extend(_clock_column(writer.runs))
+    proto.shown.extend(_turns((run.length, run.text is not None) for run in writer.runs))
+    proto.text = "".join([run.text for run in writer.runs if run.text is not None])
+    chains: list[int] = []
+    position = embedded = count = 0
+    last = -1
+    for run in writer.runs:
+        if run.above is not writer or run.above_clock != last or run.left or last < 0:
+            if run.above is None:
+                where, ordinal = 0, 0
+            else:
+                found = run.above.find(run.above_clock)
+                assert found is not None
+                ordinal = ordinals[run.above][found[0].start] + found[1]
+                if run.above is writer:
+                    where, ordinal = 1, count - ordinal
+                else:
+                    where = at[run.above.feed] + 2
+            chains += (0, where << 1 | run.left, ordinal)
+        chains[-3] += run.length
+        count += run.length
+        last = run.start + (run.length - 1) * run.stride
+        if run.text is not None:
+            if run.item is not None:
+                proto.embeds.append(position - embedded)
+                embedded = position
+                proto.items += run.item
+            position += run.length
+    proto.chains.extend(chains)
+    for low, high in writer.doomed:
+        proto.doomed.extend((low >> OFFSET_BITS, low & OFFSET_MAX, high >> OFFSET_BITS, high & OFFSET_MAX))
+
+
+def _turns(counts: Iterable[tuple[int, bool]]) -> list[int]:
+    """Counts of what is shown and what is not, in turns; what is shown comes first, if only with 0."""
+    turns: list[int] = []
+    for count, shown in counts:
+        if not turns and not shown:
+            turns += (0, count)
+        elif turns and shown is bool(len(turns) % 2):  # the last turn is of the same kind
+            turns[-1] += count
+        else:
+            turns.append(count)
+    return turns
+
+
+def _clock_column(runs: Sequence[Run]) -> list[int]:
+    """Steps: elements typed one a lamport, or a chunk of one lamport."""
+    steps: list[tuple[int, int, int, bool]] = []  # lamport, offset, count, typed
+    for lamport, offset, count, typed in _pieces(runs):
+        if steps:
+            before = steps[-1]
+            if typed and before[3] and before[0] + before[2] == lamport:
+                steps[-1] = (before[0], 0, before[2] + count, True)
+                continue
+            if not typed and not before[3] and before[0] == lamport and before[1] + before[2] == offset:
+                steps[-1] = (lamport, before[1], before[2] + count, False)
+                continue
+            if not typed and before[3] and before[0] + before[2] - 1 == lamport and offset == 1:
+                steps[-1:] = [(before[0], 0, before[2] - 1, True)] if before[2] > 1 else []
+                steps.append((lamport, 0, count + 1, False))
+                continue
+        steps.append((lamport, offset, count, typed))
+    column: list[int] = []
+    now = 0
+    for lamport, offset, count, typed in steps:
+        kind = TYPED if typed else CHUNK_AT if offset else CHUNK
+        column += (lamport - now, count << 2 | kind)
+        if kind == CHUNK_AT:
+            column.append(offset)
+        now = lamport + count - 1 if typed else lamport
+    return column
+
+
+def _pieces(runs: Sequence[Run]) -> Iterator[tuple[int, int, int, bool]]:
+    for run in runs:
+        lamport, offset = run.start >> OFFSET_BITS, run.start & OFFSET_MAX
+        if run.length == 1 or run.stride == 1:
+            yield lamport, offset, run.length, run.length == 1 and offset == 0
+        elif run.stride == LAMPORT and offset == 0:
+            yield lamport, 0, run.length, True
+        else:
+            for at in range(run.length):
+                clock = run.clock(at)
+                yield clock >> OFFSET_BITS, clock & OFFSET_MAX, 1, clock & OFFSET_MAX == 0

@@ -1,0 +1,366 @@
+"""Undo of one message of a text: what it inserted goes, what it deleted comes back, what it marked is marked as before.
+
+What others did since stays: their words inside an insertion, their deletions, their marks over ours.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from antiphon.core.stamp import Stamp
+from antiphon.model.text.codec import END, Anchor, Draft, Mark, Ops
+from antiphon.model.text.marks import SHOWN_MAX, Kept, Key, Places, Segment, TextState, segments
+from antiphon.model.text.runs import OFFSET_BITS, Run, next_to
+
+GROUP_MAX = 1024  # elements that are brought back in one insertion, so that their marks fit into a mutation
+_SPAN_MAX = (1 << 64) - 1
+
+
+class Gone(NamedTuple):
+    """An element that was shown before it was deleted."""
+
+    feed: bytes
+    clock: int
+    text: str
+    item: bytes | None
+
+
+Bounds = list[tuple[Anchor, bytes | None]]  # where a value of a mark begins, and the value
+
+
+class Captured(NamedTuple):
+    """What an undo will want back: the elements in the order of the document, and of each mark what it covered."""
+
+    deleted: list[Gone]
+    marked: list[Bounds]
+
+
+def shown_in(state: TextState, feed: bytes, first: int, last: int) -> Iterator[tuple[Run, int, int]]:
+    """The runs (from element, to before element) of a feed that are shown in a range of clocks."""
+    writer = state.writers.get(feed)
+    if writer is None:
+        return
+    for at in range(max(bisect_right(writer.starts, first) - 1, 0), len(writer.runs)):
+        run = writer.runs[at]
+        if run.start > last:
+            break
+        low = 0 if first <= run.start else -((run.start - first) // run.stride)
+        high = min((last - run.start) // run.stride + 1, run.length)
+        if run.text is not None and low < high:
+            yield run, low, high
+
+
+def delete_run(draft: Draft, run: Run, low: int, high: int) -> None:
+    """Delete elements of a run; one by one if they lie too far apart for one operation."""
+    first, last = run.clock(low), run.clock(high - 1)
+    if last - first <= _SPAN_MAX:
+        draft.delete(run.writer.feed, first, last)
+        return
+    for at in range(low, high):
+        draft.delete(run.writer.feed, run.clock(at), run.clock(at))
+
+
+def capture(state: TextState, ops: Ops) -> Captured:
+    """What `revert` wants to know of the state right before a mutation is applied."""
+    whole = Whole(state)
+    places = Places(state) if ops.deletes else None
+    found: list[tuple[int, Gone]] = []
+    seen: set[tuple[bytes, int]] = set()
+    for feed, first, last in ops.deletes:
+        for run, low, high in shown_in(state, feed, first, last):
+            assert places is not None
+            position = places.of(Anchor(feed, run.clock(low), False)) or 0
+            for at in range(low, high):
+                clock = run.clock(at)
+                if (feed, clock) in seen:
+                    continue
+                seen.add((feed, clock))
+                assert run.text is not None
+                found.append((position + at - low, Gone(feed, clock, run.text[at], run.item)))
+    found.sort(key=lambda pair: pair[0])
+    return Captured([gone for _, gone in found], [_bounds(mark, whole) for mark in ops.marks])
+
+
+def _bounds(mark: Mark, whole: Whole) -> Bounds:
+    """Where the values under a mark begin, among all elements: what is deleted may come back."""
+    start, stop = whole.places.of(mark.start), whole.places.of(mark.end)
+    bounds: Bounds = []
+    if start is None or stop is None:
+        return bounds
+    for piece in whole.pieces_of(mark.name, start, stop):
+        kept = piece.winners.get(mark.name)
+        value = None if kept is None else kept.mark.value
+        if not bounds or bounds[-1][1] != value:
+            bounds.append((whole.anchor_before(piece.start) if piece.start > start else mark.start, value))
+    return bounds
+
+
+class Whole:
+    """All elements of a text, deleted ones too, and the marks over them, while the text stays as it is."""
+
+    def __init__(self, state: TextState) -> None:
+        self.state = state
+        self._named: dict[str, tuple[list[int], list[Segment]]] = {}
+
+    @cached_property
+    def places(self) -> Places:
+        return Places(self.state, among_all=True)
+
+    @cached_property
+    def _order(self) -> tuple[list[Run], list[int]]:
+        runs = [run for run in self.state.runs() if run.length]
+        return runs, list(accumulate((run.length for run in runs), initial=0))
+
+    def anchor_before(self, position: int) -> Anchor:
+        if position >= self.places.length:
+            return END
+        runs, starts = self._order
+        at = bisect_right(starts, position) - 1
+        return Anchor(runs[at].writer.feed, runs[at].clock(position - starts[at]), False)
+
+    def copies(self, feed: bytes) -> dict[int, list[tuple[bytes, int]]]:
+        """The positions of what a feed's undo brought back; of each the element, and what it is a copy of, in turn."""
+        origins = {clock: original for original, clock in self.state.copies.get(feed, {}).items()}
+        found = {}
+        for clock in origins:
+            position = self.places.of(Anchor(feed, clock, False))
+            if position is None:
+                continue
+            chain = [(feed, clock)]
+            seen = set(chain)  # a peer may have sent copies of copies in a ring
+            while chain[-1][0] == feed and (original := origins.get(chain[-1][1])) and original not in seen:
+                chain.append(original)
+                seen.add(original)
+            found[position] = chain
+        return found
+
+    def pieces_of(self, name: str, start: int, stop: int) -> Iterator[Segment]:
+        """Who wins under a name, wherever a range touches."""
+        if name not in self._named:
+            pieces = segments(self.state, [name], among_all=True)
+            self._named[name] = [piece.stop for piece in pieces], pieces
+        stops, pieces = self._named[name]
+        for at in range(bisect_right(stops, start), bisect_left(stops, stop) + 1):
+            if at < len(pieces) and pieces[at].start < stop:
+                yield pieces[at]
+
+    @cached_property
+    def _pieces(self) -> tuple[list[int], list[Segment]]:
+        pieces = segments(self.state, among_all=True)
+        return [piece.stop for piece in pieces], pieces
+
+    def values_at(self, position: int) -> dict[str, bytes]:
+        """The marks over an element."""
+        stops, pieces = self._pieces
+        return _values(pieces[bisect_right(stops, position)].winners)
+
+    @cached_property
+    def _marks(self) -> list[tuple[int, int, Kept]]:
+        """Of each mark that is all here: the elements that stand before its start, and before its end."""
+        found = []
+        for kept in self.state.marks.values():
+            low, high = self.places.of(kept.mark.start), self.places.of(kept.mark.end)
+            if low is not None and high is not None:
+                found.append((low, high, kept))
+        return found
+
+    def values_after(self, position: int) -> dict[str, bytes]:
+        """The marks that a new element would have right after the one before a position."""
+        winners: dict[str, Kept] = {}
+        for low, high, kept in self._marks:
+            if low > position or high < position:
+                continue
+            start, end = kept.mark.start, kept.mark.end
+            if (low == position and not start.after) or (high == position and end.after and end.feed):
+                continue
+            known = winners.get(kept.mark.name)
+            if known is None or known.key < kept.key:
+                winners[kept.mark.name] = kept
+        latest = sorted((kept for kept in winners.values() if kept.mark.value is not None), reverse=True)[:SHOWN_MAX]
+        return _values({kept.mark.name: kept for kept in latest})
+
+
+def _values(winners: dict[str, Kept]) -> dict[str, bytes]:
+    return {name: kept.mark.value for name, kept in winners.items() if kept.mark.value is not None}
+
+
+def revert(state: TextState, captured: Captured, ops: Ops, stamp: Stamp, feed: bytes) -> list[bytes]:
+    """The mutations that undo a message: one, or none if nothing is left to undo, or some if it is very much."""
+    drafts = [Draft(feed)]
+    whole = Whole(state)
+    if ops.inserts:
+        for run, low, high in shown_in(state, stamp.feed, ops.base, ops.end - 1):
+            delete_run(drafts[0], run, low, high)
+        if state.copies:
+            _delete_copies(state, drafts[0], ops, stamp.feed, feed)
+    for group in _groups(state, captured.deleted):
+        if drafts[-1].is_full:
+            drafts.append(Draft(feed))
+        _bring_back(whole, drafts[-1], group)
+    copies = whole.copies(stamp.feed) if ops.marks else {}
+    for nth, (mark, bounds) in enumerate(zip(ops.marks, captured.marked, strict=True)):
+        if mark.start.feed == stamp.feed and ops.base <= mark.start.clock < ops.end:
+            continue
+        key = (stamp.lamport, stamp.feed, stamp.seq, nth)
+        for start, end, value in _before(whole, copies, mark, key, bounds):
+            if drafts[-1].is_full:
+                drafts.append(Draft(feed))
+            drafts[-1].mark(mark.name, value, start, end)
+    return [draft.bytes() for draft in drafts if draft.proto.ByteSize()]
+
+
+def _delete_copies(state: TextState, draft: Draft, ops: Ops, writer: bytes, feed: bytes) -> None:
+    """Delete what this writer's earlier undos brought back of an insertion."""
+    copies = state.copies.get(feed, {})
+    for clock in range(ops.base, ops.end):
+        copy = copies.get((writer, clock))
+        seen: set[int] = set()  # a peer may have sent copies of copies in a ring
+        while copy is not None and copy not in seen:
+            for run, low, high in shown_in(state, feed, copy, copy):
+                delete_run(draft, run, low, high)
+            seen.add(copy)
+            copy = copies.get((feed, copy))
+
+
+def _groups(state: TextState, deleted: list[Gone]) -> Iterator[list[Gone]]:
+    """Deleted elements that still are neighbours go back together."""
+    group: list[Gone] = []
+    last: tuple[Run, int] | None = None
+    for gone in deleted:
+        found = state.writer(gone.feed).find(gone.clock)
+        if found is None:
+            continue
+        if last is not None and (len(group) == GROUP_MAX or _apart(last, found)):
+            yield group
+            group = []
+        group.append(gone)
+        last = found
+    if group:
+        yield group
+
+
+def _apart(one: tuple[Run, int], other: tuple[Run, int]) -> bool:
+    """Whether anything stands between two elements; deleted ones count, for undo may bring them back as well."""
+    (run, at), (following, place) = one, other
+    if run is following:
+        return place != at + 1
+    return at + 1 < run.length or place > 0 or next_to(run, 1) is not following
+
+
+def _bring_back(whole: Whole, draft: Draft, group: list[Gone]) -> None:
+    """Insert elements anew, right after where the last of them was."""
+    found = whole.state.writer(group[-1].feed).find(group[-1].clock)
+    assert found is not None
+    run, at = found
+    left = False
+    if at + 1 < run.length:
+        at, left = at + 1, True
+    elif run.rights:
+        after = next_to(run, 1)
+        assert after is not None
+        run, at, left = after, 0, True
+    before = draft.inserted
+    begin = 0
+    for nth in range(1, len(group) + 1):
+        if nth < len(group) and group[nth].item is None and group[nth - 1].item is None:
+            continue
+        text, item = "".join(gone.text for gone in group[begin:nth]), group[begin].item or b""
+        if begin == 0:
+            draft.insert(text, run.writer.feed, run.clock(at), left=left, item=item)
+        else:
+            draft.insert_next(text, item=item)
+        draft.revive([(gone.feed, gone.clock) for gone in group[begin:nth]])
+        begin = nth
+    if whole.state.marks:
+        _mark_again(whole, draft, group, before)
+
+
+def _mark_again(whole: Whole, draft: Draft, group: list[Gone], before: int) -> None:
+    """Give what comes back the marks that cover where it was, if they do not cover where it stands now."""
+    end = whole.places.of(Anchor(group[-1].feed, group[-1].clock, True))
+    assert end is not None
+    given = whole.values_after(end)
+    began: dict[str, tuple[int, bytes | None]] = {}
+    for nth, gone in enumerate([*group, None], start=before + 1):
+        differs: dict[str, bytes | None] = {}
+        if gone is not None:
+            at = whole.places.of(Anchor(gone.feed, gone.clock, False))
+            assert at is not None
+            wanted = whole.values_at(at)
+            names = sorted(wanted.keys() | given.keys())
+            differs = {name: wanted.get(name) for name in names if wanted.get(name) != given.get(name)}
+        for name, (start, value) in list(began.items()):
+            if name not in differs or differs[name] != value:
+                if draft.has_room(name):  # else somebody made a mess of the marks; the text comes back without them
+                    draft.mark(name, value, start, nth - 1)
+                del began[name]
+        for name, value in differs.items():
+            began.setdefault(name, (nth, value))
+
+
+def _before(
+    whole: Whole, copies: dict[int, list[tuple[bytes, int]]], mark: Mark, key: Key, bounds: Bounds
+) -> list[tuple[Anchor, Anchor, bytes | None]]:
+    """The values from before a mark, from anchor to anchor, wherever the mark still wins.
+
+    A copy that undo made of an element is taken for the element that it was when the mark was set.
+    """
+    places = whole.places
+    start, stop = places.of(mark.start), places.of(mark.end)
+    if start is None or stop is None:
+        return []
+    anchors = {stop: mark.end}
+    values: list[tuple[int, bytes | None]] = []
+    for anchor, value in bounds:
+        position = places.of(anchor)
+        if position is not None:
+            values.append((position, value))
+            anchors[position] = anchor
+    anchors[start] = mark.start
+    cuts = {start, stop, *(position for position, _ in values)}
+    cuts.update(at for position in copies for at in (position, position + 1))
+    ordered = sorted(cuts)
+    found: list[tuple[int, int, bytes | None]] = []
+    for piece in whole.pieces_of(mark.name, *((0, places.length) if copies else (start, stop))):
+        inner = ordered[bisect_right(ordered, piece.start) : bisect_left(ordered, piece.stop)]
+        for low, high in pairwise([piece.start, *inner, piece.stop]):
+            chain = copies.get(low)
+            if not _says(mark, key, piece.winners.get(mark.name), chain):
+                continue
+            at = low if chain is None else _place_then(places, chain, key)
+            if at is None or not start <= at < stop:
+                continue
+            nth = bisect_right(values, at, key=_position) - 1
+            value = values[nth][1] if nth >= 0 else None
+            if found and found[-1][1] == low and found[-1][2] == value:
+                found[-1] = (found[-1][0], high, value)
+            else:
+                found.append((low, high, value))
+    return [
+        (anchors.get(low) or whole.anchor_before(low), anchors.get(high) or whole.anchor_before(high), value)
+        for low, high, value in found
+    ]
+
+
+def _position(bound: tuple[int, bytes | None]) -> int:
+    return bound[0]
+
+
+def _says(mark: Mark, key: Key, winner: Kept | None, chain: list[tuple[bytes, int]] | None) -> bool:
+    """Whether an element has its value from a mark; by way of undo, or of a copy's marks, too."""
+    if winner is None:
+        return chain is not None and mark.value is None
+    if winner.key == key:
+        return True
+    older = chain is not None and winner.key[0] <= chain[0][1] >> OFFSET_BITS
+    return winner.mark.value == mark.value and (winner.key[1] == key[1] or older)
+
+
+def _place_then(places: Places, chain: list[tuple[bytes, int]], key: Key) -> int | None:
+    """Where the element stands that a copy was when a mark was set; the first of all if none of them was there yet."""
+    feed, clock = next((name for name in chain if name[1] >> OFFSET_BITS <= key[0]), chain[-1])
+    return places.of(Anchor(feed, clock, False))
