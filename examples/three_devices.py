@@ -30,11 +30,11 @@ from antiphon.core.keys import PublicKey
 from antiphon.core.ports import SystemRandomness
 from antiphon.feed.span import claimed_feed
 from antiphon.feed.store import FeedStore
-from antiphon.halo.claims import Role
-from antiphon.halo.identity import new_device, new_identity
-from antiphon.halo.keyfile import Protection
-from antiphon.halo.keystore import KeyStore
-from antiphon.halo.membership import Membership
+from antiphon.halo.credentials.claims import Role
+from antiphon.halo.keys.identity import new_device, new_identity
+from antiphon.halo.keys.key_file import Protection
+from antiphon.halo.keys.key_store import KeyStore
+from antiphon.halo.member.membership import Membership
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.epochs.epochs import Epochs
 from antiphon.party.live.processor import PartyProcessor

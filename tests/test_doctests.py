@@ -28,4 +28,4 @@ def test_examples_of(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_walk_finds_the_modules() -> None:
-    assert {"antiphon.core.keys", "antiphon.halo.keystore"} <= set(MODULES)
+    assert {"antiphon.core.keys", "antiphon.halo.keys.key_store"} <= set(MODULES)

@@ -24,9 +24,9 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.v1 import credential_pb2 as pb
 from antiphon.feed.quarantine import Refusal
 from antiphon.feed.record import Record
-from antiphon.halo import credential
+from antiphon.halo.credentials import credential
 from antiphon.party.engine.postings import decode_postings
-from antiphon.query.order import value_of
+from antiphon.query.value_order import value_of
 from antiphon.testing.parties import pair_of
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -48,8 +48,9 @@ from antiphon.feed.quarantine import Refusal
 from antiphon.feed.record import Record
 from antiphon.feed.rules import judge
 from antiphon.feed.tables import Memory, Tables
-from antiphon.halo import credential, keyfile, phrase
-from antiphon.halo.act import Act, read_act
+from antiphon.halo.acts.act import Act, read_act
+from antiphon.halo.credentials import credential
+from antiphon.halo.keys import key_file, recovery_phrase
 
 SIZE_MAX = 4096
 _NONCE = bytes(24)
@@ -202,9 +203,9 @@ def _act(message: bytes) -> Act:
 # -- key stores
 
 
-def _box(plain: bytes) -> keyfile.KeyFile:
-    header = keyfile.Header(keyfile.Protection.KEYRING, bytes(16))
-    return keyfile.KeyFile(header, _NONCE + crypto_secretbox(plain, _NONCE, BOX_KEY))
+def _box(plain: bytes) -> key_file.KeyFile:
+    header = key_file.Header(key_file.Protection.KEYRING, bytes(16))
+    return key_file.KeyFile(header, _NONCE + crypto_secretbox(plain, _NONCE, BOX_KEY))
 
 
 def _text(data: bytes) -> str:
@@ -266,7 +267,7 @@ def halo_targets(made: dict[str, Example]) -> dict[str, Target]:
     payloads = tuple(pb.SignedCredential.FromString(data).payload for data in credentials)
     device = pb.SignedCredential.FromString(made["device-admission"].data).payload
     files = tuple(made[f"keys-{name}"].data for name in ("unprotected", "passphrase", "keyring"))
-    plain = keyfile.encode_contents(contents())
+    plain = key_file.encode_contents(contents())
     return {
         "credential": Target(
             lambda data: credential.read(PARTY.key, data), _signed_again, credentials, canonical=False
@@ -279,20 +280,20 @@ def halo_targets(made: dict[str, Example]) -> dict[str, Target]:
         ),
         "credential-nested": Target(_nested, None, (device,)),
         "act": Target(_act, None, (made["message-credential"].data, made["message-genesis"].data)),
-        "key-file": Target(keyfile.decode_file, keyfile.encode_file, files),
+        "key-file": Target(key_file.decode_file, key_file.encode_file, files),
         "key-file-summed": Target(
-            lambda data: keyfile.decode_file(data + sha256(data).digest()),
-            lambda file: keyfile.encode_file(file)[:-32],
+            lambda data: key_file.decode_file(data + sha256(data).digest()),
+            lambda file: key_file.encode_file(file)[:-32],
             tuple(data[:-32] for data in files),
         ),
-        "key-contents": Target(keyfile.decode_contents, keyfile.encode_contents, (plain, bytes(8))),
-        "key-box": Target(lambda data: keyfile.unseal(_box(data), BOX_KEY), keyfile.encode_contents, (plain,)),
+        "key-contents": Target(key_file.decode_contents, key_file.encode_contents, (plain, bytes(8))),
+        "key-box": Target(lambda data: key_file.unseal(_box(data), BOX_KEY), key_file.encode_contents, (plain,)),
         "key-box-raw": Target(
-            lambda data: keyfile.unseal(replace(_box(b""), body=data), BOX_KEY), None, (_box(plain).body,)
+            lambda data: key_file.unseal(replace(_box(b""), body=data), BOX_KEY), None, (_box(plain).body,)
         ),
         "phrase": Target(
-            lambda data: phrase.from_phrase(_text(data)),
-            lambda seed: phrase.to_phrase(seed).encode(),
+            lambda data: recovery_phrase.from_phrase(_text(data)),
+            lambda seed: recovery_phrase.to_phrase(seed).encode(),
             (made["phrase"].data,),
             canonical=False,
         ),

@@ -28,10 +28,10 @@ from antiphon.core.codec import u32
 from antiphon.core.errors import BadEncoding
 from antiphon.core.v1 import query_pb2, value_pb2
 from antiphon.model.value import read_value, to_proto
-from antiphon.query import wire
-from antiphon.query.factscodec import apart, decode_facts, encode_facts
-from antiphon.query.jsonform import from_json
-from antiphon.query.order import column, value_of
+from antiphon.query.codec import protobuf
+from antiphon.query.codec.facts import apart, decode_facts, encode_facts
+from antiphon.query.codec.json_form import from_json
+from antiphon.query.value_order import column, value_of
 from antiphon.schema.canonical import digest_of
 from antiphon.schema.definition import Schema
 
@@ -51,7 +51,7 @@ def parsed(data: bytes) -> Any:
 
 def query_json(data: bytes) -> bytes:
     """A query in JSON, as the bytes that it has: Python's equality would not do, for NaN and for 1 and True."""
-    return wire.encode(from_json(parsed(data)))
+    return protobuf.encode(from_json(parsed(data)))
 
 
 def facts(data: bytes) -> bytes:
@@ -108,10 +108,10 @@ def query_targets(made: dict[str, Example]) -> dict[str, Target]:
     wires = (made["query"].data, made["query-late"].data)
     columns = tuple(made[name].data for name in ("column-time", "column-reference", "column-list"))
     return {
-        "query": Target(wire.decode, wire.encode, wires, message=query_pb2.Query),
+        "query": Target(protobuf.decode, protobuf.encode, wires, message=query_pb2.Query),
         "query-json": Target(
             query_json,
-            lambda data: query_text(wire.decode(data)),
+            lambda data: query_text(protobuf.decode(data)),
             (query_text(LATE), query_text(TASKS)),
             canonical=False,
         ),

@@ -62,8 +62,8 @@ from antiphon.feed.record import Record
 from antiphon.feed.span import BLOCK_TAG
 from antiphon.feed.store import FeedStore
 from antiphon.feed.tables import checked, unchecked
-from antiphon.halo import credential, keyfile, phrase
-from antiphon.halo.claims import (
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import (
     Claim,
     DeviceAdmission,
     EpochAttestation,
@@ -84,6 +84,7 @@ from antiphon.halo.claims import (
     Position,
     Role,
 )
+from antiphon.halo.keys import key_file, recovery_phrase
 from antiphon.party.store.meta_store import MetaStore
 from antiphon.testing.parties import Rehearsal
 from antiphon.testing.spans import SpanWriter, StillClock
@@ -115,8 +116,8 @@ def core_examples() -> dict[str, Example]:
         ),
         "node": Example(node, lambda data: encode_node(decode_node(data))),
         "phrase": Example(
-            phrase.to_phrase(ALICE.seed).encode(),
-            lambda data: phrase.to_phrase(phrase.from_phrase(data.decode())).encode(),
+            recovery_phrase.to_phrase(ALICE.seed).encode(),
+            lambda data: recovery_phrase.to_phrase(recovery_phrase.from_phrase(data.decode())).encode(),
             text=True,
         ),
     }
@@ -327,31 +328,31 @@ def state_examples() -> dict[str, Example]:
 # -- the key store and the metadata store
 
 
-def contents() -> keyfile.Contents:
+def contents() -> key_file.Contents:
     held = (
-        keyfile.HeldKey(keyfile.KeyRecord(ALICE.key, keyfile.KeyKind.IDENTITY, "Alice"), ALICE.seed),
-        keyfile.HeldKey(keyfile.KeyRecord(LAPTOP.key, keyfile.KeyKind.DEVICE, "laptop", ALICE.key), LAPTOP.seed),
+        key_file.HeldKey(key_file.KeyRecord(ALICE.key, key_file.KeyKind.IDENTITY, "Alice"), ALICE.seed),
+        key_file.HeldKey(key_file.KeyRecord(LAPTOP.key, key_file.KeyKind.DEVICE, "laptop", ALICE.key), LAPTOP.seed),
     )
-    return keyfile.Contents(tuple(sorted(held, key=lambda entry: entry.key)), (keyfile.Contact(BOB.key, "Bob"),))
+    return key_file.Contents(tuple(sorted(held, key=lambda entry: entry.key)), (key_file.Contact(BOB.key, "Bob"),))
 
 
 def key_examples() -> dict[str, Example]:
     salt, nonce = bytes(range(16)), bytes(range(24))
     headers = {
-        "unprotected": keyfile.Header(keyfile.Protection.UNPROTECTED),
-        "passphrase": keyfile.Header(keyfile.Protection.PASSPHRASE, salt, keyfile.MINIMUM),
-        "keyring": keyfile.Header(keyfile.Protection.KEYRING, salt),
+        "unprotected": key_file.Header(key_file.Protection.UNPROTECTED),
+        "passphrase": key_file.Header(key_file.Protection.PASSPHRASE, salt, key_file.MINIMUM),
+        "keyring": key_file.Header(key_file.Protection.KEYRING, salt),
     }
 
-    def key_of(header: keyfile.Header) -> bytes:
-        return keyfile.derive_key(PASSPHRASE, header) if header.cost else BOX_KEY
+    def key_of(header: key_file.Header) -> bytes:
+        return key_file.derive_key(PASSPHRASE, header) if header.cost else BOX_KEY
 
     def again(data: bytes) -> bytes:
-        file = keyfile.decode_file(data)
-        return keyfile.seal(keyfile.unseal(file, key_of(file.header)), file.header, key_of(file.header), nonce)
+        file = key_file.decode_file(data)
+        return key_file.seal(key_file.unseal(file, key_of(file.header)), file.header, key_of(file.header), nonce)
 
     return {
-        f"keys-{name}": Example(keyfile.seal(contents(), header, key_of(header), nonce), again)
+        f"keys-{name}": Example(key_file.seal(contents(), header, key_of(header), nonce), again)
         for name, header in headers.items()
     }
 

@@ -24,14 +24,14 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import value_pb2
 from antiphon.model.value import Reference, read_value, to_proto
 from antiphon.party.store.item_store import ItemStore
-from antiphon.query import wire
+from antiphon.query.codec import protobuf
+from antiphon.query.codec.facts import decode_facts, encode_facts
+from antiphon.query.codec.json_form import from_json, to_json
 from antiphon.query.facts import Facts
-from antiphon.query.factscodec import decode_facts, encode_facts
 from antiphon.query.filters import Fact, Match, prop
-from antiphon.query.index import ItemIndex
-from antiphon.query.jsonform import from_json, to_json
-from antiphon.query.order import Column, column, value_of
+from antiphon.query.index.index import ItemIndex
 from antiphon.query.query import Query
+from antiphon.query.value_order import Column, column, value_of
 from antiphon.schema.canonical import digest_of
 from antiphon.schema.definition import Schema
 from antiphon.schema.document import from_document, to_document
@@ -74,13 +74,15 @@ def facts() -> Facts:
 
 def query_examples() -> dict[str, Example]:
     def again(data: bytes) -> bytes:
-        return wire.encode(wire.decode(data))
+        return protobuf.encode(protobuf.decode(data))
 
     return {
-        "query": Example(wire.encode(TASKS), again),
-        "query-late": Example(wire.encode(LATE), again),
+        "query": Example(protobuf.encode(TASKS), again),
+        "query-late": Example(protobuf.encode(LATE), again),
         "query-json": Example(
-            query_text(LATE), lambda data: query_text(wire.decode(wire.encode(from_json(json.loads(data))))), text=True
+            query_text(LATE),
+            lambda data: query_text(protobuf.decode(protobuf.encode(from_json(json.loads(data))))),
+            text=True,
         ),
     }
 

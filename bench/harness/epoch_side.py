@@ -23,7 +23,7 @@ from antiphon.feed.block import Block
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.span import Span
 from antiphon.feed.store import FeedStore
-from antiphon.halo.machine import PartyMachine
+from antiphon.halo.control.machine import PartyMachine
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.store.item_store import delete_file

@@ -20,10 +20,10 @@ from antiphon.party.engine.engine import Engine
 from antiphon.party.live.batch import Batch
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.query.filters import Fact, Match, prop
-from antiphon.query.index import ItemIndex
-from antiphon.query.live import LiveQueries
+from antiphon.query.index.index import ItemIndex
+from antiphon.query.live.live import LiveQueries
+from antiphon.query.live.subscription import Subscription
 from antiphon.query.query import Query
-from antiphon.query.subscription import Subscription
 from harness.query_asked import TASK
 from harness.query_data import MINUTE, OWNED, PRIORITIES, TASKS, Ids, World, quiet_owner
 

@@ -65,13 +65,13 @@ if TYPE_CHECKING:
     from antiphon.feed.span import Span
     from antiphon.feed.store import FeedStore
     from antiphon.feed.writer import FeedWriter
-    from antiphon.halo.claims import EpochAttestation, EpochGenesis, FeedKind, Policy, Role
-    from antiphon.halo.identity import Device, Identity, new_device, new_identity, recover_identity
-    from antiphon.halo.keyfile import Protection
-    from antiphon.halo.keystore import KeyStore
-    from antiphon.halo.machine import PartyMachine
-    from antiphon.halo.membership import Membership, sync_machine
-    from antiphon.halo.state import PartyState
+    from antiphon.halo.control.machine import PartyMachine
+    from antiphon.halo.control.state import PartyState
+    from antiphon.halo.credentials.claims import EpochAttestation, EpochGenesis, FeedKind, Policy, Role
+    from antiphon.halo.keys.identity import Device, Identity, new_device, new_identity, recover_identity
+    from antiphon.halo.keys.key_file import Protection
+    from antiphon.halo.keys.key_store import KeyStore
+    from antiphon.halo.member.membership import Membership, sync_machine
     from antiphon.model.array.model import ArrayModel
     from antiphon.model.factory import ModelFactory
     from antiphon.model.file import FileModel
@@ -89,8 +89,8 @@ if TYPE_CHECKING:
     from antiphon.party.store.item_store import ItemStore
     from antiphon.party.store.meta_store import MetaStore
     from antiphon.query.filters import Fact, Filter, Match, prop
+    from antiphon.query.live.subscription import Subscription
     from antiphon.query.query import Deleted, Query
-    from antiphon.query.subscription import Subscription
     from antiphon.schema.definition import Schema
     from antiphon.schema.errors import SchemaViolation
     from antiphon.schema.migrations import Migrations

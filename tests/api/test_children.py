@@ -17,7 +17,7 @@ from antiphon.api.exchange import copy
 from antiphon.core.errors import MissingBlocks
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.feed.store import FeedStore
-from antiphon.halo.claims import Narrowing
+from antiphon.halo.credentials.claims import Narrowing
 from antiphon.model.value import Reference
 
 pytestmark = pytest.mark.slow
@@ -343,8 +343,8 @@ def test_a_strangers_party_that_names_this_one_is_no_child(ada: Store, party: Pa
         with pytest.raises(NotAuthorised, match="no owner or editor"):
             theirs.create_child("Trap")
         with (
-            patch("antiphon.halo.child._WRITERS", frozenset(Role)),
-            patch("antiphon.halo.authority.Authority.roles", lambda *_: frozenset(Role)),
+            patch("antiphon.halo.member.child_party._WRITERS", frozenset(Role)),
+            patch("antiphon.halo.rights.authority.Authority.roles", lambda *_: frozenset(Role)),
         ):
             key = mallory.manager.create(mallory.identity, "Trap", parent=party.key).key
         ada.manager.follow(key)

@@ -21,8 +21,8 @@ from antiphon.core.errors import (
     UnknownParty,
     WrongPassphrase,
 )
-from antiphon.halo.keyfile import KeyKind, Protection
-from antiphon.halo.keystore import KeyStore
+from antiphon.halo.keys.key_file import KeyKind, Protection
+from antiphon.halo.keys.key_store import KeyStore
 
 
 def test_what_was_written_is_there_when_the_store_is_opened_again(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from antiphon.feed.header import ENTRY, HEADER
 from antiphon.feed.span import FIXED_SIZE
 from antiphon.feed.store import FeedStore
 from antiphon.feed.tables import TABLES, checked
-from antiphon.halo.claims import Claim
+from antiphon.halo.credentials.claims import Claim
 from antiphon.model import item_codec
 from antiphon.model.array.model import ArrayModel
 from antiphon.model.factory import ModelFactory

@@ -23,12 +23,13 @@ from antiphon.model.factory import ModelFactory
 from antiphon.model.item_codec import restore
 from antiphon.party.store.item_store import FORMAT as ITEMS_FORMAT
 from antiphon.party.store.item_store import ItemStore
-from antiphon.query import tables, wire
+from antiphon.query.codec import protobuf
+from antiphon.query.codec.json_form import from_json
 from antiphon.query.filters import Fact, prop
-from antiphon.query.index import ItemIndex
-from antiphon.query.jsonform import from_json
-from antiphon.query.order import value_of
+from antiphon.query.index import tables
+from antiphon.query.index.index import ItemIndex
 from antiphon.query.query import Query
+from antiphon.query.value_order import value_of
 from antiphon.schema.document import from_document, to_document
 from antiphon.testing.parties import pair_of
 
@@ -79,8 +80,8 @@ def test_facts_of_the_page_are_found_by_queries(store: ItemStore, tmp_path: Path
 
 
 def test_both_queries_of_the_page_can_run(store: ItemStore) -> None:
-    late = wire.decode(bytes_of("query-late"))
-    assert index_of(store).run(wire.decode(bytes_of("query"))).ids == ()
+    late = protobuf.decode(bytes_of("query-late"))
+    assert index_of(store).run(protobuf.decode(bytes_of("query"))).ids == ()
     assert index_of(store).run(late).groups == ()
     assert from_json(json.loads(SHOWN["query-json"])) == late
 

@@ -17,10 +17,18 @@ from antiphon.feed.header import Kind
 from antiphon.feed.record import Record
 from antiphon.feed.span import Span
 from antiphon.feed.store import FeedStore
-from antiphon.halo.claims import Equivocated, FeedEnd, GroupAdmission, MemberAdmission, Narrowing, Position, Role
-from antiphon.halo.machine import PartyMachine
-from antiphon.halo.membership import sync_machine
-from antiphon.halo.state import PartyState
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.control.state import PartyState
+from antiphon.halo.credentials.claims import (
+    Equivocated,
+    FeedEnd,
+    GroupAdmission,
+    MemberAdmission,
+    Narrowing,
+    Position,
+    Role,
+)
+from antiphon.halo.member.membership import sync_machine
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
 
 

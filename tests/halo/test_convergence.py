@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from antiphon.core.keys import KeyPair
 from antiphon.feed.header import Entry
-from antiphon.halo.claims import FeedEnd, Narrowing, Policy, Position, Role
-from antiphon.halo.state import PartyState
+from antiphon.halo.control.state import PartyState
+from antiphon.halo.credentials.claims import FeedEnd, Narrowing, Policy, Position, Role
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
 
 SOAK = bool(os.environ.get("ANTIPHON_SOAK"))

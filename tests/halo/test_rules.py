@@ -10,8 +10,8 @@ from antiphon.core.errors import BadSignature
 from antiphon.feed.chain import sign_head
 from antiphon.feed.fork import Fork
 from antiphon.feed.span import Span
-from antiphon.halo import credential
-from antiphon.halo.claims import FeedAdmission, FeedKind, MemberAdmission, Policy, Position, Role
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import FeedAdmission, FeedKind, MemberAdmission, Policy, Position, Role
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.mesh.wire import Wire
 from tests.party.epochs.epoch_acts import member, note
 
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.mesh.replica import ControlReplica, Replica
 from antiphon.mesh.session import Session
 from antiphon.testing.peers import Peers

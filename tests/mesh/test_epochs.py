@@ -10,7 +10,7 @@ import pytest
 from tests.mesh.wire import Weather, Wire
 from tests.party.epochs.epoch_acts import epoch, held, member, note, same
 
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.mesh.codec import decode
 from antiphon.mesh.message import Blobs, WantBlobs
 from antiphon.testing.peers import Peer, Peers

@@ -18,7 +18,7 @@ from antiphon.core.errors import AntiphonError, BadEncoding, InvalidInput, Refus
 from antiphon.core.keys import KeyPair
 from antiphon.feed.block import BodyState
 from antiphon.feed.header import Kind
-from antiphon.halo.claims import Position
+from antiphon.halo.credentials.claims import Position
 from antiphon.mesh import limits
 from antiphon.mesh.codec import decode, encode
 from antiphon.mesh.message import Announcement, Blobs, Body, Holding, Message, Ranges, Want, WantBlobs

@@ -12,7 +12,7 @@ from antiphon.core.errors import AntiphonError, BadEncoding, InvalidInput
 from antiphon.core.ids import ItemId
 from antiphon.core.v1 import item_pb2, message_pb2
 from antiphon.feed.header import Kind
-from antiphon.halo.authorship import GROUPS_MAX
+from antiphon.halo.rights.authorship import GROUPS_MAX
 from antiphon.model import item_codec
 from antiphon.model.access import ACTS_MAX, EVERYONE, Access, Author
 from antiphon.model.factory import ModelFactory

@@ -14,7 +14,7 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Entry, Kind
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.model.access import EVERYONE, NAMES_MAX, NOT_NAMED, NOT_THEIRS, Access
 from antiphon.model.message import Change, wrap, write_change
 from antiphon.model.object.model import ObjectModel

@@ -21,7 +21,7 @@ from antiphon.core.ids import SYSTEM_ITEM, ItemId
 from antiphon.core.keys import KeyPair
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.model.access import EVERYONE, NOT_NAMED, NOT_THEIRS, Access
 from antiphon.model.fold import META
 from antiphon.model.message import Change, Genesis, Inception, wrap, write_change, write_genesis

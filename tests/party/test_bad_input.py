@@ -15,7 +15,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import text_pb2
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.model.message import Change, Genesis, content, wrap, write_change, write_genesis
 from antiphon.party.live.item import Item
 from antiphon.testing.peers import Peer, Peers

@@ -25,7 +25,7 @@ from antiphon.model.hierarchy import derive
 from antiphon.model.item_state import EMBEDDED
 from antiphon.model.value import Reference
 from antiphon.party.live.item import Item
-from antiphon.query.index import ItemIndex
+from antiphon.query.index.index import ItemIndex
 from antiphon.query.query import Way
 from antiphon.testing.peers import Peer, Peers
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.core.errors import NotAuthorised
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.testing.peers import Peers
 
 

@@ -10,7 +10,7 @@ from antiphon.core.errors import Equivocation, InvalidInput
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.store import FeedStore
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.testing.peers import Peers
 
 

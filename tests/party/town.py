@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from antiphon.halo.claims import Policy
-from antiphon.halo.epoch import rank
+from antiphon.halo.credentials.claims import Policy
+from antiphon.halo.finality.epoch_values import rank
 from antiphon.party.epochs.driver import EpochDriver
 from antiphon.testing.peers import Peer, Peers, Ticks
 

@@ -17,7 +17,7 @@ from antiphon.api.store import Store
 from antiphon.core.errors import CorruptBlock, MissingBlocks
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Kind
-from antiphon.halo.machine import PartyMachine
+from antiphon.halo.control.machine import PartyMachine
 from antiphon.model.message import Note
 from antiphon.model.model import Discard
 from antiphon.party.engine.authority import PartyAuthority

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.query.live import LiveQueries
+from antiphon.query.live.live import LiveQueries
 from antiphon.testing.peers import Peer, Peers
 
 

@@ -16,11 +16,11 @@ from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
 from antiphon.model.value import Reference, Value
 from antiphon.query import evaluate, totals
+from antiphon.query.codec.facts import encode_facts
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts
-from antiphon.query.factscodec import encode_facts
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, prop
-from antiphon.query.index import ItemIndex
+from antiphon.query.index.index import ItemIndex
 from antiphon.query.query import Aggregate, Deleted, Order, Query, Step
 from antiphon.testing.queries import derived, numbers
 

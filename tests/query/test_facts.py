@@ -15,10 +15,10 @@ from antiphon.model.factory import ModelFactory
 from antiphon.model.model import Model
 from antiphon.model.object.model import ObjectModel
 from antiphon.model.value import Reference
+from antiphon.query.codec.facts import decode_facts, decode_parts, encode_facts
 from antiphon.query.facts import Facts, facts_of
-from antiphon.query.factscodec import decode_facts, decode_parts, encode_facts
 from antiphon.query.filters import Fact
-from antiphon.query.index import ItemIndex
+from antiphon.query.index.index import ItemIndex
 from antiphon.query.query import Query
 from antiphon.testing.peers import Peers
 

@@ -15,13 +15,13 @@ from antiphon.feed.chain import span_hashes
 from antiphon.feed.env import Env
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span
-from antiphon.halo import epochs as haloepochs
-from antiphon.halo import machine as halomachine
-from antiphon.halo.act import Act, Place
-from antiphon.halo.authority import Authority
-from antiphon.halo.ballot import Ballot
-from antiphon.halo.epoch import EpochConfig
-from antiphon.halo.verdict import judge_data
+from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.control import machine as halomachine
+from antiphon.halo.finality import epoch_chain as haloepochs
+from antiphon.halo.finality.ballot import Ballot
+from antiphon.halo.finality.epoch_values import EpochConfig
+from antiphon.halo.rights.authority import Authority
+from antiphon.halo.rights.verdict import judge_data
 from antiphon.model import wire
 from antiphon.model.messenger.model import MessengerModel
 from antiphon.model.messenger.state import MessengerState

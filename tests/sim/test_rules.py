@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.halo.claims import EpochGenesis, MemberAdmission, Position, Role
+from antiphon.halo.credentials.claims import EpochGenesis, MemberAdmission, Position, Role
 from antiphon.model.factory import ModelFactory
 from antiphon.party.live.item import Item
 from antiphon.sim import laws

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.testing.parties import Rehearsal, pair_of
 
 

@@ -21,7 +21,7 @@ from antiphon.api.objects import Object
 from antiphon.core.errors import NotAuthorised
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import PublicKey
-from antiphon.halo.verdict import judge
+from antiphon.halo.rights.verdict import judge
 from antiphon.model.value import Reference
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, MissingBlob
 from antiphon.core.keys import KEY_SIZE
 from antiphon.core.timeframe import Timeframe
-from antiphon.halo.claims import Policy
+from antiphon.halo.credentials.claims import Policy
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.epochs.disagreement import Disagreement
 from antiphon.party.epochs.epochs import Epochs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
-from antiphon.halo.claims import Position
+from antiphon.halo.credentials.claims import Position
 
 if TYPE_CHECKING:
     from antiphon.api.party import Party

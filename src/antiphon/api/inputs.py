@@ -9,7 +9,7 @@ from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.keys import KEY_SIZE, PublicKey
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.limits import SPAN_BLOCKS_MAX
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 
 if TYPE_CHECKING:
     from antiphon.api.handle import Handle

@@ -40,9 +40,9 @@ from antiphon.core.errors import InvalidInput, UnknownItem
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
-from antiphon.halo.claims import Role
-from antiphon.halo.membership import Membership
-from antiphon.halo.state import PartyState
+from antiphon.halo.control.state import PartyState
+from antiphon.halo.credentials.claims import Role
+from antiphon.halo.member.membership import Membership
 from antiphon.model.array.model import ArrayModel
 from antiphon.model.file import FileModel
 from antiphon.model.messenger.model import MessengerModel
@@ -56,12 +56,12 @@ from antiphon.party.live.item import Item
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.live.status import Status
 from antiphon.party.live.undo import UndoStack
-from antiphon.query.check import check
 from antiphon.query.delta import Delta
 from antiphon.query.filters import EVERYTHING, Fact, Filter
 from antiphon.query.forks import lead
+from antiphon.query.live.subscription import Subscription
 from antiphon.query.query import Deleted, Query, Way
-from antiphon.query.subscription import Subscription
+from antiphon.query.validate import check
 
 if TYPE_CHECKING:
     from antiphon.api.store import Store

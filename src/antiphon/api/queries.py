@@ -14,10 +14,10 @@ from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts
 from antiphon.query.forks import Claims, Fork, fork_of, lead
-from antiphon.query.index import ItemIndex
-from antiphon.query.live import LiveQueries
+from antiphon.query.index.index import ItemIndex
+from antiphon.query.live.live import LiveQueries
+from antiphon.query.live.subscription import Subscription
 from antiphon.query.query import Deleted, Query, Way
-from antiphon.query.subscription import Subscription
 
 if TYPE_CHECKING:
     from antiphon.api.party import Party

@@ -54,9 +54,9 @@ from antiphon.core.errors import (
 from antiphon.core.keys import PublicKey
 from antiphon.core.ports import Clock, Randomness
 from antiphon.feed.store import FeedStore
-from antiphon.halo.identity import Identity, devices, load_identity, new_device, new_identity
-from antiphon.halo.keyfile import KeyKind, Protection
-from antiphon.halo.keystore import KeyStore
+from antiphon.halo.keys.identity import Identity, devices, load_identity, new_device, new_identity
+from antiphon.halo.keys.key_file import KeyKind, Protection
+from antiphon.halo.keys.key_store import KeyStore
 from antiphon.model.factory import ModelFactory
 from antiphon.model.value import Reference
 from antiphon.party.bundle.export import Tick, no_tick
@@ -64,7 +64,7 @@ from antiphon.party.bundle.import_ import Bundle
 from antiphon.party.live.manager import KnownParty, PartyManager
 from antiphon.party.maintenance.garbage import Collected, collect_garbage
 from antiphon.party.store.meta_store import MetaStore, SubscriptionState
-from antiphon.query.index import ItemIndex
+from antiphon.query.index.index import ItemIndex
 from antiphon.snapshot.carfile import CarFile
 
 _LOG = logging.getLogger("antiphon")

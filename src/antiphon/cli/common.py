@@ -18,8 +18,8 @@ from rich.table import Table
 from antiphon.core.errors import InvalidInput
 from antiphon.core.keys import PublicKey
 from antiphon.feed.store import FeedStore
-from antiphon.halo.machine import PartyMachine
-from antiphon.halo.membership import sync_machine
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.member.membership import sync_machine
 from antiphon.party.store.meta_store import MetaStore, Subscription
 from antiphon.snapshot.blobstore import BlobStore
 

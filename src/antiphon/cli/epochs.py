@@ -26,9 +26,9 @@ from antiphon.cli.common import (
     writing,
 )
 from antiphon.core.errors import InvalidInput
-from antiphon.halo.act import Place
-from antiphon.halo.claims import Policy
-from antiphon.halo.machine import PartyMachine
+from antiphon.halo.acts.act import Place
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.credentials.claims import Policy
 from antiphon.party.epochs.listing import EpochRecord, Voter, list_epochs
 
 if TYPE_CHECKING:

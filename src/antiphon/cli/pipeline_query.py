@@ -12,8 +12,8 @@ import typer
 from antiphon.cli.common import Json, out, show, table
 from antiphon.cli.sparks import Master, spark_session
 from antiphon.core.errors import InvalidInput
-from antiphon.query.jsonform import from_json, plain
-from antiphon.query.packed import unpack
+from antiphon.query.codec.json_form import from_json, plain
+from antiphon.query.packed_json import unpack
 from antiphon.query.query import Query
 
 SHOWN = ("party", "item", "type", "name", "state")

@@ -27,9 +27,9 @@ from antiphon.generate.people import House
 from antiphon.generate.report import Made
 from antiphon.generate.sink import Sink
 from antiphon.generate.works import CONTENTS
-from antiphon.halo.identity import new_device, new_identity
-from antiphon.halo.keystore import KeyStore, Protection
-from antiphon.halo.membership import Membership
+from antiphon.halo.keys.identity import new_device, new_identity
+from antiphon.halo.keys.key_store import KeyStore, Protection
+from antiphon.halo.member.membership import Membership
 from antiphon.party.store.meta_store import MetaStore
 from antiphon.snapshot.blobstore import BlobStore
 

@@ -13,11 +13,11 @@ from antiphon.core.ports import SeededRandomness
 from antiphon.feed.tables import Tables
 from antiphon.generate.chance import pair_of
 from antiphon.generate.people import House
-from antiphon.halo.claims import Policy, Role
-from antiphon.halo.identity import Device, Identity
-from antiphon.halo.keyfile import KeyKind, Protection
-from antiphon.halo.keystore import KeyStore
-from antiphon.halo.membership import Membership
+from antiphon.halo.credentials.claims import Policy, Role
+from antiphon.halo.keys.identity import Device, Identity
+from antiphon.halo.keys.key_file import KeyKind, Protection
+from antiphon.halo.keys.key_store import KeyStore
+from antiphon.halo.member.membership import Membership
 from antiphon.model.factory import ModelFactory
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.epochs.epochs import Epochs

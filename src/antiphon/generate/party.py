@@ -18,7 +18,7 @@ from antiphon.generate.sink import Sink
 from antiphon.generate.trouble import fork, revoke, spoil
 from antiphon.generate.wire import Parts
 from antiphon.generate.world import SHARED_EACH, Side, World, meet
-from antiphon.halo.membership import Membership
+from antiphon.halo.member.membership import Membership
 
 PHASE_MAX = 4_000  # messages between two meetings
 TURN_MAX = 400  # blocks under one head

@@ -13,11 +13,11 @@ from antiphon.feed.store import FeedStore
 from antiphon.generate.chance import Dial, pair_of
 from antiphon.generate.scribe import Scribe
 from antiphon.generate.sink import Sink
-from antiphon.halo import credential
-from antiphon.halo.claims import DeviceAdmission, FeedAdmission, FeedKind, Role
-from antiphon.halo.identity import Device, Identity
-from antiphon.halo.keystore import KeyStore
-from antiphon.halo.membership import Membership
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import DeviceAdmission, FeedAdmission, FeedKind, Role
+from antiphon.halo.keys.identity import Device, Identity
+from antiphon.halo.keys.key_store import KeyStore
+from antiphon.halo.member.membership import Membership
 
 DEVICES_EACH = 3  # of three devices, two are of one person
 OWNER = 3  # of the others, who is an owner as well

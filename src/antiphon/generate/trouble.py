@@ -14,7 +14,7 @@ from antiphon.generate.scribe import Scribe
 from antiphon.generate.sink import Sink
 from antiphon.generate.works import OBJECT
 from antiphon.generate.world import Side, World
-from antiphon.halo.membership import Membership
+from antiphon.halo.member.membership import Membership
 from antiphon.model.message import wrap
 from antiphon.model.wire import plain_bytes
 

@@ -14,12 +14,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from antiphon.model.value import Value
-from antiphon.query import totals, words
-from antiphon.query.check import check
+from antiphon.query import tokens, totals
 from antiphon.query.facts import Facts, Missing
 from antiphon.query.filters import All, Any, Compare, Contains, Filter, Has, Match, Not, Path
-from antiphon.query.order import canonical, compare, sort_key
 from antiphon.query.query import Aggregate, Deleted, Order, Query, Way
+from antiphon.query.validate import check
+from antiphon.query.value_order import canonical, compare, sort_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def passes(where: Filter, facts: Facts) -> bool:
     if isinstance(where, Not):
         return not passes(where.part, facts)
     if isinstance(where, Match):
-        return words.matches(words.parse(where.text), facts.said())
+        return tokens.matches(tokens.parse(where.text), facts.said())
     assert isinstance(where, Compare | Has | Contains)
     found = facts.get(where.path)
     if isinstance(found, Missing):

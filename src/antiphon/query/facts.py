@@ -18,8 +18,8 @@ from antiphon.model.object.model import ObjectModel
 from antiphon.model.text.model import TextModel
 from antiphon.model.value import Reference, Value
 from antiphon.query.filters import Fact, Path
-from antiphon.query.packed import pack
-from antiphon.query.words import spell
+from antiphon.query.packed_json import pack
+from antiphon.query.tokens import spell
 
 CREATED_MS_MAX = 1 << 47  # later ones, which only a lie can be, are taken as this
 _LOG = logging.getLogger("antiphon")

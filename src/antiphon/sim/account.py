@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from antiphon.core.stamp import Stamp
-from antiphon.halo.epoch import FinalEpoch
+from antiphon.halo.finality.epoch_values import FinalEpoch
 from antiphon.sim.peer import SimPeer
 from antiphon.sim.workload import Written
 

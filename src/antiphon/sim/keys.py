@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from antiphon.halo.keyfile import NONCE_SIZE, Contents, Header, seal
-from antiphon.halo.keystore import KeyStore
+from antiphon.halo.keys.key_file import NONCE_SIZE, Contents, Header, seal
+from antiphon.halo.keys.key_store import KeyStore
 
 
 class SimKeys(KeyStore):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from antiphon.core.errors import AntiphonError, UnknownFeed
-from antiphon.halo.claims import EpochGenesis, EpochRefusal, Position, Role
+from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal, Position, Role
 from antiphon.model.fold import NO_BODY
 from antiphon.party.engine.ports import Refused
 from antiphon.sim.peer import SimPeer

@@ -10,9 +10,9 @@ from antiphon.core.errors import AntiphonError, MissingBlob, StoreError
 from antiphon.core.keys import KeyPair
 from antiphon.core.ports import SeededRandomness
 from antiphon.feed.store import FeedStore
-from antiphon.halo.identity import Device, Identity
-from antiphon.halo.keyfile import KeyKind, Protection
-from antiphon.halo.membership import Membership
+from antiphon.halo.keys.identity import Device, Identity
+from antiphon.halo.keys.key_file import KeyKind, Protection
+from antiphon.halo.member.membership import Membership
 from antiphon.mesh.replica import Replica
 from antiphon.mesh.session import Session
 from antiphon.model.factory import ModelFactory

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from antiphon.core.errors import AntiphonError, InvalidInput, NotAuthorised, UnknownKey
 from antiphon.core.keys import verified_once
-from antiphon.halo.claims import Policy, Role
+from antiphon.halo.credentials.claims import Policy, Role
 from antiphon.mesh.limits import TIMEOUT_MAX_MS
 from antiphon.model.factory import ModelFactory
 from antiphon.sim import laws, liars

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding
-from antiphon.halo.claims import EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal
-from antiphon.halo.machine import PartyMachine
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal
 from antiphon.sim.trace import Kind
 
 _LETTERS = 16

@@ -17,7 +17,7 @@ from antiphon.core.errors import (
     UnknownKey,
 )
 from antiphon.core.stamp import Stamp
-from antiphon.halo.claims import Position
+from antiphon.halo.credentials.claims import Position
 from antiphon.model.model import Model
 from antiphon.party.live.item import Item
 from antiphon.sim.peer import SimPeer

@@ -1,6 +1,6 @@
 """Parties in memory: actors that write control feeds, honest or hostile, and deliveries in any order.
 
->>> from antiphon.halo.claims import Role
+>>> from antiphon.halo.credentials.claims import Role
 >>> rehearsal = Rehearsal()
 >>> alice = rehearsal.founder("alice")
 >>> bob = rehearsal.actor("bob")
@@ -26,8 +26,10 @@ from antiphon.feed.block import Block
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.record import Record
 from antiphon.feed.span import Span
-from antiphon.halo import credential
-from antiphon.halo.claims import (
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.control.state import PartyState
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import (
     Claim,
     DeviceAdmission,
     FeedAdmission,
@@ -39,8 +41,6 @@ from antiphon.halo.claims import (
     Position,
     Role,
 )
-from antiphon.halo.machine import PartyMachine
-from antiphon.halo.state import PartyState
 
 
 def pair_of(name: str) -> KeyPair:

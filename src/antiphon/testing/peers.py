@@ -25,11 +25,11 @@ from antiphon.feed.header import Entry
 from antiphon.feed.span import Span
 from antiphon.feed.store import FeedStore
 from antiphon.feed.writer import FeedWriter
-from antiphon.halo.claims import Role
-from antiphon.halo.identity import Device, Identity
-from antiphon.halo.keyfile import KeyKind, Protection
-from antiphon.halo.keystore import KeyStore
-from antiphon.halo.membership import Membership
+from antiphon.halo.credentials.claims import Role
+from antiphon.halo.keys.identity import Device, Identity
+from antiphon.halo.keys.key_file import KeyKind, Protection
+from antiphon.halo.keys.key_store import KeyStore
+from antiphon.halo.member.membership import Membership
 from antiphon.model.factory import ModelFactory
 from antiphon.party.engine.authority import OpenAuthority, PartyAuthority
 from antiphon.party.engine.ports import Authority

@@ -19,10 +19,10 @@ from antiphon.core.stamp import Stamp
 from antiphon.model.hierarchy import derive
 from antiphon.model.value import Reference
 from antiphon.query import filters as f
-from antiphon.query.check import LISTS
 from antiphon.query.facts import Facts
 from antiphon.query.forks import forks_of
 from antiphon.query.query import Aggregate, Deleted, Order, Query, Step, Way
+from antiphon.query.validate import LISTS
 
 IDS = [bytes([number]) * 16 for number in range(1, 9)]
 OTHER_PARTY = b"p" * 32

@@ -19,7 +19,7 @@ from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import AntiphonError, BadEncoding, InvalidInput, MissingBlob, NotAuthorised, StoreError
 from antiphon.feed import span as spans
 from antiphon.feed.chain import verify_span
-from antiphon.halo.claims import Policy, Role
+from antiphon.halo.credentials.claims import Policy, Role
 from antiphon.model.file import UNKNOWN_TYPE
 from antiphon.party.bundle.export import Bundled, export_party
 from antiphon.party.bundle.import_ import Bundle

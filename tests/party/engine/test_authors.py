@@ -9,7 +9,7 @@ from tests.party.test_access import all_of, equal, guarding, sent
 
 from antiphon.core.keys import KeyPair
 from antiphon.feed.header import Kind
-from antiphon.halo import authorship
+from antiphon.halo.rights import authorship
 from antiphon.model.access import AccessLog, Author
 from antiphon.party.engine.authority import OpenAuthority
 from antiphon.party.engine.authors import Authors, author_at, touched

@@ -13,7 +13,7 @@ from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.model import fold as item_module
 from antiphon.model import replay as replay_module
 from antiphon.model.factory import ModelFactory

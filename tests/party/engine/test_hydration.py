@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.party.epochs.epoch_acts import agree_on, device, epoch, join, note, same
 
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.epochs import rebase
 from antiphon.party.epochs.snapshot_fold import Cancelled

@@ -19,7 +19,7 @@ from antiphon.party.engine import row_cache
 from antiphon.party.engine.ports import ItemRow
 from antiphon.party.live.item import Item
 from antiphon.party.live.processor import PartyProcessor
-from antiphon.query.index import ItemIndex
+from antiphon.query.index.index import ItemIndex
 from antiphon.testing.peers import Peer, Peers
 
 EDITS: dict[str, tuple[Any, ...]] = {

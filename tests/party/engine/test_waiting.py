@@ -9,7 +9,7 @@ from tests.party.epochs.epoch_acts import epoch, join, member, note
 
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.party.engine import demux
 from antiphon.testing.peers import Peer, Peers
 

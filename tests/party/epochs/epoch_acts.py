@@ -9,9 +9,9 @@ from antiphon.core.stamp import Stamp
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.record import Record
-from antiphon.halo import credential
-from antiphon.halo.claims import Claim, EpochGenesis, EpochRefusal, Policy, Role
-from antiphon.halo.membership import Membership
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import Claim, EpochGenesis, EpochRefusal, Policy, Role
+from antiphon.halo.member.membership import Membership
 from antiphon.model.message import wrap
 from antiphon.party.live.item import Item
 from antiphon.snapshot.blobs import MemoryBlobs

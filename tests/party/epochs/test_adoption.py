@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput
-from antiphon.halo.claims import EpochRefusal, Policy
+from antiphon.halo.credentials.claims import EpochRefusal, Policy
 from antiphon.party.epochs.snapshot_fold import Cancelled, EpochPlan, EpochSnapshot
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.testing.peers import Peer, Peers

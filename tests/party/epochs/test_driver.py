@@ -6,7 +6,7 @@ import pytest
 from tests.party.town import SILENT_MS, numbers, terms, town, write
 
 from antiphon.core.errors import PartyPaused, UnknownModel
-from antiphon.halo.claims import Policy
+from antiphon.halo.credentials.claims import Policy
 from antiphon.testing.peers import Peers
 
 pytestmark = pytest.mark.slow

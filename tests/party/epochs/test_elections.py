@@ -7,7 +7,7 @@ import random
 import pytest
 from tests.party.town import NAMES, SILENT_MS, Town, numbers, snapshots, terms, town, write
 
-from antiphon.halo.claims import Policy
+from antiphon.halo.credentials.claims import Policy
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow

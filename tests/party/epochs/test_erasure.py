@@ -8,7 +8,7 @@ from tests.party.epochs.epoch_acts import agree_on, device, epoch, join, member,
 from antiphon.core.errors import InvalidInput, MissingBlocks, NotAuthorised
 from antiphon.core.stamp import Stamp
 from antiphon.feed.block import BodyState
-from antiphon.halo.claims import Position, Role
+from antiphon.halo.credentials.claims import Position, Role
 from antiphon.party.engine.judge import ERASED
 from antiphon.testing.peers import Peer, Peers
 

@@ -12,7 +12,7 @@ from tests.party.epochs.epoch_acts import agree_on, device, epoch, held, note, s
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import AntiphonError, InvalidInput
-from antiphon.halo.claims import EpochGenesis
+from antiphon.halo.credentials.claims import EpochGenesis
 from antiphon.model.epoch_fold import EpochItem, fold_on
 from antiphon.party.epochs import snapshot_fold
 from antiphon.party.epochs.snapshot_fold import EpochPlan

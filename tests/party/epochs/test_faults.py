@@ -28,7 +28,7 @@ from tests.party.forked import Forked, confront
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import DamagedBlob, DamagedItems
 from antiphon.core.timeframe import Timeframe
-from antiphon.halo.claims import EpochGenesis, EpochRefusal
+from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal
 from antiphon.model.factory import ModelFactory
 from antiphon.party.epochs.driver import EpochDriver
 from antiphon.party.epochs.plan import common_control

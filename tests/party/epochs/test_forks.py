@@ -30,8 +30,8 @@ from antiphon.core.v1 import credential_pb2, message_pb2
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span
-from antiphon.halo import credential
-from antiphon.halo.claims import EpochGenesis, Policy, Role
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import EpochGenesis, Policy, Role
 from antiphon.party.epochs.driver import EpochDriver
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import SpanWriter

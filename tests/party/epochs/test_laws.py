@@ -14,7 +14,7 @@ from tests.party.histories import act, models, some_ranges
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, MissingBlocks, NotAuthorised, UnknownItem
-from antiphon.halo.claims import Policy, Position, Role
+from antiphon.halo.credentials.claims import Policy, Position, Role
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.lanes_at_cut import lanes_at
 from antiphon.party.epochs import snapshot_fold

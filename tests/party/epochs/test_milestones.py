@@ -12,7 +12,7 @@ from tests.party.town import SILENT_MS, town
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, MissingBlob, NotAuthorised, UnknownModel
 from antiphon.core.timeframe import Timeframe
-from antiphon.halo.claims import EpochGenesis
+from antiphon.halo.credentials.claims import EpochGenesis
 from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
 from antiphon.party.engine.epoch_base import EpochBase

@@ -20,7 +20,7 @@ from tests.party.epochs.epoch_acts import (
 
 from antiphon.core.errors import UnknownModel
 from antiphon.core.stamp import Stamp
-from antiphon.halo.claims import Policy
+from antiphon.halo.credentials.claims import Policy
 from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
 from antiphon.model.model import Feeding

@@ -29,8 +29,8 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.timeframe import Timeframe
 from antiphon.core.v1 import credential_pb2, message_pb2
 from antiphon.feed.header import Kind
-from antiphon.halo import credential
-from antiphon.halo.claims import EpochGenesis, EpochRefusal, Role
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal, Role
 from antiphon.model import item_codec
 from antiphon.party.epochs.epochs import WRONG
 from antiphon.snapshot import tree

@@ -11,7 +11,7 @@ import pytest
 from antiphon import FeedStore, KeyStore, MetaStore, PartyManager, Protection, new_device, new_identity
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import MissingBlob, StoreError
-from antiphon.halo.claims import Policy
+from antiphon.halo.credentials.claims import Policy
 from antiphon.party.epochs.epochs import Epochs
 from antiphon.party.epochs.worker import EpochWorker
 from antiphon.party.live.processor import PartyProcessor

@@ -10,7 +10,7 @@ import pytest
 from antiphon.core.errors import InvalidInput, InvalidMutation, MovedOn, PartyPaused, StoreError, UnknownItem
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Flag, Kind
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.testing.peers import Peer, Peers
 
 

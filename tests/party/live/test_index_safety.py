@@ -15,10 +15,10 @@ from antiphon.model.object.model import ObjectModel
 from antiphon.party.engine.authority import OpenAuthority
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.query.filters import Fact, prop
-from antiphon.query.index import ItemIndex
-from antiphon.query.live import LiveQueries
+from antiphon.query.index.index import ItemIndex
+from antiphon.query.live.live import LiveQueries
+from antiphon.query.live.subscription import State, Subscription
 from antiphon.query.query import Query
-from antiphon.query.subscription import State, Subscription
 from antiphon.testing.peers import Peers
 
 PARTY, WRITER = KeyPair.from_seed(b"p" * 32), KeyPair.from_seed(b"w" * 32)

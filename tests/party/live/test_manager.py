@@ -12,11 +12,11 @@ from antiphon.core.errors import InvalidInput, MissingBlocks, NotAuthorised, Par
 from antiphon.core.keys import PublicKey
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.store import FeedStore
-from antiphon.halo.claims import Role
-from antiphon.halo.identity import Device, Identity
-from antiphon.halo.keyfile import KeyKind, Protection
-from antiphon.halo.keystore import KeyStore
-from antiphon.halo.membership import Membership
+from antiphon.halo.credentials.claims import Role
+from antiphon.halo.keys.identity import Device, Identity
+from antiphon.halo.keys.key_file import KeyKind, Protection
+from antiphon.halo.keys.key_store import KeyStore
+from antiphon.halo.member.membership import Membership
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.live.manager import PartyManager, find_genesis
 from antiphon.party.store.item_store import ItemStore

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from antiphon.core.cid import Cid
 from antiphon.core.errors import MissingBlob, MissingBlocks, NotAuthorised, UnknownItem
 from antiphon.core.timeframe import Timeframe
-from antiphon.halo.claims import Policy
+from antiphon.halo.credentials.claims import Policy
 from antiphon.party.epochs.snapshot_fold import EpochFold
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import MemoryBlobs

@@ -10,7 +10,7 @@ from tests.party.epochs.epoch_acts import held
 
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import InvalidInput
-from antiphon.halo.claims import EpochGenesis, Policy
+from antiphon.halo.credentials.claims import EpochGenesis, Policy
 from antiphon.party.maintenance.verify_epoch import verify_epoch
 from antiphon.party.maintenance.verify_report import BYTES, EXTRA, MISSING, Verification
 from antiphon.snapshot import tree

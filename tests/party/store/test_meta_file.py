@@ -15,7 +15,7 @@ import pytest
 
 from antiphon.core.errors import StoreError, StoreLocked
 from antiphon.core.keys import PublicKey
-from antiphon.halo.claims import FeedKind
+from antiphon.halo.credentials.claims import FeedKind
 from antiphon.party.store.meta_file import APPLICATION_ID, SCHEMA, VERSION
 from antiphon.party.store.meta_store import MetaStore, SubscriptionState
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from antiphon.core.errors import InvalidInput, StoreClosed, StoreError, TooLarge
 from antiphon.core.keys import PublicKey
-from antiphon.halo.claims import FeedKind
+from antiphon.halo.credentials.claims import FeedKind
 from antiphon.party.store import meta_store
 from antiphon.party.store.meta_store import KnownFeed, MetaStore, Subscription, SubscriptionState
 

@@ -16,7 +16,7 @@ from tests.party.views.test_partial_party import agrees, closure
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, MissingBlocks, NotAuthorised, UnknownItem
 from antiphon.core.keys import KeyPair
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.model.message import Change
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.views import fetch_view

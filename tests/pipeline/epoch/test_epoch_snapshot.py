@@ -12,7 +12,7 @@ from tests.pipeline.fold.test_item_fold import live, narrow, run
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, NotAuthorised, UnknownItem
-from antiphon.halo.claims import Policy
+from antiphon.halo.credentials.claims import Policy
 from antiphon.pipeline.epoch.epoch_snapshot import changed, plan_epoch, snapshot
 from antiphon.pipeline.fold.fold_job import fold_survey
 from antiphon.pipeline.plan.survey import survey

@@ -11,7 +11,7 @@ from tests.party.histories import act, models, some_ranges
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, NotAuthorised, UnknownItem
 from antiphon.core.timeframe import Timeframe
-from antiphon.halo.claims import Position, Role
+from antiphon.halo.credentials.claims import Position, Role
 from antiphon.pipeline.fold.fold_job import fold_survey
 from antiphon.pipeline.fold.item_fold import folded, items, refused
 from antiphon.pipeline.order.messages import bases, messages

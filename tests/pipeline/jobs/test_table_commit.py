@@ -23,8 +23,8 @@ from antiphon.pipeline.jobs.report import Report
 from antiphon.pipeline.jobs.table_run import GoOn
 from antiphon.pipeline.query.sql import ask
 from antiphon.pipeline.tables.delta_folder import LAYOUT, Current, TableLog
+from antiphon.query.codec.json_form import to_json
 from antiphon.query.filters import prop
-from antiphon.query.jsonform import to_json
 from antiphon.query.query import Query
 from antiphon.testing.peers import Peers
 

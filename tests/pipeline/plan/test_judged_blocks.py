@@ -15,7 +15,7 @@ from tests.pipeline.source.test_datasource import flip
 
 from antiphon.feed.append import Draft
 from antiphon.feed.header import Kind
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.model.message import wrap
 from antiphon.pipeline.fold.block_account import account
 from antiphon.pipeline.fold.item_fold import folded, items, refused

@@ -23,10 +23,10 @@ from antiphon.query import evaluate
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts
 from antiphon.query.filters import Contains, Fact, Match, prop
-from antiphon.query.order import canonical, sort_key
-from antiphon.query.packed import pack
+from antiphon.query.packed_json import pack
 from antiphon.query.query import Query, Way
 from antiphon.query.totals import Sum, mean, total
+from antiphon.query.value_order import canonical, sort_key
 from antiphon.testing.queries import IDS, derived, numbers, queries, told, values
 
 T = TypeVar("T")

@@ -22,8 +22,8 @@ from antiphon.pipeline.tables.facts_column import asked_of
 from antiphon.pipeline.tables.item_rows import shown
 from antiphon.pipeline.tables.links import links
 from antiphon.query.facts import Facts
-from antiphon.query.index import ItemIndex
-from antiphon.query.packed import pack, unpack
+from antiphon.query.index.index import ItemIndex
+from antiphon.query.packed_json import pack, unpack
 from antiphon.testing.peers import Peer, Peers
 
 HISTORIES, STEPS = 3, 90

@@ -15,7 +15,7 @@ from tests.party.forked import Forked, confront
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.reader import FeedReader
-from antiphon.halo.claims import Role
+from antiphon.halo.credentials.claims import Role
 from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
 from antiphon.pipeline.jobs.batch_run import Run

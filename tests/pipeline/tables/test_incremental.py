@@ -16,7 +16,7 @@ from tests.party.histories import act, models, some_ranges
 from tests.pipeline.fold.test_item_fold import narrow
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, NotAuthorised, UnknownItem
-from antiphon.halo.claims import Policy
+from antiphon.halo.credentials.claims import Policy
 from antiphon.pipeline.jobs.table_run import GoOn
 from antiphon.pipeline.plan.replan import OTHER_BASE
 from antiphon.pipeline.tables.delta_folder import TableLog

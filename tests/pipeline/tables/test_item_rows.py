@@ -12,7 +12,7 @@ from hypothesis import given
 from antiphon.core.ids import ItemId
 from antiphon.model.value import Reference
 from antiphon.pipeline.tables.state_json import state_json
-from antiphon.query.packed import pack, unpack
+from antiphon.query.packed_json import pack, unpack
 from antiphon.testing.queries import values
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=timezone(timedelta(hours=2)))

@@ -20,8 +20,8 @@ from antiphon.feed.header import decode_entries
 from antiphon.feed.limits import SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX
 from antiphon.feed.record import Record
 from antiphon.feed.span import Span
-from antiphon.halo.epoch import FinalEpoch
-from antiphon.halo.machine import PartyMachine
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.finality.epoch_values import FinalEpoch
 from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, lists
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.live.processor import PartyProcessor

@@ -21,10 +21,10 @@ from antiphon.feed.limits import SPAN_SIZE_MAX
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.span import Span
 from antiphon.feed.store import FeedStore
-from antiphon.halo.act import read_act
-from antiphon.halo.claims import PartyGenesis
-from antiphon.halo.machine import PartyMachine
-from antiphon.halo.sync import sync_parent
+from antiphon.halo.acts.act import read_act
+from antiphon.halo.control.control_feeds import sync_parent
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.credentials.claims import PartyGenesis
 from antiphon.party.bundle.export import SPAN_BLOB_SIZE_MAX, Tick, no_tick
 from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, decode_list
 from antiphon.party.engine.epoch_base import EpochBase

@@ -11,13 +11,13 @@ from antiphon.feed.header import Entry, Kind
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.store import FeedStore
 from antiphon.feed.writer import FeedWriter
-from antiphon.halo.act import Place
-from antiphon.halo.authority import Authority as PartyRights
-from antiphon.halo.claims import Role
-from antiphon.halo.epoch import FinalEpoch
-from antiphon.halo.machine import Covered, PartyMachine
-from antiphon.halo.membership import Membership, sync_machine
-from antiphon.halo.verdict import judge_data
+from antiphon.halo.acts.act import Place
+from antiphon.halo.control.machine import Covered, PartyMachine
+from antiphon.halo.credentials.claims import Role
+from antiphon.halo.finality.epoch_values import FinalEpoch
+from antiphon.halo.member.membership import Membership, sync_machine
+from antiphon.halo.rights.authority import Authority as PartyRights
+from antiphon.halo.rights.verdict import judge_data
 from antiphon.model.access import Author
 from antiphon.party.engine.lane import FAR
 from antiphon.party.engine.ports import NO_END, EpochJudge, Seen, Standing

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob
-from antiphon.halo.epoch import FinalEpoch
+from antiphon.halo.finality.epoch_values import FinalEpoch
 from antiphon.model.item_state import ItemState
 from antiphon.party.engine.ports import Mark
 from antiphon.snapshot import tree

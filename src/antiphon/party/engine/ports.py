@@ -16,7 +16,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.writer import FeedWriter
-from antiphon.halo.epoch import FinalEpoch
+from antiphon.halo.finality.epoch_values import FinalEpoch
 from antiphon.model.access import Author
 from antiphon.model.item_state import ItemState
 

@@ -1,4 +1,4 @@
-"""What an attester looks at in the data feeds before it recomputes an epoch; `halo.scrutiny` has looked at the rest."""
+"""What an attester looks at in the data feeds before it recomputes an epoch; `halo.member.genesis_checks` has looked at the rest."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from antiphon.feed.header import Flag
 from antiphon.feed.record import End, Record
-from antiphon.halo.claims import EpochGenesis
+from antiphon.halo.credentials.claims import EpochGenesis
 from antiphon.party.engine.lane import Lane
 from antiphon.party.engine.lanes_at_cut import advances
 from antiphon.party.engine.ports import NO_END
 
 if TYPE_CHECKING:
     from antiphon.feed.reader import FeedReader
-    from antiphon.halo.epoch import FinalEpoch
+    from antiphon.halo.finality.epoch_values import FinalEpoch
     from antiphon.party.engine.engine import Engine
     from antiphon.snapshot.root import FeedCut
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from antiphon.core.errors import AntiphonError, PartyPaused, StoreClosed
-from antiphon.halo import voting
-from antiphon.halo.epoch import SILENT_MS, rank
-from antiphon.halo.epochs import EpochChain
+from antiphon.halo.finality import voting
+from antiphon.halo.finality.epoch_chain import EpochChain
+from antiphon.halo.finality.epoch_values import SILENT_MS, rank
 from antiphon.party.epochs.due import Due, Thresholds
 from antiphon.party.epochs.snapshot_fold import Cancelled
 
 if TYPE_CHECKING:
-    from antiphon.halo.membership import Membership
+    from antiphon.halo.member.membership import Membership
     from antiphon.party.epochs.epochs import Epochs
     from antiphon.party.live.processor import PartyProcessor
 

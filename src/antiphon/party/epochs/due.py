@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from antiphon.halo.claims import Policy
+from antiphon.halo.credentials.claims import Policy
 
 if TYPE_CHECKING:
     from antiphon.party.live.processor import PartyProcessor

@@ -26,12 +26,13 @@ from antiphon.core.errors import (
 )
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.ingest import Base
-from antiphon.halo import votes, voting
-from antiphon.halo.claims import EpochGenesis, ModelKey, Policy
-from antiphon.halo.epoch import FinalEpoch, Proposal
-from antiphon.halo.epochs import EpochChain
-from antiphon.halo.membership import Membership
-from antiphon.halo.scrutiny import is_vouched, scrutinise
+from antiphon.halo.credentials.claims import EpochGenesis, ModelKey, Policy
+from antiphon.halo.finality import voting
+from antiphon.halo.finality.epoch_chain import EpochChain
+from antiphon.halo.finality.epoch_values import FinalEpoch, Proposal
+from antiphon.halo.member import votes
+from antiphon.halo.member.genesis_checks import is_vouched, scrutinise
+from antiphon.halo.member.membership import Membership
 from antiphon.model.model import Discard
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.gc_pause import uncollected

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from antiphon.core.cid import Cid
 from antiphon.core.keys import PublicKey
 from antiphon.core.stamp import Stamp
-from antiphon.halo.act import Act
-from antiphon.halo.claims import EpochGenesis, EpochRefusal
-from antiphon.halo.epoch import FinalEpoch
-from antiphon.halo.epochs import EpochChain
-from antiphon.halo.machine import PartyMachine
+from antiphon.halo.acts.act import Act
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.credentials.claims import EpochGenesis, EpochRefusal
+from antiphon.halo.finality.epoch_chain import EpochChain
+from antiphon.halo.finality.epoch_values import FinalEpoch
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from antiphon.core.timeframe import Timeframe
-from antiphon.halo import voting
-from antiphon.halo.act import Place
-from antiphon.halo.claims import EpochGenesis, Policy
-from antiphon.halo.epoch import FinalEpoch
-from antiphon.halo.epochs import EpochChain
-from antiphon.halo.machine import PartyMachine
+from antiphon.halo.acts.act import Place
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.credentials.claims import EpochGenesis, Policy
+from antiphon.halo.finality import voting
+from antiphon.halo.finality.epoch_chain import EpochChain
+from antiphon.halo.finality.epoch_values import FinalEpoch
 from antiphon.model.model import Discard
 from antiphon.party.epochs.snapshot_fold import EpochPlan
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from antiphon.halo.claims import FeedKind
-from antiphon.halo.grant import NO_END
+from antiphon.halo.acts.grant import NO_END
+from antiphon.halo.credentials.claims import FeedKind
 
 if TYPE_CHECKING:
     from antiphon.feed.writer import FeedWriter
-    from antiphon.halo.membership import Membership
+    from antiphon.halo.member.membership import Membership
     from antiphon.party.live.processor import PartyProcessor
 
 

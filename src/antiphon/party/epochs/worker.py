@@ -13,7 +13,7 @@ from antiphon.core.errors import MissingBlob, PartyPaused, StoreClosed
 from antiphon.party.epochs.driver import EpochDriver
 
 if TYPE_CHECKING:
-    from antiphon.halo.membership import Membership
+    from antiphon.halo.member.membership import Membership
     from antiphon.party.epochs.epochs import Epochs
     from antiphon.party.live.processor import PartyProcessor
 

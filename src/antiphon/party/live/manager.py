@@ -27,11 +27,11 @@ from antiphon.core.ports import Clock, Randomness
 from antiphon.feed.header import Kind
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.store import FeedStore
-from antiphon.halo.act import read_act
-from antiphon.halo.claims import PartyGenesis
-from antiphon.halo.identity import Device, Identity
-from antiphon.halo.keystore import KeyStore
-from antiphon.halo.membership import Membership
+from antiphon.halo.acts.act import read_act
+from antiphon.halo.credentials.claims import PartyGenesis
+from antiphon.halo.keys.identity import Device, Identity
+from antiphon.halo.keys.key_store import KeyStore
+from antiphon.halo.member.membership import Membership
 from antiphon.model.factory import ModelFactory
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.engine.ports import Authority, Index, Items

@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlocks
-from antiphon.halo.machine import PartyMachine
+from antiphon.halo.control.machine import PartyMachine
 from antiphon.party.epochs.plan import policy_at
 from antiphon.party.live.manager import PartyManager
 from antiphon.party.live.processor import PartyProcessor

@@ -13,8 +13,8 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedBlob, InvalidInput, MissingBlob
 from antiphon.core.keys import PublicKey
 from antiphon.feed.reader import FeedReader
-from antiphon.halo.epoch import FinalEpoch
-from antiphon.halo.machine import PartyMachine
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.finality.epoch_values import FinalEpoch
 from antiphon.model.factory import ModelFactory
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.engine.epoch_base import EpochBase

@@ -23,8 +23,8 @@ from typing import Any, TypeVar, overload
 from antiphon.core.errors import InvalidInput, StoreError, TooLarge
 from antiphon.core.keys import PublicKey
 from antiphon.core.ports import Clock, SystemClock
-from antiphon.halo.claims import FeedKind
-from antiphon.halo.keyfile import encode_label
+from antiphon.halo.credentials.claims import FeedKind
+from antiphon.halo.keys.key_file import encode_label
 from antiphon.party.store.meta_file import MetaFile, Rows
 
 BUSY_TIMEOUT_MS = 10_000

@@ -36,7 +36,7 @@ from antiphon.feed.lock import sync_folder
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.record import Record
 from antiphon.feed.store import FeedStore
-from antiphon.halo.machine import PartyMachine
+from antiphon.halo.control.machine import PartyMachine
 from antiphon.party.bundle.export import joined
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.engine.epoch_base import EpochBase

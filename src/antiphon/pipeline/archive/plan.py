@@ -12,7 +12,7 @@ from antiphon.core.errors import AntiphonError, InvalidInput, StoreError
 from antiphon.feed.block import BodyState
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.record import Record
-from antiphon.halo.machine import PartyMachine
+from antiphon.halo.control.machine import PartyMachine
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.live.manager import find_genesis
 from antiphon.party.store.meta_store import MetaStore, SubscriptionState

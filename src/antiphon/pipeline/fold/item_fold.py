@@ -24,8 +24,8 @@ from antiphon.party.engine.demux import void_kind
 from antiphon.pipeline.order.messages import BASE_STATE
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.source.block_columns import arrow_of, batch_of
+from antiphon.query.codec.facts import encode_facts
 from antiphon.query.facts import facts_of
-from antiphon.query.factscodec import encode_facts
 
 Models = Callable[[], ModelFactory]
 #: An item, by party and id, the state that it stands on, and the messages to it.

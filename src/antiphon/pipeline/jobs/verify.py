@@ -20,7 +20,7 @@ from antiphon.core.errors import AntiphonError
 from antiphon.feed.fork import Fork
 from antiphon.feed.reader import FeedReader
 from antiphon.feed.record import End, Record
-from antiphon.halo.machine import PartyMachine
+from antiphon.halo.control.machine import PartyMachine
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.live.manager import find_genesis
 from antiphon.pipeline.plan.party_plan import FAULTY, FORKED, NOT_ADMITTED, LanePlan, PartyPlan

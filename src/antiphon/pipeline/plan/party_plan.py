@@ -21,7 +21,7 @@ from antiphon.feed.reader import FeedReader
 from antiphon.feed.record import End, Record
 from antiphon.feed.span import Span
 from antiphon.feed.store import FeedStore
-from antiphon.halo.machine import PartyMachine
+from antiphon.halo.control.machine import PartyMachine
 from antiphon.model.access import Author
 from antiphon.party.engine.authority import OpenAuthority, PartyAuthority
 from antiphon.party.engine.authors import Authors

@@ -13,7 +13,7 @@ from antiphon.model.value import Value
 from antiphon.pipeline.query.filters import in_arrow, key, whole_key
 from antiphon.pipeline.tables.sort_key import NUMBER, value_of
 from antiphon.query.evaluate import Result
-from antiphon.query.packed import pack, unpack
+from antiphon.query.packed_json import pack, unpack
 from antiphon.query.query import Aggregate
 from antiphon.query.totals import Sum
 

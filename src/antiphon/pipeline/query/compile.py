@@ -18,10 +18,10 @@ from antiphon.pipeline.query.aggregates import read_groups, totals
 from antiphon.pipeline.query.filters import condition, needs_parents, whole_key
 from antiphon.pipeline.query.resolved_items import Seen
 from antiphon.pipeline.tables.sort_key import REFERENCE_KIND
-from antiphon.query.check import check, wheres
 from antiphon.query.evaluate import Result
 from antiphon.query.filters import Fact
 from antiphon.query.query import Deleted, Query, Step, Way
+from antiphon.query.validate import check, wheres
 
 #: What is shown of an item that was found.
 COLUMNS = ("party", "item", "model", "type", "name", "deleted", "created_ms", "state")

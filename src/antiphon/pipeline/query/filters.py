@@ -20,9 +20,9 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from antiphon.pipeline.tables.facts_column import KEYS_MAX, name_of
 from antiphon.pipeline.tables.sort_key import CONTAINER_KIND, NO_ELEMENTS, REFERENCE_KIND, TEXT, is_whole, key_of
+from antiphon.query.codec.facts import decode_rest
 from antiphon.query.evaluate import passes
 from antiphon.query.facts import MISSING, Missing
-from antiphon.query.factscodec import decode_rest
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, Path
 
 Function = Callable[..., AnyValue]

@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 from antiphon.core.stamp import Stamp
 from antiphon.model.hierarchy import derive
 from antiphon.pipeline.tables.facts_column import asked_of
-from antiphon.query.factscodec import decode_rest
+from antiphon.query.codec.facts import decode_rest
 from antiphon.query.forks import Fork, KnownForks
 
 _ABOUT = ("party", "item", "model", "type", "name", "deleted", "created_ms", "state")

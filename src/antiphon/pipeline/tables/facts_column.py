@@ -1,6 +1,6 @@
 """The column `facts` of items: all that a query can ask of one, in its own words, and so that Spark can filter by it.
 
-data        the facts as the item index keeps them (`query.factscodec`), without claims, and without the value
+data        the facts as the item index keeps them (`query.codec.facts`), without claims, and without the value
 value       the value, as packed text; null where `state` of the same row says it in JSON, or there is none
 claims      to be under others, by ascending stamp
 forked_to   what it was forked into
@@ -21,10 +21,10 @@ from pyspark.sql.types import ArrayType, BinaryType, LongType, MapType, StringTy
 
 from antiphon.model.value import Value
 from antiphon.pipeline.tables.sort_key import kept, key_of
+from antiphon.query.codec.facts import encode_rest
 from antiphon.query.facts import MISSING, Facts, finder
-from antiphon.query.factscodec import encode_rest
 from antiphon.query.filters import Fact, Keys, Path
-from antiphon.query.packed import pack
+from antiphon.query.packed_json import pack
 
 KEYS_MAX = 4  # of a path that is kept
 

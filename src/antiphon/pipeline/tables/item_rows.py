@@ -17,8 +17,8 @@ from antiphon.pipeline.fold.item_fold import Models
 from antiphon.pipeline.source.block_columns import batch_of
 from antiphon.pipeline.tables import facts_column
 from antiphon.pipeline.tables.state_json import state_json
+from antiphon.query.codec.facts import decode_facts
 from antiphon.query.facts import Facts, facts_of
-from antiphon.query.factscodec import decode_facts
 
 ROWS_MAX = 2_000  # of a batch that goes out
 SIZE_MAX = 4 << 20  # of the snapshots that its rows are made of

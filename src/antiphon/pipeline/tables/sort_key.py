@@ -7,7 +7,7 @@ True
 >>> key_of("a").hex(), key_of(1).hex()
 ('0261', '01bff00000000000000000')
 
-The first byte is the kind: 1 for numbers, 2 for text, then those of `query.order`. A number is the greatest real that
+The first byte is the kind: 1 for numbers, 2 for text, then those of `query.value_order`. A number is the greatest real that
 is not above it, its bits turned so that they ascend, and by how much it exceeds that: so integers and reals are
 compared exactly. Text is UTF-8, whose order is that of its characters.
 
@@ -22,12 +22,12 @@ import struct
 
 from antiphon.core.errors import BadEncoding
 from antiphon.model.value import Value
-from antiphon.query import order
-from antiphon.query.order import CONTAINER, REFERENCE, column
+from antiphon.query import value_order
+from antiphon.query.value_order import CONTAINER, REFERENCE, column
 
 KEY_SIZE_MAX = 256  # of what stored keys can be compared with
 NUMBER, TEXT = 1, 2
-_BEYOND = 2  # what is added to the kinds of `query.order`
+_BEYOND = 2  # what is added to the kinds of `query.value_order`
 REFERENCE_KIND, CONTAINER_KIND = REFERENCE + _BEYOND, CONTAINER + _BEYOND
 _NUMBER = struct.Struct(">QH")
 _REAL, _BITS = struct.Struct(">d"), struct.Struct(">Q")
@@ -70,7 +70,7 @@ def value_of(key: bytes) -> Value:
         kind, rest = key[0], key[1:]
         if kind == NUMBER:
             return _read_number(*_NUMBER.unpack(rest))
-        return rest.decode() if kind == TEXT else order.value_of(bytes([kind - _BEYOND]) + rest)
+        return rest.decode() if kind == TEXT else value_order.value_of(bytes([kind - _BEYOND]) + rest)
     except (IndexError, ValueError, struct.error):
         raise BadEncoding(f"a sort key that is none: {key[:40].hex()}") from None
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from antiphon.core.cid import DAG_CBOR, Cid
-from antiphon.halo import credential
-from antiphon.halo.claims import Claim, EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import Claim, EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal
 from antiphon.sim.lies.tongue import Tongue, as_draft
 
 _HOURS_MS = 10 * 3_600_000

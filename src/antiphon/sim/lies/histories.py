@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon.core.keys import KeyPair
-from antiphon.halo.claims import MemberAdmission, Role
+from antiphon.halo.credentials.claims import MemberAdmission, Role
 from antiphon.sim.lies.tongue import Tongue, as_draft
 
 

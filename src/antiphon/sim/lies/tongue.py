@@ -13,8 +13,8 @@ from antiphon.feed.append import Draft
 from antiphon.feed.header import NO_HASH, Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.span import Span
-from antiphon.halo import credential
-from antiphon.halo.claims import Claim
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import Claim
 from antiphon.mesh.codec import encode
 from antiphon.mesh.limits import RANGES_MAX
 from antiphon.mesh.message import Announcement, Body, Holding, Message, Ranges

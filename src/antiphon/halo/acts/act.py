@@ -1,0 +1,99 @@
+"""An act: one block of a control feed, with its claim read and its whole timeframe known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from google.protobuf.message import DecodeError
+
+from antiphon.core.errors import AntiphonError, BadEncoding
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import message_pb2
+from antiphon.feed.block import Block
+from antiphon.feed.header import Entry, Kind
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import Claim, FeedAdmission, FeedKind, PartyGenesis, Position
+
+Seen = Mapping[bytes, int]  # feed → the last seq seen of it
+
+
+def advanced(seen: Seen, entries: Iterable[Entry]) -> Seen:
+    """What a feed has seen after these entries. An entry need not move, so they are folded by maximum."""
+    return {**seen, **{entry.feed: max(entry.seq, seen.get(entry.feed, -1)) for entry in entries}}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a judgement is made: a place in a feed, and what had been seen there. A feed sees itself before `seq`."""
+
+    feed: bytes
+    seq: int
+    seen: Seen
+
+    def sees(self, position: Position) -> bool:
+        if position.feed == self.feed:
+            return position.seq < self.seq
+        return self.seen.get(position.feed, -1) >= position.seq
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Void:
+    """An act that is not in force, and why."""
+
+    stamp: Stamp
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Act:
+    """A control block as the party state machine sees it. `problem` says why its body is not to be used."""
+
+    stamp: Stamp
+    place: Place
+    created_ms: int
+    claim: Claim | None
+    signers: frozenset[bytes] = frozenset()
+    expires_ms: int = 0
+    problem: str = ""
+    digest: bytes = b""  # of its credential's payload
+    position: Position = field(init=False)  # made once: every question of right asks for some of them
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "position", Position(self.stamp.feed, self.stamp.seq))
+
+    @property
+    def admission(self) -> FeedAdmission | None:
+        """The admission of its own control feed, if this is the block 0 that carries it."""
+        claim = self.claim.admission if isinstance(self.claim, PartyGenesis) else self.claim
+        if self.stamp.seq or not isinstance(claim, FeedAdmission):
+            return None
+        return claim if claim.kind is FeedKind.CONTROL and claim.feed == self.stamp.feed else None
+
+
+def read_act(party: bytes, block: Block, seen: Seen) -> Act:
+    """The act that a control block is; one that cannot be read is an act without a claim."""
+    place = Place(block.feed, block.seq, seen)
+    try:
+        found = credential.read(party, credential_of(block))
+    except AntiphonError as error:
+        return Act(block.stamp, place, block.created_ms, None, problem=str(error))
+    claim, signers, expires_ms = found.claim, found.signers, found.expires_ms
+    return Act(block.stamp, place, block.created_ms, claim, signers, expires_ms, digest=found.digest)
+
+
+def credential_of(block: Block) -> bytes:
+    """The signed credential that a control block holds."""
+    if block.kind is not Kind.CREDENTIAL or block.item != SYSTEM_ITEM:
+        raise BadEncoding("a control feed holds credentials of the system item only")
+    if block.message is None:
+        raise BadEncoding("its body is not here")
+    message = message_pb2.Message()
+    try:
+        message.ParseFromString(block.message)
+    except DecodeError as error:
+        raise BadEncoding(f"not a message: {error}") from None
+    if message.WhichOneof("content") != "credential":
+        raise BadEncoding("a control feed holds credentials only")
+    return message.credential.SerializeToString()

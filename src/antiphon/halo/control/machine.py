@@ -1,0 +1,448 @@
+"""`PartyMachine`, the party state machine: control blocks in, the party's state out.
+
+Blocks may come in any order across feeds; an act counts when everything that its advance names is there. A blocked
+feed is woken by the feed that it waits for. The state is a function of the set of acts, so the order of arrival leaves
+no trace in it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from antiphon.core.codec import u64
+from antiphon.core.errors import BrokenChain, InvalidInput, MissingBlocks
+from antiphon.core.timeframe import Timeframe
+from antiphon.feed.block import Block
+from antiphon.feed.fork import Fork
+from antiphon.feed.header import Entry, Flag, Kind
+from antiphon.feed.record import Record
+from antiphon.halo.acts.act import Act, Place, Seen, Void, advanced, read_act
+from antiphon.halo.acts.grant import NO_END
+from antiphon.halo.control.state import PartyState
+from antiphon.halo.control.state_fold import fold_state
+from antiphon.halo.control.waiting import Waiting
+from antiphon.halo.credentials.claims import EpochAct, EpochGenesis, PartyGenesis, Policy, Position, Roles
+from antiphon.halo.finality.epoch_chain import EpochChain, fold_epochs
+from antiphon.halo.finality.epoch_values import FinalEpoch, Proposal
+from antiphon.halo.rights.authority import Authority
+from antiphon.halo.rights.floors import Floors
+from antiphon.halo.rights.verdict import judge, judge_data
+
+_CONTROL_TAG = b"antiphon.control.v1"
+AUTHORITIES_MAX = 16  # restricted ones that are kept
+POLICIES_MAX = 1024  # of final epochs: else each new act would cost an authority for every one of them
+
+
+@dataclass(slots=True)
+class _Lane:
+    """One control feed: the blocks that came, and how far they are delivered."""
+
+    blocks: list[Block] = field(default_factory=list)
+    delivered: int = 0
+    seen: Seen = field(default_factory=dict)
+    fault: str = ""
+    lie: Entry | None = None  # the entry that is the fault
+
+
+class Covered(enum.Enum):
+    """How an advance entry about a control feed stands to what is delivered."""
+
+    YES = "yes"
+    NOT_YET = "not yet"
+    LIE = "lie"
+
+
+class PartyMachine:
+    """The control side of one party. It needs the party key and the key of its first feed, which an invitation has.
+
+    A child's holds a machine of its parent, which it makes when its genesis names one, and which is to be given the
+    parent's control blocks (`hear_parent` afterwards). A parent has no parent itself: `inherits` is False there.
+    """
+
+    def __init__(self, party: bytes, genesis_feed: bytes, *, inherits: bool = True) -> None:
+        self.party = party
+        self.genesis_feed = genesis_feed
+        self.parent: PartyMachine | None = None
+        self._inherits = inherits
+        self.synced: dict[bytes, Record] = {}  # of each feed, the record up to which a store's blocks were taken
+        self._heard: object = None  # how far the parent was when it was last looked at
+        self._lanes: dict[bytes, _Lane] = {}
+        self._asleep: dict[bytes, set[bytes]] = defaultdict(set)  # feed waited for → feeds that wait
+        self._authority = Authority(party, genesis_feed)
+        self._acts: list[Act] = []
+        self._known_forks: dict[bytes, int] = {}
+        self._state: PartyState | None = None
+        self._frame: Timeframe | None = None
+        self._ends: tuple[Entry, ...] | None = None
+        self._chain: EpochChain | None = None
+        self._stands: EpochChain | None = None  # the chain that the authority stands on
+        self._electoral: list[Act] = []  # acts that say something about epochs, or whose feeds may
+        self._policies: OrderedDict[tuple[bytes, ...], Policy] = OrderedDict()  # by the geneses up to one
+        self._at: OrderedDict[tuple[Timeframe, Floors], Authority] = OrderedDict()
+
+    # -- in
+
+    def length(self, feed: bytes) -> int:
+        """How many blocks of a feed have been taken: where to go on."""
+        lane = self._lanes.get(feed)
+        return 0 if lane is None else len(lane.blocks)
+
+    def add(self, blocks: Iterable[Block]) -> int:
+        """Take blocks of control feeds, each feed from its first block on; returns how many acts became known."""
+        woken: set[bytes] = set()
+        try:
+            self._take(blocks, woken)
+        finally:
+            if woken & self._authority.forks.keys():
+                woken |= self._forked()
+            fresh = self._deliver(woken)
+        return fresh
+
+    def _take(self, blocks: Iterable[Block], woken: set[bytes]) -> None:
+        for block in blocks:
+            lane = self._lanes.setdefault(block.feed, _Lane())
+            if block.seq < len(lane.blocks):
+                if lane.blocks[block.seq].hash != block.hash:
+                    raise BrokenChain(
+                        f"control feed {block.feed.hex()[:8]}: block {block.seq} differs from the one held; hand in "
+                        "the evidence of the fork",
+                        feed=block.feed,
+                        seq=block.seq,
+                    )
+                continue
+            if block.seq > len(lane.blocks):
+                raise MissingBlocks(
+                    f"control feed {block.feed.hex()[:8]}: block {len(lane.blocks)} comes next, not {block.seq}"
+                )
+            lane.blocks.append(block)
+            if lane.fault:
+                self._changed()
+            if (block.feed, block.seq) == (self.genesis_feed, 0):
+                self._begin(block)
+            woken.add(block.feed)
+
+    def _begin(self, genesis: Block) -> None:
+        """Look into the genesis for a parent: it waits for what it has seen of that one's control feeds."""
+        act = read_act(self.party, genesis, {})
+        if isinstance(act.claim, PartyGenesis) and act.claim.parent and self.party in act.signers:
+            self.inherit(act.claim.parent, act.claim.parent_feed)
+
+    def inherit(self, party: bytes, genesis_feed: bytes) -> None:
+        """This party is a child of that one."""
+        if self._inherits and self.parent is None:
+            self.parent = PartyMachine(party, genesis_feed, inherits=False)
+            self.hear_parent()
+
+    def hear_parent(self) -> None:
+        """The parent's control feeds may have moved: what waits for them, or rests on them, is looked at again."""
+        parent = self.parent
+        if parent is None:
+            return
+        heard = (parent.act_count, dict(parent.authority.fork_ends))
+        if heard == self._heard:
+            return
+        self._heard = heard
+        self._authority.parent = parent.authority
+        self._authority.forget()
+        self._state = self._chain = None
+        waited = [feed for feed in self._asleep if feed not in self._lanes]
+        woken = set[bytes]().union(*(self._asleep.pop(feed) for feed in waited))
+        for feed, lane in self._lanes.items():
+            if lane.lie is not None and lane.lie.seq >= parent.common(lane.lie.feed):
+                lane.fault, lane.lie = "", None
+                woken.add(feed)
+        self._deliver(woken)
+
+    def add_fork(self, evidence: bytes) -> None:
+        """Take evidence that a feed's writer signed two histories, as the store kept it."""
+        fork = Fork.decode(evidence)
+        if fork.party != self.party:
+            raise InvalidInput(f"this evidence is about a feed of party {fork.party.hex()[:8]}, not of this one")
+        self.end_fork(fork.feed, fork.seq)
+
+    def end_fork(self, feed: bytes, length: int) -> None:
+        """A feed is forked, and this many of its blocks are common to all branches."""
+        if length < self._authority.forks.get(feed, {}).get(None, NO_END):
+            self._authority.fork(feed, length)
+            self._changed()
+            self._deliver(self._forked())
+
+    def _forked(self) -> set[bytes]:
+        """Settle where forked feeds end, a batch being cut whole, and wake those who wait for what is gone."""
+        self._round(self._authority)
+        ends = {feed: self._authority.common(feed) for feed in self._authority.forks}
+        moved = {feed for feed, end in ends.items() if self._known_forks.get(feed) != end}
+        self._known_forks = ends
+        woken: set[bytes] = set()
+        for feed in moved:
+            self._changed()
+            woken |= self._asleep.pop(feed, set())
+        for feed, lane in self._lanes.items():
+            if lane.lie is not None and lane.lie.seq >= ends.get(lane.lie.feed, NO_END):
+                lane.fault, lane.lie = "", None
+                woken.add(feed)
+        return woken
+
+    def _round(self, authority: Authority) -> None:
+        for feed, told in authority.forks.items():
+            lane = self._lanes.get(feed)
+            for position, end in list(told.items()):
+                start = end
+                while lane is not None and 0 < start <= len(lane.blocks) and lane.blocks[start - 1].flags & Flag.MORE:
+                    start -= 1
+                if start < end:
+                    authority.fork(feed, start, position)
+
+    def _changed(self, acts: Sequence[Act] = ()) -> None:
+        """Forget what followed from fewer acts. As long as nobody speaks of epochs, most acts do not matter to them."""
+        self._state = self._frame = self._ends = None
+        fresh = [act for act in acts if act.admission or isinstance(act.claim, EpochAct | Policy | PartyGenesis)]
+        self._electoral.extend(fresh)
+        if fresh or (self._chain is not None and (self._chain.final or self._chain.open.proposals)):
+            self._chain = None
+
+    def _deliver(self, ready: set[bytes]) -> int:
+        """Deliver what can be, waking feeds as those they wait for move."""
+        fresh = 0
+        while ready:
+            feed = min(ready)
+            ready.discard(feed)
+            lane = self._lanes[feed]
+            acts = []
+            while lane.delivered < len(lane.blocks) and not lane.fault:
+                block = lane.blocks[lane.delivered]
+                blocking = self._blocking(lane, block)
+                if lane.fault:
+                    self._changed()
+                    break
+                if blocking is not None:
+                    self._asleep[blocking.feed].add(feed)
+                    break
+                if block.advance:
+                    lane.seen = advanced(lane.seen, block.advance)
+                acts.append(read_act(self.party, block, lane.seen))
+                lane.delivered += 1
+            if acts:
+                self._authority.add(acts)
+                self._acts.extend(acts)
+                self._changed(acts)
+                fresh += len(acts)
+                ready |= self._asleep.pop(feed, set())
+                ready |= self._forked()
+        return fresh
+
+    def _blocking(self, lane: _Lane, block: Block) -> Entry | None:
+        """The first entry that is not covered."""
+        for entry in block.advance:
+            covered = self.covered(entry)
+            if covered is Covered.NOT_YET:
+                return entry
+            if covered is Covered.LIE:
+                # The hash fixes the lamport, so everybody finds this lie, and for everybody the feed ends here.
+                lane.lie = entry
+                lane.fault = f"block {block.seq}: its entry for feed {entry.feed.hex()[:8]} tells a wrong lamport"
+                return None
+        return None
+
+    def covered(self, entry: Entry) -> Covered:
+        """How an entry stands to what is delivered. One beyond a fork is covered: no two peers hold the same there."""
+        other, end = self._lane(entry.feed), self.common(entry.feed)
+        if entry.seq >= end:
+            return Covered.NOT_YET if end and (other is None or other.delivered < end) else Covered.YES
+        if other is None or other.delivered <= entry.seq or other.blocks[entry.seq].hash != entry.hash:
+            return Covered.NOT_YET
+        return Covered.YES if other.blocks[entry.seq].lamport == entry.lamport else Covered.LIE
+
+    def _lane(self, feed: bytes) -> _Lane | None:
+        """A control feed of this party, or of its parent."""
+        lane = self._lanes.get(feed)
+        return self.parent._lane(feed) if lane is None and self.parent is not None else lane
+
+    def common(self, feed: bytes) -> int:
+        """How many blocks of a forked feed, here or in the parent, are common to all its branches."""
+        above = NO_END if self.parent is None else self.parent.common(feed)
+        return min(self._authority.common(feed), above)
+
+    def is_control(self, feed: bytes) -> bool:
+        """Whether a feed is a control feed of this party, or of its parent."""
+        return self._lane(feed) is not None
+
+    # -- epochs
+
+    def epochs(self) -> EpochChain:
+        """The final epochs, and how the next number stands."""
+        if self._chain is None:
+            self._chain = fold_epochs(self.party, self.genesis_feed, self._electoral, self._policy_of)
+        return self._chain
+
+    def control_hash(self, control: Timeframe) -> bytes:
+        """Which blocks a control timeframe names: of a forked feed, others may hold others."""
+        digest = sha256(_CONTROL_TAG)
+        for feed, seq in control.items():
+            lane = self._lane(feed)
+            if lane is None or lane.delivered <= seq:
+                raise MissingBlocks(f"block {seq} of control feed {feed.hex()[:8]} is not here")
+            digest.update(feed + u64(seq) + lane.blocks[seq].hash)
+        return digest.digest()
+
+    def _policy_of(self, proposal: Proposal, before: Sequence[FinalEpoch]) -> Policy | str:
+        """The policy in the control timeframe of a genesis, or why it cannot be told here. Once told, it stays so."""
+        key = (*(epoch.genesis for epoch in before), proposal.digest)
+        found: Policy | str | None = self._policies.get(key)
+        if found is None:
+            found = self._find_policy(proposal.genesis, before)
+            if isinstance(found, Policy):
+                self._policies[key] = found
+                while len(self._policies) > POLICIES_MAX:
+                    self._policies.popitem(last=False)
+        return found
+
+    def _find_policy(self, genesis: EpochGenesis, before: Sequence[FinalEpoch]) -> Policy | str:
+        control = genesis.control
+        for feed, seq in self.timeframe().missing(control).items():
+            return f"block {seq} of control feed {feed.hex()[:8]} is not here"
+        if genesis.control_hash and genesis.control_hash != self.control_hash(control):
+            doubtful = [feed.hex()[:8] for feed, seq in control.items() if seq >= self.common(feed)]
+            return f"another branch of control feed {', '.join(doubtful) or '?'} is held here than the epoch knows"
+        return self._within(control, Floors(before)).policy(Place(b"", 0, dict(control)))
+
+    def at(self, control: Timeframe) -> Authority:
+        """Who may do what as far as these control blocks tell: the one judge of an epoch's messages (rule 9)."""
+        missing = self.timeframe().missing(control)
+        if missing:
+            raise MissingBlocks(f"control blocks are not here: {missing!r}")
+        return self._within(control, Floors([e for e in self.epochs().final if control.covers(e.control)]))
+
+    def _within(self, control: Timeframe, floors: Floors) -> Authority:
+        key = (control, floors)
+        if key not in self._at:
+            parent = None if self.parent is None else self.parent._told_by(control)
+            found = Authority(self.party, self.genesis_feed, parent)
+            found.add(act for act in self._acts if control.includes(act.stamp.feed, act.stamp.seq))
+            self._round(found)
+            found.stand_on(floors)
+            found.settle()
+            self._at[key] = found
+            while len(self._at) > AUTHORITIES_MAX:
+                self._at.popitem(last=False)
+        self._at.move_to_end(key)
+        return self._at[key]
+
+    def _told_by(self, control: Timeframe) -> Authority:
+        """For a child: who may do what as far as these blocks tell, the epochs that are final by them included."""
+        own = Timeframe({feed: seq for feed, seq in control.items() if feed in self._lanes})
+        acts = [act for act in self._electoral if own.includes(*act.position)]
+        return self._within(own, Floors(fold_epochs(self.party, self.genesis_feed, acts, self._policy_of).final))
+
+    def open_control(self, control: Timeframe) -> str:
+        """Why a control timeframe is not closed: some block in it has seen what is not; "" if it is closed."""
+        for act in self._acts:
+            if control.get(act.stamp.feed, -1) == act.stamp.seq:
+                for feed, seq in act.place.seen.items():
+                    known = self.is_control(feed) and seq < self.common(feed)
+                    if known and control.get(feed, -1) < seq:
+                        return f"block {act.stamp.seq} of feed {act.stamp.feed.hex()[:8]} has seen more than is in it"
+        return "" if self.parent is None else self.parent.open_control(control)
+
+    # -- out
+
+    def state(self) -> PartyState:
+        """The state after everything delivered so far."""
+        if self._state is None:
+            self._state = self._fold()
+        return self._state
+
+    def waiting(self) -> tuple[Waiting, ...]:
+        """The next block of each feed that cannot be delivered yet."""
+        found = []
+        for _, lane in sorted(self._lanes.items()):
+            if lane.delivered < len(lane.blocks) and not lane.fault:
+                block = lane.blocks[lane.delivered]
+                entry = self._blocking(lane, block)
+                if entry is not None:
+                    other = self._lane(entry.feed)
+                    found.append(Waiting(block.stamp, entry, other is not None and other.delivered > entry.seq))
+        return tuple(found)
+
+    def timeframe(self) -> Timeframe:
+        """What is delivered of each control feed, the parent's included."""
+        if self._frame is None or self.parent is not None:
+            lanes = [*self._lanes.items(), *(self.parent._lanes.items() if self.parent is not None else ())]
+            self._frame = Timeframe({feed: lane.delivered - 1 for feed, lane in lanes if lane.delivered})
+        return self._frame
+
+    def entries(self) -> tuple[Entry, ...]:
+        """The last delivered block of each control feed, for the advance of one's own next block."""
+        if self._ends is None:
+            lasts = [lane.blocks[lane.delivered - 1] for lane in self._lanes.values() if lane.delivered]
+            self._ends = tuple([block.entry for block in lasts])
+        return self._ends if self.parent is None else self._ends + self.parent.entries()
+
+    def judge_data(self, feed: bytes, seq: int, seen: Mapping[bytes, int], kind: Kind = Kind.MUTATION) -> str:
+        """Why a data message is void for want of rights, by the control state in its own timeframe; "" if it is not."""
+        self.authority.settle()
+        return judge_data(self._authority, Place(feed, seq, seen), kind)
+
+    def author(self, feed: bytes, seq: int, seen: Mapping[bytes, int]) -> tuple[bytes, tuple[bytes, ...], bool]:
+        """Whose a data message is in its own timeframe: the identity, the groups it is in, whether it is an owner."""
+        self.authority.settle()
+        return self._authority.author(Place(feed, seq, seen))
+
+    def erased(self, feed: bytes) -> frozenset[int]:
+        """The messages of a data feed that an erasure has made void."""
+        return self.authority.erased(feed)
+
+    def preview(self, act: Act) -> str:
+        """Why an act would be void if it were written now; "" if it would be in force."""
+        self.authority.settle()
+        return self._authority.without_memory(act.position, lambda: judge(self._authority, act))
+
+    def everything(self) -> Place:
+        """A place of all that is delivered, from no feed in particular."""
+        return Place(b"", 0, dict(self.timeframe()))
+
+    def roles_of(self, identity: bytes) -> Roles:
+        """What an identity may do, by all that is delivered."""
+        self._authority.settle()
+        return self._authority.roles(identity, self.everything())
+
+    def acts(self) -> tuple[Act, ...]:
+        """Everything delivered, in force or not."""
+        return tuple(self._acts)
+
+    def block(self, position: Position) -> Block:
+        """The control block that an act of this party stands in."""
+        return self._lanes[position.feed].blocks[position.seq]
+
+    @property
+    def act_count(self) -> int:
+        """How many acts are known, the parent's included."""
+        return len(self._acts) + (0 if self.parent is None else self.parent.act_count)
+
+    @property
+    def fork_ends(self) -> dict[bytes, int]:
+        """Where forked feeds end, the parent's included."""
+        above = {} if self.parent is None else self.parent.fork_ends
+        return {**above, **self.authority.fork_ends}
+
+    @property
+    def authority(self) -> Authority:
+        """Who may do what as far as everything here tells, on the floors of the final epochs."""
+        chain = self.epochs()
+        if chain is not self._stands:
+            self._authority.stand_on(Floors(chain.final))
+            self._stands = chain
+        return self._authority
+
+    def _fold(self) -> PartyState:
+        faults = [
+            Void(block.stamp, lane.fault)
+            for lane in self._lanes.values()
+            if lane.fault
+            for block in lane.blocks[lane.delivered :]
+        ]
+        return fold_state(self.party, self.authority, self.epochs(), self._acts, self.everything(), faults)

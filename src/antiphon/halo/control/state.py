@@ -1,0 +1,99 @@
+"""The state of a party: who is in it, with which devices and feeds, under which policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from antiphon.core.codec import u32, u64
+from antiphon.core.stamp import Stamp
+from antiphon.halo.acts.act import Void
+from antiphon.halo.credentials.claims import FeedKind, Policy, Roles
+from antiphon.halo.finality.epoch_values import FinalEpoch
+
+_TAG = b"antiphon.party.1"
+_LIMITS = (
+    "silent_ms",
+    "skew_ms",
+    "epoch_messages",
+    "epoch_bytes",
+    "epoch_age_ms",
+    "epoch_idle_ms",
+    "message_age_ms",
+    "message_count",
+    "deleted_epochs",
+    "keep_epochs",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An identity or a group that was admitted; without roles it is a member no more."""
+
+    subject: bytes
+    roles: Roles
+    since: Stamp  # the oldest of its admissions that hold
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """An identity or a group inside a group."""
+
+    group: bytes
+    subject: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FeedState:
+    """A feed that was admitted; `end` is how many of its blocks count, None while it is open."""
+
+    feed: bytes
+    kind: FeedKind
+    identity: bytes
+    device: bytes
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartyState:
+    """Everything that the control feeds say. Equal on all peers that hold the same blocks, whatever their order."""
+
+    party: bytes
+    members: tuple[Member, ...]  # by subject
+    groups: tuple[GroupMember, ...]  # by group and subject
+    feeds: tuple[FeedState, ...]  # by feed
+    policy: Policy
+    epochs: tuple[FinalEpoch, ...]  # by number; `PartyMachine.epochs` tells how the next one stands
+    voids: tuple[Void, ...]  # by stamp
+
+    def member(self, subject: bytes) -> Member | None:
+        return next((member for member in self.members if member.subject == subject), None)
+
+    def feed(self, feed: bytes) -> FeedState | None:
+        return next((state for state in self.feeds if state.feed == feed), None)
+
+    def encode(self) -> bytes:
+        """Canonical bytes of what is in force. Void acts are left out: a peer need not hold blocks past a cut."""
+        policy = self.policy
+        parts = [_TAG, self.party, u32(len(self.members))]
+        parts += [member.subject + _roles(member.roles) + member.since.encode() for member in self.members]
+        parts += [u32(len(self.groups)), *(group.group + group.subject for group in self.groups)]
+        parts.append(u32(len(self.feeds)))
+        for feed in self.feeds:
+            end = (1 << 63) - 1 if feed.end is None else feed.end
+            parts.append(feed.feed + bytes((feed.kind,)) + feed.identity + feed.device + u64(end))
+        parts.append(bytes((policy.editors_admit, bool(policy.generator))) + policy.generator)
+        parts += [u32(len(policy.attesters)), *policy.attesters, u32(policy.attestations_min)]
+        parts.append(bytes((policy.liars,)) + b"".join(u64(getattr(policy, name)) for name in _LIMITS))
+        parts.append(u32(len(self.epochs)))
+        parts += [u64(epoch.number) + epoch.snapshot for epoch in self.epochs]
+        return b"".join(parts)
+
+    @property
+    def digest(self) -> bytes:
+        """A hash to compare: two peers with the same one agree on the party."""
+        return sha256(self.encode()).digest()
+
+
+def _roles(roles: Roles) -> bytes:
+    return bytes((sum(1 << role for role in roles),))

@@ -1,0 +1,233 @@
+"""What the attesters have said about one number, read from their control feeds.
+
+The first word in a feed counts: one attestation for each term, one endorsement for each term, and nothing in a term
+below one that was endorsed. A feed only grows, so what counts never changes, and the order of arrival leaves no trace.
+
+Geneses and attestations also count as their signer's where somebody else tells them again: an honest device signs
+nothing that does not stand in its own feed, and who holds another branch of that feed cannot read it there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochGenesis, EpochRefusal, Position
+from antiphon.halo.finality.epoch_values import Endorsed, EpochConfig, Refused
+
+Claimed = Mapping[bytes, tuple[int, bytes]]  # device → the greatest (term, CID) that it has attested; (0, b"") if none
+
+
+class Choice(NamedTuple):
+    """What an attestation is for."""
+
+    term: int
+    snapshot: bytes
+    digest: bytes  # of the genesis
+
+
+@dataclass(slots=True)
+class Own:
+    """What one device has said about the number, in all its feeds."""
+
+    attested: dict[int, set[Choice]] = field(default_factory=dict)  # by term
+    confirmed: set[Choice] = field(default_factory=set)
+    endorsed: dict[int, set[bytes]] = field(default_factory=dict)  # by term: candidates
+    declared: set[int] = field(default_factory=set)  # terms
+
+    def accepted(self, *, confirmed: bool) -> tuple[int, bytes]:
+        """The greatest term in which it has attested something, and the snapshot."""
+        choices = self.confirmed if confirmed else set().union(*self.attested.values())
+        return max(((choice.term, choice.snapshot) for choice in choices), default=(0, b""))
+
+    @property
+    def promised(self) -> int:
+        """It attests nothing in a term below this."""
+        return max(self.endorsed, default=0)
+
+
+class Demand(NamedTuple):
+    """What the proposer of a term must declare: this snapshot, or anything if it is empty; nothing, for a `reason`."""
+
+    snapshot: bytes
+    reason: str = ""
+
+
+class Ballot:
+    """The votes for one number."""
+
+    def __init__(
+        self, config: EpochConfig, feeds: Mapping[bytes, Sequence[Act]], devices: Mapping[bytes, bytes]
+    ) -> None:
+        self.config = config
+        self.attested: dict[Choice, set[bytes]] = defaultdict(set)
+        self.confirmed: dict[Choice, set[bytes]] = defaultdict(set)
+        self.endorsements: list[Endorsed] = []
+        self.refusals: list[Refused] = []
+        self.first: set[Choice] = set()  # without a policy: what the founder has attested in the party's first feed
+        self.late: list[tuple[Choice, bytes, Act]] = []  # below a term that its device endorsed: no vote, but its word
+        self.void: dict[Position, str] = {}
+        self.repeated: set[Position] = set()  # geneses that are not their writer's first in that term
+        self._own: dict[bytes, Own] = defaultdict(Own)
+        self._words: dict[tuple[bytes, Choice], set[bytes]] = defaultdict(set)  # digests: said twice is not told twice
+        for feed, acts in feeds.items():
+            self._read(devices[feed], acts)
+        for (device, choice), words in self._words.items():
+            if len(words) > 1:
+                self.confirmed[choice].add(device)
+                self._own[device].confirmed.add(choice)
+
+    def own(self, device: bytes) -> Own:
+        return self._own.get(device) or Own()
+
+    def votes(self, choice: Choice) -> set[bytes]:
+        """Who has said what makes a choice final."""
+        return (self.confirmed if self.config.policy.liars else self.attested).get(choice, set())
+
+    def _read(self, device: bytes, acts: Sequence[Act]) -> None:
+        counts = device in self.config.attesters
+        said: dict[int, Choice] = {}
+        declared: set[int] = set()
+        promised = 0
+        for act in acts:
+            claim = act.claim
+            if device not in act.signers:
+                self._hear(act)
+                continue
+            if isinstance(claim, EpochRefusal):
+                self.refusals.append(Refused(act.stamp, device, claim))
+                continue
+            if isinstance(claim, EpochGenesis):
+                if claim.term in declared:
+                    self.repeated.add(act.position)
+                    continue
+                declared.add(claim.term)
+                self._own[device].declared.add(claim.term)
+                if not counts:
+                    continue
+            if not counts:
+                self.void[act.position] = f"its device is no attester of epoch {self.config.number}"
+            elif isinstance(claim, EpochEndorsement):
+                self.void[act.position] = self._endorse(device, act, claim, said, promised)
+                if not self.void[act.position]:
+                    promised = claim.term
+            elif isinstance(claim, EpochGenesis | EpochAttestation):
+                self.void[act.position] = self._attest(device, act, claim, said, promised)
+
+    def _hear(self, act: Act) -> None:
+        """Somebody tells again what others have signed."""
+        claim = act.claim
+        if not isinstance(claim, EpochGenesis | EpochAttestation):
+            self.void[act.position] = "it is not signed by the device that wrote it"
+            return
+        if self.config.feed:  # whether that feed names attesters before this, only the feed itself can tell
+            return
+        choice = _choice(act, claim)
+        for device in act.signers.intersection(self.config.attesters):
+            self._count(device, choice, act)
+            if isinstance(claim, EpochGenesis):
+                self._own[device].declared.add(claim.term)
+
+    def _count(self, device: bytes, choice: Choice, act: Act) -> None:
+        self.attested[choice].add(device)
+        self._own[device].attested.setdefault(choice.term, set()).add(choice)
+        self._words[device, choice].add(act.digest)
+
+    def _attest(
+        self, device: bytes, act: Act, claim: EpochGenesis | EpochAttestation, said: dict[int, Choice], promised: int
+    ) -> str:
+        choice = _choice(act, claim)
+        if claim.term < promised:
+            self.late.append((choice, device, act))
+            return f"its device has endorsed term {promised}, and so attests nothing in an earlier one"
+        if claim.term not in said:
+            said[claim.term] = choice
+            self._count(device, choice, act)
+            if act.stamp.feed == self.config.feed:
+                self.first.add(choice)
+            return ""
+        if said[claim.term] != choice:
+            return f"its device has attested something else for epoch {claim.number} in term {claim.term}"
+        self.confirmed[choice].add(device)
+        self._own[device].confirmed.add(choice)
+        return ""
+
+    def _endorse(
+        self, device: bytes, act: Act, claim: EpochEndorsement, said: Mapping[int, Choice], promised: int
+    ) -> str:
+        if claim.term <= promised:
+            return f"its device has endorsed somebody for term {promised}"
+        if max(said, default=0) >= claim.term:
+            return "its device has attested something in that term or a later one"
+        own = self._own[device]
+        spoken = [choice for choice in said.values() if not self._twice or choice in own.confirmed]
+        if spoken:
+            last = max(spoken)
+            hidden = claim.accepted_term < last.term
+            if hidden or (claim.accepted_term == last.term and claim.accepted != last.snapshot):
+                return "it does not name what its device has attested"
+        own.endorsed.setdefault(claim.term, set()).add(claim.candidate)
+        self.endorsements.append(Endorsed(act.stamp, device, claim, act))
+        return ""
+
+    @property
+    def _twice(self) -> bool:
+        return self.config.policy.liars
+
+    # -- takeovers
+
+    def endorsers(self, term: int, candidate: bytes, place: Place | None = None) -> Claimed:
+        """Who has endorsed a candidate, as far as a place has seen, and what each has attested before."""
+        return {
+            found.device: (found.claim.accepted_term, found.claim.accepted)
+            for found in self.endorsements
+            if (found.claim.term, found.claim.candidate) == (term, candidate)
+            and (place is None or place.sees(found.act.position))
+            and self._certified(found.claim)
+        }
+
+    def _certified(self, claim: EpochEndorsement) -> bool:
+        """If attesters may lie, a word about what was attested counts only if a quorum is seen to have attested it."""
+        if not self._twice or not claim.accepted:
+            return True
+        wanted = (claim.accepted_term, claim.accepted)
+        return any(
+            len(devices) >= self.config.quorum
+            for choice, devices in self.attested.items()
+            if (choice.term, choice.snapshot) == wanted
+        )
+
+    def demand(self, endorsers: Claimed) -> Demand:
+        """What the candidate of these endorsers must declare: the greatest that any of them has attested.
+
+        In term 0 only what a quorum can still have attested: a generator's word alone binds nobody. In a later term it
+        may be there because it is final in an earlier one. A term has two snapshots only if its proposer signed two
+        histories; then nothing earlier is final, and the same holds. If it could be either, more must endorse to tell.
+        """
+        quorum, count = self.config.quorum, len(self.config.attesters)
+        if len(endorsers) < quorum:
+            return Demand(b"", f"{len(endorsers)} of {quorum} endorsements that are needed are here")
+        greatest = max((term for term, cid in endorsers.values() if cid), default=-1)
+        values = {cid for term, cid in endorsers.values() if cid and term == greatest}
+        if not self._twice and (greatest == 0 or len(values) > 1):
+            values = {
+                cid for cid in values if count - sum(word != (greatest, cid) for word in endorsers.values()) >= quorum
+            }
+        if len(values) > 1:
+            return Demand(b"", f"two snapshots may be final in term {greatest}: more attesters must endorse")
+        return Demand(values.pop() if values else b"")
+
+
+def _choice(act: Act, claim: EpochGenesis | EpochAttestation) -> Choice:
+    return Choice(claim.term, claim.snapshot, act.digest if isinstance(claim, EpochGenesis) else claim.genesis)
+
+
+def by_feed(acts: Iterable[Act]) -> dict[bytes, list[Act]]:
+    """Acts by the feed that they stand in, in its order."""
+    found: dict[bytes, list[Act]] = defaultdict(list)
+    for act in sorted(acts, key=lambda act: act.position):
+        found[act.stamp.feed].append(act)
+    return dict(found)

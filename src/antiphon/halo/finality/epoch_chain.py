@@ -1,0 +1,269 @@
+"""The chain of final epochs, as a function of the set of acts and of nothing else.
+
+Each number is decided once, by devices that the final epoch before it has fixed. So nothing that comes later can move
+what is final: no narrowing, no fork, no policy. docs/design/epochs.md has the rules and the reasons.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from antiphon.core.stamp import Stamp
+from antiphon.halo.acts.act import Act, Void
+from antiphon.halo.acts.grant import expired
+from antiphon.halo.credentials.claims import (
+    EpochAttestation,
+    EpochEndorsement,
+    EpochGenesis,
+    EpochRefusal,
+    PartyGenesis,
+    Policy,
+)
+from antiphon.halo.finality.ballot import Ballot, Choice, Own, by_feed
+from antiphon.halo.finality.epoch_values import EpochConfig, FinalEpoch, OpenNumber, Proposal
+
+#: The policy in the control timeframe of an epoch, given those before it; or why this peer cannot tell.
+PolicyAt = Callable[[Proposal, Sequence[FinalEpoch]], Policy | str]
+
+
+@dataclass(frozen=True, slots=True)
+class EpochChain:
+    """What is final, and how the next number stands. Equal on all peers that hold the same acts."""
+
+    party: bytes
+    final: tuple[FinalEpoch, ...]  # numbers 1, 2, 3 …
+    open: OpenNumber
+    refused: tuple[Void, ...]  # geneses and votes that do not count, by stamp
+    votes: tuple[tuple[bytes, ...], ...]  # for each final epoch: the devices that have attested its snapshot
+    conflict: str = ""  # more attesters have lied than the policy allows for
+    reasons: Mapping[Stamp, str] = field(compare=False, repr=False, kw_only=True)  # the same
+    ballot: Ballot = field(compare=False, repr=False, kw_only=True)
+    feeds: Mapping[bytes, bytes] = field(compare=False, repr=False, kw_only=True)  # control feed → device
+    decided: tuple[EpochConfig, ...] = field(compare=False, repr=False, kw_only=True)  # who did, for each final epoch
+    won: Mapping[tuple[int, bytes], tuple[bytes, ...]] = field(compare=False, repr=False, kw_only=True)
+    """Every genesis that has a quorum, by number and digest, and the devices that have attested it."""
+
+    @property
+    def last(self) -> FinalEpoch | None:
+        return self.final[-1] if self.final else None
+
+    def reason(self, act: Act) -> str:
+        """Why an act does not count; "" if it does."""
+        return self.reasons.get(act.stamp, "")
+
+    def differs(self, number: int, snapshot: bytes) -> bool:
+        """Whether another snapshot than this one is final for a number: only if attesters have lied."""
+        return 0 < number <= len(self.final) and self.final[number - 1].snapshot != snapshot
+
+    def own(self, device: bytes) -> Own:
+        """What a device has said about the open number."""
+        return self.ballot.own(device)
+
+
+def fold_epochs(party: bytes, genesis_feed: bytes, acts: Iterable[Act], policy_at: PolicyAt) -> EpochChain:
+    """The chain that follows from a set of acts."""
+    return _Fold(party, genesis_feed, acts, policy_at).chain()
+
+
+class _Fold:
+    def __init__(self, party: bytes, genesis_feed: bytes, acts: Iterable[Act], policy_at: PolicyAt) -> None:
+        self._party = party
+        self._genesis_feed = genesis_feed
+        self._policy_at = policy_at
+        self._devices: dict[bytes, bytes] = {}
+        self._numbers: dict[int, list[Act]] = defaultdict(list)
+        self._first: list[Act] = []  # acts of the genesis feed that fix the first electorate
+        self._founder = b""
+        for act in acts:
+            if act.admission is not None:
+                self._devices[act.stamp.feed] = act.admission.device
+            claim = act.claim
+            if isinstance(claim, PartyGenesis) and act.position == (genesis_feed, 0):
+                self._founder = claim.admission.device
+            if isinstance(claim, EpochGenesis | EpochAttestation | EpochRefusal | EpochEndorsement):
+                self._numbers[claim.number].append(act)
+            if act.stamp.feed == genesis_feed:
+                self._first.append(act)
+        self._void: dict[Act, str] = {}
+
+    def chain(self) -> EpochChain:
+        final: list[FinalEpoch] = []
+        votes: list[tuple[bytes, ...]] = []
+        conflicts: list[str] = []
+        decided: list[EpochConfig] = []
+        quorate: dict[tuple[int, bytes], tuple[bytes, ...]] = {}
+        config = self._first_config()
+        lacks = ""
+        while True:
+            ballot = self._ballot(config)
+            proposals = self._proposals(ballot, final[-1] if final else None)
+            won = [proposal for proposal in proposals if self._won(ballot, proposal)]
+            if not won:
+                break
+            quorate |= {(config.number, proposal.digest): proposal.attested for proposal in won}
+            first, policy = self._take(won, final, ballot)
+            if isinstance(policy, str):
+                lacks = policy
+                break
+            final.append(FinalEpoch.of(first))
+            if any(FinalEpoch.of(proposal) != final[-1] for proposal in won):
+                conflicts.append(f"two geneses of epoch {config.number} have a quorum: attesters have lied")
+            votes.append(self._settle(ballot, proposals, first.genesis))
+            decided.append(config)
+            config = EpochConfig.of(config.number + 1, self._party, policy, self._founder, self._genesis_feed)
+        opened = OpenNumber(
+            config,
+            tuple(proposals),
+            tuple(sorted(ballot.endorsements, key=lambda endorsed: endorsed.stamp)),
+            tuple(sorted(ballot.refusals, key=lambda refused: refused.stamp)),
+            lacks,
+        )
+        for proposal in proposals:
+            self._refuse(proposal.act, proposal.reason)
+        for number in [number for number in self._numbers if number > config.number]:
+            for act in self._numbers[number]:
+                self._refuse(act, f"it is about epoch {number}, but epoch {config.number} is not final yet")
+        refused = tuple(sorted(Void(act.stamp, reason) for act, reason in self._void.items()))
+        return EpochChain(
+            self._party,
+            tuple(final),
+            opened,
+            refused,
+            tuple(votes),
+            "; ".join(conflicts),
+            reasons={void.stamp: void.reason for void in refused},
+            ballot=ballot,
+            feeds=self._devices,
+            decided=tuple(decided),
+            won=quorate,
+        )
+
+    def _first_config(self) -> EpochConfig:
+        """By the first policy of the genesis feed, if nothing was said about epochs there before it."""
+        for act in sorted(self._first, key=lambda act: act.stamp.seq):
+            if isinstance(act.claim, EpochGenesis | EpochAttestation | EpochEndorsement):
+                break
+            if isinstance(act.claim, Policy) and self._founder in act.signers and not expired(act):
+                return EpochConfig.of(1, self._party, act.claim, self._founder, self._genesis_feed)
+        return EpochConfig.of(1, self._party, None, self._founder, self._genesis_feed)
+
+    def _ballot(self, config: EpochConfig) -> Ballot:
+        known = [act for act in self._numbers.get(config.number, ()) if act.stamp.feed in self._devices]
+        for act in self._numbers.get(config.number, ()):
+            if act.stamp.feed not in self._devices:
+                self._refuse(act, "its feed does not begin with its own admission")
+            elif expired(act):
+                self._refuse(act, "it had expired when it was written")
+        ballot = Ballot(config, by_feed(act for act in known if not expired(act)), self._devices)
+        for act in known:
+            self._refuse(act, ballot.void.get(act.position, ""))
+        return ballot
+
+    def _refuse(self, act: Act, reason: str) -> None:
+        if reason:
+            self._void.setdefault(act, reason)
+
+    # -- geneses
+
+    def _proposals(self, ballot: Ballot, previous: FinalEpoch | None) -> list[Proposal]:
+        """The geneses, one for each digest: who tells one again, without having seen what it rests on, harms none."""
+        found: dict[bytes, Proposal] = {}
+        for act in sorted(self._numbers.get(ballot.config.number, ()), key=lambda act: act.stamp):
+            if isinstance(act.claim, EpochGenesis) and act not in self._void:
+                proposal = self._proposal(act, act.claim, ballot, previous)
+                known = found.setdefault(act.digest, proposal)
+                if (proposal.sound, not proposal.reason) > (known.sound, not known.reason):
+                    found[act.digest] = proposal
+        return sorted(found.values(), key=lambda proposal: proposal.stamp)
+
+    def _proposal(self, act: Act, claim: EpochGenesis, ballot: Ballot, previous: FinalEpoch | None) -> Proposal:
+        config, device = ballot.config, self._devices[act.stamp.feed]
+        problem = genesis_problem(act, claim, config, previous)
+        if act.position in ballot.repeated:
+            problem = "its device had declared another genesis in this term before"
+        takeover = _proposer_problem(act, claim, ballot)
+        # If attesters may lie, the honest ones of a quorum have checked the takeover. An observer who holds another
+        # branch of a liar's feed cannot, and must not be kept from what is final.
+        sound = not problem and (not takeover or (config.policy.liars and claim.term > 0))
+        choice = Choice(claim.term, claim.snapshot, act.digest)
+        return Proposal(
+            act.stamp,
+            claim,
+            act.digest,
+            device if device in act.signers else min(act.signers),
+            problem or takeover,
+            sound,
+            tuple(sorted(ballot.attested.get(choice, ()))),
+            tuple(sorted(ballot.confirmed.get(choice, ()))),
+            act,
+        )
+
+    def _won(self, ballot: Ballot, proposal: Proposal) -> bool:
+        claim = proposal.genesis
+        votes = ballot.votes(Choice(claim.term, claim.snapshot, proposal.digest))
+        return proposal.sound and len(votes) >= ballot.config.quorum
+
+    def _take(
+        self, won: Sequence[Proposal], final: Sequence[FinalEpoch], ballot: Ballot
+    ) -> tuple[Proposal, Policy | str]:
+        """The genesis that holds. One snapshot may be final in several terms; two are a lie, and the least is taken."""
+        choices = {one.digest: Choice(one.genesis.term, one.genesis.snapshot, one.digest) for one in won}
+        ordered = sorted(won, key=lambda one: (choices[one.digest] not in ballot.first, one.genesis.term, one.digest))
+        policies = [self._policy_at(proposal, final) for proposal in ordered]
+        told = zip(ordered, policies, strict=True)
+        return next((pair for pair in told if not isinstance(pair[1], str)), (ordered[0], policies[0]))
+
+    def _settle(self, ballot: Ballot, proposals: Sequence[Proposal], won: EpochGenesis) -> tuple[bytes, ...]:
+        """Say what came of the others, and who has attested the snapshot that is final."""
+        for proposal in proposals:
+            other = proposal.genesis.snapshot != won.snapshot
+            self._refuse(
+                proposal.act, proposal.reason or (f"epoch {won.number} is final with another snapshot" if other else "")
+            )
+        attested = [devices for choice, devices in ballot.attested.items() if choice.snapshot == won.snapshot]
+        # Who endorsed a later term before it heard that this one is final still tells joiners what it has computed.
+        late = [(device, act) for choice, device, act in ballot.late if choice.snapshot == won.snapshot]
+        for _, act in late:
+            self._void.pop(act, None)
+        return tuple(sorted(set().union(*attested, {device for device, _ in late})))
+
+
+def genesis_problem(act: Act, claim: EpochGenesis, config: EpochConfig, previous: FinalEpoch | None) -> str:
+    """What is wrong with a genesis in itself, and against the epoch that it must follow."""
+    if claim.previous != (previous.snapshot if previous else b""):
+        return f"it does not follow the final epoch {config.number - 1}"
+    seen = all(
+        seq < act.stamp.seq if feed == act.stamp.feed else act.place.seen.get(feed, -1) >= seq
+        for feed, seq in claim.control.items()
+    )
+    if not seen:
+        return "it has not seen itself all of its control timeframe"
+    if previous is None:
+        return ""
+    if not claim.control.covers(previous.control):
+        return f"its control timeframe is behind that of epoch {previous.number}"
+    if any(claim.cut.get(feed, -1) < length for feed, length in previous.cut.items()):
+        return f"its cut is behind that of epoch {previous.number}, or leaves out a feed of it"
+    if claim.created_ms < previous.created_ms:
+        return f"it was created before epoch {previous.number}"
+    return ""
+
+
+def _proposer_problem(act: Act, claim: EpochGenesis, ballot: Ballot) -> str:
+    """Why a genesis is not by the proposer of its term, or not what that one had to declare."""
+    config = ballot.config
+    if not claim.term:
+        if config.generator in act.signers:
+            return ""
+        return f"term 0 of epoch {config.number} is that of device {config.generator.hex()[:8]}, not of its writer"
+    named = {found.claim.candidate for found in ballot.endorsements if found.claim.term == claim.term}
+    for device in sorted(named & act.signers):
+        demand = ballot.demand(ballot.endorsers(claim.term, device, act.place))
+        if demand.reason:
+            continue
+        if demand.snapshot in (b"", claim.snapshot):
+            return ""
+        return "it declares another snapshot than the one that its endorsers have attested"
+    return f"no quorum of attesters that it has seen endorsed its writer for term {claim.term}"

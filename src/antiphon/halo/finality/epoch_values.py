@@ -1,0 +1,148 @@
+"""Values about epochs: who decides a number, what is proposed for it, and what is final."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from antiphon.core.codec import u64
+from antiphon.core.stamp import Stamp
+from antiphon.core.timeframe import Timeframe
+from antiphon.halo.acts.act import Act
+from antiphon.halo.credentials.claims import Cuts, EpochEndorsement, EpochGenesis, EpochRefusal, ModelKey, Policy
+
+_RANK_TAG = b"antiphon.rank.v1"
+SKEW_MS = 300_000  # where policy does not say
+SILENT_MS = 60_000
+
+
+def rank(number: int, party: bytes, device: bytes, attesters: Iterable[bytes]) -> int:
+    """A device's place among the attesters, another for each epoch: who ranks first declares, if nobody is named.
+
+    >>> one, two = b"1" * 32, b"2" * 32
+    >>> sorted(rank(1, b"p" * 32, device, (one, two)) for device in (one, two))
+    [0, 1]
+    """
+    return _ranked(number, party, attesters).index(device)
+
+
+def _ranked(number: int, party: bytes, attesters: Iterable[bytes]) -> list[bytes]:
+    return sorted(attesters, key=lambda device: sha256(_RANK_TAG + party + u64(number) + device).digest())
+
+
+@dataclass(frozen=True, slots=True)
+class EpochConfig:
+    """Who decides one number. It follows from the final epoch before it, so nothing that comes later changes it."""
+
+    number: int
+    attesters: tuple[bytes, ...]  # devices
+    generator: bytes  # the device whose term 0 is
+    policy: Policy
+    feed: bytes = b""  # if set, what stands in this feed goes before what the founder's device says in another
+
+    @classmethod
+    def of(cls, number: int, party: bytes, policy: Policy | None, founder: bytes, feed: bytes) -> EpochConfig:
+        """By policy, or the founder's device alone: in its first `feed`, unless that was lost."""
+        if policy is None:
+            return cls(number, (founder,), founder, Policy(), feed)
+        attesters = policy.attesters or (founder,)
+        return cls(number, attesters, policy.generator or _ranked(number, party, attesters)[0], policy)
+
+    @property
+    def quorum(self) -> int:
+        """More than half, or more than two thirds if attesters may lie."""
+        count = len(self.attesters)
+        return count * 2 // 3 + 1 if self.policy.liars else count // 2 + 1
+
+    @property
+    def liars_max(self) -> int:
+        """How many attesters may lie without harm."""
+        return len(self.attesters) - self.quorum if self.policy.liars else 0
+
+
+@dataclass(frozen=True, slots=True)
+class FinalEpoch:
+    """What a final epoch holds; the same for everybody, in whichever term and feed it was declared."""
+
+    number: int
+    previous: bytes
+    cut: Cuts
+    control: Timeframe
+    snapshot: bytes
+    created_ms: int
+    models: tuple[ModelKey, ...]
+    control_hash: bytes = b""
+    term: int = field(default=0, compare=False)
+    declared: Stamp = field(default=Stamp(0, b"", 0), compare=False)
+    genesis: bytes = field(default=b"", compare=False)  # the digest of its genesis
+
+    @classmethod
+    def of(cls, proposal: Proposal) -> FinalEpoch:
+        claim = proposal.genesis
+        return cls(
+            claim.number,
+            claim.previous,
+            claim.cut,
+            claim.control,
+            claim.snapshot,
+            claim.created_ms,
+            claim.models,
+            claim.control_hash,
+            claim.term,
+            proposal.stamp,
+            proposal.digest,
+        )
+
+    def length(self, feed: bytes) -> int:
+        """How many blocks of a data or control feed it holds."""
+        return max(self.cut.get(feed, 0), self.control.get(feed, -1) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A genesis for the open number, and how it stands."""
+
+    stamp: Stamp
+    genesis: EpochGenesis
+    digest: bytes
+    device: bytes  # that declared it
+    reason: str  # why it is not to be attested; "" if it may be
+    sound: bool  # whether it is final once a quorum has attested it
+    attested: tuple[bytes, ...]  # devices
+    confirmed: tuple[bytes, ...]  # devices that have said so again; asked for only if attesters may lie
+    act: Act = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Endorsed:
+    """An endorsement that counts."""
+
+    stamp: Stamp
+    device: bytes
+    claim: EpochEndorsement
+    act: Act = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A genesis that a device has refused aloud."""
+
+    stamp: Stamp
+    device: bytes
+    claim: EpochRefusal
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNumber:
+    """The number after the last final epoch."""
+
+    config: EpochConfig
+    proposals: tuple[Proposal, ...]  # by stamp
+    endorsements: tuple[Endorsed, ...]  # by stamp
+    refusals: tuple[Refused, ...]  # by stamp
+    lacks: str = ""  # what keeps this peer from taking over an epoch that a quorum has attested
+
+    @property
+    def number(self) -> int:
+        return self.config.number

@@ -1,0 +1,167 @@
+"""What one device may say about the open number, as a function of the chain: of what it has said itself, above all.
+
+A device's votes stand in its control feeds, so that a crash forgets none, and these rules keep it from contradicting
+itself. Whether a snapshot is right is not asked here, nor what a genesis leaves out: see `scrutiny`.
+"""
+
+from __future__ import annotations
+
+from antiphon.halo.acts.act import Act
+from antiphon.halo.credentials.claims import EpochAttestation, EpochEndorsement, EpochGenesis, ModelKey
+from antiphon.halo.finality.ballot import Choice, Demand
+from antiphon.halo.finality.epoch_chain import EpochChain
+from antiphon.halo.finality.epoch_values import Proposal
+
+
+def find(chain: EpochChain, act: Act) -> Proposal | None:
+    """The proposal that an act is, for the open number."""
+    return next((proposal for proposal in chain.open.proposals if proposal.digest == act.digest), None)
+
+
+def may_attest(chain: EpochChain, device: bytes, genesis: Act) -> str:
+    """Why a device may not attest a genesis; "" if it may, or may confirm it."""
+    proposal = find(chain, genesis)
+    if proposal is None:
+        return chain.reason(genesis) or f"it is no genesis of epoch {chain.open.number}, which is the open one"
+    if proposal.reason:
+        return proposal.reason
+    claim, config = proposal.genesis, chain.open.config
+    choice = Choice(claim.term, claim.snapshot, proposal.digest)
+    reason = _may_vote(chain, device, choice)
+    if reason:
+        return reason
+    if choice not in chain.own(device).attested.get(claim.term, set()):
+        return _same_content(chain, claim)
+    if not config.policy.liars or choice in chain.own(device).confirmed:
+        return "this device has attested it"
+    seen = len(proposal.attested)
+    return "" if seen >= config.quorum else f"{seen} of {config.quorum} attestations that are needed are here"
+
+
+def _may_vote(chain: EpochChain, device: bytes, choice: Choice) -> str:
+    own = chain.own(device)
+    if device not in chain.open.config.attesters:
+        return f"device {device.hex()[:8]} is no attester of epoch {chain.open.number}"
+    if choice.term < own.promised:
+        return f"this device has endorsed term {own.promised}, and so attests nothing in an earlier one"
+    if own.attested.get(choice.term, set()) - {choice}:
+        return f"this device has attested something else for epoch {chain.open.number} in term {choice.term}"
+    return ""
+
+
+def _same_content(chain: EpochChain, claim: EpochGenesis) -> str:
+    """A snapshot that is declared again has the same cut, control timeframe, time and models.
+
+    What counts is what an honest attester has computed: a false cut under a right snapshot must not stop anybody.
+    """
+    for other in chain.open.proposals:
+        same = not other.reason and other.genesis.snapshot == claim.snapshot and _is_computed(chain, other)
+        if same and content(other.genesis) != content(claim):
+            return "the same snapshot was declared with another cut, control timeframe, time or models"
+    return ""
+
+
+def _is_computed(chain: EpochChain, proposal: Proposal) -> bool:
+    """Whether somebody who does not lie has attested it."""
+    return len(proposal.attested) > chain.open.config.liars_max
+
+
+def declared(chain: EpochChain, snapshot: bytes) -> EpochGenesis | None:
+    """The genesis of a snapshot that attesters have attested: what is declared again has its content."""
+    known = [found for found in chain.open.proposals if found.genesis.snapshot == snapshot and found.attested]
+    best = max(known, key=lambda found: (len(found.attested), not found.reason), default=None)
+    return None if best is None else best.genesis
+
+
+def content(
+    genesis: EpochGenesis,
+) -> tuple[bytes, tuple[tuple[bytes, int], ...], bytes, bytes, int, tuple[ModelKey, ...]]:
+    """What a genesis says that does not depend on its term."""
+    cut = tuple(sorted(genesis.cut.items()))
+    return genesis.previous, cut, genesis.control.encode(), genesis.control_hash, genesis.created_ms, genesis.models
+
+
+def attestation(genesis: Act) -> EpochAttestation:
+    """The word of an attester for a genesis."""
+    claim = genesis.claim
+    assert isinstance(claim, EpochGenesis)
+    return EpochAttestation(claim.term, claim.number, claim.snapshot, genesis.digest)
+
+
+def witness(chain: EpochChain, device: bytes) -> EpochAttestation | None:
+    """What an attester that came too late to be needed says of the last final epoch, if policy wants more to say so.
+
+    Those who cannot recompute it wait for as many, and nobody else will speak: the number is not open any more.
+    """
+    last = chain.last
+    if last is None or len(chain.votes[-1]) >= chain.open.config.policy.attestations_min:
+        return None
+    if device not in chain.decided[-1].attesters or device in chain.votes[-1]:
+        return None
+    return EpochAttestation(last.term, last.number, last.snapshot, last.genesis)
+
+
+def may_endorse(chain: EpochChain, device: bytes, term: int, candidate: bytes) -> str:
+    """Why a device may not endorse a candidate for a term of the open number; "" if it may."""
+    own, config = chain.own(device), chain.open.config
+    if device not in config.attesters:
+        return f"device {device.hex()[:8]} is no attester of epoch {config.number}"
+    if candidate not in (*config.attesters, config.generator):
+        return f"device {candidate.hex()[:8]} is neither an attester nor the generator of epoch {config.number}"
+    if term < 1:
+        return "term 0 needs no endorsement"
+    if term <= own.promised:
+        return f"this device has endorsed somebody for term {own.promised}"
+    last = max(own.attested, default=-1)
+    return f"this device has attested something in term {last}" if last >= term else ""
+
+
+def endorsement(chain: EpochChain, device: bytes, term: int, candidate: bytes) -> EpochEndorsement:
+    """An endorsement that names what the device has attested."""
+    accepted = chain.own(device).accepted(confirmed=chain.open.config.policy.liars)
+    return EpochEndorsement(chain.open.number, term, candidate, *accepted)
+
+
+def proposal(chain: EpochChain, device: bytes, term: int) -> Demand:
+    """What a device must declare as the proposer of a term: a snapshot, or anything; or why it may declare nothing."""
+    config, own = chain.open.config, chain.own(device)
+    if term in own.declared:
+        return Demand(b"", f"this device has declared epoch {config.number} in term {term}")
+    if device in config.attesters and term < own.promised:
+        return Demand(b"", f"this device has endorsed term {own.promised}, and so declares nothing in an earlier one")
+    if term:
+        demand = chain.ballot.demand(chain.ballot.endorsers(term, device))
+        if demand.snapshot and declared(chain, demand.snapshot) is None:
+            return Demand(b"", "the genesis that its endorsers have attested, and that must be told again, is not here")
+        return demand
+    if device != config.generator:
+        return Demand(b"", f"term 0 of epoch {config.number} is that of device {config.generator.hex()[:8]}")
+    return Demand(b"")
+
+
+def may_declare(chain: EpochChain, device: bytes, genesis: EpochGenesis) -> str:
+    """Why a device may not declare a genesis; "" if it may. What it has to see is for `fold_epochs` to say."""
+    if genesis.number != chain.open.number:
+        return f"epoch {chain.open.number} is the open one, not {genesis.number}"
+    demand = proposal(chain, device, genesis.term)
+    if demand.reason:
+        return demand.reason
+    if demand.snapshot not in (b"", genesis.snapshot):
+        return "its endorsers have attested another snapshot, which must be declared again"
+    if device in chain.open.config.attesters and chain.own(device).attested.get(genesis.term):
+        return f"this device has attested something in term {genesis.term}"
+    return _same_content(chain, genesis)
+
+
+def forgetful(chain: EpochChain, device: bytes, feed: bytes, *, recovered: bool = False) -> str:
+    """Why a device may not remember its votes: its store was restored, and its old feed may say more than is here.
+
+    From the first epoch on that holds the new feed, nothing of the old one matters.
+    """
+    others = [other for other, of in chain.feeds.items() if of == device and other != feed]
+    if recovered or not others or (chain.last is not None and feed in chain.last.control):
+        return ""
+    return (
+        f"this device has another control feed, {others[0].hex()[:8]}, and may have forgotten what it said there about "
+        f"epoch {chain.open.number}; exchange with the other attesters, then say that it is `recovered`"
+    )

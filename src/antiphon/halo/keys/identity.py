@@ -1,0 +1,109 @@
+"""Identities and devices: who somebody is, and from which machine they speak.
+
+An identity is an Ed25519 key of a person or a bot; its seed is its recovery phrase. Each machine has a device key of
+its own, and a party learns from a credential that the identity stands behind it. So the identity's private key need not
+be on every machine: a key store may hold a device alone and know its identity by the public key.
+
+>>> from antiphon.halo.keys.key_store import Protection
+>>> store = KeyStore.create("keys", protection=Protection.UNPROTECTED)
+>>> ann, phrase = new_identity(store, "Ann")
+>>> laptop = new_device(store, "laptop", ann.key)
+>>> Identity.recover(phrase) == ann, load_device(store, laptop.key).identity == ann.key
+(True, True)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from antiphon.core.errors import KeyStoreError, UnknownKey
+from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.core.ports import Randomness, SystemRandomness
+from antiphon.halo.keys.key_store import KeyKind, KeyStore
+from antiphon.halo.keys.recovery_phrase import from_phrase, to_phrase
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The private key of a person or a bot. Its phrase is all that is needed to have it again."""
+
+    pair: KeyPair
+
+    @classmethod
+    def create(cls, randomness: Randomness) -> Identity:
+        return cls(KeyPair.generate(randomness))
+
+    @classmethod
+    def recover(cls, phrase: str) -> Identity:
+        """From its phrase. Compare `key` with the one noted beside the words: the checksum is short."""
+        return cls(KeyPair.from_seed(from_phrase(phrase)))
+
+    @property
+    def key(self) -> PublicKey:
+        return self.pair.key
+
+    def phrase(self) -> str:
+        """24 words, as secret as the key itself."""
+        return to_phrase(self.pair.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """The private key of one machine, and the public key of the identity that it speaks for."""
+
+    pair: KeyPair
+    identity: PublicKey
+
+    @property
+    def key(self) -> PublicKey:
+        return self.pair.key
+
+
+def new_identity(store: KeyStore, label: str, randomness: Randomness | None = None) -> tuple[Identity, str]:
+    """An identity, kept in `store`, and its phrase: show it once, to be written down on paper."""
+    identity = Identity.create(randomness or SystemRandomness())
+    store.add(identity.pair, KeyKind.IDENTITY, label)
+    return identity, identity.phrase()
+
+
+def recover_identity(store: KeyStore, phrase: str, label: str) -> Identity:
+    """The identity of a phrase, kept in `store`. Its devices are not recovered: make a new one."""
+    identity = Identity.recover(phrase)
+    store.add(identity.pair, KeyKind.IDENTITY, label)
+    return identity
+
+
+def new_device(store: KeyStore, label: str, identity: PublicKey) -> Device:
+    """A device that speaks for `identity`, which need not be in `store`."""
+    return Device(store.generate(KeyKind.DEVICE, label, identity), identity)
+
+
+def load_identity(store: KeyStore, key: bytes) -> Identity:
+    """An identity whose private key is here."""
+    record = store.record(key)
+    if record.kind is not KeyKind.IDENTITY:
+        raise UnknownKey(
+            f"key {record.key.short} ({record.label!r}) is held as {record.kind.name.lower()}, not as identity"
+        )
+    return Identity(store.pair(key))
+
+
+def load_device(store: KeyStore, key: bytes) -> Device:
+    """A device whose private key is here."""
+    record = store.record(key)
+    if record.kind is not KeyKind.DEVICE:
+        raise UnknownKey(
+            f"key {record.key.short} ({record.label!r}) is held as {record.kind.name.lower()}, not as device"
+        )
+    if record.owner is None:
+        raise KeyStoreError(f"device {record.key.short} names no identity; add it again with its identity as owner")
+    return Device(store.pair(key), record.owner)
+
+
+def devices(store: KeyStore, identity: bytes | None = None) -> tuple[Device, ...]:
+    """The devices whose private keys are here: of one identity, or all."""
+    return tuple(
+        Device(store.pair(record.key), record.owner)
+        for record in store.keys(KeyKind.DEVICE)
+        if record.owner is not None and identity in (None, record.owner)
+    )

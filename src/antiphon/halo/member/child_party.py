@@ -1,0 +1,80 @@
+"""A device's hand in a child party: it begins one, and says there where feeds end by what the parent took away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from antiphon.core.errors import InvalidInput, NotAuthorised
+from antiphon.core.stamp import Stamp
+from antiphon.halo.acts.act import Act
+from antiphon.halo.acts.grant import subject_of
+from antiphon.halo.credentials.claims import FeedEnd, Narrowing, Role, Roles
+from antiphon.halo.keys.identity import Identity
+
+if TYPE_CHECKING:
+    from antiphon.halo.member.membership import Membership
+
+_OWNER: Roles = frozenset({Role.OWNER})
+_WRITERS: Roles = frozenset({Role.OWNER, Role.EDITOR})
+
+
+def inherit(member: Membership, parent: Membership, founder: Identity) -> None:
+    """Before a child's genesis, which then has seen all that is known of the parent."""
+    if parent.machine.parent is not None:
+        raise InvalidInput(f"party {parent.party.short} is a child itself, and has no children; ask its parent")
+    member.machine.inherit(parent.party, parent.genesis_feed)
+    member.sync()
+    authority = member.machine.authority
+    authority.settle()
+    if not authority.roles(founder.key, member.machine.everything()) & _WRITERS:
+        raise NotAuthorised(
+            f"identity {founder.key.short} is no owner or editor of party {parent.party.short}: nothing that it writes "
+            "in a child would count"
+        )
+
+
+def echo(member: Membership, identity: Identity | None) -> list[Stamp]:
+    """Say again what the parent took away, with the cuts of what is held here, where nobody has said so yet.
+
+    Narrowings are an owner's to echo, the end of a device that of its identity, with the identity's key.
+    """
+    parent = member.machine.parent
+    if parent is None or member.control is None:
+        return []
+    member.sync()
+    written = []
+    for act in sorted(parent.acts(), key=lambda act: act.stamp):
+        if isinstance(act.claim, Narrowing):
+            written += _narrowing(member, act, act.claim)
+        elif isinstance(act.claim, FeedEnd) and identity is not None and act.claim.identity == identity.key:
+            written += _device(member, act, act.claim, identity)
+    return written
+
+
+def _narrowing(member: Membership, act: Act, claim: Narrowing) -> list[Stamp]:
+    authority = member.machine.authority
+    authority.settle()
+    written = []
+    for position in claim.admissions:
+        grant = authority.act(position)
+        if grant is None or not authority.binds(act, grant):
+            continue
+        known, lengths = {**authority.echoes(act, grant), **claim.cuts}, member.lengths()
+        open_ends = {  # also of feeds whose own admission lies past the end of another, as it is now
+            feed: lengths[feed]
+            for feed, owner in authority.admissions()
+            if feed not in known and not owner.opened.place.sees(act.position)
+            if authority.rests_on(owner.identity, subject_of(grant))
+        }
+        again = Narrowing((position,), claim.roles, open_ends)
+        draft = member.draft(again, frozenset({bytes(member.device.key)}))
+        if open_ends and authority.permits(draft.place, _OWNER, grant.stamp):
+            written.append(member.write_claim(again))
+    return written
+
+
+def _device(member: Membership, act: Act, claim: FeedEnd, identity: Identity) -> list[Stamp]:
+    ended = [feed for feed, owner in member.machine.authority.admissions() if owner.device == claim.device]
+    known = [end for end in member.machine.authority.device_ends() if end.place.sees(act.position)]
+    said = {feed for end in known if isinstance(end.claim, FeedEnd) for feed in end.claim.cuts}
+    return [member.end_device(claim.device, identity)] if not said >= set(ended) else []

@@ -1,0 +1,92 @@
+"""What one of its members tells the party of forks: the evidence, and what others need of that which one branch has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from antiphon.core.stamp import Stamp
+from antiphon.feed.fork import Fork
+from antiphon.halo.acts.act import Act, credential_of
+from antiphon.halo.acts.grant import NO_END
+from antiphon.halo.credentials.claims import EpochAttestation, EpochGenesis, Equivocated, FeedAdmission, FeedKind
+from antiphon.halo.finality.epoch_chain import EpochChain
+
+if TYPE_CHECKING:
+    from antiphon.halo.control.machine import PartyMachine
+    from antiphon.halo.member.membership import Membership
+
+
+def publish_forks(member: Membership, known: Iterable[Fork]) -> list[Stamp]:
+    """Tell of the forks that are known here and that no control feed tells for everybody yet."""
+    ends = member.machine.authority.fork_ends
+    told: dict[bytes, int] = {}
+    found = {fork.feed: fork for fork in known if fork.party == member.party}
+    for act in member.machine.acts():
+        if not isinstance(act.claim, Equivocated):
+            continue
+        feed, length = act.claim.feed, act.claim.length
+        if act.stamp.seq < ends.get(act.stamp.feed, NO_END):
+            told[feed] = min(length, told.get(feed, NO_END))
+        elif feed not in found or length < found[feed].seq:  # told only on a branch that others need not hold
+            found[feed] = Fork.decode(act.claim.evidence)
+    new = [fork for feed, fork in sorted(found.items()) if fork.seq < told.get(feed, NO_END)]
+    return [member.write_claim(Equivocated(fork.feed, fork.seq, fork.encode())) for fork in new]
+
+
+def untold(member: Membership) -> list[bytes]:
+    """The credentials that others need, and that stand only past forks, where they may hold other blocks.
+
+    About epochs those are what gave a genesis its quorum, and the geneses that this device has itself attested: so
+    nobody can make a device repeat more than one genesis for each of its own votes, and each vote of one that has a
+    quorum. And admissions of data feeds: they are void there, but people have seen messages of those feeds, and whoever
+    never heard of such a feed would wait for it, and for everything that they wrote since.
+    """
+    new = _votes(member) + _admissions(member.machine)
+    return [credential_of(member.machine.block(act.position)) for act in new]
+
+
+def _admissions(machine: PartyMachine) -> list[Act]:
+    past: dict[bytes, Act] = {}
+    told: set[bytes] = set()
+    for act in machine.acts():
+        admission = act.claim
+        if not isinstance(admission, FeedAdmission) or admission.kind is not FeedKind.DATA:
+            continue
+        if act.stamp.seq < machine.common(act.stamp.feed):
+            told.add(admission.feed)
+        else:
+            past.setdefault(admission.feed, act)
+    return [act for feed, act in sorted(past.items()) if feed not in told]
+
+
+def _votes(member: Membership) -> list[Act]:
+    machine = member.machine
+    chain = machine.epochs()
+    wanted = _needed(chain, bytes(member.device.key))
+    past: dict[bytes, Act] = {}
+    told: set[bytes] = set()
+    for act in machine.acts():
+        if isinstance(act.claim, EpochGenesis | EpochAttestation) and _name(act) in wanted:
+            if act.stamp.seq < machine.common(act.stamp.feed):
+                told.add(act.digest)
+            elif _counts(act, chain):
+                past.setdefault(act.digest, act)
+    return [act for digest, act in sorted(past.items()) if digest not in told]
+
+
+def _needed(chain: EpochChain, device: bytes) -> set[tuple[int, bytes]]:
+    """The geneses, by number and digest, that others must be able to read."""
+    own = chain.own(device).attested.values()
+    return set(chain.won) | {(chain.open.number, choice.digest) for choices in own for choice in choices}
+
+
+def _name(act: Act) -> tuple[int, bytes]:
+    claim = act.claim
+    assert isinstance(claim, EpochGenesis | EpochAttestation)
+    return claim.number, act.digest if isinstance(claim, EpochGenesis) else claim.genesis
+
+
+def _counts(act: Act, chain: EpochChain) -> bool:
+    """Whether it is a genesis, or a vote that gave one its quorum."""
+    return isinstance(act.claim, EpochGenesis) or not act.signers.isdisjoint(chain.won.get(_name(act), ()))

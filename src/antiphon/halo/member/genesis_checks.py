@@ -1,0 +1,112 @@
+"""What an attester looks for in a genesis before it attests: all that follows from the control feeds.
+
+That the cut is closed over the data feeds, and that the snapshot is right, only the party's own code can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.acts.grant import NO_END
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.credentials.claims import (
+    EpochGenesis,
+    Equivocated,
+    Erasure,
+    FeedEnd,
+    FeedKind,
+    Narrowing,
+    Policy,
+    Role,
+)
+from antiphon.halo.finality.epoch_chain import genesis_problem
+from antiphon.halo.finality.epoch_values import SKEW_MS
+from antiphon.halo.rights.authority import Authority
+from antiphon.halo.rights.verdict import judge
+
+_GENERATORS = frozenset({Role.OWNER, Role.EPOCH_GENERATOR})
+
+
+def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
+    """Why a genesis is to be refused; "" if nothing in the control feeds speaks against it.
+
+    Raises `MissingBlocks` where control blocks are missing: that is no refusal, and one waits.
+    """
+    claim, chain = act.claim, machine.epochs()
+    assert isinstance(claim, EpochGenesis)
+    within = machine.at(claim.control)
+    reason = genesis_problem(act, claim, chain.open.config, chain.last) or machine.open_control(claim.control)
+    if reason:
+        return reason
+    if claim.control_hash != machine.control_hash(claim.control):
+        return "it rests on other blocks of control feeds than are here"
+    if claim.created_ms > now_ms + (chain.open.config.policy.skew_ms or SKEW_MS):
+        return "it claims to be created in the future, by more than policy allows"
+    for feed, owner in sorted(within.owners().items()):
+        if owner.kind is FeedKind.DATA and feed not in claim.cut:
+            return f"its cut leaves out feed {feed.hex()[:8]}, which is admitted in its control timeframe"
+    if act.signers.isdisjoint(chain.open.config.attesters) and not _may_generate(within, act, claim):
+        return "its writer is no attester, and has not the role to declare epochs"
+    if forced(machine, act, claim):  # it may be final: what came in between takes effect after this epoch
+        return ""
+    for feed, length in [*claim.cut.items(), *((feed, seq + 1) for feed, seq in claim.control.items())]:
+        if length > machine.fork_ends.get(feed, length):
+            return f"it goes beyond the fork of feed {feed.hex()[:8]}"
+    unknown = next(_unknown(machine, claim, within), None)
+    if unknown is not None:
+        return f"its control timeframe lacks the {_name(unknown)} {unknown.stamp}, which is known here"
+    return ""
+
+
+def _may_generate(within: Authority, act: Act, claim: EpochGenesis) -> bool:
+    """Whether a device that has signed a genesis has the role. Whoever tells it again neither lends nor takes it."""
+    place = Place(b"", 0, dict(claim.control))
+    return any(
+        owner.kind is FeedKind.CONTROL
+        and owner.device in act.signers
+        and within.end(feed) == NO_END
+        and not _GENERATORS.isdisjoint(within.roles(owner.identity, place))
+        for feed, owner in within.owners().items()
+    )
+
+
+def is_vouched(machine: PartyMachine, act: Act) -> bool:
+    """Whether a snapshot that cannot be computed here is right all the same, and must become final for all to go on.
+
+    It holds one branch of a feed whose writer signed two, and is declared again, because attesters have attested it: so
+    one who does not lie has computed it. Nobody else will ever hold that branch.
+    """
+    claim = act.claim
+    assert isinstance(claim, EpochGenesis)
+    ends = machine.fork_ends
+    return any(length > ends.get(feed, length) for feed, length in claim.cut.items()) and forced(machine, act, claim)
+
+
+def forced(machine: PartyMachine, act: Act, claim: EpochGenesis) -> bool:
+    """Whether a genesis declares again what its endorsers have attested."""
+    if not claim.term:
+        return False
+    ballot = machine.epochs().ballot
+    demands = [ballot.demand(ballot.endorsers(claim.term, device, act.place)) for device in act.signers]
+    return any(not demand.reason and demand.snapshot == claim.snapshot for demand in demands)
+
+
+def _unknown(machine: PartyMachine, claim: EpochGenesis, within: Authority) -> Iterator[Act]:
+    """What takes something away, is in force, and would come too late for this epoch."""
+    authority = machine.authority
+    authority.settle()
+    for act in machine.acts():
+        takes = isinstance(act.claim, Narrowing | FeedEnd | Erasure | Equivocated)
+        takes = takes or (isinstance(act.claim, Policy) and bool(act.claim.tightens))
+        if isinstance(act.claim, Equivocated):  # whoever finds a fork tells of it: once is enough
+            takes = act.claim.length < within.common(act.claim.feed)
+        if takes and not claim.control.includes(*act.position) and not judge(authority, act):
+            yield act
+    if machine.parent is not None and within.parent is not None:
+        yield from _unknown(machine.parent, claim, within.parent)
+
+
+def _name(act: Act) -> str:
+    names = {Narrowing: "narrowing", FeedEnd: "end of a device's feeds", Erasure: "erasure", Policy: "policy"}
+    return names.get(type(act.claim), "evidence of a fork")

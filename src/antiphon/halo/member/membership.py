@@ -1,0 +1,449 @@
+"""`Membership`: one device's hand in a party. It opens the device's feeds and writes its credentials.
+
+>>> from antiphon.core.ports import SystemRandomness
+>>> from antiphon.feed.store import FeedStore
+>>> from antiphon.halo.keys.identity import new_device, new_identity
+>>> from antiphon.halo.keys.key_store import KeyStore
+>>> from antiphon.halo.keys.key_file import Protection
+>>> keys = KeyStore.create("keys", protection=Protection.UNPROTECTED)
+>>> alice, phrase = new_identity(keys, "Alice", SystemRandomness())
+>>> laptop = new_device(keys, "laptop", alice.key)
+>>> with FeedStore.open("feeds") as store:
+...     party = Membership.found(store, keys, alice, laptop)
+...     [member.subject == alice.key for member in party.state.members]
+[True]
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from antiphon.core.errors import FeedRetired, InvalidInput, NotAuthorised, UnknownKey
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
+from antiphon.core.stamp import Stamp
+from antiphon.feed.append import Draft, Written
+from antiphon.feed.block import Block
+from antiphon.feed.fork import Fork
+from antiphon.feed.header import Kind
+from antiphon.feed.store import FeedStore
+from antiphon.feed.writer import FeedWriter
+from antiphon.halo.acts.act import Act, Place, Seen, advanced
+from antiphon.halo.acts.grant import NO_END
+from antiphon.halo.control.control_feeds import sync_machine as sync_machine
+from antiphon.halo.control.machine import PartyMachine
+from antiphon.halo.control.state import PartyState
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import (
+    Claim,
+    DeviceAdmission,
+    EpochGenesis,
+    Erasure,
+    FeedAdmission,
+    FeedEnd,
+    FeedKind,
+    GroupAdmission,
+    MemberAdmission,
+    Narrowing,
+    PartyGenesis,
+    Policy,
+    Position,
+    Role,
+    Roles,
+)
+from antiphon.halo.keys.identity import Device, Identity
+from antiphon.halo.keys.key_file import KeyKind
+from antiphon.halo.keys.key_store import KeyStore
+from antiphon.halo.member import child_party, votes
+from antiphon.halo.member.fork_evidence import publish_forks, untold
+
+POLICIES_NAMED_MAX = 256  # older ones have been replaced by these
+
+
+class Membership:
+    """A party as one device holds it: the state machine over the store's control feeds, and the device's own feeds."""
+
+    def __init__(
+        self,
+        store: FeedStore,
+        keys: KeyStore,
+        device: Device,
+        party: bytes,
+        genesis_feed: bytes,
+        *,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+    ) -> None:
+        self._randomness = randomness or SystemRandomness()
+        self.party = PublicKey(party)
+        self.genesis_feed = PublicKey(genesis_feed)
+        self.machine = PartyMachine(self.party, self.genesis_feed)
+        self.device = device
+        self._store = store
+        self._keys = keys
+        self._clock = clock or SystemClock()
+        self._synced = -1  # the store's last transaction that was looked at
+        self._published: tuple[int, list[bytes]] = (-1, [])  # acts and evidence that were looked at for forks
+        self._data_feeds: set[bytes] = set()
+        self.control: FeedWriter | None = None
+        self.recovered = False  # a new control feed's device has heard what it said in its old one: its operator's word
+        self.data: FeedWriter | None = None
+
+    # -- beginning
+
+    @classmethod
+    def found(
+        cls,
+        store: FeedStore,
+        keys: KeyStore,
+        identity: Identity,
+        device: Device,
+        *,
+        parent: Membership | None = None,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+    ) -> Membership:
+        """A new party, or with a parent a child of that. Its genesis key signs this once, and is not kept."""
+        genesis = KeyPair.generate(randomness or SystemRandomness())
+        feed = keys.generate(KeyKind.FEED, f"control of {genesis.key.short}", owner=device.key)
+        self = cls(store, keys, device, genesis.key, feed.key, clock=clock, randomness=randomness)
+        admission, signed = self._admission(FeedKind.CONTROL, feed, self.vouch(identity))
+        claim = PartyGenesis(identity.key, admission, signed)
+        if parent is not None:
+            claim = replace(claim, parent=bytes(parent.party), parent_feed=bytes(parent.genesis_feed))
+            child_party.inherit(self, parent, identity)
+        self.control = FeedWriter.open(store, feed, self.party)
+        self._append(credential.sign(self.party, claim, [genesis]))
+        return self
+
+    @classmethod
+    def open(
+        cls,
+        store: FeedStore,
+        keys: KeyStore,
+        device: Device,
+        party: bytes,
+        genesis_feed: bytes,
+        *,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+    ) -> Membership:
+        """A party that the store has blocks of. The device's own feeds go on where they are; `join` opens new ones."""
+        self = cls(store, keys, device, party, genesis_feed, clock=clock, randomness=randomness)
+        self.sync()
+        self.control = self._own_feed(FeedKind.CONTROL)
+        self.data = self._own_feed(FeedKind.DATA)
+        return self
+
+    def vouch(self, identity: Identity) -> bytes:
+        """The identity's word for this device in this party. Only this needs the identity's private key."""
+        claim = DeviceAdmission(identity.key, self.device.key)
+        return credential.sign(self.party, claim, [identity.pair, self.device.pair])
+
+    def join(self, device_credential: bytes | None = None) -> Stamp:
+        """Open this device's control feed: its first block shows the identity's word for the device (`vouch`).
+
+        The identity must be a member as far as this peer knows. Also after a backup was restored: then the old feed is
+        retired, and the word that it carried serves again.
+        """
+        if self.control is not None:
+            raise InvalidInput(
+                f"this device has its control feed {self.control.feed.short} in party {self.party.short}"
+            )
+        word = device_credential or self._known_word()
+        self.sync()
+        feed = self._keys.generate(KeyKind.FEED, f"control of {self.party.short}", owner=self.device.key)
+        admission, signed = self._admission(FeedKind.CONTROL, feed, word)
+        place = Place(feed.key, 0, dict(self.machine.timeframe()))
+        self.machine.authority.settle()
+        if not self.machine.authority.roles(admission.identity, place):
+            raise NotAuthorised(
+                f"identity {admission.identity.hex()[:8]} is no member of party {self.party.short} as far as is known "
+                "here; ask an owner to admit it, and fetch the control feeds"
+            )
+        self.control = FeedWriter.open(self._store, feed, self.party)
+        return self._append(signed)
+
+    def open_data_feed(self) -> FeedWriter:
+        """This device's data feed, admitted by its control feed."""
+        self.sync()
+        if self.data is None:
+            feed = self._keys.generate(KeyKind.FEED, f"data of {self.party.short}", owner=self.device.key)
+            _, signed = self._admission(FeedKind.DATA, feed, self._known_word())
+            self._append(signed)
+            self.data = FeedWriter.open(self._store, feed, self.party)
+        self.data.see(*self.machine.entries())
+        return self.data
+
+    def write(self, drafts: Sequence[Draft], *, atomic: bool = False) -> Written:
+        """Append item messages to this device's data feed, having seen everything that is known of the party."""
+        return self.open_data_feed().extend(drafts, atomic=atomic)
+
+    def in_force(self, feed: bytes) -> Iterator[Block]:
+        """The blocks of a data feed that count, each judged in its own timeframe and by all cuts known here."""
+        self.sync()
+        seen: Seen = {}
+        for block in self._store.read(feed):
+            seen = advanced(seen, block.advance) if block.advance else seen
+            if not self.machine.judge_data(feed, block.seq, seen, block.kind):
+                yield block
+
+    # -- acts
+
+    def admit(self, subject: bytes, roles: Iterable[Role], *, expires_ms: int = 0) -> Stamp:
+        """Admit an identity or a group, or give it further roles. Admitting twice is the same as once."""
+        wanted = frozenset(roles)
+        self.sync()
+        authority, now = self.machine.authority, self.machine.everything()
+        authority.settle()
+        for grant in authority.older(subject, None):
+            lasting = isinstance(grant.claim, MemberAdmission) and not grant.expires_ms and not expires_ms
+            if lasting and wanted <= authority.left(grant, now):
+                return grant.stamp
+        return self.write_claim(MemberAdmission(bytes(subject), wanted), expires_ms=expires_ms)
+
+    def admit_to_group(self, group: bytes, subject: bytes, group_pair: KeyPair | None = None) -> Stamp:
+        """Make an identity or group part of a group, by an owner's right or with the group's own key."""
+        return self.write_claim(GroupAdmission(bytes(group), bytes(subject)), [group_pair] if group_pair else [])
+
+    def revoke(self, subject: bytes, *, identity: Identity | None = None, expired: bool = False) -> Stamp:
+        """End a membership at what is held here now. With the subject's own `identity`, it leaves by itself."""
+        return self._narrow(subject, frozenset(), identity, expired)
+
+    def demote(self, subject: bytes, roles: Iterable[Role]) -> Stamp:
+        """Leave a member no more than these roles, from what is held here now."""
+        return self._narrow(subject, frozenset(roles), None, False)
+
+    def remove_from_group(self, group: bytes, subject: bytes, group_pair: KeyPair | None = None) -> Stamp:
+        self.sync()
+        grants = [
+            act
+            for act in self.machine.authority.granted(subject)
+            if isinstance(act.claim, GroupAdmission) and act.claim.group == group
+        ]
+        claim = Narrowing(_named(grants), frozenset(), self._cuts(subject))
+        return self.write_claim(claim, [group_pair] if group_pair else [])
+
+    def end_device(self, device: bytes, identity: Identity | None = None) -> Stamp:
+        """End a device's feeds at what is held here: a lost one by its identity's word, or this one by its own."""
+        self.sync()
+        feeds = [feed for feed, owner in self.machine.authority.admissions() if owner.device == device]
+        lengths = self.lengths()
+        cuts = {feed: lengths[feed] for feed in feeds}
+        if self.control is not None and self.control.feed in cuts:
+            cuts[self.control.feed] += 1  # the block that says so still counts
+        claim = FeedEnd(self.device.identity, bytes(device), cuts)
+        return self.write_claim(claim, [identity.pair] if identity else [])
+
+    def set_policy(self, policy: Policy) -> Stamp:
+        """Set the policy. It names those that it replaces, and cuts (`tightened`): nobody goes on by not looking.
+
+        Attesters and generator are devices (see `devices`) with a control feed here.
+        """
+        self.sync()
+        known = set(self.machine.epochs().feeds.values())
+        for device in (*policy.attesters, *([policy.generator] if policy.generator else [])):
+            if device not in known:
+                raise InvalidInput(
+                    f"{device.hex()[:8]} is no device with a control feed in party {self.party.short}; name those that "
+                    "`devices` gives for an identity, once they have joined"
+                )
+        return self.write_claim(policy if policy.tightens else self.tightened(policy))
+
+    def devices(self, identity: bytes) -> tuple[bytes, ...]:
+        """The devices of an identity whose control feeds are open, to name them in a policy."""
+        self.sync()
+        authority = self.machine.authority
+        found = {
+            owner.device
+            for feed, owner in authority.owners().items()
+            if (owner.identity, owner.kind) == (identity, FeedKind.CONTROL) and authority.end(feed) == NO_END
+        }
+        return tuple(sorted(found))
+
+    def tightened(self, policy: Policy) -> Policy:
+        """The same policy, made to hold also for blocks that have not seen it but stand past what is held here."""
+        self.sync()
+        known = [act.position for act in self.machine.authority.policies][-POLICIES_NAMED_MAX:]
+        lengths = self.lengths()
+        cuts = {feed: lengths[feed] for feed in self.machine.authority.owners()}
+        return replace(policy, tightens=tuple(sorted(known)), cuts=cuts)
+
+    # -- epochs
+
+    def declare(self, genesis: EpochGenesis, *, recovered: bool = False) -> Stamp:
+        """Declare an epoch, as the proposer of its term. If this device is an attester, that attests it, too."""
+        return votes.declare(self, genesis, recovered=recovered)
+
+    def attest(self, genesis: Act, *, recovered: bool = False) -> Stamp:
+        """Attest a genesis whose snapshot this device has computed; again, to confirm it, if attesters may lie.
+
+        `recovered` says that a device that opened a new control feed has heard what it said in the old one.
+        """
+        return votes.attest(self, genesis, recovered=recovered)
+
+    def endorse(self, term: int, candidate: bytes, *, recovered: bool = False) -> Stamp:
+        """Endorse a device, or this one itself, as the proposer of a term of the open number."""
+        return votes.endorse(self, term, candidate, recovered=recovered)
+
+    def refuse(self, genesis: Act, reason: str, computed: bytes = b"") -> Stamp:
+        """Say aloud why this device does not attest a genesis, and what it has computed instead."""
+        return votes.refuse(self, genesis, reason, computed)
+
+    def erase(self, *positions: Position) -> Stamp:
+        """Make data messages void everywhere: one's own, or as an owner any. What is in a final epoch stays in it."""
+        self.sync()
+        final = self.machine.epochs().last
+        if final is not None and all(position.seq < final.length(position.feed) for position in positions):
+            raise InvalidInput(
+                f"epoch {final.number} holds these messages, and what it holds is final; change the item instead"
+            )
+        return self.write_claim(Erasure(tuple(sorted(positions))))
+
+    def echo(self, identity: Identity | None = None) -> list[Stamp]:
+        """In a child: say where feeds here end by what the parent took away, as far as this device may."""
+        return child_party.echo(self, identity)
+
+    def publish_forks(self) -> list[Stamp]:
+        """Tell the party of forks that are known here and that no control feed tells for everybody yet.
+
+        Also the words about epochs that others need and may not hold, since they stand past a fork.
+        """
+        self.sync()
+        self.machine.authority.settle()
+        if self.control is None or self.machine.authority.end(self.control.feed) != NO_END:
+            return []
+        known = (self.machine.act_count, self._store.forks())
+        if known == self._published or not (known[1] or self.machine.fork_ends):
+            return []
+        stamps = publish_forks(self, map(Fork.decode, known[1])) + [self._append(word) for word in untold(self)]
+        self._published = (self.machine.act_count, known[1])
+        return stamps
+
+    # -- reading
+
+    def sync(self) -> int:
+        """Take what the store has of the party's control feeds; returns how many acts became known."""
+        now = self._store.transaction
+        if now == self._synced:
+            return 0
+        fresh = sync_machine(self.machine, self._store, self._data_feeds)
+        self._synced = now
+        return fresh
+
+    def skip(self, before: int, after: int) -> None:
+        """The store's only change between these transactions was to a data feed: there is nothing to take."""
+        if self._synced == before:
+            self._synced = after
+
+    @property
+    def state(self) -> PartyState:
+        self.sync()
+        return self.machine.state()
+
+    # -- inside
+
+    def _narrow(self, subject: bytes, roles: Roles, identity: Identity | None, expired: bool) -> Stamp:
+        self.sync()
+        authority, now = self.machine.authority, self.machine.everything()
+        authority.settle()
+        grants = [grant for grant in authority.granted(subject) if authority.left(grant, now)]
+        if not grants:
+            raise InvalidInput(f"{subject.hex()[:8]} is not admitted to party {self.party.short}, or no more")
+        claim = Narrowing(_named(grants), roles, self._cuts(subject), expired)
+        return self.write_claim(claim, [identity.pair] if identity else [])
+
+    def _cuts(self, subject: bytes) -> dict[bytes, int]:
+        """What is held of every feed whose writer's rights rest on the subject."""
+        authority, lengths = self.machine.authority, self.lengths()
+        resting = {
+            feed: lengths[feed]
+            for feed, owner in authority.owners().items()
+            if owner.identity == subject or authority.rests_on(owner.identity, subject)
+        }
+        if self.control is not None and self.control.feed in resting:
+            resting[self.control.feed] += 1  # one's own last word still counts
+        return resting
+
+    def lengths(self) -> Mapping[bytes, int]:
+        """How much is held of each feed; none of one that is not here."""
+        return defaultdict(int, ((record.feed, record.valid_length) for record in self._store.feeds(self.party)))
+
+    def _admission(self, kind: FeedKind, feed: KeyPair, word: bytes) -> tuple[FeedAdmission, bytes]:
+        vouched = credential.read(self.party, word).claim
+        if not isinstance(vouched, DeviceAdmission) or vouched.device != self.device.key:
+            raise InvalidInput(f"this is no identity's word for device {self.device.key.short} in this party")
+        claim = FeedAdmission(feed.key, kind, vouched.identity, vouched.device, word)
+        return claim, credential.sign(self.party, claim, [self.device.pair, feed])
+
+    def _known_word(self) -> bytes:
+        for owner in self.machine.authority.owners().values():
+            admission = owner.opened.admission
+            if owner.device == self.device.key and admission is not None:
+                return admission.device_credential
+        raise UnknownKey(
+            f"no identity has vouched for device {self.device.key.short} in party {self.party.short}; let the identity "
+            "do so (`vouch`) and hand that in"
+        )
+
+    def _own_feed(self, kind: FeedKind) -> FeedWriter | None:
+        """The feed of this device that is still to be written, if there is one."""
+        authority = self.machine.authority
+        authority.settle()
+        for feed, owner in sorted(authority.owners().items()):
+            if (owner.device, owner.kind) != (self.device.key, kind):
+                continue
+            held = next((record for record in self._store.feeds(self.party) if record.feed == feed), None)
+            usable = held is None or (held.writable and not held.retired)
+            if usable and authority.end(feed) > (held.length if held else 0):
+                try:
+                    return FeedWriter.open(self._store, self._keys.pair(PublicKey(feed)), self.party)
+                except UnknownKey:
+                    continue
+        return None
+
+    def write_claim(self, claim: Claim, others: Sequence[KeyPair] = (), *, expires_ms: int = 0) -> Stamp:
+        """Write a credential, if it would be in force."""
+        self.sync()
+        pairs = {pair.key: pair for pair in (self.device.pair, *others)}
+        act = self.draft(claim, frozenset(pairs), expires_ms)
+        reason = self.machine.preview(act)
+        if reason:
+            raise NotAuthorised(f"party {self.party.short}: this would be void: {reason}")
+        nonce = self._randomness.bytes(16)
+        signed = credential.sign(self.party, claim, pairs.values(), expires_ms=expires_ms, nonce=nonce)
+        credential.read(self.party, signed)  # what others would refuse to read is not written
+        return self._append(signed)
+
+    def draft(self, claim: Claim, signers: frozenset[bytes], expires_ms: int = 0) -> Act:
+        """The act that a claim would be if it were written now."""
+        if self.control is None:
+            raise NotAuthorised(f"this device has no control feed in party {self.party.short}; `join` it first")
+        seen, seq = self.machine.entries(), self.machine.length(self.control.feed)
+        place = {entry.feed: entry.seq for entry in seen if entry.feed != self.control.feed}
+        return Act(
+            Stamp(1 + max((entry.lamport for entry in seen), default=0), self.control.feed, seq),
+            Place(self.control.feed, seq, place),
+            self.now_ms(),
+            claim,
+            signers,
+            expires_ms,
+        )
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def _append(self, signed: bytes) -> Stamp:
+        if self.control is None:
+            raise FeedRetired(f"this device has no control feed in party {self.party.short}; `join` it first")
+        self.control.see(*self.machine.entries())
+        stamp = self.control.append(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))
+        self.sync()
+        return stamp
+
+
+def _named(grants: Sequence[Act]) -> tuple[Position, ...]:
+    return tuple(sorted(act.position for act in grants))

@@ -1,0 +1,444 @@
+"""Who may do what, at any place in any feed, as a function of the set of acts and of nothing else.
+
+The rule in short (docs/design/parties.md has it in full, with the proof that it ends):
+
+- A *grant* (party genesis, member admission, group admission) counts where it is seen, if its issuer had the right in
+  its own place.
+- A *narrowing* names the grants that it takes from and a cut for each feed. It binds a grant only if its issuer's own
+  right rests on older grants, by stamp, or if the grant's subject signed it itself. It then counts for every block that
+  has seen it, and for every block past the cut, whether seen or not.
+- So every question about a grant leads only to questions about older grants: there are no circles, no back-dated
+  coups, no mutual revocations, and the order of arrival does not matter.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from antiphon.core.stamp import Stamp
+from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.acts.grant import NO_END, Owner, expired, given, subject_of
+from antiphon.halo.credentials.claims import (
+    Cuts,
+    EpochAct,
+    Equivocated,
+    Erasure,
+    FeedAdmission,
+    FeedEnd,
+    FeedKind,
+    GroupAdmission,
+    MemberAdmission,
+    Narrowing,
+    PartyGenesis,
+    Policy,
+    Position,
+    Role,
+    Roles,
+    with_implied,
+)
+from antiphon.halo.rights.answer_cache import Answers
+from antiphon.halo.rights.authorship import author_at, erased_in
+from antiphon.halo.rights.feed_ends import ending_cuts
+from antiphon.halo.rights.floors import Floors
+from antiphon.halo.rights.grant_checks import judge_binding, judge_grant
+from antiphon.halo.rights.inheritance import cut_at, device_cuts, echoed_cuts
+from antiphon.halo.rights.policies import policy_at
+
+_NOBODY: Roles = frozenset()
+_OWNER: Roles = frozenset({Role.OWNER})
+_ANY: Roles = frozenset(Role)
+_EXPIRERS: Roles = frozenset({Role.OWNER, Role.EPOCH_GENERATOR})
+_BY_EDITORS: Roles = frozenset({Role.EDITOR, Role.READER})
+
+
+class Authority:
+    """Answers questions of right over a set of acts. Build it anew, or `add`, when there are more acts."""
+
+    def __init__(self, party: bytes, genesis_feed: bytes, parent: Authority | None = None) -> None:
+        self._party = party
+        self.genesis_feed = genesis_feed
+        self.genesis: Act | None = None
+        self.parent = parent  # of a child: its grants and narrowings count here, too
+        self._controls: dict[bytes, Owner] = {}
+        self._admitted: dict[bytes, list[Owner]] = defaultdict(list)  # data feeds: every admission, oldest first
+        self.grants: dict[bytes, list[Act]] = defaultdict(list)  # by subject, oldest first
+        self.narrowings: dict[Position, list[Act]] = defaultdict(list)  # by the grant they name
+        self.policies: list[Act] = []
+        self.forks: dict[bytes, dict[Position | None, int]] = defaultdict(dict)  # feed → who told → common blocks
+        self.fork_ends: dict[bytes, int] = {}  # where forked feeds end; not before what a final epoch holds
+        self.floors = Floors()
+        self._ends: list[Act] = []
+        self.erasures: list[Act] = []
+        self._by_position: dict[Position, Act] = {}
+        self._known = Answers()
+        self._good: dict[bytes, list[Act]] = {}  # the valid grants by subject, oldest first
+        self._settled = True
+        self.version = 0  # moves when an answer about a feed or an identity may be another
+
+    def add(self, acts: Iterable[Act]) -> None:
+        """Take more acts, and forget the answers that they may change. Words about epochs give and take nothing."""
+        forget, fresh = False, []
+        for act in acts:
+            self._by_position[act.position] = act
+            if not isinstance(act.claim, EpochAct):
+                fresh.append(act)
+        if not fresh:
+            return
+        self._settled = False
+        self.version += 1
+        self._known.forget_feeds()
+        for act in fresh:
+            claim = act.claim
+            if act.admission is not None:
+                self._own(act, act.admission)
+            forget = forget or (bool(self.narrowings) and isinstance(claim, MemberAdmission | GroupAdmission))
+            if isinstance(claim, PartyGenesis):
+                if act.position == (self.genesis_feed, 0) and self._party in act.signers:
+                    self.genesis = act
+                    if not claim.parent:  # a child's founder has the roles that the parent gives, and no others
+                        self._grant(claim.identity, act)
+            elif isinstance(claim, MemberAdmission | GroupAdmission):
+                self._grant(claim.subject, act)
+            elif isinstance(claim, FeedAdmission) and claim.kind is FeedKind.DATA:
+                self._own(act, claim)
+            elif isinstance(claim, Narrowing):
+                for position in claim.admissions:
+                    self.narrowings[position].append(act)
+                forget = True
+            elif isinstance(claim, Policy):
+                self.policies.append(act)
+                self.policies.sort(key=lambda policy: policy.stamp)
+                forget = True
+            elif isinstance(claim, FeedEnd):
+                self._ends.append(act)
+                forget = True
+            elif isinstance(claim, Equivocated):
+                self.fork(claim.feed, claim.length, act.position)
+                forget = True
+            elif isinstance(claim, Erasure):
+                self.erasures.append(act)
+        if forget:
+            self.forget()
+
+    def fork(self, feed: bytes, length: int, position: Position | None = None) -> None:
+        """A feed's writer signed two histories: for everyone it ends at the last common block."""
+        self.forks[feed][position] = min(length, self.forks[feed].get(position, NO_END))
+        self._end_fork(feed)
+        self.forget()
+
+    def _end_fork(self, feed: bytes) -> None:
+        told = self.forks[feed].items()
+        self.fork_ends[feed] = min(max(length, self.floors.of(position, feed)) for position, length in told)
+
+    def common(self, feed: bytes) -> int:
+        """How many blocks of a forked feed are common to all its branches, whatever epochs hold."""
+        return min(self.forks[feed].values(), default=NO_END) if feed in self.forks else NO_END
+
+    def stand_on(self, floors: Floors) -> None:
+        """What these epochs hold is final."""
+        if floors != self.floors:
+            self.floors = floors
+            for feed in self.forks:
+                self._end_fork(feed)
+            if not self.lasting:
+                self.forget()
+
+    @property
+    def lasting(self) -> bool:
+        """Whether nothing was taken away, or will end: only that is kept from doing so by floors."""
+        if self.parent is not None or self.narrowings or self.forks or self._ends:
+            return False
+        return not any(grant.expires_ms for known in self.grants.values() for grant in known)
+
+    def forget(self) -> None:
+        """Forget all answers: something that they rest on has changed."""
+        self._known.forget()
+        self._settled = False
+        self.version += 1
+
+    def _grant(self, subject: bytes, act: Act) -> None:
+        self.grants[subject].append(act)
+        self.grants[subject].sort(key=lambda grant: grant.stamp)
+
+    def _own(self, act: Act, admission: FeedAdmission) -> None:
+        """A control feed is its own device's word; a data feed is admitted by a control feed of the same device."""
+        owner = Owner(admission.identity, admission.device, admission.kind, act)
+        if admission.kind is FeedKind.CONTROL:
+            self._controls[admission.feed] = owner
+            return
+        carrier = self._controls.get(act.stamp.feed)
+        known = self._admitted[admission.feed]  # told again by another device it gives no right, but is known of
+        if carrier is not None and (carrier.identity, carrier.device) == (admission.identity, admission.device):
+            known.append(owner)
+            known.sort(key=lambda known: known.opened.stamp)
+
+    def owner(self, feed: bytes) -> Owner | None:
+        """Whose a feed is. Of several admissions of a data feed, the oldest that is in force counts."""
+        control = self._controls.get(feed)
+        if control is not None:
+            return control
+        known, keeps = self._known.owners, self._keeps(None)
+        if keeps and feed in known:
+            return known[feed]
+        admissions = self._admitted.get(feed, [])
+        found = next((owner for owner in admissions if self.alive(owner.opened.place)), None)
+        if keeps:
+            known[feed] = found
+        return found
+
+    def _keeps(self, limit: Stamp | None) -> bool:
+        """Whether an answer about a feed stays as it is until another act comes: not while grants are being judged."""
+        return limit is None and self._settled and self.parent is None
+
+    def owners(self) -> dict[bytes, Owner]:
+        """Every feed that has an owner."""
+        self.settle()
+        found = {feed: self.owner(feed) for feed in (*self._controls, *self._admitted)}
+        return {feed: owner for feed, owner in found.items() if owner is not None}
+
+    def admitted(self) -> tuple[bytes, ...]:
+        """Every data feed that some act admits, in force or not."""
+        return tuple(self._admitted)
+
+    def admissions(self) -> Iterator[tuple[bytes, Owner]]:
+        """Every feed with everybody who has admitted it, in force or not."""
+        yield from self._controls.items()
+        yield from ((feed, owner) for feed, owners in self._admitted.items() for owner in owners)
+
+    def settle(self) -> None:
+        """Judge the grants from the oldest on. Each rests on older ones only, so no question ever goes deep."""
+        if self._settled:
+            return
+        self._good = defaultdict(list)
+        grants = [grant for known in self.grants.values() for grant in known]
+        if self.parent is not None:
+            self.parent.settle()
+            grants += [grant for known in self.parent.grants.values() for grant in known]
+        for grant in sorted(grants, key=lambda act: act.stamp):
+            if self.valid_grant(grant) and not self.inherited(grant):
+                self._good[subject_of(grant)].append(grant)
+            for narrowing in self.narrowings_of(grant):
+                if self.binds(narrowing, grant) and self.inherited(narrowing):
+                    self.echoes(narrowing, grant)
+        self._settled = True
+
+    def without_memory(self, position: Position, ask: Callable[[], str]) -> str:
+        """Ask about an act that is not written yet, and keep nothing of the answer."""
+        try:
+            return ask()
+        finally:
+            self._known.valid.pop(position, None)
+            for key in [key for key in self._known.binds if key[0] == position]:
+                del self._known.binds[key]
+
+    # -- the parent
+
+    def inherited(self, act: Act) -> bool:
+        """Whether an act is the parent's."""
+        return self.parent is not None and self.parent.act(act.position) is act
+
+    def narrowings_of(self, grant: Act) -> Sequence[Act]:
+        """What names a grant, to take from it, here or in the parent."""
+        own = self.narrowings.get(grant.position, ())
+        return own if self.parent is None else (*self.parent.narrowings.get(grant.position, ()), *own)
+
+    def granted(self, subject: bytes) -> Sequence[Act]:
+        """All grants to a subject, here and in the parent, valid or not."""
+        own = self.grants.get(subject, ())
+        return own if self.parent is None else (*self.parent.granted(subject), *own)
+
+    def device_ends(self) -> Sequence[Act]:
+        return self._ends if self.parent is None else (*self.parent.device_ends(), *self._ends)
+
+    def echoes(self, narrowing: Act, grant: Act) -> Cuts:
+        """Where this party's feeds end by a narrowing of the parent."""
+        key = (narrowing.position, grant.position)
+        if key not in self._known.echoes:
+            self._known.echoes[key] = echoed_cuts(self, narrowing, grant)
+        return self._known.echoes[key]
+
+    # -- questions
+
+    def permits(self, place: Place, wanted: Roles, limit: Stamp | None = None) -> bool:
+        """Whether the writer of the feed at this place has one of the roles, resting on grants older than `limit`."""
+        if self.parent is not None and self.parent.owner(place.feed) is not None:
+            return self.parent.permits(place, wanted, limit)
+        owner = self.owner(place.feed)
+        if owner is None or not self.alive(place, limit):
+            return False
+        return not wanted.isdisjoint(self.roles(owner.identity, place, limit))
+
+    def alive(self, place: Place, limit: Stamp | None = None) -> bool:
+        """Whether the feed has not ended before this place, and was opened by a member."""
+        owner = self.owner(place.feed)
+        if owner is None or place.seq >= self.static_end(place.feed):
+            return False
+        if owner.opened.stamp.feed != place.feed and not place.sees(owner.opened.position):
+            return False
+        return self._may_open(owner, place.feed, limit) and place.seq < self._ending(place.feed, owner, limit)
+
+    def _may_open(self, owner: Owner, feed: bytes, limit: Stamp | None) -> bool:
+        """Whether a feed was opened by a member, in a feed that had not ended."""
+        known, opened = self._known.opened.get(owner.opened.position), owner.opened.place
+        if known is None or not self._keeps(limit):
+            known = opened.feed == feed or self.alive(opened, limit)
+            known = known and bool(self.roles(owner.identity, opened, limit))
+            if self._keeps(limit):
+                self._known.opened[owner.opened.position] = known
+        return known
+
+    def static_end(self, feed: bytes) -> int:
+        """Where a feed ends by its writer's own doing: a fork, or the word of its identity or device."""
+        owner = self.owner(feed)
+        end = self.fork_ends.get(feed, NO_END)
+        if owner is not None and self.device_ends():
+            end = min(end, *device_cuts(self, feed, owner), NO_END)
+        # Without its genesis there would be no party to speak of.
+        return max(end, 1) if feed == self.genesis_feed else end
+
+    def past_fork(self, act: Act) -> bool:
+        return act.stamp.seq >= self.fork_ends.get(act.stamp.feed, NO_END)
+
+    def ends_device(self, act: Act, claim: FeedEnd, owner: Owner) -> bool:
+        """Whether this is the word of the owner's identity, or of its device for itself, in a feed of theirs."""
+        if self.parent is not None and self.inherited(act):
+            return self.parent.ends_device(act, claim, owner)
+        carrier = self._controls.get(act.stamp.feed)
+        if carrier is None or carrier.identity != owner.identity or claim.identity != owner.identity:
+            return False
+        if self.past_fork(act) or expired(act):
+            return False
+        return owner.identity in act.signers or owner.device in act.signers
+
+    def end(self, feed: bytes) -> int:
+        """How many blocks of a feed count, as far as the acts tell; `NO_END` if it is open."""
+        owner = self.owner(feed)
+        if owner is None or not self.roles(owner.identity, owner.opened.place, None):
+            return 0
+        return min(self.static_end(feed), self._ending(feed, owner, None))
+
+    def _ending(self, feed: bytes, owner: Owner, limit: Stamp | None) -> int:
+        """The least ending cut; `limit` matters only through the grants that are older."""
+        key = feed, owner.opened.position
+        if self._keeps(limit) and key in self._known.endings:
+            return self._known.endings[key]
+        above = self.above(owner.identity, None, limit)
+        rank = tuple(sorted((subject, sum(1 for _ in self.older(subject, limit))) for subject in above))
+        known = self._known.ranked.get((*key, rank))
+        if known is None:
+            known = min(ending_cuts(self, feed, owner, limit), default=NO_END)
+            self._known.ranked[*key, rank] = known
+        if self._keeps(limit):
+            self._known.endings[key] = known
+        return known
+
+    def older(self, subject: bytes, limit: Stamp | None) -> Iterator[Act]:
+        """The valid grants of a subject that are older than `limit`, as far as they are settled."""
+        for grant in self._good.get(subject, ()):
+            if limit is not None and grant.stamp >= limit:
+                break
+            yield grant
+        if self.parent is not None:
+            yield from self.parent.older(subject, limit)
+
+    def above(self, subject: bytes, place: Place | None, limit: Stamp | None) -> set[bytes]:
+        """The subject and the groups that it is part of, transitively, by valid grants older than `limit`.
+
+        With a place, by those seen there. A set, so circles and many ways to one group cost nothing.
+        """
+        found, fresh = {subject}, [subject]
+        while fresh:
+            for grant in self.older(fresh.pop(), limit):
+                claim = grant.claim
+                if not isinstance(claim, GroupAdmission) or claim.group in found:
+                    continue
+                if place is None or place.sees(grant.position):
+                    found.add(claim.group)
+                    fresh.append(claim.group)
+        return found
+
+    def rests_on(self, identity: bytes, subject: bytes) -> bool:
+        """Whether some right of an identity comes, or once came, through a subject (a group, say)."""
+        return subject in self.above(identity, None, None)
+
+    def roles(self, subject: bytes, place: Place, limit: Stamp | None = None) -> Roles:
+        """The roles of an identity or group at a place, implied ones included, resting on grants older than `limit`."""
+        roles: set[Role] = set()
+        through: dict[bytes, Roles] = {subject: _ANY}  # what may come down from each group: grows, so this ends
+        fresh = [subject]
+        while fresh and len(roles) < len(Role):
+            above = fresh.pop()
+            for grant in self.older(above, limit):
+                if not place.sees(grant.position) and grant.position != (place.feed, place.seq):
+                    continue
+                left = self.left(grant, place) & through[above]
+                if not isinstance(grant.claim, GroupAdmission):
+                    roles |= left
+                elif not left <= through.get(grant.claim.group, _NOBODY):
+                    through[grant.claim.group] = left | through.get(grant.claim.group, _NOBODY)
+                    fresh.append(grant.claim.group)
+        return frozenset(roles)
+
+    def author(self, place: Place) -> tuple[bytes, tuple[bytes, ...], bool]:
+        """Whose a message is at its place: the identity, the groups that it is in there, whether it is an owner."""
+        return author_at(self, place)
+
+    def left(self, grant: Act, place: Place) -> Roles:
+        """What of a grant is left at a place."""
+        if not self.valid_grant(grant) or self.floors.expired(grant, place):
+            return _NOBODY
+        roles = given(grant)
+        for narrowing in self.narrowings_of(grant):
+            claim = narrowing.claim
+            assert isinstance(claim, Narrowing)
+            if self.floors.below(narrowing, place) or not self.binds(narrowing, grant):
+                continue
+            if place.sees(narrowing.position) or place.seq >= cut_at(self, narrowing, grant, place.feed):
+                roles &= with_implied(claim.roles)
+            if not roles:
+                break
+        return roles
+
+    def valid_grant(self, grant: Act) -> bool:
+        """Whether a grant's issuer had the right to it."""
+        known = self._known.valid.get(grant.position)
+        if known is None:
+            known = self._known.valid[grant.position] = judge_grant(self, grant)
+        return known
+
+    def binds(self, narrowing: Act, grant: Act) -> bool:
+        """Whether a narrowing takes from a grant that it names: the issuer's right must be older than the grant."""
+        key = (narrowing.position, grant.position)
+        known = self._known.binds.get(key)
+        if known is None:
+            known = self._known.binds[key] = judge_binding(self, narrowing, grant)
+        return known
+
+    def policy(self, place: Place, limit: Stamp | None = None) -> Policy:
+        """The policy at a place: the last one seen there, or one that tightened it and cut before this place."""
+        return policy_at(self, place, limit)
+
+    def valid_policy(self, act: Act) -> bool:
+        known = self._known.valid.get(act.position)
+        if known is None:
+            allowed = self.signed_by_writer(act) and self.permits(act.place, _OWNER, act.stamp)
+            known = self._known.valid[act.position] = allowed and not expired(act)
+        return known
+
+    def is_control(self, feed: bytes) -> bool:
+        return feed in self._controls
+
+    def signed_by_writer(self, act: Act) -> bool:
+        """Whether the device whose feed carries the act has signed its credential."""
+        owner = self._controls.get(act.stamp.feed)
+        return owner is not None and owner.device in act.signers
+
+    def erased(self, feed: bytes) -> frozenset[int]:
+        """The messages of a data feed that are void by an erasure."""
+        self.settle()
+        return erased_in(self, feed)
+
+    def act(self, position: Position) -> Act | None:
+        own = self._by_position.get(position)
+        return self.parent.act(position) if own is None and self.parent is not None else own

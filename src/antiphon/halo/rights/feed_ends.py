@@ -1,0 +1,65 @@
+"""Where a revocation ends feeds: those whose writer it leaves without any role, and for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from antiphon.core.stamp import Stamp
+from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.acts.grant import Owner
+from antiphon.halo.credentials.claims import (
+    GroupAdmission,
+    MemberAdmission,
+    Narrowing,
+    PartyGenesis,
+    Position,
+    Role,
+    Roles,
+)
+from antiphon.halo.rights.inheritance import cut_at
+
+if TYPE_CHECKING:
+    from antiphon.halo.rights.authority import Authority
+
+_OWNER: Roles = frozenset({Role.OWNER})
+
+
+def ending_cuts(authority: Authority, feed: bytes, owner: Owner, limit: Stamp | None) -> Iterator[int]:
+    """The cuts of revocations that left the feed's writer without any role: ended feeds never come back."""
+    opening = owner.opened.place
+    for subject in authority.above(owner.identity, None, limit):
+        for grant in authority.older(subject, limit):
+            for narrowing in authority.narrowings_of(grant):
+                claim = narrowing.claim
+                assert isinstance(claim, Narrowing)
+                if claim.roles or opening.sees(narrowing.position) or not authority.binds(narrowing, grant):
+                    continue
+                cut = cut_at(authority, narrowing, grant, feed)
+                cut = max(cut, authority.floors.of(narrowing.position, feed))
+                after = After(feed, cut, narrowing.place.seen, authority, narrowing)
+                # Only what the issuer had seen can have been meant: a group that the writer joined unseen is not.
+                meant = subject in authority.above(owner.identity, narrowing.place, limit)
+                if meant and not authority.roles(owner.identity, after, limit):
+                    yield cut
+
+
+@dataclass(frozen=True, slots=True)
+class After(Place):
+    """What the issuer of a narrowing had seen, and the grants that it did not see and could not have taken."""
+
+    authority: Authority
+    narrowing: Act
+
+    def sees(self, position: Position) -> bool:
+        narrowing, authority = self.narrowing, self.authority
+        if Place.sees(self, position) or narrowing.place.sees(position) or position == narrowing.position:
+            return True
+        act = authority.act(position)
+        if act is None or not isinstance(act.claim, PartyGenesis | MemberAdmission | GroupAdmission):
+            return False
+        if act.place.sees(narrowing.position):
+            return False
+        apart = authority.inherited(narrowing) and not authority.inherited(act)  # nobody sees a child from its parent
+        return apart or not authority.permits(narrowing.place, _OWNER, act.stamp)

@@ -1,0 +1,43 @@
+"""What final epochs hold is final: floors under every cut, and the end of grants that have expired by then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.credentials.claims import Position
+from antiphon.halo.finality.epoch_values import FinalEpoch
+
+
+class Floors:
+    """Below which length of a feed an act that takes something away takes nothing."""
+
+    def __init__(self, epochs: Sequence[FinalEpoch] = ()) -> None:
+        self.epochs = tuple(epochs)
+
+    def __bool__(self) -> bool:
+        return bool(self.epochs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Floors) and self.epochs == other.epochs
+
+    def __hash__(self) -> int:
+        return hash(tuple(epoch.snapshot for epoch in self.epochs))
+
+    def of(self, position: Position | None, feed: bytes) -> int:
+        """What the last epoch that does not know of an act holds of a feed. None: an act that no epoch knows of."""
+        for epoch in reversed(self.epochs):
+            if position is None or not epoch.control.includes(position.feed, position.seq):
+                return epoch.length(feed)
+        return 0
+
+    def below(self, act: Act, place: Place) -> bool:
+        """Whether a place is final for an epoch that does not know of an act: then that act takes nothing there."""
+        return bool(self.epochs) and place.seq < self.of(act.position, place.feed)
+
+    def expired(self, grant: Act, place: Place) -> bool:
+        """Whether a grant has ended before a place: at the first epoch whose time has reached its expiry."""
+        if not grant.expires_ms:
+            return False
+        ended = next((epoch for epoch in self.epochs if epoch.created_ms >= grant.expires_ms), None)
+        return ended is not None and place.seq >= ended.length(place.feed)

@@ -1,0 +1,69 @@
+"""What a child party takes over from its parent: where narrowings and ends of devices there end feeds here.
+
+They name feeds of the parent. A feed of the child that one does not name ends at nothing, as ever (rule 8), until an
+*echo* says where: the same word again in the child, by somebody who could have said it there, having seen it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from antiphon.halo.acts.act import Act
+from antiphon.halo.acts.grant import Owner, cut_of
+from antiphon.halo.credentials.claims import Cuts, FeedEnd, Narrowing, Role, Roles, with_implied
+
+if TYPE_CHECKING:
+    from antiphon.halo.rights.authority import Authority
+
+_OWNER: Roles = frozenset({Role.OWNER})
+
+
+def echoed_cuts(authority: Authority, narrowing: Act, grant: Act) -> Cuts:
+    """What echoes of a parent's narrowing say of this party's feeds. (Each is a narrowing itself, so the least holds.)
+
+    Only an owner's counts, by grants older than the one that is narrowed: its subject must not say how much it keeps.
+    """
+    said, found = narrowing.claim, dict[bytes, int]()
+    assert isinstance(said, Narrowing)
+    for act in authority.narrowings.get(grant.position, ()):
+        claim = act.claim
+        assert isinstance(claim, Narrowing)
+        if not act.place.sees(narrowing.position) or not with_implied(claim.roles) <= with_implied(said.roles):
+            continue
+        spoken = authority.binds(act, grant) and authority.signed_by_writer(act)
+        if spoken and authority.permits(act.place, _OWNER, grant.stamp):
+            found |= {feed: max(length, found.get(feed, 0)) for feed, length in claim.cuts.items()}
+    return found
+
+
+def cut_at(authority: Authority, narrowing: Act, grant: Act, feed: bytes) -> int:
+    """Where a narrowing cuts a feed."""
+    claim = narrowing.claim
+    assert isinstance(claim, Narrowing)
+    cuts = claim.cuts
+    if feed not in cuts and authority.inherited(narrowing):
+        cuts = authority.echoes(narrowing, grant)
+    return cut_of(cuts, feed, authority.genesis_feed)
+
+
+def device_cuts(authority: Authority, feed: bytes, owner: Owner) -> Iterator[int]:
+    """Where the word of its identity or device ends a feed."""
+    for act in authority.device_ends():
+        claim = act.claim
+        assert isinstance(claim, FeedEnd)
+        if owner.device == claim.device and authority.ends_device(act, claim, owner):
+            length = claim.cuts.get(feed, 0)
+            if feed not in claim.cuts and authority.inherited(act):
+                length = max(_echoed_ends(authority, act, feed, owner), default=0)
+            yield max(length, authority.floors.of(act.position, feed))
+
+
+def _echoed_ends(authority: Authority, ended: Act, feed: bytes, owner: Owner) -> Iterator[int]:
+    """What the identity said in the child; its device's word alone would not do, for that may be the stolen one's."""
+    for act in authority.device_ends():
+        claim = act.claim
+        assert isinstance(claim, FeedEnd)
+        again = not authority.inherited(act) and act.place.sees(ended.position) and owner.identity in act.signers
+        if again and owner.device == claim.device and authority.ends_device(act, claim, owner):
+            yield claim.cuts.get(feed, 0)

@@ -1,0 +1,283 @@
+"""A query as one SQL statement over the tables of the item index.
+
+Three-valued logic does no harm: filters are made of AND and OR over comparisons, for which NULL is as good as false,
+and NOT is written IS NOT TRUE. A comparison must not leave its kind, of which SQLite knows nothing: so `> 3` is
+`> 3 AND < ''`, for all text comes after all numbers, and all blobs after all text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any as AnyValue
+from typing import NamedTuple
+
+from antiphon.query import tokens as words
+from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, Path
+from antiphon.query.index.tables import EDGES, EMBEDS, FIXED, REFERENCES
+from antiphon.query.query import Aggregate, Deleted, Order, Query, Way
+from antiphon.query.validate import wheres
+from antiphon.query.value_order import CONTAINER, column, kind_of, sort_key
+
+
+class Sql(NamedTuple):
+    """A piece of SQL with the values for its question marks."""
+
+    text: str
+    values: tuple[AnyValue, ...] = ()
+
+
+class Hole:
+    """Stands for a value, where only its kind counts."""
+
+    __slots__ = ("kind", "number")
+
+    def __init__(self, number: int, kind: int) -> None:
+        self.number = number
+        self.kind = kind
+
+
+class Slots(NamedTuple):
+    """Where the index keeps what queries asked for before."""
+
+    columns: dict[Path, int] = {}  # noqa: RUF012
+    members: dict[Path, int] = {}  # noqa: RUF012
+    words: bool = False
+    orders: frozenset[str] = frozenset()  # names of indexes
+
+
+class Needs(NamedTuple):
+    """What the index must have for a query."""
+
+    columns: set[Path]
+    members: set[Path]
+    words: bool = False
+    first: Order | None = None  # whose first items are wanted, without sorting all
+
+
+_TRUE, _FALSE = Sql("1"), Sql("0")
+_DELETED = {Deleted.HIDDEN: "{}.deleted = 0", Deleted.ONLY: "{}.deleted = 1", Deleted.SHOWN: "1"}
+_LISTS = {Fact.EMBEDS: EMBEDS, Fact.REFERENCES: REFERENCES}
+_ONWARD = {Way.PARENT: "parent", Way.SOURCE: "source", Way.TARGET: "target"}
+_BACKWARD = {Way.CHILDREN: "parent", Way.LINKS: "source", Way.BACKLINKS: "target"}
+
+
+# -- what is needed
+
+
+def needs(query: Query) -> Needs:
+    columns = {order.path for order in query.order}
+    found = Needs(columns, set())
+    aggregate = query.aggregate
+    if aggregate is not None and aggregate.function != "count":
+        columns.add(aggregate.path)
+    if aggregate is not None and aggregate.group is not None:
+        columns.add(aggregate.group)
+    for where in wheres(query):
+        found = _needs(where, found)
+    first = query.order[0] if query.order and query.limit is not None else None
+    return Needs({path for path in columns if path not in FIXED}, found.members, found.words, first)
+
+
+def _needs(where: Filter, found: Needs) -> Needs:
+    if isinstance(where, All | Any):
+        for part in where.parts:
+            found = _needs(part, found)
+    elif isinstance(where, Not):
+        return _needs(where.part, found)
+    elif isinstance(where, Compare | Has):
+        found.columns.add(where.path)
+    elif isinstance(where, Contains) and not isinstance(where.path, Fact):
+        found.members.add(where.path)
+    elif isinstance(where, Match):
+        return found._replace(words=True)
+    return found
+
+
+# -- statements
+
+
+def statement(query: Query, slots: Slots) -> Sql:
+    """Ids in order if the query has an order or a limit, else as they come; for an aggregate see `_aggregate`."""
+    last = f"d{len(query.steps)}"
+    where = _stage(query, len(query.steps), slots)
+    if query.aggregate is not None:
+        return _aggregate(query.aggregate, where, last, slots)
+    text = f"SELECT substr({last}.id, 2) FROM docs {last} WHERE {where.text}"  # noqa: S608
+    if not query.order and query.limit is None:
+        return Sql(text, where.values)
+    text += f" ORDER BY {', '.join([*(_order(order, last, slots) for order in query.order), f'{last}.id'])}"
+    return Sql(text, where.values) if query.limit is None else Sql(text + " LIMIT ?", (*where.values, query.limit))
+
+
+def _stage(query: Query, number: int, slots: Slots) -> Sql:
+    """The condition on items that a query has after so many steps."""
+    alias = f"d{number}"
+    where = query.where if number == 0 else query.steps[number - 1].where
+    parts = [condition(where, alias, slots), Sql(shown(query.deleted, alias))]
+    if number:
+        before, origin = _stage(query, number - 1, slots), f"d{number - 1}"
+        parts.append(
+            along(
+                query.steps[number - 1].way,
+                alias,
+                lambda name: Sql(f"SELECT {origin}.{name} FROM docs {origin} WHERE {before.text}", before.values),  # noqa: S608
+            )
+        )
+    return _joined([part for part in parts if part != _TRUE], "AND")
+
+
+def shown(deleted: Deleted, alias: str) -> str:
+    """The condition on items that they are deleted, or not, as is asked for."""
+    return _DELETED[deleted].format(alias)
+
+
+def along(way: Way, alias: str, origins: Callable[[str], Sql]) -> Sql:
+    """The condition on items that a way leads to, given the SQL for a column of the items that it begins at."""
+    if way in _ONWARD:
+        ends = origins(_ONWARD[way])
+        return Sql(f"{alias}.id IN ({ends.text})", ends.values)
+    if way in _BACKWARD:
+        ids = origins("id")
+        return Sql(f"{alias}.{_BACKWARD[way]} IN ({ids.text})", ids.values)
+    if way in (Way.EMBEDS, Way.REFERENCES):
+        numbers = origins("n")
+        edges = f"SELECT target FROM edges WHERE kind = {EDGES[way]} AND source IN ({numbers.text})"  # noqa: S608
+        return Sql(f"{alias}.id IN ({edges})", numbers.values)
+    ids = origins("id")
+    edges = f"SELECT source FROM edges WHERE kind = {EDGES[way]} AND target IN ({ids.text})"  # noqa: S608
+    return Sql(f"{alias}.n IN ({edges})", ids.values)
+
+
+def _order(order: Order, alias: str, slots: Slots) -> str:
+    name = _column(order.path, alias, slots)
+    return f"{name} DESC" if order.descending else f"{name} NULLS LAST"  # NULL is the least anyway
+
+
+def _aggregate(aggregate: Aggregate, where: Sql, alias: str, slots: Slots) -> Sql:
+    """Rows of (value), or of (group, value); of sums and means all numbers, in the order of groups."""
+    function, tests = aggregate.function, [where.text]
+    value = "count(*)"
+    if function != "count":
+        name = _column(aggregate.path, alias, slots)
+        numbers = function in ("sum", "mean")
+        value = name if numbers else f"{function}({name})"
+        tests.append(f"{name} < ''" if numbers else f"{name} IS NOT NULL")
+    if aggregate.group is None:
+        return Sql(f"SELECT {value} FROM docs {alias} WHERE {' AND '.join(tests)}", where.values)  # noqa: S608
+    group = _column(aggregate.group, alias, slots)
+    tests.append(f"{group} IS NOT NULL")
+    text = f"SELECT {group}, {value} FROM docs {alias} WHERE {' AND '.join(tests)}"  # noqa: S608
+    return Sql(text + (" ORDER BY 1" if function in ("sum", "mean") else " GROUP BY 1 ORDER BY 1"), where.values)
+
+
+# -- conditions
+
+
+def condition(where: Filter, alias: str, slots: Slots) -> Sql:
+    """What a filter asks of a row of docs."""
+    if isinstance(where, All):
+        return _all(where.parts, alias, slots)
+    if isinstance(where, Any):
+        parts = [*_sets(where.parts, alias, slots), *(condition(part, alias, slots) for part in _rest(where.parts))]
+        return _joined(parts, "OR") if parts else _FALSE
+    if isinstance(where, Not):
+        part = condition(where.part, alias, slots)
+        return Sql(f"({part.text}) IS NOT TRUE", part.values)
+    if isinstance(where, Compare):
+        return _compare(where, alias, slots)
+    if isinstance(where, Has):
+        return Sql(f"{_column(where.path, alias, slots)} IS NOT NULL")
+    if isinstance(where, Contains):
+        return _contains(where, alias, slots)
+    assert isinstance(where, Match)
+    found = "SELECT rowid FROM words WHERE words MATCH ?"
+    text: AnyValue = where.text
+    return Sql(f"{alias}.n IN ({found})", (text if type(text) is Hole else words.fts_query(words.parse(text)),))
+
+
+def _all(parts: Sequence[Filter], alias: str, slots: Slots) -> Sql:
+    """Of a range with two ends neither needs that of its kind, which SQLite might search by instead."""
+    ranges = [part for part in parts if isinstance(part, Compare) and part.op != "="]
+    ends = {(part.path, _stored(part.value)[1], part.op[0]) for part in ranges}
+    found = []
+    for part in parts:
+        if isinstance(part, Compare) and part.op != "=":
+            other = (part.path, _stored(part.value)[1], "<" if part.op[0] == ">" else ">")
+            found.append(_compare(part, alias, slots, open_=other not in ends))
+        else:
+            found.append(condition(part, alias, slots))
+    return _joined(found, "AND")
+
+
+def _stored(value: AnyValue) -> tuple[AnyValue, int]:
+    """What the index holds for a value, and its kind."""
+    return (value, value.kind) if type(value) is Hole else (column(value), kind_of(sort_key(value)))
+
+
+def column_name(path: Path, slots: Slots) -> str:
+    """The column of docs that holds what is at a path."""
+    return FIXED[path] if isinstance(path, Fact) and path in FIXED else f"v{slots.columns[path]}"
+
+
+def _column(path: Path, alias: str, slots: Slots) -> str:
+    return f"{alias}.{column_name(path, slots)}"
+
+
+def _compare(where: Compare, alias: str, slots: Slots, *, open_: bool = True) -> Sql:
+    """`open_`: nothing else says where on the other side the kind ends."""
+    stored, kind = _stored(where.value)
+    name = _column(where.path, alias, slots)
+    if where.op == "=":
+        return Sql(f"{name} = ?", (stored,))
+    if kind == CONTAINER:
+        return _FALSE
+    low, high = _bounds(kind)
+    other = (f"{name} < ?", high) if where.op in (">", ">=") else (f"{name} >= ?", low)
+    if other[1] is None or not open_:
+        return Sql(f"{name} {where.op} ?", (stored,))
+    return Sql(f"({name} {where.op} ? AND {other[0]})", (stored, other[1]))
+
+
+def _bounds(kind: int) -> tuple[str | bytes | None, str | bytes]:
+    """What all values of a kind are at least, and below."""
+    if kind == 0:
+        return None, ""
+    return ("", b"") if kind < 0 else (bytes([kind]), bytes([kind + 1]))
+
+
+def _sets(parts: Iterable[Filter], alias: str, slots: Slots) -> list[Sql]:
+    """Equalities of which one must hold, by property."""
+    values: dict[Path, list[AnyValue]] = {}
+    for part in parts:
+        if isinstance(part, Compare) and part.op == "=":
+            values.setdefault(part.path, []).append(_stored(part.value)[0])
+    return [
+        Sql(f"{_column(path, alias, slots)} IN ({','.join('?' * len(found))})", tuple(found))
+        for path, found in values.items()
+    ]
+
+
+def _rest(parts: Iterable[Filter]) -> list[Filter]:
+    return [part for part in parts if not isinstance(part, Compare) or part.op != "="]
+
+
+def _contains(where: Contains, alias: str, slots: Slots) -> Sql:
+    stored, _ = _stored(where.value)
+    if isinstance(where.path, Fact):
+        if where.path not in _LISTS:
+            return _FALSE
+        edges = f"SELECT source FROM edges WHERE kind = {_LISTS[where.path]} AND target = ?"  # noqa: S608
+        return Sql(f"{alias}.n IN ({edges})", (stored,))
+    members = f"SELECT n FROM members WHERE slot = {slots.members[where.path]} AND value = ?"  # noqa: S608
+    return Sql(f"{alias}.n IN ({members})", (stored,))
+
+
+def _joined(parts: Sequence[Sql], by: str) -> Sql:
+    """All parts, in a tree rather than in a row: SQLite bounds the depth of an expression."""
+    if not parts:
+        return _TRUE
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    left, right = _joined(parts[:middle], by), _joined(parts[middle:], by)
+    return Sql(f"({left.text} {by} {right.text})", left.values + right.values)

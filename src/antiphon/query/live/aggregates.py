@@ -1,0 +1,212 @@
+"""A tally: an aggregate of what a standing query holds, kept by taking in what comes and taking out what goes."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import Protocol
+
+from antiphon.model.value import Value
+from antiphon.query.delta import Delta
+from antiphon.query.evaluate import Result
+from antiphon.query.facts import Facts, Missing
+from antiphon.query.live.edges import News
+from antiphon.query.live.port import Source, facts_in_parts
+from antiphon.query.query import Aggregate
+from antiphon.query.value_order import SortKey, sort_key, value_of
+
+_INFINITE = (math.inf, -math.inf)
+Share = tuple[SortKey | None, SortKey | None]  # an item's group, and what it brings into it
+
+
+class _Total(Protocol):
+    def add(self, key: SortKey, by: int) -> None:
+        """Take a value in (1), or out again (-1)."""
+
+    def value(self) -> Value: ...
+
+
+class _Count:
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self, key: SortKey, by: int) -> None:
+        self._count += by
+
+    def value(self) -> Value:
+        return self._count
+
+
+class _Sum:
+    """Exact, whatever comes and goes; rounded when it is asked for, as in `totals`."""
+
+    def __init__(self, *, mean: bool) -> None:
+        self._mean = mean
+        self._count = 0
+        self._whole = 0
+        self._real = Fraction(0)
+        self._reals = 0  # how many of them are no integers, but finite
+        self._infinite: Counter[float] = Counter()
+
+    def add(self, key: SortKey, by: int) -> None:
+        number = key[1]
+        self._count += by
+        if type(number) is int:
+            self._whole += by * number
+        elif number in _INFINITE:
+            self._infinite[number] += by
+        else:
+            self._reals += by
+            self._real += by * Fraction(number)
+
+    def value(self) -> Value:
+        if self._mean and not self._count:
+            return None
+        found = [number for number in _INFINITE if self._infinite[number]]
+        if found:
+            return sum(found)
+        if self._mean:
+            return _nearest((self._whole + self._real) / self._count)
+        return _nearest(self._whole + self._real) if self._reals else self._whole
+
+
+def _nearest(exact: Fraction) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+class _Extreme:
+    """The least or the greatest, of which there may be several."""
+
+    def __init__(self, *, greatest: bool) -> None:
+        self._at = -1 if greatest else 0
+        self._keys: list[SortKey] = []
+        self._counts: Counter[SortKey] = Counter()
+
+    def add(self, key: SortKey, by: int) -> None:
+        self._counts[key] += by
+        if self._counts[key] == 0:
+            del self._counts[key]
+            del self._keys[bisect_left(self._keys, key)]
+        elif by > 0 and self._counts[key] == 1:
+            insort(self._keys, key)
+
+    def value(self) -> Value:
+        return value_of(self._keys[self._at][1]) if self._keys else None
+
+
+class Tally:
+    """Totals by group; without groups there is one, which is there even when nothing is in it."""
+
+    def __init__(self, aggregate: Aggregate) -> None:
+        self._aggregate = aggregate
+        self._shares: dict[bytes, Share | None] = {}  # None: it brings nothing
+        self._totals: dict[SortKey | None, _Total] = {}
+        self._sizes: Counter[SortKey | None] = Counter()
+        self._groups: list[SortKey] = []
+        self._rows: dict[SortKey | None, tuple[Value, Value]] = {}  # of each group, until something in it changes
+        if aggregate.group is None:
+            self._totals[None] = self._empty()
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._shares
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._shares)
+
+    def __len__(self) -> int:
+        return len(self._shares)
+
+    def fill(self, ids: Iterable[bytes], source: Source) -> None:
+        for some in facts_in_parts(source, ids):
+            for item, facts in some.items():
+                self._take(item, facts)
+
+    @property
+    def result(self) -> Result:
+        if self._aggregate.group is None:
+            return Result(value=self._totals[None].value())
+        return Result(groups=tuple([self._rows.get(key) or self._row(key) for key in self._groups]))
+
+    def _row(self, group: SortKey) -> tuple[Value, Value]:
+        row = self._rows[group] = value_of(group[1]), self._totals[group].value()
+        return row
+
+    def update(self, moved: News) -> Delta:
+        touched = {share[0] for item, facts in moved.items() for share in self._shift(item, facts) if share is not None}
+        before = {group: self._known(group) for group in touched}
+        for item, facts in moved.items():
+            self._take(item, facts)
+        same = all(_same(value, self._known(group)) for group, value in before.items())
+        return Delta() if same else Delta(total=self.result)
+
+    def _known(self, group: SortKey | None) -> tuple[Value, ...]:
+        total = self._totals.get(group)
+        return () if total is None else (total.value(),)
+
+    def _shift(self, item: bytes, facts: Facts | None) -> tuple[Share | None, Share | None]:
+        """What an item brought, and what it brings with these facts; nothing where that is the same."""
+        old, new = self._shares.get(item), None if facts is None else self._share(facts)
+        return (old, new) if old != new else (None, None)
+
+    def _take(self, item: bytes, facts: Facts | None) -> None:
+        old, new = self._shift(item, facts)
+        if old is not None:
+            self._count(old, -1)
+        if new is not None:
+            self._count(new, 1)
+        if facts is None:
+            self._shares.pop(item, None)
+        else:
+            self._shares[item] = self._share(facts)
+
+    def _share(self, facts: Facts) -> Share | None:
+        """What an item brings into which group, if anything."""
+        aggregate, group, key = self._aggregate, None, None
+        if aggregate.group is not None:
+            found = facts.get(aggregate.group)
+            if isinstance(found, Missing):
+                return None
+            group = sort_key(found)
+        if aggregate.function != "count":
+            found = facts.get(aggregate.path)
+            if isinstance(found, Missing):
+                return None
+            key = sort_key(found)
+            if aggregate.function in ("sum", "mean") and key[0] != 0:
+                return None
+        return group, key
+
+    def _count(self, share: Share, by: int) -> None:
+        group, key = share
+        if group not in self._totals:
+            assert group is not None
+            self._totals[group] = self._empty()
+            insort(self._groups, group)
+        self._totals[group].add(key or (0, 0), by)
+        self._rows.pop(group, None)
+        self._sizes[group] += by
+        if group is not None and not self._sizes[group]:
+            del self._totals[group], self._sizes[group]
+            del self._groups[bisect_left(self._groups, group)]
+
+    def _empty(self) -> _Total:
+        function = self._aggregate.function
+        if function == "count":
+            return _Count()
+        if function in ("sum", "mean"):
+            return _Sum(mean=function == "mean")
+        return _Extreme(greatest=function == "max")
+
+
+def _same(one: tuple[Value, ...], other: tuple[Value, ...]) -> bool:
+    """Large integers may differ although their sort keys do not."""
+    if len(one) != len(other):
+        return False
+    pairs = zip(one, other, strict=True)
+    return all(sort_key(a) == sort_key(b) and (not isinstance(a, int) or a == b) for a, b in pairs)

@@ -1,0 +1,171 @@
+"""The items of a live party, as its engine has them in memory: what was just written is there before it is on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
+from typing import Protocol
+from weakref import ref
+
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.model.hierarchy import ClaimsOf
+from antiphon.party.engine.engine import Engine
+from antiphon.party.live.batch import Batch
+from antiphon.query.evaluate import Result
+from antiphon.query.facts import Facts, facts_of
+from antiphon.query.forks import Fork, KnownForks, fork_of
+from antiphon.query.live.cycles import Circles, Claims
+from antiphon.query.live.port import FACTS_AT_ONCE, Frozen, Kept
+from antiphon.query.query import Query, Way
+
+_BY_ONE_MAX = 64  # more than these are read from the index, if there is one
+
+
+class Party(Protocol):
+    """What standing queries need of `PartyProcessor`."""
+
+    def locked(self) -> AbstractContextManager[Engine]: ...
+
+    def listen(self, callback: Callable[[frozenset[bytes]], None]) -> Callable[[], None]: ...
+
+    def open_batch(self) -> Batch | None: ...
+
+    def items(self, model: str | None = None) -> list[bytes]: ...
+
+
+class PartySource:
+    """`index` answers what is about all items; without one, all are gone through."""
+
+    def __init__(self, party: Party, index: Kept | None = None) -> None:
+        self._party = party
+        self._index = index
+        self.circles = Circles()
+        self._forks: KnownForks | None = None  # None: they are still to be looked for
+        self._moved: set[bytes] = set()  # what hangs elsewhere now, and was not told yet
+        self._frozen: Frozen | None = None
+        self._engine: Engine | None = None
+        self._last: ref[Engine] | None = None
+
+    def begin(self) -> None:
+        """No query stands, so changes were not told of: what is remembered may be of long ago."""
+        self.circles = Circles()
+        self._forks = KnownForks(self._all_forks())
+        self._moved.clear()
+
+    @contextmanager
+    def moment(self) -> Iterator[Engine]:
+        """The party, locked: ask for nothing outside of this. All items are gone through at most once in it."""
+        with self._party.locked() as engine:
+            self._engine = engine
+            if self._last is None or self._last() is not engine:
+                self._last = ref(engine)
+                self._forks = None
+                self.circles.trim(0)
+            try:
+                yield engine
+            finally:
+                self._engine = self._frozen = None
+
+    def facts(self, ids: Collection[bytes]) -> Mapping[bytes, Facts]:
+        if self._index is not None and len(ids) > _BY_ONE_MAX:
+            return self._saved(self._index).facts(ids)
+        return self._facts(ids, told=False)
+
+    def changes(self, ids: Iterable[bytes]) -> Iterator[tuple[list[Facts], list[bytes]]]:
+        """Some at a time: the facts of items that changed, and what is gone; then others that hang elsewhere now."""
+        self.circles.trim()
+        told = set(ids)
+        yield from self._told(told | self._led_elsewhere(told))
+        moved, self._moved = self._moved, set()
+        yield from self._told(moved)
+
+    def _told(self, ids: Iterable[bytes]) -> Iterator[tuple[list[Facts], list[bytes]]]:
+        rest = iter(sorted(ids))
+        while some := list(islice(rest, FACTS_AT_ONCE)):
+            if self._index is not None and len(some) > _BY_ONE_MAX:
+                found = self._saved(self._index).facts(some)
+                self._look(some, self._claims_of({item: facts.claims for item, facts in found.items()}), told=True)
+            else:
+                found = self._facts(some, told=True)
+            self._moved.difference_update(some)  # until one of a later part moves them
+            yield list(found.values()), [item for item in some if item not in found]
+
+    def _facts(self, ids: Collection[bytes], *, told: bool) -> Mapping[bytes, Facts]:
+        engine = self._now()
+        states = {item: engine.find(item) for item in ids if item != SYSTEM_ITEM}  # the system's own is not found
+        claims = {item: () if state is None else state.parents for item, state in states.items()}
+        self._look(ids, self._claims_of(claims), told=told)
+        forks, circles = self._known_forks(), self.circles
+        return {
+            item: forks.led(facts_of(state, circles.parent(item, forks.lead(state.parent) if forks else state.parent)))
+            for item, state in states.items()
+            if state is not None
+        }
+
+    def _claims_of(self, known: Mapping[bytes, Claims]) -> ClaimsOf:
+        """Claims as they lead: those that were just read, and of other items as the engine has them."""
+        engine, forks = self._now(), self._known_forks()
+        return lambda item: forks.led_claims(known[item] if item in known else engine.claims(item))
+
+    def _known_forks(self) -> KnownForks:
+        if self._forks is None:
+            self._forks = KnownForks(self._all_forks())
+        return self._forks
+
+    def _all_forks(self) -> list[Fork]:
+        if self._index is not None:
+            return self._saved(self._index).all_forks()
+        states = [state for item in self._party.items() if (state := self._now().find(item)) and state.forked_to]
+        return [fork_of(state)._replace(here=self._now().find(state.forked_to) is not None) for state in states]
+
+    def _led_elsewhere(self, told: set[bytes]) -> set[bytes]:
+        """What names items that lead elsewhere now, by what is told: such are told of as well."""
+        forks = self._known_forks()
+        if self._index is not None and len(told) > _BY_ONE_MAX:
+            said = {fork.old: fork for fork in self._all_forks()}
+            news = [fork for fork in said.values() if fork != forks.get(fork.old)]
+            news += [Fork(old, b"") for old in forks if old not in said]
+        else:
+            news = [fork for item in told for fork in self._said_of_forks(item)]
+        ends = forks.update(news) if news else set()
+        if not ends:
+            return set()
+        return set(self._party.items()) if self._index is None else self._saved(self._index).namers(ends)
+
+    def _said_of_forks(self, item: bytes) -> Iterator[Fork]:
+        """What is new of forks, by one item: what it was forked into, and that it has come, or is gone."""
+        forks, engine = self._known_forks(), self._now()
+        state = engine.find(item)
+        said = b"" if state is None else state.forked_to
+        if state is not None and said:
+            yield fork_of(state)._replace(here=engine.find(said) is not None)
+        elif item in forks:
+            yield Fork(item, b"")
+        for old in list(forks.before(item)):
+            fork = forks.get(old)
+            if fork is not None and fork.here is not (state is not None):
+                yield fork._replace(here=state is not None)
+
+    def _look(self, ids: Iterable[bytes], claims_of: ClaimsOf, *, told: bool) -> None:
+        self._moved |= self.circles.look(ids, claims_of, told=told)
+
+    def _now(self) -> Engine:
+        assert self._engine is not None, "ask in a moment"
+        return self._engine
+
+    def edges(self, way: Way, item: bytes) -> Iterable[bytes]:
+        return (self._everything() if self._index is None else self._saved(self._index)).edges(way, item)
+
+    def run(self, query: Query) -> Result:
+        return (self._everything() if self._index is None else self._saved(self._index)).run(query)
+
+    def _saved(self, index: Kept) -> Kept:
+        """The index has what is saved, so all that is applied is saved first."""
+        self._now().save()
+        return index
+
+    def _everything(self) -> Frozen:
+        if self._frozen is None:
+            self._frozen = Frozen(self._facts(self._party.items(), told=False).values())
+        return self._frozen
