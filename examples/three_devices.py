@@ -29,7 +29,7 @@ from antiphon.core.errors import AntiphonError
 from antiphon.core.keys import PublicKey
 from antiphon.core.ports import SystemRandomness
 from antiphon.feed.span import claimed_feed
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.credentials.claims import Role
 from antiphon.halo.keys.identity import new_device, new_identity
 from antiphon.halo.keys.key_file import Protection

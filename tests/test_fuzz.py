@@ -22,8 +22,8 @@ from antiphon.core.cid import decode_node
 from antiphon.core.errors import BadEncoding, CorruptBlock, InvalidInput, TooLarge
 from antiphon.core.keys import KeyPair
 from antiphon.core.v1 import credential_pb2 as pb
-from antiphon.feed.quarantine import Refusal
-from antiphon.feed.record import Record
+from antiphon.feed.feed_record import Record
+from antiphon.feed.store.quarantine import Refusal
 from antiphon.halo.credentials import credential
 from antiphon.party.engine.postings import decode_postings
 from antiphon.query.value_order import value_of

@@ -41,13 +41,13 @@ from antiphon.core.v1 import credential_pb2 as pb
 from antiphon.feed import span as spans
 from antiphon.feed.block import Block, BodyState
 from antiphon.feed.chain import Head, link, sign_head, verify_span
+from antiphon.feed.feed_record import Record
 from antiphon.feed.fork import Branch, Fork
 from antiphon.feed.header import Entry, Flag, Kind, decode_entries
-from antiphon.feed.ingest import check_complete
-from antiphon.feed.quarantine import Refusal
-from antiphon.feed.record import Record
 from antiphon.feed.rules import judge
-from antiphon.feed.tables import Memory, Tables
+from antiphon.feed.store.ingest import check_complete
+from antiphon.feed.store.quarantine import Refusal
+from antiphon.feed.store.tables import Memory, Tables
 from antiphon.halo.acts.act import Act, read_act
 from antiphon.halo.credentials import credential
 from antiphon.halo.keys import key_file, recovery_phrase

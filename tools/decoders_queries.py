@@ -21,7 +21,7 @@ from tools.examples_queries import (
 from tools.target import Target
 
 from antiphon.api.invitation import Invitation
-from antiphon.api.keytext import from_text, to_text
+from antiphon.api.key_text import from_text, to_text
 from antiphon.api.locator import Locator
 from antiphon.api.registry import LocalRegistry, Record
 from antiphon.core.codec import u32

@@ -53,15 +53,15 @@ from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.core.v1 import credential_pb2, message_pb2
 from antiphon.feed import span as spans
-from antiphon.feed.append import Draft
 from antiphon.feed.chain import Head, head_message, link, span_headers, verify_span
+from antiphon.feed.encoder import Draft
+from antiphon.feed.feed_record import Record
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import HEADER, NO_HASH, PACK, Kind, decode_entries, encode_entries
-from antiphon.feed.quarantine import Refusal
-from antiphon.feed.record import Record
 from antiphon.feed.span import BLOCK_TAG
-from antiphon.feed.store import FeedStore
-from antiphon.feed.tables import checked, unchecked
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.quarantine import Refusal
+from antiphon.feed.store.tables import checked, unchecked
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import (
     Claim,

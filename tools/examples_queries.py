@@ -13,12 +13,12 @@ from pathlib import Path
 from tools.example import ALICE, BOB_DATA, CONTROL, DATA, ITEM, NOW_MS, PARTY, Example
 from tools.examples_models import VIEW
 
-from antiphon.api.followed import FollowedViews
+from antiphon.api.held_views import FollowedViews
 from antiphon.api.invitation import Invitation
-from antiphon.api.keytext import from_text, to_text
+from antiphon.api.key_text import from_text, to_text
 from antiphon.api.locator import Locator
 from antiphon.api.registry import LocalRegistry, Record
-from antiphon.api.schemaitems import seal_of
+from antiphon.api.typed.schema_items import seal_of
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import value_pb2

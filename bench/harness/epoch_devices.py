@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.keys import KeyPair
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.credentials.claims import Policy, Role
 from antiphon.halo.keys.identity import Device, Identity

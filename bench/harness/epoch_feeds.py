@@ -12,7 +12,7 @@ from typing import Any
 
 from antiphon.core.ids import NONCE_SIZE, ItemId
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.writer import FeedWriter
 from antiphon.model.array.model import ArrayModel

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.snapshot.walk import walk
 from harness.epoch_devices import Running
 from harness.epoch_feeds import OBJECT, command

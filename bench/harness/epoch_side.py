@@ -20,9 +20,9 @@ from typing import Any
 from unittest import mock
 
 from antiphon.feed.block import Block
-from antiphon.feed.reader import FeedReader
 from antiphon.feed.span import Span
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.live.processor import PartyProcessor

@@ -23,11 +23,11 @@ from typing import IO, Any
 
 from antiphon.core.keys import KeyPair
 from antiphon.feed import span as spans
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
-from antiphon.feed.ingest import Outcome
 from antiphon.feed.span import Span
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.ingest import Outcome
 
 PARTY = KeyPair.from_seed(b"p" * 32).key
 PAIR = KeyPair.from_seed(b"f" * 32)

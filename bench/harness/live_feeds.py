@@ -13,9 +13,9 @@ from typing import Any
 
 from antiphon.core.ids import NONCE_SIZE, ItemId
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.model.message import Genesis, wrap, write_genesis
 from antiphon.model.object.model import ObjectModel, ObjectState

@@ -23,8 +23,8 @@ from typing import Any
 
 from antiphon.core.keys import KeyPair
 from antiphon.feed import span as spans
-from antiphon.feed.ingest import Outcome
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.ingest import Outcome
 from antiphon.feed.writer import FeedWriter
 from antiphon.model.factory import ModelFactory
 from antiphon.party.engine.authority import OpenAuthority

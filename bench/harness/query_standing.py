@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from antiphon.api.party import Party
-from antiphon.feed.append import Written
+from antiphon.feed.encoder import Written
 from antiphon.feed.writer import FeedWriter
 from antiphon.party.engine.engine import Engine
 from antiphon.party.live.batch import Batch

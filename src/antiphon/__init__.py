@@ -22,22 +22,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from antiphon.api.children import ChildParty
-    from antiphon.api.exchange import exchange
-    from antiphon.api.files import File
-    from antiphon.api.handle import Handle
+    from antiphon.api.child_party import ChildParty
     from antiphon.api.invitation import Invitation
-    from antiphon.api.lists import List
+    from antiphon.api.items.file import File
+    from antiphon.api.items.handle import Handle
+    from antiphon.api.items.list import List
+    from antiphon.api.items.object import Object
+    from antiphon.api.items.text import Text
+    from antiphon.api.items.thread import Thread
     from antiphon.api.locator import Locator
-    from antiphon.api.objects import Object
     from antiphon.api.options import OrderBy
     from antiphon.api.party import Party
+    from antiphon.api.query.results import Results
     from antiphon.api.registry import LocalRegistry, Record, Registry
-    from antiphon.api.results import Results
     from antiphon.api.store import Store
-    from antiphon.api.texts import Text
-    from antiphon.api.threads import Thread
-    from antiphon.api.typed import typed
+    from antiphon.api.sync.sync import exchange
+    from antiphon.api.typed.schemas import typed
     from antiphon.core.cid import Cid
     from antiphon.core.errors import (
         AntiphonError,
@@ -58,12 +58,12 @@ if TYPE_CHECKING:
     from antiphon.core.ports import SystemRandomness
     from antiphon.core.stamp import Stamp
     from antiphon.core.timeframe import Order, Timeframe
-    from antiphon.feed.append import Draft
     from antiphon.feed.block import Block
+    from antiphon.feed.encoder import Draft
     from antiphon.feed.fork import Fork
     from antiphon.feed.header import Kind
     from antiphon.feed.span import Span
-    from antiphon.feed.store import FeedStore
+    from antiphon.feed.store.feed_store import FeedStore
     from antiphon.feed.writer import FeedWriter
     from antiphon.halo.control.machine import PartyMachine
     from antiphon.halo.control.state import PartyState

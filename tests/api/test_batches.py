@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from antiphon import Object, Party, Store, exchange, prop
-from antiphon.api import queries
+from antiphon.api.query import queries
 from antiphon.core.errors import TooLarge
 
 

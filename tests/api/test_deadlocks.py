@@ -183,7 +183,7 @@ def test_a_callback_that_asks_for_a_party_keeps_no_store_from_closing(tmp_path: 
 
         bob.party("Household").subscribe(prop("n") == 1, tell)
         party.object({"n": 1})
-        antiphon.api.exchange.copy(ada.manager.feeds, bob.manager.feeds, party.key)
+        antiphon.api.sync.sync.copy(ada.manager.feeds, bob.manager.feeds, party.key)
         assert inside.wait(SECONDS)
         closing.set()
         assert finishes(bob.close)

@@ -12,7 +12,7 @@ import pytest
 
 import antiphon
 from antiphon import InvalidInput, NotAuthorised, Object, Party, PartyPaused, Role, Store, exchange
-from antiphon.api.exchange import copy
+from antiphon.api.sync.sync import copy
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import MissingBlob
 from antiphon.model import item_codec

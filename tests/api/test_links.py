@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon import InvalidInput, Party, Store, exchange
-from antiphon.api.exchange import copy
+from antiphon.api.sync.sync import copy
 from antiphon.feed.header import Kind
 
 

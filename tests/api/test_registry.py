@@ -11,7 +11,7 @@ import pytest
 
 import antiphon
 from antiphon import InvalidInput, Model, Stamp, UnknownModel
-from antiphon.api.jsonfile import FILE_SIZE_MAX
+from antiphon.api.json_file import FILE_SIZE_MAX
 from antiphon.api.registry import NAME_SIZE_MAX, TEXT_SIZE_MAX, LocalRegistry, Record, load_model
 from antiphon.core.errors import BadEncoding, StoreError
 

@@ -10,7 +10,7 @@ import pytest
 
 import antiphon
 from antiphon import InvalidInput, Party, Store, exchange
-from antiphon.api.keytext import to_text
+from antiphon.api.key_text import to_text
 from antiphon.core.errors import (
     KeyStoreError,
     NotAuthorised,

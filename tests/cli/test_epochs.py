@@ -94,7 +94,7 @@ def test_a_refusal_is_shown_with_its_reason(homes: Path, run: Run, key: str) -> 
         party.epochs.declare()
         antiphon.exchange(ada, bob)
         party.epochs.declare()
-        antiphon.api.exchange.copy(ada.manager.feeds, bob.manager.feeds, party.key)
+        antiphon.api.sync.sync.copy(ada.manager.feeds, bob.manager.feeds, party.key)
         theirs.refresh()
         (proposal,) = theirs.member.machine.epochs().open.proposals
         theirs.member.refuse(proposal.act, "I do not like it")

@@ -17,8 +17,8 @@ import pytest
 from antiphon.feed.block import BodyState
 from antiphon.feed.header import ENTRY, HEADER
 from antiphon.feed.span import FIXED_SIZE
-from antiphon.feed.store import FeedStore
-from antiphon.feed.tables import TABLES, checked
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.tables import TABLES, checked
 from antiphon.halo.credentials.claims import Claim
 from antiphon.model import item_codec
 from antiphon.model.array.model import ArrayModel

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from tests.docs.test_formats import PARTY, SHOWN, TEXT, bytes_of
 
-from antiphon.api.followed import FollowedViews
+from antiphon.api.held_views import FollowedViews
 from antiphon.api.locator import Locator
 from antiphon.api.registry import LocalRegistry
-from antiphon.api.schemaitems import ITEM, SEAL
+from antiphon.api.typed.schema_items import ITEM, SEAL
 from antiphon.core.codec import u32
 from antiphon.core.v1 import query_pb2
 from antiphon.model.factory import ModelFactory

@@ -109,7 +109,9 @@ def without_test(rows: Iterable[Row], root: Path) -> list[str]:
         if row.state in ("✓", "◐"):
             tests = _TEST_ID.findall(row.test)
             if not tests:
-                found.append(f"{row}: is {row.state} and names no test like `tests/feed/test_store.py::test_name`")
+                found.append(
+                    f"{row}: is {row.state} and names no test like `tests/feed/store/test_feed_store.py::test_name`"
+                )
             found += [f"{row}: there is no {test}" for test in tests if not exists(test, root)]
     return found
 

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable
 
 from antiphon.core.errors import AntiphonError
-from antiphon.feed.store import FeedStore
-from antiphon.feed.watch import Watch
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.watch import Watch
 from antiphon.testing.spans import drafts, key_pair
 
 ALICE, PARTY = key_pair("alice"), key_pair("party").key

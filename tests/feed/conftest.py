@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from antiphon.core.keys import KeyPair, PublicKey
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.testing.spans import SeededRandomness, SpanWriter, StillClock, key_pair
 
 SOAK = os.environ.get("ANTIPHON_SOAK") == "1"

@@ -15,7 +15,7 @@ from antiphon.feed import arrow
 from antiphon.feed.block import Block
 from antiphon.feed.header import encode_entries
 from antiphon.feed.span import Span
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.testing.spans import SpanWriter, drafts, joined, key_pair
 from antiphon.testing.strategies import histories
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Draft
 from antiphon.feed.block import BodyState
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.testing.spans import SpanWriter

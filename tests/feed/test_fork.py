@@ -25,7 +25,7 @@ from antiphon.feed.header import ENTRY_SIZE, HEADER_SIZE, Entry, Flag
 from antiphon.feed.limits import EVIDENCE_SIZE_MAX, SPAN_HEADERS_SIZE_MAX
 from antiphon.feed.rules import judge
 from antiphon.feed.span import Span, decode
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.testing.spans import Forged, SpanWriter, hostile_span, joined, key_pair
 
 OpenStore = Callable[..., FeedStore]

@@ -12,13 +12,13 @@ import pytest
 from antiphon.core.errors import Equivocation
 from antiphon.feed.block import Block
 from antiphon.feed.chain import verify_span
+from antiphon.feed.feed_record import Bounds
 from antiphon.feed.header import Entry
-from antiphon.feed.ingest import Base, Ingested, Outcome
-from antiphon.feed.quarantine import Quarantine
-from antiphon.feed.record import Bounds
 from antiphon.feed.rules import judge
 from antiphon.feed.span import Span
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.ingest import Base, Ingested, Outcome
+from antiphon.feed.store.quarantine import Quarantine
 from antiphon.testing.feeds import LAWS, run_feed_store_tests
 from antiphon.testing.spans import Forged, SeededRandomness, SpanWriter, StillClock, drafts, hostile_span, key_pair
 

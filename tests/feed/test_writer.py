@@ -11,7 +11,7 @@ from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Entry, Flag, Kind
 from antiphon.feed.limits import ADVANCE_MAX, BODY_SIZE_MAX
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.testing.spans import drafts
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from antiphon.api.store import Store
 from antiphon.core.errors import InvalidInput
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
 from antiphon.generate.report import FUTURE, NO_ITEM, NO_MESSAGE, NOT_NAMED, REVOKED, RUBBISH, Made, PartyMade

@@ -9,14 +9,14 @@ import pytest
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.v1 import message_pb2
-from antiphon.feed.append import Append, Draft, build
 from antiphon.feed.block import Block
 from antiphon.feed.chain import sign_head
+from antiphon.feed.encoder import Append, Draft, build
+from antiphon.feed.feed_record import Record
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Kind
-from antiphon.feed.record import Record
 from antiphon.feed.span import Span
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.credentials.claims import (

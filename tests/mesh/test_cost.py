@@ -9,7 +9,7 @@ import pytest
 from tests.mesh.wire import Wire
 from tests.party.epochs.epoch_acts import note
 
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.mesh import limits
 from antiphon.mesh.codec import decode
 from antiphon.mesh.message import Ranges, Want

@@ -10,7 +10,7 @@ from tests.mesh.wire import Wire
 from tests.party.epochs.epoch_acts import member, note, pen
 from tests.party.forked import Forked
 
-from antiphon.feed.record import End
+from antiphon.feed.feed_record import End
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import Forged
 

@@ -12,7 +12,7 @@ from antiphon.core.errors import InvalidInput, InvalidMutation
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Entry, Kind
 from antiphon.halo.credentials.claims import Role
 from antiphon.model.access import EVERYONE, NAMES_MAX, NOT_NAMED, NOT_THEIRS, Access

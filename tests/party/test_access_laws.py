@@ -19,7 +19,7 @@ from tests.party.test_access import all_of, shown
 from antiphon.core.errors import InvalidInput, NotAuthorised
 from antiphon.core.ids import SYSTEM_ITEM, ItemId
 from antiphon.core.keys import KeyPair
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.halo.credentials.claims import Role
 from antiphon.model.access import EVERYONE, NOT_NAMED, NOT_THEIRS, Access

@@ -13,7 +13,7 @@ from antiphon.core.errors import InvalidInput, InvalidMutation, NotAuthorised, U
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import text_pb2
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.halo.credentials.claims import Role
 from antiphon.model.message import Change, Genesis, content, wrap, write_change, write_genesis

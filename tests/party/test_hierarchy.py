@@ -13,7 +13,7 @@ from tests.party.test_access import all_of, reasons
 from antiphon.core.errors import InvalidInput, InvalidMutation, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM, ItemId
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.model.item_state import EMBEDDED, META
 from antiphon.model.message import Change, wrap, write_change

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from antiphon.core.errors import Equivocation, InvalidInput
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.credentials.claims import Role
 from antiphon.testing.peers import Peers
 

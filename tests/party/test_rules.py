@@ -12,7 +12,7 @@ from antiphon.core.errors import UnknownItem
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import text_pb2
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.model.message import Genesis, wrap, write_genesis
 from antiphon.testing.peers import Peer, Peers

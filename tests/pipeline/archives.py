@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from antiphon.api.store import Store
 from antiphon.feed.block import Block
-from antiphon.feed.record import End
+from antiphon.feed.feed_record import End
 from antiphon.pipeline.archive_format.manifest import BLOBS, PARQUET, RECORDS, SPANS, File, Manifest, digest_of
 from antiphon.pipeline.fold.digest import states_digest
 from antiphon.pipeline.source.home import open_feeds

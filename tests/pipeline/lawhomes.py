@@ -19,10 +19,10 @@ from antiphon.api.store import Store
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, MissingBlob, UnknownModel
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.feed.append import Draft
-from antiphon.feed.env import Env
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Flag, Kind
-from antiphon.feed.reader import FeedReader
+from antiphon.feed.store.env import Env
+from antiphon.feed.store.reader import FeedReader
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
 from antiphon.model.factory import ModelFactory

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from antiphon.core.stamp import Stamp
-from antiphon.feed import store as feedstore
 from antiphon.feed.chain import span_hashes
-from antiphon.feed.env import Env
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span
+from antiphon.feed.store import feed_store as feedstore
+from antiphon.feed.store.env import Env
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.control import machine as halomachine
 from antiphon.halo.finality import epoch_chain as haloepochs

@@ -9,9 +9,9 @@ import pytest
 
 from antiphon.core.errors import StoreError
 from antiphon.core.keys import KeyPair
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.party.engine.ports import ItemRow, Save
 from antiphon.sim.disk import Crashed, SimDisk, SimItems
 

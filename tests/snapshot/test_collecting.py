@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from antiphon.core.errors import InvalidInput
-from antiphon.feed.mapfile import MapFile
+from antiphon.feed.store.map_file import MapFile
 from antiphon.snapshot import collecting
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.blobstore import BlobStore

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from antiphon.api.keytext import from_any_text
-from antiphon.api.taking import take_blobs
+from antiphon.api.key_text import from_any_text
+from antiphon.api.sync.copy_blobs import take_blobs
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, MissingBlob
 from antiphon.core.keys import KEY_SIZE
@@ -36,7 +36,7 @@ from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
 
 if TYPE_CHECKING:
-    from antiphon.api.handle import Handle
+    from antiphon.api.items.handle import Handle
     from antiphon.api.party import Party
 
 _LIMIT_MAX = (1 << 63) - 1

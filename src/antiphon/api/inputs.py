@@ -12,7 +12,7 @@ from antiphon.feed.limits import SPAN_BLOCKS_MAX
 from antiphon.halo.credentials.claims import Role
 
 if TYPE_CHECKING:
-    from antiphon.api.handle import Handle
+    from antiphon.api.items.handle import Handle
     from antiphon.api.party import Party
 
 
@@ -33,7 +33,7 @@ def need_id(value: Any) -> bytes:
 
 
 def need_handle(value: Any, what: str) -> Handle:
-    from antiphon.api.handle import Handle
+    from antiphon.api.items.handle import Handle
 
     if not isinstance(value, Handle):
         raise InvalidInput(f"{what} is an item, as `party.item(id)` gives it, not {value!r:.80}")

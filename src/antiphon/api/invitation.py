@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from antiphon.api.keytext import from_text, is_unicode, to_text
+from antiphon.api.key_text import from_text, is_unicode, to_text
 from antiphon.core.errors import InvalidInput
 from antiphon.core.keys import PublicKey
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from antiphon.api.keytext import from_text, to_text
+from antiphon.api.key_text import from_text, to_text
 from antiphon.core.errors import InvalidInput
 from antiphon.core.keys import PublicKey
 

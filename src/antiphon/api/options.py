@@ -9,7 +9,7 @@ from antiphon.query.filters import Fact, Filter, Prop
 from antiphon.query.query import Deleted, Order
 
 if TYPE_CHECKING:
-    from antiphon.api.handle import Handle
+    from antiphon.api.items.handle import Handle
 
 OrderBy = Order  # as the package exports it, where `Order` is that of timeframes
 By = str | Fact | Prop | Order  # "title", "-priority", Fact.NAME, prop("maker", "land")

@@ -19,23 +19,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from antiphon.api import children
-from antiphon.api.asked import asked, narrowed
-from antiphon.api.children import ChildParty
+from antiphon.api import child_party
+from antiphon.api.child_party import ChildParty
 from antiphon.api.epochs import PartyEpochs
-from antiphon.api.erasing import erase
-from antiphon.api.files import File, FileOptions, Source, new_file
-from antiphon.api.handle import Handle, plain
+from antiphon.api.erase import erase
 from antiphon.api.inputs import need_handle, need_id, need_key, need_role, need_text, need_timeframe, need_values
 from antiphon.api.invitation import Invitation
-from antiphon.api.lists import List
-from antiphon.api.objects import Object
+from antiphon.api.items.file import File, FileOptions, Source, new_file
+from antiphon.api.items.handle import Handle, plain
+from antiphon.api.items.list import List
+from antiphon.api.items.object import Object
+from antiphon.api.items.text import Text
+from antiphon.api.items.thread import Thread
 from antiphon.api.options import Options, Parts, Place
-from antiphon.api.queries import Queries
-from antiphon.api.results import Kind, Results
-from antiphon.api.texts import Text
-from antiphon.api.threads import Thread
-from antiphon.api.typed import Schemas
+from antiphon.api.query.arguments import asked, narrowed
+from antiphon.api.query.queries import Queries
+from antiphon.api.query.results import Kind, Results
+from antiphon.api.typed.schemas import Schemas
 from antiphon.core.errors import InvalidInput, UnknownItem
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.stamp import Stamp
@@ -130,17 +130,17 @@ class Party:
         with self.processor.locked():
             self.member.revoke(key)
         self.refresh()
-        children.heard(self)
+        child_party.heard(self)
 
     def join(self) -> None:
         """Open this device's feed, once its identity is admitted (again); the store and `refresh` see to that."""
         member = self.member
         admitted = self.store.may_vouch and let_go_of_ended(self.processor, member)
         if member.control is not None or not admitted:
-            children.echo(self)
+            child_party.echo(self)
             return
         with self.processor.locked():
-            if children.founded(self) and member.control is None:  # no other thread was quicker
+            if child_party.founded(self) and member.control is None:  # no other thread was quicker
                 member.join(member.vouch(self.store.identity))
 
     def refresh(self) -> int:
@@ -164,11 +164,11 @@ class Party:
 
     def child_parties(self) -> builtins.list[ChildParty]:
         """The children that members have told of here; `open_child` opens one."""
-        return [*children.referred(self)]
+        return [*child_party.referred(self)]
 
     def open_child(self, child: ChildParty | bytes) -> Party:
         """Follow a child and open it, once its blocks are here: see `exchange`."""
-        return children.open_child(self, child.key if isinstance(child, ChildParty) else need_key(child, "a child"))
+        return child_party.open_child(self, child.key if isinstance(child, ChildParty) else need_key(child, "a child"))
 
     # -- making items
 

@@ -19,8 +19,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
-from antiphon.api.jsonfile import JsonFile
-from antiphon.api.keytext import is_unicode
+from antiphon.api.json_file import JsonFile
+from antiphon.api.key_text import is_unicode
 from antiphon.core.errors import BadEncoding, InvalidInput, UnknownModel
 from antiphon.model.model import Model
 

@@ -30,12 +30,12 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from antiphon.api.children import refer
-from antiphon.api.followed import FollowedViews, follow_view
-from antiphon.api.handle import Handle
+from antiphon.api.child_party import refer
+from antiphon.api.held_views import FollowedViews, follow_view
 from antiphon.api.inputs import need_text
 from antiphon.api.invitation import Invitation
-from antiphon.api.keytext import from_any_text
+from antiphon.api.items.handle import Handle
+from antiphon.api.key_text import from_any_text
 from antiphon.api.locator import Locator
 from antiphon.api.party import Party
 from antiphon.api.registry import LocalRegistry, Registry, load_model
@@ -53,7 +53,7 @@ from antiphon.core.errors import (
 )
 from antiphon.core.keys import PublicKey
 from antiphon.core.ports import Clock, Randomness
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.keys.identity import Identity, devices, load_identity, new_device, new_identity
 from antiphon.halo.keys.key_file import KeyKind, Protection
 from antiphon.halo.keys.key_store import KeyStore

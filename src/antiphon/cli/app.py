@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from antiphon import __version__
-from antiphon.cli import bundle, epochs, generate, pipeline, pipeline_query, sim
+from antiphon.cli import epochs, generate, party_commands, sim
 from antiphon.cli.common import (
     HERE,
     Home,
@@ -31,18 +31,19 @@ from antiphon.cli.common import (
     table,
     writing_home,
 )
+from antiphon.cli.pipeline import commands, query
 from antiphon.core.errors import AntiphonError
 from antiphon.core.keys import PublicKey
-from antiphon.feed.record import Record
-from antiphon.feed.store import FeedStore
+from antiphon.feed.feed_record import Record
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.snapshot.blobstore import BlobStore
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Antiphon: an ECHO database.")
 app.add_typer(epochs.app, name="epoch")
-app.add_typer(bundle.app, name="party")
+app.add_typer(party_commands.app, name="party")
 app.add_typer(sim.app, name="sim")
-app.add_typer(pipeline.app, name="pipeline")
-pipeline.app.command("query")(pipeline_query.query)
+app.add_typer(commands.app, name="pipeline")
+commands.app.command("query")(query.query)
 app.command("generate")(generate.generate)
 
 
@@ -121,7 +122,7 @@ def quarantine(home: Home = HERE, as_json: Json = False) -> None:
     show(as_json, {"refusals": rows, "dropped": listed.dropped}, people)
 
 
-@bundle.app.command("show")
+@party_commands.app.command("show")
 def party(
     key: Annotated[str, typer.Argument(help="The party's key in hex, or the beginning of it.")] = "",
     home: Home = HERE,

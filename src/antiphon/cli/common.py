@@ -17,7 +17,7 @@ from rich.table import Table
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.keys import PublicKey
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.member.membership import sync_machine
 from antiphon.party.store.meta_store import MetaStore, Subscription

@@ -3,7 +3,7 @@
 >>> import tempfile
 >>> from antiphon.core.keys import KeyPair
 >>> from antiphon.feed.header import Kind
->>> from antiphon.feed.store import FeedStore
+>>> from antiphon.feed.store.feed_store import FeedStore
 >>> party, mine, other = KeyPair.from_seed(b"p" * 32).key, KeyPair.from_seed(b"m" * 32), KeyPair.from_seed(b"o" * 32)
 >>> with tempfile.TemporaryDirectory() as folder, FeedStore.open(folder) as store:
 ...     writer = FeedWriter.open(store, mine, party)
@@ -21,10 +21,10 @@ from collections.abc import Sequence
 
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Draft, Written
+from antiphon.feed.encoder import Draft, Written
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.limits import ADVANCE_MAX
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 
 
 class FeedWriter:

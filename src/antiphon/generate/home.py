@@ -18,7 +18,7 @@ from pathlib import Path
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.ports import SeededRandomness
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.generate.chance import BEGIN_MS, Dial
 from antiphon.generate.keeper import Keeper
 from antiphon.generate.options import Options, zipf

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from antiphon.core.ports import SeededRandomness
-from antiphon.feed.tables import Tables
+from antiphon.feed.store.tables import Tables
 from antiphon.generate.chance import pair_of
 from antiphon.generate.people import House
 from antiphon.halo.credentials.claims import Policy, Role

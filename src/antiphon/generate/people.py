@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair
 from antiphon.feed.header import Kind
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.generate.chance import Dial, pair_of
 from antiphon.generate.scribe import Scribe
 from antiphon.generate.sink import Sink

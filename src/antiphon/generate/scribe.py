@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from antiphon.core.keys import KeyPair
-from antiphon.feed.append import Append, Built, Draft, build
+from antiphon.feed.encoder import Append, Built, Draft, build
+from antiphon.feed.feed_record import Record
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.limits import SALT_SIZE
-from antiphon.feed.record import Record
 from antiphon.generate.chance import Dial
 from antiphon.generate.sink import Sink
 

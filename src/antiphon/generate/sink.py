@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from antiphon.feed.append import Append
+from antiphon.feed.encoder import Append
 from antiphon.feed.span import Span
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 
 GATHERED_MAX = 32 << 20
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from antiphon.core.ids import NONCE_SIZE, ItemId
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Entry, Kind
 from antiphon.generate.report import PartyMade
 from antiphon.generate.scribe import Scribe

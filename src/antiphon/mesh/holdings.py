@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from antiphon.core.errors import UnknownFeed
+from antiphon.feed.feed_record import End, Record
 from antiphon.feed.header import Kind
-from antiphon.feed.record import End, Record
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.mesh.message import Holding
 
 

@@ -23,10 +23,10 @@ from antiphon.feed.block import BodyState
 from antiphon.feed.chain import link
 from antiphon.feed.fork import Branch, Fork
 from antiphon.feed.header import HEADER_SIZE, Kind
-from antiphon.feed.ingest import Base, Ingested, Outcome
 from antiphon.feed.limits import SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX
 from antiphon.feed.span import Span
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.ingest import Base, Ingested, Outcome
 from antiphon.mesh.holdings import Holdings
 from antiphon.mesh.limits import ANSWER_SIZE
 from antiphon.mesh.message import NONCE_SIZE, Holding

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import lmdb
 
-from antiphon.feed.disk import Disk
+from antiphon.feed.store.disk import Disk
 from antiphon.party.engine.ports import Save
 from antiphon.party.store.item_store import ItemStore
 

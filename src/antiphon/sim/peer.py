@@ -9,7 +9,7 @@ from pathlib import Path
 from antiphon.core.errors import AntiphonError, MissingBlob, StoreError
 from antiphon.core.keys import KeyPair
 from antiphon.core.ports import SeededRandomness
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.keys.key_file import KeyKind, Protection
 from antiphon.halo.member.membership import Membership

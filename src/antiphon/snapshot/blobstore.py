@@ -16,8 +16,8 @@ from typing import Any
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob, StoreError
-from antiphon.feed.disk import MACHINE, Disk
-from antiphon.feed.mapfile import MAP_SIZE_START, MapFile
+from antiphon.feed.store.disk import MACHINE, Disk
+from antiphon.feed.store.map_file import MAP_SIZE_START, MapFile
 from antiphon.snapshot.blobs import Blobs, checked, missing_blob
 from antiphon.snapshot.collecting import BlobCollection, Collecting
 

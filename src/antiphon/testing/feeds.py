@@ -1,7 +1,7 @@
 """The laws of a feed store, for any adapter: `run_feed_store_tests(open_store)` proves one or says which law it breaks.
 
 >>> import tempfile
->>> from antiphon.feed.store import FeedStore
+>>> from antiphon.feed.store.feed_store import FeedStore
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     laws = run_feed_store_tests(lambda name: FeedStore.open(f"{folder}/{name}", sync=False))
 >>> len(laws)
@@ -25,15 +25,15 @@ from antiphon.core.errors import (
 )
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Draft
 from antiphon.feed.block import Block, BodyState
 from antiphon.feed.chain import Head
+from antiphon.feed.encoder import Draft
+from antiphon.feed.feed_record import Bounds
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Entry, Flag
-from antiphon.feed.ingest import Base, Ingested, Outcome
-from antiphon.feed.quarantine import Quarantine
-from antiphon.feed.record import Bounds
 from antiphon.feed.span import Span, decode
+from antiphon.feed.store.ingest import Base, Ingested, Outcome
+from antiphon.feed.store.quarantine import Quarantine
 from antiphon.testing.spans import Forged, SpanWriter, drafts, joined, key_pair
 
 ALICE, BOB = key_pair("alice"), key_pair("bob")

@@ -21,10 +21,10 @@ from hashlib import sha256
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Append, Draft, build
 from antiphon.feed.block import Block
+from antiphon.feed.encoder import Append, Draft, build
+from antiphon.feed.feed_record import Record
 from antiphon.feed.header import Entry, Kind
-from antiphon.feed.record import Record
 from antiphon.feed.span import Span
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.control.state import PartyState

@@ -20,10 +20,10 @@ from types import TracebackType
 from antiphon.core.errors import BrokenChain, Equivocation, MissingBlocks
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SeededRandomness
-from antiphon.feed.append import Draft, Written
+from antiphon.feed.encoder import Draft, Written
 from antiphon.feed.header import Entry
 from antiphon.feed.span import Span
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.credentials.claims import Role
 from antiphon.halo.keys.identity import Device, Identity

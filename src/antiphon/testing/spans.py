@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from antiphon.core.keys import KeyPair
-from antiphon.feed.append import Append, Draft, build
 from antiphon.feed.chain import link, sign_head
+from antiphon.feed.encoder import Append, Draft, build
+from antiphon.feed.feed_record import Record
 from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER_SIZE, NO_HASH, PACK, VERSION, Entry, Flag, Kind
 from antiphon.feed.limits import SALT_SIZE
-from antiphon.feed.record import Record
 from antiphon.feed.span import FIXED_SIZE, Span
 
 

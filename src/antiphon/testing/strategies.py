@@ -11,7 +11,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from antiphon.core.keys import KeyPair
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.span import Span
 from antiphon.testing.spans import Forged, SpanWriter, key_pair

@@ -15,9 +15,9 @@ from antiphon.core.errors import Equivocation, FeedRetired, InvalidInput, NotAut
 from antiphon.core.keys import KeyPair
 from antiphon.core.ports import SystemRandomness
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.credentials.claims import EpochGenesis, Equivocated, FeedKind, Policy, Position, Role
 from antiphon.halo.keys.identity import Device, Identity, new_device, new_identity, recover_identity
 from antiphon.halo.keys.key_file import Protection

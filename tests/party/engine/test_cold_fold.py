@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 PROGRAM = """
 import sys, tempfile
 from pathlib import Path
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.party import bulk, engine
 from antiphon.party.engine.forked_worker import Second

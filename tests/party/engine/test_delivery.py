@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from antiphon.core.errors import Equivocation
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Entry, Flag, Kind
 from antiphon.feed.span import Span
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.party.engine.authority import OpenAuthority
 from antiphon.party.engine.delivery import Delivery
 from antiphon.testing.spans import Forged, SpanWriter, joined, key_pair

@@ -11,7 +11,7 @@ import pytest
 from antiphon.core.errors import Equivocation, NotAuthorised, UnknownItem
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.halo.credentials.claims import Role
 from antiphon.model import fold as item_module

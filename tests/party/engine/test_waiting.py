@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.party.epochs.epoch_acts import epoch, join, member, note
 
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.halo.credentials.claims import Role
 from antiphon.party.engine import demux

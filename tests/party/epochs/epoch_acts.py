@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
+from antiphon.feed.feed_record import Record
 from antiphon.feed.header import Entry, Kind
-from antiphon.feed.record import Record
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import Claim, EpochGenesis, EpochRefusal, Policy, Role
 from antiphon.halo.member.membership import Membership

@@ -11,7 +11,7 @@ import pytest
 from tests.party.engine.test_opaque import Story, factory
 from tests.party.epochs.epoch_acts import agree_on, device, join, member, note, same, settle
 
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.party.engine.delivery import Delivery
 from antiphon.party.engine.engine import Engine
 from antiphon.party.epochs import epochs as epochs_module

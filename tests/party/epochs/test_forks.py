@@ -27,7 +27,7 @@ from antiphon.core.errors import NotAuthorised
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import credential_pb2, message_pb2
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span
 from antiphon.halo.credentials import credential

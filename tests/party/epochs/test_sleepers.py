@@ -7,7 +7,7 @@ from tests.party.engine.test_opaque import Story
 from tests.party.epochs.epoch_acts import agree_on, epoch, join, member, note, same, settle, told
 
 from antiphon.core.errors import UnknownItem
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.live.item import Item
 from antiphon.snapshot import tree

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, MovedOn, PartyPaused, StoreError, UnknownItem
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Flag, Kind
 from antiphon.halo.credentials.claims import Role
 from antiphon.testing.peers import Peer, Peers

@@ -6,7 +6,7 @@ import pytest
 
 from antiphon.core.errors import UnknownItem
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.model.message import wrap
 from antiphon.testing.peers import Peer, Peers

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.model.factory import ModelFactory
 from antiphon.model.model import Model
 from antiphon.model.object.model import ObjectModel

@@ -11,7 +11,7 @@ import pytest
 from antiphon.core.errors import InvalidInput, MissingBlocks, NotAuthorised, PartyPaused, StoreError
 from antiphon.core.keys import PublicKey
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.credentials.claims import Role
 from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.keys.key_file import KeyKind, Protection

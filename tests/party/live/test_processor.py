@@ -20,7 +20,7 @@ from antiphon.core.errors import (
 )
 from antiphon.core.keys import KeyPair
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.credentials.claims import Role
 from antiphon.party.engine.authority import OpenAuthority
 from antiphon.party.live.item import Item

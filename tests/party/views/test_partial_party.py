@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from tests.party.epochs.epoch_acts import held
 
-from antiphon.api.queries import Queries
+from antiphon.api.query.queries import Queries
 from antiphon.core.cid import Cid
 from antiphon.core.errors import (
     DamagedBlob,

@@ -13,7 +13,7 @@ from antiphon.core.errors import AntiphonError, BadEncoding
 from antiphon.core.ids import ItemId
 from antiphon.core.keys import KeyPair, verify
 from antiphon.core.v1 import item_pb2, message_pb2
-from antiphon.feed.append import Draft, Written
+from antiphon.feed.encoder import Draft, Written
 from antiphon.feed.header import Kind
 from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory

@@ -21,7 +21,7 @@ from antiphon.api.store import Store
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, BadEncoding, InvalidInput, RefusedBlocks, StoreLocked
 from antiphon.feed.block import BodyState
-from antiphon.feed.record import End
+from antiphon.feed.feed_record import End
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
 from antiphon.pipeline.archive.export import _locked, export_archive

@@ -9,9 +9,9 @@ import json
 import sys
 from pathlib import Path
 
-from antiphon.api.exchange import copy
 from antiphon.api.store import Store
-from antiphon.feed.store import FeedStore
+from antiphon.api.sync.sync import copy
+from antiphon.feed.store.feed_store import FeedStore
 
 
 def main(own: Path, other: Path) -> None:

@@ -18,11 +18,11 @@ from tests.cli.conftest import call, told
 from tests.pipeline.source.test_datasource import flip
 
 import antiphon
-from antiphon.api.exchange import copy
 from antiphon.api.store import Store
+from antiphon.api.sync.sync import copy
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlob, NotAuthorised
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.party.epochs.snapshot_fold import EpochPlan
 from antiphon.pipeline.epoch.epoch_job import EpochJob
 

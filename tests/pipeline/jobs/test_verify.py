@@ -18,10 +18,10 @@ import antiphon
 from antiphon.api.store import Store
 from antiphon.core.errors import AntiphonError
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span, split
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.model.message import wrap
 from antiphon.pipeline.archive.export import export_archive
 from antiphon.pipeline.jobs.batch_run import Run

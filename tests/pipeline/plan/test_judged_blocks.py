@@ -13,7 +13,7 @@ from tests.party.forked import Forked, confront
 from tests.pipeline.fold.test_item_fold import live
 from tests.pipeline.source.test_datasource import flip
 
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.halo.credentials.claims import Role
 from antiphon.model.message import wrap

@@ -9,7 +9,7 @@ from time import monotonic
 
 from pyspark.sql import SparkSession
 
-from antiphon.cli.watch import Watch
+from antiphon.cli.pipeline.progress import Watch
 
 
 def test_spark_tells_how_many_tasks_of_a_stage_are_done(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ import pytest
 
 from antiphon.core.errors import CorruptBlock
 from antiphon.core.keys import KeyPair
-from antiphon.feed.append import Draft
 from antiphon.feed.block import BodyState
 from antiphon.feed.chain import sign_head, span_hashes
+from antiphon.feed.encoder import Draft
+from antiphon.feed.feed_record import Record
 from antiphon.feed.header import HEADER, Kind
-from antiphon.feed.reader import FeedReader
-from antiphon.feed.record import Record
 from antiphon.feed.span import Span
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.reader import FeedReader
 from antiphon.feed.writer import FeedWriter
 from antiphon.pipeline.source import ranges
 from antiphon.pipeline.source.ranges import Fault, Range, read_range

@@ -14,7 +14,7 @@ from tests.party.forked import Forked, confront
 
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.reader import FeedReader
+from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.credentials.claims import Role
 from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory

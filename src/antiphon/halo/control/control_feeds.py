@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from antiphon.core.errors import MissingBlocks
+from antiphon.feed.feed_record import End, Record
 from antiphon.feed.header import Kind
-from antiphon.feed.reader import FeedReader
-from antiphon.feed.record import End, Record
+from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
 
 

@@ -17,9 +17,9 @@ from antiphon.core.codec import u64
 from antiphon.core.errors import BrokenChain, InvalidInput, MissingBlocks
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
+from antiphon.feed.feed_record import Record
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Entry, Flag, Kind
-from antiphon.feed.record import Record
 from antiphon.halo.acts.act import Act, Place, Seen, Void, advanced, read_act
 from antiphon.halo.acts.grant import NO_END
 from antiphon.halo.control.state import PartyState

@@ -1,7 +1,7 @@
 """`Membership`: one device's hand in a party. It opens the device's feeds and writes its credentials.
 
 >>> from antiphon.core.ports import SystemRandomness
->>> from antiphon.feed.store import FeedStore
+>>> from antiphon.feed.store.feed_store import FeedStore
 >>> from antiphon.halo.keys.identity import new_device, new_identity
 >>> from antiphon.halo.keys.key_store import KeyStore
 >>> from antiphon.halo.keys.key_file import Protection
@@ -25,11 +25,11 @@ from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Draft, Written
 from antiphon.feed.block import Block
+from antiphon.feed.encoder import Draft, Written
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Kind
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.acts.act import Act, Place, Seen, advanced
 from antiphon.halo.acts.grant import NO_END

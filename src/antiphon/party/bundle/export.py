@@ -16,9 +16,9 @@ import numpy as np
 
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import BadEncoding, DamagedBlob, MissingBlob, MissingBlocks, MovedOn, StoreError
+from antiphon.feed.feed_record import Record
 from antiphon.feed.header import decode_entries
 from antiphon.feed.limits import SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX
-from antiphon.feed.record import Record
 from antiphon.feed.span import Span
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.finality.epoch_values import FinalEpoch

@@ -16,11 +16,11 @@ from antiphon.core.keys import PublicKey
 from antiphon.feed import span as spans
 from antiphon.feed.chain import verify_span
 from antiphon.feed.header import HASH_SIZE, NO_HASH
-from antiphon.feed.ingest import Base, check_complete
 from antiphon.feed.limits import SPAN_SIZE_MAX
-from antiphon.feed.reader import FeedReader
 from antiphon.feed.span import Span
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.ingest import Base, check_complete
+from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.acts.act import read_act
 from antiphon.halo.control.control_feeds import sync_parent
 from antiphon.halo.control.machine import PartyMachine

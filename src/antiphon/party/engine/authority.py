@@ -8,8 +8,8 @@ from antiphon.core.errors import NotAuthorised
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Entry, Kind
-from antiphon.feed.reader import FeedReader
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.reader import FeedReader
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.acts.act import Place
 from antiphon.halo.control.machine import Covered, PartyMachine

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from antiphon.core.errors import MissingBlocks, UnknownFeed
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Entry, Kind
-from antiphon.feed.reader import FeedReader
+from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.lane import Lane, Run
 from antiphon.party.engine.ports import NO_END, Authority, LaneState, Standing
 from antiphon.snapshot.root import FeedCut

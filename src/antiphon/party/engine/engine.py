@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from antiphon.core.errors import MissingBlob, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
-from antiphon.feed.reader import FeedReader
+from antiphon.feed.store.reader import FeedReader
 from antiphon.model import item_codec
 from antiphon.model.access import Author
 from antiphon.model.factory import ModelFactory

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from antiphon.feed.header import HASH_SIZE, Entry, Flag, decode_entries
-from antiphon.feed.reader import FeedReader
 from antiphon.feed.span import Span
+from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.ports import NO_END, LaneState, Seen
 
 NOTHING: Seen = {}

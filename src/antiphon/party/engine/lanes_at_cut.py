@@ -8,7 +8,7 @@ import numpy as np
 
 from antiphon.core.errors import MissingBlocks, UnknownFeed
 from antiphon.feed.header import Entry, decode_entries
-from antiphon.feed.reader import FeedReader
+from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.lane import Lane
 from antiphon.party.engine.ports import LaneState

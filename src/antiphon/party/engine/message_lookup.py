@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from antiphon.core.errors import UnknownFeed
-from antiphon.feed.reader import FeedReader
+from antiphon.feed.store.reader import FeedReader
 from antiphon.model.message import Note
 from antiphon.party.engine.delivery import Delivery
 from antiphon.party.engine.demux import notes_of, void_kind

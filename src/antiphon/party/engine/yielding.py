@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from heapq import merge
 
-from antiphon.feed.reader import FeedReader
+from antiphon.feed.store.reader import FeedReader
 
 WORK_S = 0.002
 REST_S = 0.0005

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from antiphon.feed.feed_record import End, Record
 from antiphon.feed.header import Flag
-from antiphon.feed.record import End, Record
 from antiphon.halo.credentials.claims import EpochGenesis
 from antiphon.party.engine.lane import Lane
 from antiphon.party.engine.lanes_at_cut import advances
 from antiphon.party.engine.ports import NO_END
 
 if TYPE_CHECKING:
-    from antiphon.feed.reader import FeedReader
+    from antiphon.feed.store.reader import FeedReader
     from antiphon.halo.finality.epoch_values import FinalEpoch
     from antiphon.party.engine.engine import Engine
     from antiphon.snapshot.root import FeedCut

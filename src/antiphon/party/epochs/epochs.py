@@ -25,7 +25,7 @@ from antiphon.core.errors import (
     UnknownModel,
 )
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.ingest import Base
+from antiphon.feed.store.ingest import Base
 from antiphon.halo.credentials.claims import EpochGenesis, ModelKey, Policy
 from antiphon.halo.finality import voting
 from antiphon.halo.finality.epoch_chain import EpochChain

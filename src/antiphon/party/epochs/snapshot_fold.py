@@ -15,8 +15,8 @@ from antiphon.core.errors import InvalidInput
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import HASH_SIZE
-from antiphon.feed.reader import FeedReader
 from antiphon.feed.span import Span
+from antiphon.feed.store.reader import FeedReader
 from antiphon.model import item_codec
 from antiphon.model.access import Author
 from antiphon.model.epoch_fold import fold_on

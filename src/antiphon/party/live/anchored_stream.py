@@ -4,7 +4,7 @@ An anchor is a serialised timeframe. A read stream delivers once every message t
 in a causal order (the total order, within what has arrived), and its anchor names exactly what it has delivered.
 
 >>> from antiphon.core.keys import KeyPair
->>> from antiphon.feed.store import FeedStore
+>>> from antiphon.feed.store.feed_store import FeedStore
 >>> from antiphon.party.engine.authority import OpenAuthority
 >>> from antiphon.party.live.processor import PartyProcessor
 >>> store, key = FeedStore.open("feeds"), KeyPair.from_seed(b"p" * 32).key

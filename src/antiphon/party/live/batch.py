@@ -12,7 +12,7 @@ from antiphon.core.errors import InvalidInput, InvalidMutation, StoreError, Unkn
 from antiphon.core.ids import NONCE_SIZE, ItemId
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Draft, Written
+from antiphon.feed.encoder import Draft, Written
 from antiphon.feed.header import Entry as SeenEntry
 from antiphon.feed.header import Kind
 from antiphon.feed.writer import FeedWriter

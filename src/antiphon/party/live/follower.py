@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from antiphon.feed.watch import Watch
+from antiphon.feed.store.watch import Watch
 
 
 class Follower:

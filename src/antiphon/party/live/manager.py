@@ -25,8 +25,8 @@ from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlocks
 from antiphon.core.keys import PublicKey
 from antiphon.core.ports import Clock, Randomness
 from antiphon.feed.header import Kind
-from antiphon.feed.reader import FeedReader
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.acts.act import read_act
 from antiphon.halo.credentials.claims import PartyGenesis
 from antiphon.halo.keys.identity import Device, Identity

@@ -1,7 +1,7 @@
 """`PartyProcessor`: one party, live. Create it, pause it, resume it, delete it at any time; parties are independent.
 
 >>> from antiphon.core.keys import KeyPair
->>> from antiphon.feed.store import FeedStore
+>>> from antiphon.feed.store.feed_store import FeedStore
 >>> from antiphon.party.engine.authority import OpenAuthority
 >>> with FeedStore.open("feeds") as store:
 ...     key = KeyPair.from_seed(b"p" * 32).key
@@ -26,7 +26,7 @@ from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory

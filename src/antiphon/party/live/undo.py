@@ -28,7 +28,7 @@ class UndoStack:
     """The changes that this device makes from now on, batch by batch. One for a party at a time.
 
     >>> from antiphon.core.keys import KeyPair
-    >>> from antiphon.feed.store import FeedStore
+    >>> from antiphon.feed.store.feed_store import FeedStore
     >>> from antiphon.party.engine.authority import OpenAuthority
     >>> from antiphon.party.live.processor import PartyProcessor
     >>> store, key = FeedStore.open("feeds"), KeyPair.from_seed(b"p" * 32).key

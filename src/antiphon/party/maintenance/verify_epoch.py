@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedBlob, InvalidInput, MissingBlob
 from antiphon.core.keys import PublicKey
-from antiphon.feed.reader import FeedReader
+from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.finality.epoch_values import FinalEpoch
 from antiphon.model.factory import ModelFactory

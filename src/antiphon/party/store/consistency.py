@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from antiphon.core.errors import InvalidInput, MissingBlocks
-from antiphon.feed.reader import FeedReader
+from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.ports import Items, LaneState
 
 

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, MissingBlocks, UnknownFeed, UnknownItem
-from antiphon.feed.reader import FeedReader
+from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.views.outline import BaseOutline, Reach
 from antiphon.snapshot import tree

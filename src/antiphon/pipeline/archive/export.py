@@ -23,9 +23,9 @@ from pyspark.sql import SparkSession
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, DamagedBlob, InvalidInput, MissingBlob, StoreLocked
 from antiphon.feed.block import BodyState
-from antiphon.feed.reader import FeedReader
-from antiphon.feed.record import OPEN_END, End
+from antiphon.feed.feed_record import OPEN_END, End
 from antiphon.feed.span import Span
+from antiphon.feed.store.reader import FeedReader
 from antiphon.party.bundle.export import joined
 from antiphon.pipeline.archive.plan import Piece, Plan, plan_export
 from antiphon.pipeline.archive_format.manifest import (

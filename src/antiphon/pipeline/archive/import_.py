@@ -29,13 +29,13 @@ from antiphon.core.errors import (
     RefusedBlocks,
 )
 from antiphon.feed.block import BodyState
+from antiphon.feed.feed_record import Record
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Kind
-from antiphon.feed.ingest import Base
-from antiphon.feed.lock import sync_folder
-from antiphon.feed.reader import FeedReader
-from antiphon.feed.record import Record
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.ingest import Base
+from antiphon.feed.store.lock import sync_folder
+from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.party.bundle.export import joined
 from antiphon.party.engine.authority import PartyAuthority

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from antiphon.core.errors import AntiphonError, InvalidInput, StoreError
 from antiphon.feed.block import BodyState
-from antiphon.feed.reader import FeedReader
-from antiphon.feed.record import Record
+from antiphon.feed.feed_record import Record
+from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.live.manager import find_genesis

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
-from antiphon.feed.lock import sync_folder
+from antiphon.feed.store.lock import sync_folder
 from antiphon.pipeline.archive_format.page_guard import check_pages
 
 FORMAT = "antiphon.archive.1"

@@ -30,11 +30,11 @@ from antiphon.core.errors import (
 )
 from antiphon.feed.block import Block
 from antiphon.feed.chain import verify_span
-from antiphon.feed.env import Env
+from antiphon.feed.feed_record import Record
 from antiphon.feed.header import Entry, decode_entries
-from antiphon.feed.reader import FeedReader
-from antiphon.feed.record import Record
 from antiphon.feed.span import Span
+from antiphon.feed.store.env import Env
+from antiphon.feed.store.reader import FeedReader
 from antiphon.pipeline.archive_format.manifest import (
     BLOBS,
     MANIFEST,

@@ -11,9 +11,9 @@ from antiphon.core.keys import KEY_SIZE, SIGNATURE_SIZE
 from antiphon.feed import span as spans
 from antiphon.feed.block import BodyState
 from antiphon.feed.chain import span_hashes
+from antiphon.feed.feed_record import OPEN_END, End, Record
 from antiphon.feed.fork import Branch, Fork
 from antiphon.feed.header import HASH_SIZE, HEADER_SIZE
-from antiphon.feed.record import OPEN_END, End, Record
 from antiphon.feed.span import Span
 
 _SIZES = {

@@ -19,7 +19,7 @@ from pyspark.sql.types import BinaryType, BooleanType, StructField, StructType
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, MissingBlocks
-from antiphon.feed.reader import FeedReader
+from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.model import item_codec
 from antiphon.model.epoch_fold import fold_epoch

@@ -17,9 +17,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from antiphon.core.errors import AntiphonError
+from antiphon.feed.feed_record import End, Record
 from antiphon.feed.fork import Fork
-from antiphon.feed.reader import FeedReader
-from antiphon.feed.record import End, Record
+from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.live.manager import find_genesis

@@ -16,11 +16,11 @@ from typing import cast
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, CorruptBlock, InvalidInput, MissingBlob, MissingBlocks, UnknownFeed
 from antiphon.core.timeframe import Timeframe
+from antiphon.feed.feed_record import End, Record
 from antiphon.feed.header import Flag
-from antiphon.feed.reader import FeedReader
-from antiphon.feed.record import End, Record
 from antiphon.feed.span import Span
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.model.access import Author
 from antiphon.party.engine.authority import OpenAuthority, PartyAuthority

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from antiphon.core.errors import CorruptBlock, MissingBlocks, UnknownFeed
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import BodyState
-from antiphon.feed.reader import FeedReader
+from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.delivery import Delivery
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.ports import NO_END, Authority, LaneState

@@ -36,7 +36,7 @@ from pyspark.sql.types import StructType
 from antiphon.core.errors import AntiphonError, InvalidInput
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.header import Flag
-from antiphon.feed.reader import FeedReader
+from antiphon.feed.store.reader import FeedReader
 from antiphon.pipeline.source.block_columns import DEFAULT_COLUMNS, batches, fault_batch, spark_schema
 from antiphon.pipeline.source.home import open_feeds, read_anchor, read_parties, write_anchor
 from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided, read_ranges, wanted

@@ -13,8 +13,8 @@ from pathlib import Path
 from antiphon.core.errors import InvalidInput
 from antiphon.core.keys import PublicKey
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.reader import FeedReader
-from antiphon.feed.store import FeedStore
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.feed.store.reader import FeedReader
 from antiphon.pipeline.archive_format.manifest import is_archive
 from antiphon.pipeline.archive_format.reader import ArchiveBlobs, archived_feeds
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from antiphon.core.errors import InvalidInput, UnknownParty
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.record import Record
+from antiphon.feed.feed_record import Record
 from antiphon.pipeline.source.home import open_feeds
 from antiphon.pipeline.source.ranges import Limits, Range
 

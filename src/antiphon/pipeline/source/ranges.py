@@ -11,10 +11,10 @@ from antiphon.core.keys import verify as verify_signature
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed import rules
 from antiphon.feed.chain import head_message, verify_span
+from antiphon.feed.feed_record import Record
 from antiphon.feed.header import Entry, Flag
-from antiphon.feed.reader import FeedReader, cut
-from antiphon.feed.record import Record
 from antiphon.feed.span import Span
+from antiphon.feed.store.reader import FeedReader, cut
 from antiphon.pipeline.source.home import open_feeds
 
 RANGE_BLOCKS = 100_000

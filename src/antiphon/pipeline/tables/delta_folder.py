@@ -36,7 +36,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from antiphon.core.errors import BadEncoding, InvalidInput, StoreLocked
-from antiphon.feed.lock import sync_folder
+from antiphon.feed.store.lock import sync_folder
 from antiphon.pipeline.source.block_columns import arrow_of, batch_of
 from antiphon.pipeline.tables.parquet_files import GROUP_ROWS, PARTITION, Added, about, values_in
 

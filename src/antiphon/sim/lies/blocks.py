@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon.core.ids import ItemId
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Entry, Flag, Kind
 from antiphon.feed.limits import BODY_SIZE_MAX, LAMPORT_MAX, SALT_SIZE
 from antiphon.model.message import wrap

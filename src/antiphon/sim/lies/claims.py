@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.halo.acts.act import credential_of
 from antiphon.halo.credentials.claims import (

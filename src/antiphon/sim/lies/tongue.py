@@ -9,7 +9,7 @@ from dataclasses import replace
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
-from antiphon.feed.append import Draft
+from antiphon.feed.encoder import Draft
 from antiphon.feed.header import NO_HASH, Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.span import Span

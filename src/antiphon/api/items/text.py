@@ -1,0 +1,98 @@
+"""`Text`: an item that is text which several people type into at once. Positions are those of Python's strings.
+
+>>> import antiphon
+>>> with antiphon.open("laptop") as store:
+...     note = store.create_party().text("Hello world")
+...     note.insert(5, ", dear")
+...     note.mark(0, 5, "bold", True)
+...     str(note), note.spans()[0][1]
+('Hello, dear world', {'bold': True})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from antiphon.api.inputs import need_handle
+from antiphon.api.items.handle import Handle, shown
+from antiphon.model.text.model import Span
+
+
+class Text(Handle):
+    """Characters, marks on them, and items embedded between them."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return str(self.item.value)
+
+    def __len__(self) -> int:
+        return int(self.item.read(lambda model, state: model.length(state)))
+
+    def __getitem__(self, index: int | slice) -> str:
+        return str(self)[index]
+
+    def __contains__(self, text: str) -> bool:
+        return text in str(self)
+
+    def __iter__(self) -> Iterator[str]:
+        """The characters of this moment."""
+        return iter(str(self))
+
+    def insert(self, index: int, text: str) -> None:
+        """Insert text in front of a character, or at the end. A negative index counts from the end."""
+        if text:
+            with self.party.processor.batch():
+                self.item.edit("insert", self._place(index), text)
+
+    def append(self, text: str) -> None:
+        """Insert text at the end."""
+        with self.party.processor.batch():
+            self.insert(len(self), text)
+
+    def erase(self, index: int, count: int = 1) -> None:
+        """Take characters away."""
+        self.item.edit("delete", index, count)
+
+    def replace(self, index: int, count: int, text: str) -> None:
+        """Put text in the place of some characters."""
+        self.item.edit("replace", index, count, text)
+
+    def mark(self, start: int, stop: int, name: str, value: Any) -> None:
+        """Format the characters from `start` to before `stop`."""
+        self.item.edit("mark", start, stop, name, value)
+
+    def unmark(self, start: int, stop: int, name: str) -> None:
+        """Take a mark off the characters from `start` to before `stop`."""
+        self.item.edit("unmark", start, stop, name)
+
+    def insert_item(self, index: int, item: Handle) -> None:
+        """Embed another item at a place in the text."""
+        need_handle(item, "what stands in a text")
+        with self.party.processor.batch():
+            if bytes(item.id) not in self.item.embedded:
+                self.embed(item)
+            self.item.edit("embed", self._place(index), bytes(item.id))
+
+    def _place(self, index: int) -> int:
+        return max(0, index + len(self)) if index < 0 else index
+
+    def items(self) -> list[tuple[int, Handle]]:
+        """The items in the text, with their places."""
+        found = self.item.read(lambda model, state: model.embeds(state))
+        return [(index, self.party.item(bytes(item))) for index, item in found if self.party.has(bytes(item))]
+
+    def spans(self) -> list[tuple[Any, dict[str, Any]]]:
+        """The text in pieces, each with the marks that are on it; an item in it is a piece of its own."""
+        found: list[Span] = self.item.read(lambda model, state: model.spans(state))
+        return [(shown(piece, self.party), marks) for piece, marks in found]
+
+    def cursor(self, index: int, *, after: bool = False) -> bytes:
+        """A place in the text that stays where it is while others edit; `index_of` says where that is now."""
+        found: bytes = self.item.read(lambda model, state: model.cursor(state, index, after=after))
+        return found
+
+    def index_of(self, cursor: bytes) -> int:
+        """Where a cursor is now."""
+        return int(self.item.read(lambda model, state: model.index_of(state, cursor)))

@@ -1,0 +1,271 @@
+"""Typed items of one party: schemas that are items themselves, and objects that are checked against them when written.
+
+>>> import antiphon
+>>> from dataclasses import dataclass
+>>> @antiphon.typed("task")
+... @dataclass
+... class Task:
+...     title: str
+...     done: bool = False
+>>> with antiphon.open("laptop") as store:
+...     party = store.create_party()
+...     task = party.object(Task("Plan"))
+...     task["done"] = "soon"
+Traceback (most recent call last):
+...
+antiphon.schema.errors.SchemaViolation: does not fit the schema task 1: at done: expected a bool, found text 'soon'
+
+Whoever holds the schema's item checks with it, with or without the class. What peers wrote is never refused for it:
+reading is tolerant, and only what a batch touches is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from antiphon.api.items.handle import Handle, plain
+from antiphon.api.items.object import Object
+from antiphon.api.typed.read_values import Readings
+from antiphon.api.typed.schema_items import ITEM, SCHEMA_TYPE, SEAL, SchemaItems
+from antiphon.core.errors import InvalidInput, InvalidMutation
+from antiphon.core.stamp import Stamp
+from antiphon.feed.header import Kind
+from antiphon.model.item_state import META, ItemState
+from antiphon.model.message import content
+from antiphon.model.object.model import ObjectModel
+from antiphon.model.object.mutation_codec import read_mutation
+from antiphon.model.value import Value
+from antiphon.party.live.batch import Batch
+from antiphon.schema.definition import Schema
+from antiphon.schema.definition import schema as typed
+from antiphon.schema.document import same
+from antiphon.schema.errors import Problem, SchemaViolation
+from antiphon.schema.migrations import Migrations
+from antiphon.schema.reader import Read
+
+if TYPE_CHECKING:
+    from antiphon.api.party import Party
+
+__all__ = ["SCHEMA_TYPE", "Schemas", "typed"]
+
+T = TypeVar("T")
+_FAILED_TOLD = 3
+_TRIES_MAX = 16
+_LATEST = Stamp(1 << 62, bytes(32), 1 << 62)
+
+
+class Schemas:
+    """The schemas of a party, and the objects that have one."""
+
+    def __init__(self, party: Party) -> None:
+        self._party = party
+        self._items = SchemaItems(party)
+        self._migrations: dict[str, Migrations] = {}
+        self._readings = Readings()
+
+    # -- schemas are items
+
+    def register(self, source: Any, migrations: Migrations | None = None) -> Object:
+        """The item of a schema, a class or a JSON Schema; made, if the party has none that is the same."""
+        schema = source if isinstance(source, Schema) else Schema.of(source)
+        if migrations is not None:
+            if not same(migrations.schema, schema):
+                raise InvalidInput(f"{schema}: these migrations lead to {migrations.schema}")
+            self._migrations[schema.name] = migrations
+        return self._items.register(schema)
+
+    def all(self) -> list[Schema[Any]]:
+        """The schemas that the party holds, by name and version."""
+        return self._items.all()
+
+    def of(self, item: Object) -> Schema[Any] | None:
+        """The schema of an object, if it has one and it is here."""
+        return self._items.of(item.metadata)
+
+    # -- objects
+
+    def create(self, thing: Any, *, parent: Handle | None = None, name: str = "") -> Object:
+        """A new object of the schema of a Python object."""
+        schema = Schema.of(type(thing))
+        values = schema.write(thing)
+        self._items.find(schema)  # here, since inside a batch what came last is not found
+        with self._party.processor.batch():
+            described = self._items.register(schema)
+            made = self._party.object(parent=parent, name=name)
+            self._apply(made, schema, {}, values)
+            self._items.assign(made, described, schema)
+        self._remember(made, thing, values)
+        return made
+
+    def assign(self, item: Object, source: Any) -> None:
+        """Give an object a schema; its value must fit."""
+        schema = source if isinstance(source, Schema) else Schema.of(source)
+        self._items.find(schema)
+        with self._party.processor.batch():
+            described = self._items.register(schema)
+            schema.check(item.item.value)
+            self._items.assign(item, described, schema)
+
+    def read(self, item: Object, cls: type[T]) -> Read[T]:
+        """A Python object from an object, whatever is in it: with what is wrong, and what the class does not know."""
+        found = self._reading(item, Schema.of(cls))
+        self._remember(item, found.object, found.before)
+        return found
+
+    def _reading(self, item: Object, schema: Schema[T]) -> Read[T]:
+        value = item.item.value
+        own = self.of(item)
+        migrations = self._migrations.get(schema.name)
+        older = own is not None and own.name == schema.name and own.version < schema.version
+        if older and migrations is not None and own is not None:
+            try:
+                value = migrations.upgrade(value, own.version)
+            except InvalidInput as error:
+                found = schema.read(value)
+                return replace(found, problems=[Problem((), str(error)), *found.problems])
+        return schema.read(value)
+
+    def _remember(self, item: Object, thing: Any, values: dict[str, Value] | None) -> None:
+        if thing is not None and values is not None:
+            self._party.if_undone(self._readings.put(bytes(item.id), thing, values))
+
+    def save(self, item: Object, thing: Any, since: Read[Any] | None = None) -> None:
+        """Write what was changed in a Python object since it was read from an object; nothing else is touched.
+
+        `since` is what was read, if the object is no longer the one that was.
+        """
+        schema = Schema.of(type(thing))
+        after = schema.write(thing)
+        with self._party.processor.batch():
+            self._apply(item, schema, self._before(item, thing, since), after, keep=True)
+        self._remember(item, thing, after)
+
+    def _before(self, item: Object, thing: Any, since: Read[Any] | None) -> dict[str, Value]:
+        """Never what is there now: what others changed meanwhile would be taken for a change of the object's."""
+        if since is not None and not isinstance(since, Read):
+            raise InvalidInput(f"`since` is what `read_as` gave, not {since!r:.80}")
+        before = self._readings.find(bytes(item.id), thing) if since is None else since.before
+        if before is None:
+            name = type(thing).__name__
+            raise InvalidInput(
+                f"item {item.id}: what was read of it before this {name} was changed is not known, so neither is what "
+                f"to write; pass that, as `save(thing, since=read)`, where `read` is what `read_as({name})` gave"
+            )
+        return before
+
+    def _apply(
+        self,
+        item: Object,
+        schema: Schema[Any],
+        before: dict[str, Value],
+        after: dict[str, Value],
+        *,
+        keep: bool = False,
+    ) -> None:
+        made = schema.changes(plain(before, self._party), plain(after, self._party))
+        with self._party.processor.batch():
+            if keep:
+                schema.keep(made, item.item.value)
+            if made.writes:
+                item.item.edit("update", made.writes)
+            for path in made.deletes:
+                item.item.edit("delete", path)
+            for path, element in made.adds:
+                item.item.edit("add", path, element)
+            for path, element in made.removes:
+                item.item.edit("remove", path, element)
+            for path, by in made.increments:
+                self._count(item, path, by)
+
+    def _count(self, item: Object, path: tuple[str, ...], by: int) -> None:
+        try:
+            item.item.edit("increment", path, by)
+        except InvalidMutation:
+            raise
+        except InvalidInput:  # a number that was written as a value: from here on it counts
+            found = item.plain_at(path)
+            item.item.edit("counter", path, by + (found if isinstance(found, int) else 0))
+
+    def migrate(self, migrations: Migrations) -> int:
+        """Bring the objects of older versions of a schema to this one, each in a batch; returns how many there were.
+
+        Those that cannot be brought there stay as they are, and an error names them after the others are done.
+        """
+        schema = migrations.schema
+        described = self.register(schema, migrations)
+        done, failed = 0, []
+        for item in self._party.query(type=schema.name):
+            own = self.of(item) if isinstance(item, Object) else None
+            if own is None or own.name != schema.name or own.version >= schema.version or not isinstance(item, Object):
+                continue
+            try:
+                self._migrate(item, own.version, migrations, described)
+                done += 1
+            except InvalidInput as error:
+                failed.append(f"item {item.id}: {error}")
+        if failed:
+            told = "; ".join(failed[:_FAILED_TOLD])
+            raise InvalidInput(f"{done} objects were brought to {schema}, and {len(failed)} could not be: {told}")
+        return done
+
+    def _migrate(self, item: Object, version: int, migrations: Migrations, described: Object) -> None:
+        """The steps are the caller's code, and run before the batch: again, if the object was changed meanwhile."""
+        for _ in range(_TRIES_MAX):
+            with self._party.processor.locked():
+                seen, value = item.item.timeframe, item.item.value
+            upgraded = migrations.upgrade(value, version)
+            with self._party.processor.locked():
+                if item.item.timeframe == seen:
+                    self._bring(item, migrations.schema, value, upgraded, described)
+                    return
+        raise InvalidInput(f"it was changed each time that it was looked at, {_TRIES_MAX} times; try again")
+
+    def _bring(
+        self,
+        item: Object,
+        schema: Schema[Any],
+        value: dict[str, Value],
+        upgraded: dict[str, Value],
+        described: Object,
+    ) -> None:
+        with self._party.processor.batch():
+            self._apply(item, schema, value, upgraded)
+            for key in sorted(item.item.value.keys() - upgraded.keys()):  # the step took it away
+                item.item.edit("delete", key)
+            self._items.assign(item, described, schema)
+
+    # -- checking
+
+    def check(self, batch: Batch) -> None:
+        """Refuse a batch after which what it touched would not fit."""
+        for item in batch.items:
+            state = self._party.processor.engine.entry(item).item
+            if state is None or state.name != ObjectModel.name or state.meta is None or not META.has(state.meta, ITEM):
+                continue
+            schema = self._items.of(state.metadata)
+            if schema is None:
+                continue
+            touched = list(_touched(batch, state))
+            problems = [problem for problem in schema.problems(state.value) if _concerns(problem.path, touched)]
+            if problems:
+                raise SchemaViolation(schema.name, schema.version, problems)
+
+
+def _touched(batch: Batch, state: ItemState) -> Iterator[Sequence[Any]]:
+    """The paths that a batch writes; the empty one, which is the whole, if it makes the object or gives it a schema."""
+    for kind, _, message in batch.drafts(state.id):
+        if kind == Kind.GENESIS:
+            yield ()
+        elif kind in (Kind.MUTATION, Kind.METADATA):
+            paths = [path for path, _, _ in read_mutation(content(kind, message), _LATEST)]
+            if kind == Kind.MUTATION:
+                yield from ([part for part in path if isinstance(part, str)] for path in paths)
+            elif any(path[0] in (ITEM, SEAL) for path in paths):
+                yield ()
+
+
+def _concerns(path: Sequence[Any], touched: list[Sequence[Any]]) -> bool:
+    """Whether one of the two paths leads to the other."""
+    return any(list(path[: len(one)]) == list(one[: len(path)]) for one in touched)

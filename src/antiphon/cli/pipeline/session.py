@@ -1,0 +1,81 @@
+"""What the commands of `antiphon pipeline` share: a Spark session, progress, and how an interruption ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from antiphon.cli.common import err
+from antiphon.cli.pipeline.progress import Watch, watched
+from antiphon.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INTERRUPTED = 130
+
+
+class Tell(Protocol):
+    """That a stage begins, and over how many messages it goes; 0 if that is not known."""
+
+    def __call__(self, name: str, messages: int = 0, /) -> None: ...
+
+
+Homes = Annotated[
+    list[Path],
+    typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of a peer, or an archive; may be repeated."),
+]
+Master = Annotated[str | None, typer.Option(help="Of a Spark cluster; without it, all cores of this machine.")]
+
+
+@contextmanager
+def needed() -> Iterator[None]:
+    """For what the extra `spark` brings."""
+    try:
+        yield
+    except ImportError as error:
+        raise InvalidInput(f"{error}; install the extra: pip install 'antiphon[spark]'") from None
+
+
+@contextmanager
+def spark_session(
+    master: str | None, as_json: bool, kept: str = "tables are as they were"
+) -> Iterator[tuple[SparkSession, Tell]]:
+    """A session, and how to tell which stage begins; people see how far it is.
+
+    A session that ran before is used, and goes on running. `kept` is told to whoever interrupts it.
+    """
+    with needed():
+        from pyspark.sql import SparkSession
+
+        from antiphon.pipeline.session.session import open_session
+        from antiphon.pipeline.session.worker_errors import workers_told
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    ran = SparkSession.getActiveSession() is not None
+    session = None
+    try:
+        with Progress(*columns, console=err, transient=True, disable=as_json) as progress, workers_told():
+            task = progress.add_task("start Spark", total=None)
+            session = open_session(master=master)
+            watch = Watch(session.sparkContext.statusTracker())
+
+            def tell(name: str, messages: int = 0, /) -> None:
+                watch.begin(name, messages)
+                progress.update(task, description=name)
+
+            live = err.is_terminal and not as_json
+            with watched(watch, lambda line: progress.update(task, description=line)) if live else nullcontext():
+                yield session, tell
+    except KeyboardInterrupt:
+        if session is not None:
+            session.sparkContext.cancelAllJobs()
+        err.print(f"interrupted; {kept}")
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        if session is not None and not ran:
+            session.stop()

@@ -1,0 +1,124 @@
+"""`antiphon pipeline stream` and `changes`: tables that follow homes, and what each run has made other in them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from antiphon.cli.common import HERE, Json, err, out, table
+from antiphon.cli.pipeline.session import INTERRUPTED, Homes, Master, needed, spark_session
+
+if TYPE_CHECKING:
+    from antiphon.pipeline.jobs.stream_job import Batch, StreamJob
+
+Tables = Annotated[Path, typer.Option("--tables", "-t", help="The folder of the tables.")]
+Checkpoint = Annotated[Path, typer.Option("--checkpoint", "-c", help="From where it goes on when it is started again.")]
+MaxBlocks = Annotated[int, typer.Option(help="About so many blocks at a time; the rest waits in feeds.", min=1)]
+FOLLOW_EVERY_S = 0.5
+
+
+def stream(
+    home: Homes = [HERE],  # noqa: B006 - typer copies it
+    party: Annotated[list[str] | None, typer.Option(help="The key of a party in hex; may be repeated.")] = None,
+    tables: Tables = Path("tables"),
+    checkpoint: Checkpoint = Path("checkpoint"),
+    available_now: Annotated[
+        bool, typer.Option("--available-now", "--once", help="End when all is read that is there now.")
+    ] = False,
+    max_blocks: MaxBlocks = 200_000,
+    trigger: Annotated[float, typer.Option(help="Look for new blocks every so many seconds.", min=0.0)] = 1.0,
+    master: Master = None,
+    as_json: Json = False,
+) -> None:
+    """Follow homes, and keep their tables: exactly once, wherever it is killed.
+
+    SIGTERM and Ctrl-C end it after the batch in flight.
+    """
+    told = "what was begun is in the tables, all of it"
+    with spark_session(master, as_json, told) as (spark, tell):
+        from antiphon.pipeline.jobs.stream_job import StreamJob
+        from antiphon.pipeline.jobs.table_run import GoOn
+        from antiphon.pipeline.source.home import read_parties
+        from antiphon.pipeline.tables.delta_folder import TableLog
+
+        follow = GoOn(spark, TableLog(tables), list(home), read_parties(",".join(party or ())), tell=tell)
+        job = StreamJob(follow, checkpoint, max_blocks, trigger, available_now, lambda batch: _tell(batch, as_json))
+        with _stopped_by_signals(job) as caught:
+            job.run()
+    if signal.SIGINT in caught:
+        err.print(f"interrupted; {told}")
+        raise typer.Exit(INTERRUPTED)
+
+
+def changes(
+    since: Annotated[int, typer.Option(help="Only what later runs have made other.", min=0)] = 0,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more; ends with Ctrl-C.")] = False,
+    tables: Tables = Path("tables"),
+    as_json: Json = False,
+) -> None:
+    """What runs and batches have made other: a line for each item, by run. With --json, lines of JSON."""
+    with needed():
+        from antiphon.pipeline.tables.delta_folder import TableLog
+    log = TableLog(tables)
+    try:
+        while True:
+            rows = sorted(
+                (_readable(row) for row in log.since("changes", "run", since)),
+                key=lambda row: (row["run"], row["party"], row["item"]),
+            )
+            if as_json:
+                for row in rows:
+                    typer.echo(json.dumps(row))
+            elif rows:
+                out.print(table(["run", "change", "model", "party", "item"], rows))
+            since = max([since, *(row["run"] for row in rows)])
+            if not follow:
+                return
+            threading.Event().wait(FOLLOW_EVERY_S)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+# -- inside
+
+
+@contextmanager
+def _stopped_by_signals(job: StreamJob) -> Iterator[set[int]]:
+    """SIGTERM and Ctrl-C stop a stream; which of them came."""
+    caught: set[int] = set()
+
+    def stop(number: int, _: object) -> None:
+        caught.add(number)
+        job.stop()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _tell(batch: Batch, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(batch.row()))
+        return
+    err.print(
+        f"batch {batch.number}: {batch.blocks:,} blocks of {batch.parties} parties in {batch.seconds:.1f} s, "
+        f"{batch.rate:,.0f} a second; in the tables {batch.latency:.1f} s after they were seen (run {batch.run})"
+    )
+    for reason, count in batch.afresh.items():
+        err.print(f"  {count} read afresh: {reason}")
+    books = ", ".join(f"{count:,} {name}" for name, count in batch.books.items() if count or name == "lost")
+    err.print(f"  in all: {books}")
+
+
+def _readable(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()}

@@ -1,0 +1,322 @@
+"""`FeedStore`: feeds on disk. One process writes, others may read at the same time.
+
+>>> import tempfile
+>>> from antiphon.core.keys import KeyPair
+>>> from antiphon.feed.encoder import Draft
+>>> from antiphon.feed.header import Kind
+>>> party, pair = KeyPair.from_seed(b"p" * 32).key, KeyPair.from_seed(b"f" * 32)
+>>> with tempfile.TemporaryDirectory() as folder, FeedStore.open(folder) as store:
+...     store.create(pair.key, party)
+...     stamps = store.append(pair, party, [Draft(Kind.MUTATION, bytes(16), b"hello")])
+...     store.head(pair.key).length, next(store.read(pair.key)).message
+(1, b'hello')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from antiphon.core.errors import (
+    BadEncoding,
+    Equivocation,
+    InvalidInput,
+    RefusedBlocks,
+    StoreError,
+    TooLarge,
+)
+from antiphon.core.keys import KEY_SIZE, KeyPair, PublicKey
+from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
+from antiphon.feed import span as spans
+from antiphon.feed.chain import verify_span
+from antiphon.feed.encoder import Append, Draft, Written
+from antiphon.feed.feed_record import Bounds, Record
+from antiphon.feed.header import Entry, Kind
+from antiphon.feed.limits import SALT_SIZE
+from antiphon.feed.span import Span
+from antiphon.feed.store import ingest as receiving
+from antiphon.feed.store import quarantine
+from antiphon.feed.store.disk import MACHINE, Disk
+from antiphon.feed.store.env import Env
+from antiphon.feed.store.group_commit import Change, Committer
+from antiphon.feed.store.ingest import Base, Ingested, Outcome
+from antiphon.feed.store.map_file import MAP_SIZE_START
+from antiphon.feed.store.quarantine import Refusal
+from antiphon.feed.store.reader import FeedReader, check_held
+from antiphon.feed.store.tables import Tables
+
+FORMAT = b"antiphon.feeds.1"
+BATCH_SIZE_MAX = 256 << 20
+
+
+class FeedStore(FeedReader):
+    """Signed, hash-linked feeds on LMDB. Thread-safe; open one per process and share it.
+
+    An append or ingest is on the disk when it returns. With `sync=False` it is only in the system's cache until
+    `flush`; what is then given to others is flushed first, because nothing may leave before it is synced (rule 6).
+    """
+
+    def __init__(self, env: Env, clock: Clock, randomness: Randomness) -> None:
+        super().__init__(env)
+        self._clock = clock
+        self._randomness = randomness
+        self._committer = Committer(env, self._notify)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        readonly: bool = False,
+        sync: bool = True,
+        map_size: int = MAP_SIZE_START,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+        disk: Disk = MACHINE,
+    ) -> FeedStore:
+        """Open the store in folder `path`; made if it is not there, unless `readonly`."""
+        env = Env(Path(path), readonly=readonly, sync=sync, map_size=map_size, disk=disk)
+        store = cls(env, clock or SystemClock(), randomness or SystemRandomness())
+        try:
+            store._enter()
+        except BaseException:
+            env.close()
+            raise
+        return store
+
+    def _enter(self) -> None:
+        with self._env.read() as tables:
+            found, identity = tables.meta("format"), tables.meta("file")
+        if found is not None and found != FORMAT:
+            raise StoreError(f"the store at {self._env.path} has format {found[:32]!r}; this program knows {FORMAT!r}")
+        if self._env.readonly:
+            return
+        here = self._env.file_identity()
+        if found is None or identity != here:
+            copied = found is not None
+            self._env.write(lambda tables, _: _claim(tables, here, copied))
+
+    # -- writing
+
+    def create(self, feed: bytes, party: bytes) -> None:
+        """A new feed of `party` that is written from here. Creating it again changes nothing."""
+        feed, party = PublicKey(feed), PublicKey(party)
+        with self._env.read() as tables:
+            known = tables.find(feed)
+        if not self._env.readonly and known is not None and known.party == party and known.writable:
+            return  # so that a party opens on a full disk, too
+
+        def change(tables: Tables) -> None:
+            known = tables.find(feed)
+            if known is None:
+                tables.put_record(Record(feed=bytes(feed), party=bytes(party), writable=True))
+            elif known.party != party:
+                raise InvalidInput(f"feed {feed.hex()[:8]} belongs to party {known.party.hex()[:8]}")
+            elif not known.writable:
+                raise InvalidInput(f"feed {feed.hex()[:8]} is another writer's; make a key of your own for a new feed")
+
+        self._change(change)
+
+    def append(
+        self,
+        pair: KeyPair,
+        party: bytes,
+        drafts: Sequence[Draft],
+        *,
+        seen: Sequence[Entry] = (),
+        atomic: bool = False,
+        created_ms: int | None = None,
+        expect: tuple[int, int] | None = None,
+    ) -> Written:
+        """Append drafts to one's own feed, durable on return. Concurrent callers share a commit.
+
+        With `expect`, the first block gets this seq and lamport, or `MovedOn` is raised and nothing is written.
+        """
+        append = self._append(pair, party, drafts, seen, atomic, created_ms, expect)
+        return self._committer.submit([append])[0]  # type: ignore[no-any-return]
+
+    def _append(
+        self,
+        pair: KeyPair,
+        party: bytes,
+        drafts: Sequence[Draft],
+        seen: Sequence[Entry],
+        atomic: bool,
+        created_ms: int | None = None,
+        expect: tuple[int, int] | None = None,
+    ) -> Append:
+        salts = self._randomness.bytes(len(drafts) * SALT_SIZE)
+        created_ms = self._clock.now_ms() if created_ms is None else created_ms
+        return Append(pair, party, drafts, seen, atomic=atomic, created_ms=created_ms, salts=salts, expect=expect)
+
+    def ingest(self, span: Span, base: Base | None = None) -> Ingested:
+        """Take a range of blocks from a peer: verified whole, or refused, kept in the quarantine's list and raised.
+
+        A fork is raised as `Equivocation` with its evidence; the feed is cut at the last common block.
+        """
+        return self.ingest_all([span], base)[0]
+
+    def ingest_all(self, ranges: Sequence[Span], base: Base | None = None) -> list[Ingested]:
+        """Take several ranges in one commit. If one does not verify or link up, none is taken."""
+        if not ranges:
+            return []
+        with self._listing_refusals():
+            verified = [verify_span(span) for span in ranges]
+            for span in verified:
+                receiving.check_complete(span)
+            now_ms = self._clock.now_ms()
+            results: list[Ingested] = self._committer.submit(
+                [lambda tables, span=span: receiving.ingest(tables, span, base, now_ms) for span in verified]  # type: ignore[misc]
+            )
+        for span, result in zip(verified, results, strict=True):
+            if result.outcome is Outcome.FORK:
+                raise Equivocation(
+                    f"feed {span.feed.hex()[:8]}: {result.reason}",
+                    feed=span.feed,
+                    seq=result.seq,
+                    evidence=result.evidence,
+                )
+        return results
+
+    @contextmanager
+    def _listing_refusals(self) -> Iterator[None]:
+        try:
+            yield
+        except RefusedBlocks as error:
+            self._list(error.feed, error.seq or 0, error)
+            raise
+
+    def _list(self, feed: bytes | None, seq: int, error: Exception) -> None:
+        self.refuse(Refusal(feed or bytes(KEY_SIZE), seq, 1, self._clock.now_ms(), str(error)))
+
+    def ingest_bytes(self, data: bytes, base: Base | None = None) -> Ingested:
+        """Take a range as it came over the wire."""
+        try:
+            span = spans.decode(data)
+        except (BadEncoding, TooLarge) as error:
+            self._list(spans.claimed_feed(data), 0, error)
+            raise
+        return self.ingest(span, base)
+
+    def fill(self, feed: bytes, bodies: Mapping[int, bytes]) -> int:
+        """Take bodies that were left out, by seq, without the headers that are here; returns how many were.
+
+        Each is compared with the hash in its header. If one is another, none is taken.
+        """
+
+        def change(tables: Tables) -> int:
+            record = tables.record(feed)
+            for seq in bodies:
+                check_held(record, seq)
+            return receiving.fill(tables, record, bodies)
+
+        with self._listing_refusals():
+            return self._change(change)  # type: ignore[no-any-return]
+
+    @contextmanager
+    def batch(self) -> Iterator[Batch]:
+        """Gather appends to any feeds and ingests into one commit, made on leaving; if that fails, none was made."""
+        batch = Batch(self)
+        yield batch
+        if batch.changes:
+            with self._listing_refusals():
+                batch.results.extend(self._committer.submit(batch.changes))
+
+    def prune(self, feed: bytes, before: int) -> Bounds:
+        """Forget the blocks before seq `before`, rounded down to a batch's end. Control feeds are kept whole."""
+        if self.first_kind(feed) is Kind.CREDENTIAL:
+            raise InvalidInput(
+                f"feed {feed.hex()[:8]} is a control feed, by which its party is judged; it is kept whole"
+            )
+        return self._change(lambda tables: receiving.prune(tables, tables.record(feed), before)).bounds  # type: ignore[no-any-return]
+
+    def erase(self, feed: bytes, seq: int) -> None:
+        """Take the body of a block away; the chain stays whole. The old bytes go when `compact` rewrites the file."""
+
+        def change(tables: Tables) -> None:
+            record = tables.record(feed)
+            check_held(record, seq)
+            receiving.erase(tables, record, seq)
+
+        self._change(change)
+
+    def retire(self, feed: bytes) -> None:
+        """Never write this feed again from here, say after restoring a backup. Others keep reading it."""
+        self._change(lambda tables: tables.put_record(replace(tables.record(feed), retired=True)))
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Add to the quarantine's list."""
+        self._change(lambda tables: quarantine.add(tables, refusal))
+
+    def flush(self) -> None:
+        """With `sync=False`: put everything on the disk now."""
+        self._env.flush()
+
+    def compact(self) -> int:
+        """Rewrite the store's file without what was pruned or erased, so that those bytes are gone; returns its size.
+
+        It takes as long as copying what is left. No other process may read the store meanwhile.
+        """
+        return self._env.compact()
+
+    def _change(self, change: Change) -> Any:
+        return self._committer.submit([change])[0]
+
+    @property
+    def commits(self) -> int:
+        """Transactions made since the store was opened: fewer than the appends where those shared one."""
+        return self._committer.commits
+
+    def __enter__(self) -> FeedStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Batch:
+    """Changes that are committed together on leaving `FeedStore.batch`; then `results` holds one result for each."""
+
+    def __init__(self, store: FeedStore) -> None:
+        self._store = store
+        self._size = 0
+        self.changes: list[Append | Change] = []
+        self.results: list[Any] = []
+
+    def append(
+        self,
+        pair: KeyPair,
+        party: bytes,
+        drafts: Sequence[Draft],
+        *,
+        seen: Sequence[Entry] = (),
+        atomic: bool = False,
+    ) -> None:
+        self._grow(sum(len(draft.message) for draft in drafts))
+        self.changes.append(self._store._append(pair, party, drafts, seen, atomic))
+
+    def ingest(self, span: Span, base: Base | None = None) -> None:
+        """Verified now, taken at the end. A fork or fault is in the results, not raised."""
+        self._grow(span.size)
+        with self._store._listing_refusals():
+            verified = verify_span(span)
+            receiving.check_complete(verified)
+        now_ms = self._store._clock.now_ms()
+        self.changes.append(lambda tables: receiving.ingest(tables, verified, base, now_ms))
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        if self._size > BATCH_SIZE_MAX:
+            raise TooLarge(f"a batch of more than {BATCH_SIZE_MAX} bytes; commit in smaller ones")
+
+
+def _claim(tables: Tables, identity: bytes, copied: bool) -> None:
+    """Mark the file as this store's. A copy (a restored backup) must not continue its feeds (rule 6)."""
+    tables.put_meta("format", FORMAT)
+    tables.put_meta("file", identity)
+    if copied:
+        for record in [record for record in tables.feeds() if record.writable]:
+            tables.put_record(replace(record, retired=True))

@@ -1,0 +1,258 @@
+"""A file of LMDB in a folder of its own: one writing process, many readers, a map that grows by itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import lmdb
+
+from antiphon.core.errors import StoreClosed, StoreError
+from antiphon.feed.store.disk import MACHINE, Disk
+from antiphon.feed.store.gate import Gate
+from antiphon.feed.store.lock import lock, lock_shared, sync_folder, without_readers
+
+MAP_SIZE_START = 64 << 20
+MAP_SIZE_MAX = 16 << 40
+READERS_MAX = 1024
+
+Result = TypeVar("Result")
+View = TypeVar("View")
+
+
+class MapFile(ABC, Generic[View]):
+    """Read and write transactions. Readers get a `View` of one.
+
+    No transaction is held while a caller's code runs, so that the map can grow (LMDB asks for none at that moment).
+    """
+
+    #: How errors name it, and what they advise where it is damaged, or would grow too large.
+    what: ClassVar[str]
+    if_damaged: ClassVar[str]
+    if_large: ClassVar[str]
+    buffers: ClassVar[bool] = False  # whether transactions give memory views instead of bytes
+    readahead: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        path: Path,
+        tables: Sequence[str],
+        *,
+        readonly: bool = False,
+        sync: bool = True,
+        map_size: int,
+        disk: Disk = MACHINE,
+    ) -> None:
+        self.path = path
+        self.readonly = readonly
+        self.sync_on_commit = sync
+        self._disk = disk
+        self._names = tables
+        self._gate = Gate()
+        self._closed = False
+        self._replaced = 0  # transactions in the files that this one took the place of
+        self._commits = 0  # tried here
+        self._number: tuple[int, int] | None = None  # so many were tried when the last transaction had this number
+        self._env: Any = None
+        new = [folder for folder in (path, *path.parents) if not folder.exists()]
+        self._lock = lock_shared(path) if readonly else lock(path)
+        try:
+            self._open(map_size)
+            if not readonly and disk.waits:
+                for folder in (path, *(made.parent for made in new)):
+                    sync_folder(folder)
+        except BaseException:
+            if self._env is not None:
+                self._env.close()
+            os.close(self._lock)
+            raise
+
+    def _open(self, map_size: int) -> None:
+        try:
+            self._env = lmdb.open(
+                str(self.path),
+                map_size=map_size,
+                readonly=self.readonly,
+                create=not self.readonly,
+                sync=self.sync_on_commit and self._disk.waits,
+                max_dbs=len(self._names),
+                max_readers=READERS_MAX,
+                mode=0o600,
+                metasync=True,
+                readahead=self.readahead,
+            )
+            self.tables = {name: self._env.open_db(name.encode(), create=not self.readonly) for name in self._names}
+            if not self.readonly:
+                self._env.reader_check()  # slots of processes that died
+        except lmdb.Error as error:
+            raise StoreError(
+                f"the {self.what} at {self.path} cannot be opened: {error}. If it is new, let its writer open it "
+                "first; a process opens one store once and shares it"
+            ) from error
+
+    @abstractmethod
+    def _view(self, txn: Any) -> View:
+        """What a reader gets."""
+
+    def read(self) -> Reading[View]:
+        """A consistent view; short-lived, and never held across a yield to a caller."""
+        return Reading(self)
+
+    def begin_reading(self) -> Any:
+        """A transaction, inside the gate; `end_reading` ends both."""
+        while True:
+            self._gate.enter()
+            try:
+                self._check_open()
+                return self._env.begin(buffers=self.buffers)
+            except lmdb.MapResizedError:
+                self._gate.leave()
+            except BaseException:
+                self._gate.leave()
+                raise
+            with self._gate.exclusive():
+                self._check_open()
+                self._env.set_mapsize(0)  # another process grew the map: take its size
+
+    def end_reading(self, txn: Any, error: BaseException | None) -> None:
+        txn.abort()
+        self._gate.leave()
+        if isinstance(error, lmdb.Error):
+            raise StoreError(
+                f"the {self.what} at {self.path} cannot be read: {error}. {self.if_damaged}; check the disk"
+            ) from error
+
+    def transact(self, act: Callable[[Any], Result]) -> Result:
+        """Run `act` in one transaction, durable on return; run again from the start where the map had to grow."""
+        self._check_open()
+        if self.readonly:
+            raise StoreError(f"the {self.what} at {self.path} was opened read-only here")
+        while True:
+            try:
+                with self._gate.shared():
+                    self._check_open()
+                    try:
+                        with self._env.begin(write=True, buffers=self.buffers) as txn:
+                            result = act(txn)
+                            self._disk.committing(self.path, synced=self.sync_on_commit)
+                    finally:
+                        self._commits += 1  # by one at a time: others wait for the transaction
+                    self._disk.committed(self.path, synced=self.sync_on_commit)
+                    return result
+            except lmdb.MapFullError:
+                self._grow()
+            except lmdb.Error as error:
+                raise StoreError(
+                    f"the {self.what} at {self.path} could not be written: {error}. Nothing of this was acknowledged; "
+                    "check the disk's space and health"
+                ) from error
+
+    def _grow(self) -> None:
+        with self._gate.exclusive():
+            self._check_open()
+            self._env.reader_check()  # a reader that died holds pages that could be used again
+            size = self._env.info()["map_size"] * 2
+            if size > MAP_SIZE_MAX:
+                raise StoreError(
+                    f"the {self.what} at {self.path} would grow above {MAP_SIZE_MAX} bytes; {self.if_large}"
+                )
+            self._env.set_mapsize(size)
+
+    def transaction(self) -> int:
+        """The number of the last committed transaction: it moves when anything changed, in any process.
+
+        Only this process writes, unless it reads alone: then a number is known until the next commit here.
+        """
+        commits, known = self._commits, self._number
+        if known is not None and known[0] == commits and not self._closed:
+            return known[1]
+        with self._gate.shared():  # the map must not move meanwhile
+            self._check_open()
+            number: int = self._replaced + self._env.info()["last_txnid"]
+        if not self.readonly:
+            self._number = commits, number
+        return number
+
+    def compact(self) -> int:
+        """Rewrite the file without what is free or was taken away; returns its new size.
+
+        A crash leaves the old file or the new one. Nobody else may read it meanwhile.
+        """
+        self._check_open()
+        if self.readonly:
+            raise StoreError(f"the {self.what} at {self.path} was opened read-only here")
+        aside, file = self.path / "compact", self.path / "data.mdb"
+        with self._gate.exclusive(), without_readers(self.path):
+            self._check_open()
+            info = self._env.info()
+            map_size, number = info["map_size"], info["last_txnid"]
+            try:
+                self._copy(aside, map_size)
+                self._close()
+                try:
+                    os.replace(aside / "data.mdb", file)
+                    self._replaced += number
+                    (self.path / "lock.mdb").unlink(missing_ok=True)  # it counts transactions of the old file
+                    sync_folder(self.path)
+                finally:
+                    self._open(map_size)
+                    self._number = None
+            except (lmdb.Error, OSError) as error:
+                raise StoreError(
+                    f"the {self.what} at {self.path} could not be rewritten: {error}. Nothing is lost; it takes as "
+                    "much space again while it lasts"
+                ) from error
+            finally:
+                shutil.rmtree(aside, ignore_errors=True)
+            return file.stat().st_size
+
+    def _copy(self, aside: Path, map_size: int) -> None:
+        """Make the new file in a folder, on the disk."""
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(mode=0o700)
+        self._env.copy(str(aside), compact=True)
+        made = aside / "data.mdb"
+        with lmdb.open(str(aside), map_size=map_size, max_dbs=len(self._names), lock=False) as env:
+            self._mark(env, made)
+            env.sync(True)
+        made.chmod(0o600)  # LMDB's copy has a mode of its own
+
+    def _mark(self, env: Any, made: Path) -> None:
+        """What a new file must say before it takes the place of the old one."""
+        return
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed(f"the {self.what} at {self.path} is closed; open it again")
+
+    def close(self) -> None:
+        with self._gate.exclusive():
+            if not self._closed:
+                self._closed = True
+                if not self.readonly and self._disk.waits:
+                    self._env.sync(True)
+                self._close()
+                os.close(self._lock)
+
+    def _close(self) -> None:
+        self._env.close()
+
+
+class Reading(Generic[View]):
+    """A read transaction in a `with` block. A plain class, because every read comes through here."""
+
+    __slots__ = ("_file", "_txn")
+
+    def __init__(self, file: MapFile[View]) -> None:
+        self._file = file
+
+    def __enter__(self) -> View:
+        self._txn = self._file.begin_reading()
+        return self._file._view(self._txn)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._file.end_reading(self._txn, error)

@@ -1,0 +1,228 @@
+"""Reading a feed store: by block, by range, as Arrow batches, as ranges for a peer. Any number of processes may."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from antiphon.core.errors import CorruptBlock, MissingBlocks
+from antiphon.feed import arrow
+from antiphon.feed.block import Block
+from antiphon.feed.chain import Head, verify_span
+from antiphon.feed.feed_record import Bounds, Record
+from antiphon.feed.header import HASH_SIZE, HEADER_SIZE, Entry, Kind
+from antiphon.feed.span import Span
+from antiphon.feed.store import quarantine
+from antiphon.feed.store.env import Env
+from antiphon.feed.store.quarantine import Quarantine
+from antiphon.feed.store.watch import Watch
+
+_READ_SIZE = 1 << 20
+
+
+class _Listed(NamedTuple):
+    """The last answer of `feeds`: true until the next transaction."""
+
+    at: int
+    party: bytes | None
+    records: tuple[Record, ...]
+    by_feed: dict[bytes, Record]
+
+
+class FeedReader:
+    """The half of `FeedStore` that changes nothing. No transaction is held while a caller's code runs."""
+
+    def __init__(self, env: Env) -> None:
+        self._env = env
+        self._watches: frozenset[Watch] = frozenset()
+        self._watching = threading.Lock()
+        self._listed = _Listed(-1, None, (), {})
+
+    def feeds(self, party: bytes | None = None) -> tuple[Record, ...]:
+        now, listed = self._env.transaction(), self._listed
+        if listed.at == now and listed.party == party:  # as several parts of a peer look after each commit
+            return listed.records
+        with self._env.read() as tables:
+            found = tuple([record for record in tables.feeds() if party is None or record.party == party])
+        self._listed = _Listed(now, party, found, {record.feed: record for record in found})
+        return found
+
+    def record(self, feed: bytes) -> Record:
+        listed = self._listed
+        known = listed.by_feed.get(feed) if listed.at == self._env.transaction() else None
+        if known is not None:
+            return known
+        with self._env.read() as tables:
+            return tables.record(feed)
+
+    def head(self, feed: bytes) -> Head | None:
+        """The last signed head; None for a feed without blocks."""
+        return self.record(feed).head
+
+    def bounds(self, feed: bytes) -> Bounds:
+        return self.record(feed).bounds
+
+    def frontier(self, feed: bytes) -> dict[bytes, Entry]:
+        """The whole timeframe of a feed's last block: the fold of its advance entries."""
+        with self._env.read() as tables:
+            return {entry.feed: entry for entry in tables.frontiers(feed)}
+
+    def block(self, feed: bytes, seq: int) -> Block:
+        """One block, verified by its own hashes."""
+        with self._env.read() as tables:
+            record = tables.record(feed)
+            check_held(record, seq)
+            return tables.block_at(record, seq)
+
+    def first_kind(self, feed: bytes) -> Kind | None:
+        """What a feed begins with: a control feed with a credential. None if its beginning is not held."""
+        record = self.record(feed)
+        return self.block(feed, 0).kind if record.start == 0 and record.valid_length else None
+
+    def read(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[Block]:
+        """Blocks [start, stop) one by one; from the first that is held to the feed's end by default."""
+        for span, low, high in self.runs(feed, start, stop):
+            yield from span.blocks(low, high)
+
+    def arrow(
+        self, feed: bytes, start: int | None = None, stop: int | None = None, columns: Iterable[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The same blocks as Arrow record batches (`antiphon.feed.arrow.SCHEMA`)."""
+        return arrow.batches((cut(span, low, high) for span, low, high in self.runs(feed, start, stop)), columns)
+
+    def spans(self, feed: bytes, start: int | None = None, *, bodies: bool = True) -> Iterator[Span]:
+        """Everything held from `start` on, as ranges under signed heads: what a peer is given. Synced first."""
+        synced = 0
+        for span in self._stored(feed, start, None, valid=False):
+            if span.end > synced:  # at first, and where the feed grew meanwhile
+                synced = self.record(feed).length
+                self._flush_for_others()
+            yield span if bodies else span.without_bodies()
+
+    def held(self, feed: bytes, start: int, stop: int) -> Iterator[Span]:
+        """Blocks [start, stop), also beyond the end of a feed that was forked: for who judges votes by what is here."""
+        for span in self._stored(feed, start, stop, valid=False):
+            yield span if span.end <= stop else cut(span, 0, stop - span.first)
+
+    def fork(self, feed: bytes) -> bytes | None:
+        """The evidence that a feed's writer signed two histories, if there is any."""
+        with self._env.read() as tables:
+            return tables.fork(feed)
+
+    def forks(self) -> list[bytes]:
+        with self._env.read() as tables:
+            return tables.forks()
+
+    def quarantine(self) -> Quarantine:
+        """What was refused, and why."""
+        with self._env.read() as tables:
+            return quarantine.listed(tables)
+
+    def verify(self, feed: bytes) -> Bounds:
+        """Read everything that is held of a feed and check every hash, link, body and head."""
+        record = self.record(feed)
+        previous, at = record.start_hash, record.start
+        for span in self._stored(feed, None, None, valid=False):
+            if span.previous != previous:
+                raise CorruptBlock(f"feed {feed.hex()[:8]}, block {at}: it does not link up", feed=feed, seq=at)
+            checked = verify_span(span)
+            previous, at = checked.hash_at(checked.end - 1), checked.end
+            if at == record.length and (previous, checked.signature) != (record.hash, record.signature):
+                raise CorruptBlock(f"feed {feed.hex()[:8]}, block {at - 1}: it is not the head", feed=feed, seq=at - 1)
+        return record.bounds
+
+    @property
+    def transaction(self) -> int:
+        """A number that moves when anything in the store has changed, in any process."""
+        return self._env.transaction()
+
+    def watch(self) -> Watch:
+        """Tells which feeds grow from now on."""
+        watch = Watch(self._lengths, self._env.transaction, self._forget, remote=self._env.readonly)
+        with self._watching:
+            self._watches |= {watch}
+        return watch
+
+    @property
+    def map_size(self) -> int:
+        return self._env.map_size()
+
+    def close(self) -> None:
+        for watch in self._watches:
+            watch.close()
+        self._env.close()
+
+    def _lengths(self) -> dict[bytes, int]:
+        with self._env.read() as tables:
+            return {record.feed: record.length for record in tables.feeds()}
+
+    def _notify(self) -> None:
+        for watch in self._watches:
+            watch.notify()
+
+    def _forget(self, watch: Watch) -> None:
+        with self._watching:
+            self._watches -= {watch}
+
+    def _flush_for_others(self) -> None:
+        if self._env.readonly or not self._env.sync_on_commit:
+            self._env.flush()
+
+    def runs(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[tuple[Span, int, int]]:
+        """The same blocks as stored spans, each with the indexes [low, high) that count: for columnar readers."""
+        record = self.record(feed)
+        low = record.start if start is None else start
+        high = record.valid_length if stop is None else min(stop, record.valid_length)
+        for span in self._stored(feed, low, high, valid=True):
+            yield span, max(0, low - span.first), min(span.count, high - span.first)
+
+    def _stored(self, feed: bytes, start: int | None, stop: int | None, *, valid: bool) -> Iterator[Span]:
+        """Stored spans from `start`, about a MiB in each transaction, so that none is held across a yield."""
+        at, read = start, -1
+        while read != (now := self._env.transaction()):  # else it has not grown since
+            with self._env.read() as tables:
+                record = tables.record(feed)
+                at = record.start if at is None else at
+                length = record.valid_length if valid else record.length
+                end = length if stop is None else min(stop, length)
+                if at >= end:
+                    return
+                if at < record.start:
+                    raise MissingBlocks(
+                        f"feed {feed.hex()[:8]}: blocks {at} to {record.start - 1} are pruned here; ask a peer"
+                    )
+                spans = tables.spans_from(record, at, end, _READ_SIZE)
+            for span in spans:
+                yield span if valid else span.tail(max(at, span.first))
+            at = spans[-1].end
+            read = now if at >= end else -1
+
+
+def check_held(record: Record, seq: int) -> None:
+    if not record.start <= seq < record.valid_length:
+        raise MissingBlocks(
+            f"feed {record.feed.hex()[:8]}: block {seq} is not held here; blocks {record.start} to "
+            f"{record.valid_length - 1} are"
+        )
+
+
+def cut(span: Span, low: int, high: int) -> Span:
+    """Part of a span for reading; its head no longer applies."""
+    if low == 0 and high == span.count:
+        return span
+    part = span.tail(span.first + low)
+    if high == span.count:
+        return part
+    count = high - low
+    return replace(
+        part,
+        headers=part.headers[: count * HEADER_SIZE],
+        advance=part.advance[: part.advance_offsets[count]],
+        bodies=part.bodies[: part.body_offsets[count]],
+        hashes=part.hashes[: count * HASH_SIZE],
+        states=part.states[:count],
+    )

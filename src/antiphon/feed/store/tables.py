@@ -1,0 +1,334 @@
+"""The tables of a feed store, inside one transaction.
+
+    records     feed → Record
+    spans       feed ‖ first seq (big-endian) → Span with hashes ‖ CRC-32
+    frontiers   feed ‖ other feed → the last advance entry that `feed` has for it
+    forks       feed → Fork evidence, the one with the least seq ‖ CRC-32
+    quarantine  "n" ‖ number (big-endian) → Refusal, "d" ‖ digest → number
+    meta        name → value ‖ CRC-32
+
+A span's bytes carry a checksum for bulk reads; a single block is checked by its own hashes. Either way a byte that
+changed on the disk is reported with feed and seq, never served.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from antiphon.core.codec import u32
+from antiphon.core.errors import BadEncoding, CorruptBlock, StoreError, TooLarge, UnknownFeed
+from antiphon.feed import span as spans
+from antiphon.feed.block import Block
+from antiphon.feed.chain import check_bodies
+from antiphon.feed.feed_record import Record
+from antiphon.feed.hashing import chain_in_python
+from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER_SIZE, Entry, decode_entries
+from antiphon.feed.span import BLOCK_TAG, Span
+
+TABLES = ("records", "spans", "frontiers", "forks", "quarantine", "meta")
+_MERGE_SIZE_MAX = 8 << 10  # small appends are gathered into spans of about this size
+_MERGE_BLOCKS_MAX = 256
+_MEMORY_FEEDS_MAX = 1024
+_MEMORY_FRONTIERS_MAX = 8192  # of some 400 bytes each
+_Value = TypeVar("_Value")
+
+
+class Memory:
+    """What was decoded last, by the very bytes that are stored: it cannot be stale, whoever wrote or rolled back."""
+
+    __slots__ = ("frontiers", "records", "tails")
+
+    def __init__(self) -> None:
+        self.records: dict[bytes, tuple[bytes, Record]] = {}
+        self.tails: dict[bytes, tuple[bytes, Span]] = {}
+        self.frontiers: dict[bytes, tuple[bytes, Entry]] = {}
+
+    @staticmethod
+    def keep(
+        where: dict[bytes, tuple[bytes, _Value]], key: bytes, data: bytes, value: _Value, most: int = _MEMORY_FEEDS_MAX
+    ) -> None:
+        if len(where) >= most:
+            where.clear()
+        where[key] = (data, value)
+
+
+class Tables:
+    """Typed reads and writes of one transaction. Nothing returned refers to the map: all of it is copied."""
+
+    __slots__ = ("_dbs", "_memory", "_txn")
+
+    def __init__(self, txn: Any, dbs: dict[str, Any], memory: Memory) -> None:
+        self._txn = txn
+        self._dbs = dbs
+        self._memory = memory
+
+    def find(self, feed: bytes) -> Record | None:
+        data = self._txn.get(feed, db=self._dbs["records"])
+        return None if data is None else self._decoded(feed, bytes(data))
+
+    def _decoded(self, feed: bytes, stored: bytes) -> Record:
+        known = self._memory.records.get(feed)
+        if known is not None and known[0] == stored:
+            return known[1]
+        record = Record.decode(feed, stored)
+        self._memory.keep(self._memory.records, feed, stored, record)
+        return record
+
+    def record(self, feed: bytes) -> Record:
+        record = self.find(feed)
+        if record is None:
+            raise UnknownFeed(f"no feed {feed.hex()} is held here; create it, or ingest a range of it first")
+        return record
+
+    def put_record(self, record: Record) -> None:
+        data = record.encode()
+        self._memory.keep(self._memory.records, record.feed, data, record)
+        self._txn.put(record.feed, data, db=self._dbs["records"])
+
+    def feeds(self) -> Iterator[Record]:
+        with self._txn.cursor(self._dbs["records"]) as cursor:
+            for key, value in cursor:
+                yield self._decoded(bytes(key), bytes(value))
+
+    # -- spans
+
+    def span_at(self, record: Record, seq: int) -> Span:
+        """The stored span that holds block `seq`, every byte of it checked."""
+        first, stored = self._stored_at(record.feed, seq)
+        span = self._tail(record.feed, first, bytes(stored))
+        if not span.first <= seq < span.end:
+            raise _corrupt(record.feed, seq, "it is missing from the store")
+        return span
+
+    def spans_from(self, record: Record, seq: int, stop: int, size: int) -> list[Span]:
+        """The stored spans that hold block `seq` and what follows, up to `stop` or so many bytes, all checked.
+
+        Damage ends the list; it is raised when nothing stands before it.
+        """
+        found: list[Span] = []
+        with self._txn.cursor(self._dbs["spans"]) as cursor:
+            cursor.set_key(_key(record.feed, self._stored_at(record.feed, seq)[0]))
+            while seq < stop and size > 0:
+                try:
+                    span = self._span_under(cursor, record.feed, seq)
+                except CorruptBlock:
+                    if found:
+                        break
+                    raise
+                found.append(span)
+                seq, size = span.end, size - span.size
+                cursor.next()
+        return found
+
+    def block_at(self, record: Record, seq: int) -> Block:
+        """One block alone, checked by its own hashes, at a cost that hardly depends on its span."""
+        first, stored = self._stored_at(record.feed, seq)
+        try:
+            span = spans.split(stored[:-4])
+        except (BadEncoding, TooLarge):
+            raise _corrupt(record.feed, seq, "its span cannot be read") from None
+        if span.states:  # what is not here has no bytes to check: take the span's checksum
+            whole = self.span_at(record, seq)
+            return whole.block(seq - whole.first)
+        if span.feed != record.feed or span.first != first or not span.hashes or seq >= span.end:
+            raise _corrupt(record.feed, seq, "its span is labelled as another, or too short")
+        block = span.verified(seq - first)
+        if block is None:
+            raise _corrupt(record.feed, seq, "its stored bytes have changed")
+        return block
+
+    def _stored_at(self, feed: bytes, seq: int) -> tuple[int, Any]:
+        with self._txn.cursor(self._dbs["spans"]) as cursor:
+            key = _key(feed, seq)
+            found = cursor.set_range(key)
+            if not found or bytes(cursor.key()) != key:
+                found = cursor.prev() if found else cursor.last()
+            if not found or bytes(cursor.key()[:32]) != feed:
+                raise _corrupt(feed, seq, "it is missing from the store")
+            return int.from_bytes(cursor.key()[32:], "big"), cursor.value()
+
+    def hash_before(self, record: Record, seq: int) -> bytes:
+        """The hash of block seq - 1, for any seq in start … length."""
+        if seq == record.start:
+            return record.start_hash
+        if seq == record.length:
+            return record.hash
+        return self.span_at(record, seq - 1).hash_at(seq - 1)
+
+    def append_span(self, record: Record, span: Span) -> None:
+        """Store the blocks that follow the last; a small last span is merged with them."""
+        if record.length > record.start and span.size < _MERGE_SIZE_MAX:
+            first, stored = self._stored_at(record.feed, record.length - 1)
+            small = len(stored) + span.size < _MERGE_SIZE_MAX
+            if small and record.length - first + span.count <= _MERGE_BLOCKS_MAX:
+                held = self._tail(record.feed, first, bytes(stored))
+                if held.whole_size + span.whole_size < _MERGE_SIZE_MAX:  # bodies that were left out may come in later
+                    span = held.joined(span)
+        self.put_span(span)
+
+    def small_tail(self, record: Record, size: int) -> Span | None:
+        """The last span, if it is known, whole, and may grow by a block with a body of this size."""
+        known = self._memory.tails.get(record.feed)
+        if known is None or known[1].states or known[1].end != record.length:
+            return None
+        data, span = known
+        room = len(data) + size + HEADER_SIZE + HASH_SIZE < _MERGE_SIZE_MAX and span.count < _MERGE_BLOCKS_MAX
+        stored = self._txn.get(_key(record.feed, span.first), db=self._dbs["spans"]) if room else None
+        return span if stored is not None and bytes(stored) == data else None
+
+    def put_span(self, span: Span) -> None:
+        key = _key(span.feed, span.first)
+        data = span.encode_stored(key)
+        if len(data) < _MERGE_SIZE_MAX:
+            self._memory.keep(self._memory.tails, span.feed, data, span)
+        self._txn.put(key, data, db=self._dbs["spans"])
+
+    def _span_under(self, cursor: Any, feed: bytes, seq: int) -> Span:
+        """The span at a cursor, which must be the one that holds block `seq`."""
+        key = bytes(cursor.key())
+        first = int.from_bytes(key[32:], "big")
+        if key[:32] != feed or first > seq:
+            raise _corrupt(feed, seq, "it is missing from the store")
+        span = self._tail(feed, first, bytes(cursor.value()))
+        if seq >= span.end:
+            raise _corrupt(feed, seq, "it is missing from the store")
+        return span
+
+    def _tail(self, feed: bytes, first: int, stored: bytes) -> Span:
+        """A stored span, every byte of it checked: by its checksum, or as the very bytes that were written last."""
+        known = self._memory.tails.get(feed)
+        if known is not None and known[0] == stored and known[1].first == first:
+            return known[1]
+        return _decode(feed, first, stored)
+
+    def drop_span(self, span: Span) -> None:
+        self._txn.delete(_key(span.feed, span.first), db=self._dbs["spans"])
+
+    # -- frontiers
+
+    def frontier(self, feed: bytes, other: bytes) -> Entry | None:
+        key = feed + other
+        data = self._txn.get(key, db=self._dbs["frontiers"])
+        if data is None:
+            return None
+        known = self._memory.frontiers.get(key)
+        if known is not None and known[0] == data:
+            return known[1]
+        entry = _entry(feed, bytes(data))
+        self._memory.keep(self._memory.frontiers, key, bytes(data), entry, _MEMORY_FRONTIERS_MAX)
+        return entry
+
+    def move_frontier(self, feed: bytes, entry: Entry) -> None:
+        key, data = feed + entry.feed, checked(entry.encode())
+        self._memory.keep(self._memory.frontiers, key, data, entry, _MEMORY_FRONTIERS_MAX)
+        self._txn.put(key, data, db=self._dbs["frontiers"])
+
+    def frontiers(self, feed: bytes) -> Iterator[Entry]:
+        with self._txn.cursor(self._dbs["frontiers"]) as cursor:
+            more = cursor.set_range(feed)
+            while more and bytes(cursor.key()[:32]) == feed:
+                yield _entry(feed, bytes(cursor.value()))
+                more = cursor.next()
+
+    # -- forks and the rest
+
+    def fork(self, feed: bytes) -> bytes | None:
+        data = self._txn.get(feed, db=self._dbs["forks"])
+        return None if data is None else _evidence(feed, bytes(data))
+
+    def put_fork(self, feed: bytes, evidence: bytes) -> None:
+        self._txn.put(feed, checked(evidence), db=self._dbs["forks"])
+
+    def forks(self) -> list[bytes]:
+        with self._txn.cursor(self._dbs["forks"]) as cursor:
+            return [_evidence(bytes(key), bytes(value)) for key, value in cursor]
+
+    def meta(self, name: str) -> bytes | None:
+        data = self._txn.get(name.encode(), db=self._dbs["meta"])
+        value = None if data is None else unchecked(bytes(data))
+        if data is not None and value is None:
+            raise StoreError(f"the store's own entry {name!r} has changed on the disk; restore the store from peers")
+        return value
+
+    def put_meta(self, name: str, value: bytes) -> None:
+        self._txn.put(name.encode(), checked(value), db=self._dbs["meta"])
+
+    def raw(self, table: str) -> tuple[Any, Any]:
+        """The transaction and the database handle, for a part that keeps a table of its own."""
+        return self._txn, self._dbs[table]
+
+
+def checked(data: bytes) -> bytes:
+    """Data with its checksum; `unchecked` takes it off again."""
+    return data + u32(zlib.crc32(data))
+
+
+def unchecked(data: bytes) -> bytes | None:
+    """Data without its checksum; None if it has changed."""
+    right = len(data) >= 4 and zlib.crc32(data[:-4]) == int.from_bytes(data[-4:], "little")
+    return data[:-4] if right else None
+
+
+def _entry(feed: bytes, data: bytes) -> Entry:
+    entry = unchecked(data)
+    if entry is None or len(entry) != ENTRY_SIZE:
+        raise CorruptBlock(
+            f"feed {feed.hex()[:8]}: its timeframe on disk has changed; restore this feed from a peer", feed=feed, seq=0
+        )
+    return decode_entries(entry)[0]
+
+
+def _evidence(feed: bytes, data: bytes) -> bytes:
+    evidence = unchecked(data)
+    if evidence is None:
+        raise CorruptBlock(
+            f"feed {feed.hex()[:8]}: the evidence of its fork has changed on the disk; fetch it from a peer",
+            feed=feed,
+            seq=0,
+        )
+    return evidence
+
+
+def _key(feed: bytes, first: int) -> bytes:
+    return feed + first.to_bytes(8, "big")
+
+
+def _corrupt(feed: bytes, seq: int, why: str) -> CorruptBlock:
+    return CorruptBlock(
+        f"feed {feed.hex()[:8]}, block {seq}: {why}; restore this feed from a peer, and check the disk",
+        feed=feed,
+        seq=seq,
+    )
+
+
+def _intact(feed: bytes, first: int, stored: bytes) -> bool:
+    return zlib.crc32(memoryview(stored)[:-4], zlib.crc32(_key(feed, first))) == int.from_bytes(stored[-4:], "little")
+
+
+def _decode(feed: bytes, first: int, stored: bytes) -> Span:
+    """A stored span, every byte of it checked."""
+    if not _intact(feed, first, stored):
+        raise _damage(feed, first, stored)
+    return spans.split(stored[:-4])
+
+
+def _damage(feed: bytes, first: int, stored: bytes) -> CorruptBlock:
+    """The error for a stored span that changed; it names the first block that did, where that can be told."""
+    try:
+        span = spans.split(stored[:-4])
+    except (BadEncoding, TooLarge):
+        return _corrupt(feed, first, "its span cannot be read")
+    if span.feed != feed or span.first != first or not span.hashes:
+        return _corrupt(feed, first, "its span is labelled as another")
+    # The sizes may have changed, too, so this goes the way that looks before it reads.
+    wanted = chain_in_python(
+        BLOCK_TAG + span.party + feed, span.previous, span.headers, span.advance, span.advance_offsets
+    )
+    for index in range(span.count):
+        at = index * HASH_SIZE
+        if wanted[at : at + HASH_SIZE] != span.hashes[at : at + HASH_SIZE]:
+            return _corrupt(feed, first + index, "its stored header has changed")
+    wrong = check_bodies(span) if span.fits else 0
+    return _corrupt(feed, first + (wrong or 0), "its stored bytes have changed")

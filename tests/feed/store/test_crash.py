@@ -1,0 +1,87 @@
+"""Crash safety: a process is killed while it writes. What it acknowledged is there, and nothing torn is served."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from antiphon.core.keys import KeyPair, PublicKey
+from antiphon.feed.header import Flag
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.testing.spans import drafts
+
+ACKER = Path(__file__).with_name("acker.py")
+SEEDS = range(4)
+KILLS = (500 if os.environ.get("ANTIPHON_SOAK") == "1" else 20) // len(SEEDS)
+
+
+def kill_while_writing(folder: Path, run: str, chance: random.Random) -> list[list[int]]:
+    """The acknowledgements of a writer that was killed after a random number of them."""
+    process = subprocess.Popen(
+        [sys.executable, str(ACKER), str(folder), run, "1000000"], stdout=subprocess.PIPE, bufsize=0
+    )
+    assert process.stdout is not None
+    heard = b""
+    wanted = chance.randrange(1, 60)
+    while heard.count(b"\n") < wanted:
+        more = os.read(process.stdout.fileno(), 1 << 16)
+        assert more, "the writer ended by itself"
+        heard += more
+    for _ in range(chance.randrange(3000)):  # so that the kill does not always come at the same moment of a commit
+        sha256(heard)
+    os.kill(process.pid, signal.SIGKILL)
+    rest, _ = process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    return [[int(part) for part in line.split()] for line in (heard + rest).split(b"\n")[:-1]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_was_acknowledged_survives_a_kill(seed: int, tmp_path: Path, alice: KeyPair, party: PublicKey) -> None:
+    chance = random.Random(seed)
+    acknowledged: dict[str, list[list[int]]] = {}
+    for kill in range(KILLS):
+        run = f"{seed}-{kill}"
+        acknowledged[run] = kill_while_writing(tmp_path / "store", run, chance)
+
+        with FeedStore.open(tmp_path / "store", sync=False) as store:
+            bounds = store.verify(alice.key)
+            assert (bounds.start, bounds.end) == (0, None)
+            check_acknowledged(store, alice.key, {run: acknowledged[run]} if kill < KILLS - 1 else acknowledged)
+            check_whole_batches(store, alice.key)
+            store.append(alice, party, drafts(3, label="own "), atomic=True)
+            assert store.verify(alice.key).length == bounds.length + 3
+
+
+def check_acknowledged(store: FeedStore, feed: bytes, acknowledged: dict[str, list[list[int]]]) -> None:
+    for run, acks in acknowledged.items():
+        assert [ack[0] for ack in acks] == list(range(len(acks)))
+        for number, first, count, atomic in acks:
+            blocks = list(store.read(feed, first, first + count))
+            assert len({block.lamport for block in blocks}) == (1 if atomic else count)
+            for at, block in enumerate(blocks):
+                assert (block.message or b"").startswith(f"{run}.{number} {at}/{count} ".encode())
+
+
+def check_whole_batches(store: FeedStore, feed: bytes) -> None:
+    """Also of what was not acknowledged, each batch is there whole or not at all."""
+    counts: dict[bytes, int] = defaultdict(int)
+    wanted: dict[bytes, int] = {}
+    flags = Flag(0)
+    for block in store.read(feed):
+        assert bool(flags & Flag.MORE) == bool(block.flags & Flag.CONTINUED)
+        flags = block.flags
+        name, place, *_ = (block.message or b"").split(b" ")
+        if name != b"own":
+            counts[name] += 1
+            wanted[name] = int(place.split(b"/")[1])
+    assert not flags & Flag.MORE
+    assert counts == wanted
