@@ -28,7 +28,7 @@ from antiphon.pipeline.jobs.batch_run import Run
 from antiphon.pipeline.jobs.stages import blocks, judged
 from antiphon.pipeline.plan.judged_blocks import DELIVERED
 from antiphon.query.facts import CREATED_MS_MAX
-from antiphon.sim.svg import Sheet, box, polyline
+from antiphon.sim.picture.svg import Sheet, box, polyline
 
 parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
 parser.add_argument("--home", type=Path, help="the folder of a peer; without it, one is generated")

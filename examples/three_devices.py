@@ -39,7 +39,7 @@ from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.epochs.epochs import Epochs
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.store.meta_store import MetaStore
-from antiphon.snapshot.blobstore import BlobStore
+from antiphon.snapshot.blob_store import BlobStore
 
 NAMES = ("alice", "bob", "carol")
 NEWCOMER = "dora"

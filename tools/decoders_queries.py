@@ -32,7 +32,7 @@ from antiphon.query.codec import protobuf
 from antiphon.query.codec.facts import apart, decode_facts, encode_facts
 from antiphon.query.codec.json_form import from_json
 from antiphon.query.value_order import column, value_of
-from antiphon.schema.canonical import digest_of
+from antiphon.schema.canonical_json import digest_of
 from antiphon.schema.definition import Schema
 
 

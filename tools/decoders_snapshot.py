@@ -17,9 +17,9 @@ from antiphon.party.bundle.nodes import BundleRoot, decode_list, encode_list
 from antiphon.snapshot import car, content, tree
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.chunks import ITEM_CHUNKS
-from antiphon.snapshot.contentnode import ContentNode
-from antiphon.snapshot.node import Node
+from antiphon.snapshot.content_node import ContentNode
 from antiphon.snapshot.root import FeedCut, SnapshotRoot, decode_death, encode_death
+from antiphon.snapshot.tree_node import Node
 from antiphon.snapshot.walk import missing, walk
 
 Car = tuple[list[Cid], dict[Cid, bytes]]

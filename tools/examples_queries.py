@@ -32,7 +32,7 @@ from antiphon.query.filters import Fact, Match, prop
 from antiphon.query.index.index import ItemIndex
 from antiphon.query.query import Query
 from antiphon.query.value_order import Column, column, value_of
-from antiphon.schema.canonical import digest_of
+from antiphon.schema.canonical_json import digest_of
 from antiphon.schema.definition import Schema
 from antiphon.schema.document import from_document, to_document
 

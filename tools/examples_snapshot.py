@@ -12,13 +12,13 @@ from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.timeframe import Timeframe
 from antiphon.party.bundle.nodes import BundleFeed, BundleRoot, decode_list, encode_list
 from antiphon.snapshot import content, tree
+from antiphon.snapshot.blob_store import FORMAT, BlobStore
 from antiphon.snapshot.blobs import MemoryBlobs
-from antiphon.snapshot.blobstore import FORMAT, BlobStore
 from antiphon.snapshot.car import export, read_car, write_car
 from antiphon.snapshot.chunks import ITEM_CHUNKS
-from antiphon.snapshot.contentnode import ContentNode
-from antiphon.snapshot.node import Node, ends
+from antiphon.snapshot.content_node import ContentNode
 from antiphon.snapshot.root import FeedCut, SnapshotRoot, decode_death, encode_death
+from antiphon.snapshot.tree_node import Node, ends
 from antiphon.snapshot.walk import walk
 
 LONG = bytes(range(256)) * 72  # two chunks

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from antiphon.sim.liars import LIES
-from antiphon.sim.picture import draw
+from antiphon.sim.byzantine.liars import LIES
+from antiphon.sim.picture.draw import draw
 from antiphon.sim.run import Outcome, run
 from antiphon.sim.scenario import Act, Cast, Rules, Scenario, What
 

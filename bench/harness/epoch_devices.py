@@ -25,8 +25,8 @@ from antiphon.model.factory import ModelFactory
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.epochs.epochs import Epochs
 from antiphon.party.live.processor import PartyProcessor
+from antiphon.snapshot.blob_store import BlobStore
 from antiphon.snapshot.blobs import Blobs
-from antiphon.snapshot.blobstore import BlobStore
 
 GENERATOR, ATTESTER = "generator", "attester"
 NAMES = (GENERATOR, ATTESTER, "third", "fourth")

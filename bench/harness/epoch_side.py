@@ -27,8 +27,8 @@ from antiphon.halo.control.machine import PartyMachine
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.store.item_store import delete_file
+from antiphon.snapshot.blob_store import BlobStore
 from antiphon.snapshot.blobs import MemoryBlobs
-from antiphon.snapshot.blobstore import BlobStore
 from harness.epoch_devices import ATTESTER, GENERATOR, MODELS, CountedBlobs, Party, found, running
 from harness.epoch_feeds import Team, write_items
 from harness.epoch_run import Run

@@ -11,7 +11,7 @@ import pytest
 import antiphon
 from antiphon import InvalidInput, NotAuthorised, Party, Store, UnknownItem, exchange
 from antiphon.core.errors import MissingBlob
-from antiphon.snapshot.carfile import CarFile
+from antiphon.snapshot.car_file import CarFile
 
 pytestmark = pytest.mark.slow
 

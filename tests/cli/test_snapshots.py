@@ -15,7 +15,7 @@ from antiphon.core.cid import RAW, Cid
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.epochs.epochs import Epochs
 from antiphon.snapshot import BlobStore
-from antiphon.snapshot.carfile import CarFile
+from antiphon.snapshot.car_file import CarFile
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from antiphon.core.errors import BadEncoding, InvalidInput, InvalidMutation
 from antiphon.core.stamp import Stamp
 from antiphon.model.fold import fold
-from antiphon.testing.models import FEEDS, PARTY, History, run_model_tests
+from antiphon.testing.model_laws import FEEDS, PARTY, History, run_model_tests
 from examples import chess_model
 
 MODEL = ChessModel()

@@ -16,8 +16,8 @@ from antiphon.feed.block import Block
 from antiphon.feed.header import encode_entries
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
+from antiphon.testing.feed_strategies import histories
 from antiphon.testing.spans import SpanWriter, drafts, joined, key_pair
-from antiphon.testing.strategies import histories
 
 FEED = key_pair("alice").key
 

@@ -16,8 +16,8 @@ from antiphon.feed.block import BodyState
 from antiphon.feed.chain import HEAD_TAG, Head, sign_head, verify_span
 from antiphon.feed.header import NO_HASH
 from antiphon.feed.span import BLOCK_TAG, Span, decode
+from antiphon.testing.feed_strategies import histories
 from antiphon.testing.spans import SpanWriter, joined, key_pair, on_the_wire
-from antiphon.testing.strategies import histories
 
 
 @given(histories())

@@ -27,8 +27,8 @@ from antiphon.feed.limits import (
 )
 from antiphon.feed.rules import judge
 from antiphon.feed.span import Span, decode
+from antiphon.testing.feed_strategies import ALICE, PARTY, entries, messages
 from antiphon.testing.spans import SpanWriter, drafts, joined
-from antiphon.testing.strategies import ALICE, PARTY, entries, messages
 
 BOB, CAROL = b"b" * 32, b"c" * 32
 RECORD = Record(feed=bytes(ALICE.key), party=bytes(PARTY), writable=True)

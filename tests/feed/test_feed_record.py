@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from antiphon.core.errors import CorruptBlock
 from antiphon.feed.feed_record import Bounds, End, Record
-from antiphon.testing.strategies import hashes
+from antiphon.testing.feed_strategies import hashes
 
 FEED = b"f" * 32
 u63s = st.integers(0, 2**63 - 1)

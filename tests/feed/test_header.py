@@ -20,7 +20,7 @@ from antiphon.feed.header import (
     decode_entries,
     encode_entries,
 )
-from antiphon.testing.strategies import hashes, u64s
+from antiphon.testing.feed_strategies import hashes, u64s
 
 u63s = st.integers(0, 2**63 - 1)
 any_entries = st.builds(Entry, hashes, u63s, u63s, hashes)

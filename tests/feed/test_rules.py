@@ -15,8 +15,8 @@ from antiphon.feed.header import Entry, Flag, Kind
 from antiphon.feed.limits import ADVANCE_MAX, BODY_SIZE_MAX, LAMPORT_MAX, LAMPORT_STEP_MAX, SALT_SIZE
 from antiphon.feed.rules import Fault, Judged, batch_start, judge
 from antiphon.feed.span import Span
+from antiphon.testing.feed_strategies import ALICE, PARTY, forged_blocks, histories
 from antiphon.testing.spans import Forged, SpanWriter, hostile_span, joined, key_pair
-from antiphon.testing.strategies import ALICE, PARTY, forged_blocks, histories
 
 MORE, CONTINUED = Flag.MORE, Flag.CONTINUED
 BOB, CAROL = bytes(key_pair("bob").key), bytes(key_pair("carol").key)

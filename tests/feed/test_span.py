@@ -18,8 +18,8 @@ from antiphon.feed.chain import verify_span
 from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER_SIZE, Entry
 from antiphon.feed.limits import BODY_SIZE_MAX, SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX, SPAN_SIZE_MAX
 from antiphon.feed.span import FIXED_SIZE, Span, decode
+from antiphon.testing.feed_strategies import histories
 from antiphon.testing.spans import Forged, SpanWriter, hostile_span, joined, on_the_wire
-from antiphon.testing.strategies import histories
 
 FIRST_AT, COUNT_AT, ADVANCE_AT, BODIES_AT = 69, 77, 81, 85  # in the fixed part
 BODY_SIZE_AT = FIXED_SIZE + 44  # of the first header

@@ -19,7 +19,7 @@ from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.ingest import Base, Ingested, Outcome
 from antiphon.feed.store.quarantine import Quarantine
-from antiphon.testing.feeds import LAWS, run_feed_store_tests
+from antiphon.testing.feed_store_laws import LAWS, run_feed_store_tests
 from antiphon.testing.spans import Forged, SeededRandomness, SpanWriter, StillClock, drafts, hostile_span, key_pair
 
 

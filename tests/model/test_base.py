@@ -27,7 +27,7 @@ from antiphon.model.messenger.model import MessengerModel
 from antiphon.model.model import Discard, Feeding, InvalidMutation, Model
 from antiphon.model.object.model import ObjectModel
 from antiphon.model.text.model import TextModel
-from antiphon.testing.bases import BASE_LAWS
+from antiphon.testing.epoch_laws import BASE_LAWS
 
 KINDS = ("test/log", "test/arrivals", "test/kept", "test/any")
 

@@ -19,7 +19,7 @@ from antiphon.model.object.model import ObjectModel
 from antiphon.model.object.mutation_codec import write_mutation
 from antiphon.model.object.register import Counter, Mark
 from antiphon.model.object.state import DELETE, Increment, ObjectState, Op
-from antiphon.testing.models import run_model_tests
+from antiphon.testing.model_laws import run_model_tests
 
 FILE, OBJECT = FileModel(), ObjectModel()
 ALICE, BOB = b"a" * 32, b"b" * 32

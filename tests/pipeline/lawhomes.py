@@ -32,7 +32,7 @@ from antiphon.sim.run import Stage
 from antiphon.sim.scenario import make
 from antiphon.sim.workload import MODELS as SIMULATED
 from antiphon.sim.world import seldom_collected
-from antiphon.snapshot.blobstore import BlobStore
+from antiphon.snapshot.blob_store import BlobStore
 from antiphon.testing.peers import Peers
 
 REFUSED_MAX = 1 << 20

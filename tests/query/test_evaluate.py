@@ -22,7 +22,7 @@ from antiphon.query.facts import Facts
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, prop
 from antiphon.query.index.index import ItemIndex
 from antiphon.query.query import Aggregate, Deleted, Order, Query, Step
-from antiphon.testing.queries import derived, numbers
+from antiphon.testing.query_strategies import derived, numbers
 
 
 def item(number: int) -> bytes:

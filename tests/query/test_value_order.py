@@ -17,7 +17,7 @@ from antiphon.query.facts import MISSING
 from antiphon.query.filters import Compare
 from antiphon.query.index import sql
 from antiphon.query.value_order import canonical, column, compare, kind_of, sort_key, value_of
-from antiphon.testing.queries import values
+from antiphon.testing.query_strategies import values
 
 anything = (
     values

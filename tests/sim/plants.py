@@ -32,8 +32,8 @@ from antiphon.party.engine import authority as partyauthority
 from antiphon.party.engine.engine import Engine
 from antiphon.party.engine.ports import Save
 from antiphon.party.epochs import snapshot_fold
-from antiphon.sim import liars
 from antiphon.sim import peer as simpeer
+from antiphon.sim.byzantine import liars
 from antiphon.sim.scenario import Fault, Scenario, make
 from antiphon.snapshot.root import SnapshotRoot
 

@@ -12,8 +12,8 @@ from antiphon.halo.credentials.claims import EpochGenesis, MemberAdmission, Posi
 from antiphon.model.factory import ModelFactory
 from antiphon.party.live.item import Item
 from antiphon.sim import laws
-from antiphon.sim.lies import blocks, claims
-from antiphon.sim.lies.tongue import Tongue, as_draft
+from antiphon.sim.byzantine import blocks, credentials
+from antiphon.sim.byzantine.attacker import Tongue, as_draft
 from antiphon.sim.peer import SimPeer
 from antiphon.sim.run import Stage
 from antiphon.sim.scenario import Cast, Rules, Scenario
@@ -206,7 +206,7 @@ def test_rule_7_no_back_dated_coup(begin: Begin) -> None:
     play = begin("alice", "bob", "mallory", liars=frozenset({"mallory"}))
     play.stage._revoke(play["mallory"])
     play.pass_time()
-    for lie in (claims.back_dated, claims.coup, claims.self_promotion, claims.puppet):
+    for lie in (credentials.back_dated, credentials.coup, credentials.self_promotion, credentials.puppet):
         lie(play.liar("mallory"))
         play.pass_time()
     play.end()

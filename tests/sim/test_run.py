@@ -12,7 +12,7 @@ from itertools import count, islice
 
 import pytest
 
-from antiphon.sim import liars
+from antiphon.sim.byzantine import liars
 from antiphon.sim.network import Network
 from antiphon.sim.run import Outcome, run
 from antiphon.sim.scenario import Fault, Scenario, What, make

@@ -21,7 +21,7 @@ from antiphon.core.timeframe import Timeframe
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.car import encode_header, export, read_car, read_header, sections, write_car
-from antiphon.snapshot.carfile import CarFile
+from antiphon.snapshot.car_file import CarFile
 from antiphon.snapshot.root import FeedCut, SnapshotRoot, encode_death
 from antiphon.snapshot.walk import missing, walk
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, TooLarge
-from antiphon.snapshot import content, contentnode
+from antiphon.snapshot import content, content_node
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.chunks import ITEM_CHUNKS, ChunkRule
-from antiphon.snapshot.contentnode import ContentNode
+from antiphon.snapshot.content_node import ContentNode
 from antiphon.snapshot.limits import CONTENT_LEVEL_MAX
 from antiphon.snapshot.walk import walk
 
@@ -27,7 +27,7 @@ BYTES = random.Random(1).randbytes(200_000)
 @pytest.fixture(autouse=True, scope="module")
 def small_chunks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contentnode, "CHUNK_SIZE_MIN", 1)
+        patch.setattr(content_node, "CHUNK_SIZE_MIN", 1)
         yield
 
 
@@ -209,7 +209,7 @@ def test_chunks_that_no_rule_cuts_are_refused_before_they_are_read_over_and_over
 
 def test_only_the_last_chunk_of_a_file_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who reads a file gets its chunks one by one; with one byte in each that would take hours."""
-    monkeypatch.setattr(contentnode, "CHUNK_SIZE_MIN", ITEM_CHUNKS.size_min)
+    monkeypatch.setattr(content_node, "CHUNK_SIZE_MIN", ITEM_CHUNKS.size_min)
     blobs = MemoryBlobs()
     small, large = chunk(blobs, 1, size=1023), chunk(blobs, 2, size=1024)
     assert content.size_of(put(blobs, ContentNode(0, (large, small))), blobs) == 2047

@@ -13,8 +13,8 @@ from antiphon.core.cid import CID_SIZE, DAG_CBOR, Cid
 from antiphon.core.errors import InvalidInput, MissingBlob
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import MemoryBlobs
-from antiphon.snapshot.node import Node, ends
-from antiphon.snapshot.read import load_root
+from antiphon.snapshot.tree_node import Node, ends
+from antiphon.snapshot.tree_reader import load_root
 
 Entries = dict[bytes, bytes]
 CHANCE = random.Random(1)

@@ -12,11 +12,11 @@ from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import BadEncoding, DamagedBlob
 from antiphon.snapshot import content, tree
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
-from antiphon.snapshot.contentnode import ContentNode
+from antiphon.snapshot.content_node import ContentNode
 from antiphon.snapshot.limits import INNER_ENTRIES_MAX, LEAF_ENTRIES_MAX
-from antiphon.snapshot.node import InnerEntry, Node, ends
-from antiphon.snapshot.read import load_root
 from antiphon.snapshot.root import SnapshotRoot
+from antiphon.snapshot.tree_node import InnerEntry, Node, ends
+from antiphon.snapshot.tree_reader import load_root
 from antiphon.snapshot.walk import missing, reached, walk
 
 CHANCE = random.Random(3)

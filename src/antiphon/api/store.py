@@ -65,7 +65,7 @@ from antiphon.party.live.manager import KnownParty, PartyManager
 from antiphon.party.maintenance.garbage import Collected, collect_garbage
 from antiphon.party.store.meta_store import MetaStore, SubscriptionState
 from antiphon.query.index.index import ItemIndex
-from antiphon.snapshot.carfile import CarFile
+from antiphon.snapshot.car_file import CarFile
 
 _LOG = logging.getLogger("antiphon")
 

@@ -36,7 +36,7 @@ from antiphon.core.errors import AntiphonError
 from antiphon.core.keys import PublicKey
 from antiphon.feed.feed_record import Record
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.snapshot.blobstore import BlobStore
+from antiphon.snapshot.blob_store import BlobStore
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Antiphon: an ECHO database.")
 app.add_typer(epochs.app, name="epoch")

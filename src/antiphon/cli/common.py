@@ -21,7 +21,7 @@ from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.member.membership import sync_machine
 from antiphon.party.store.meta_store import MetaStore, Subscription
-from antiphon.snapshot.blobstore import BlobStore
+from antiphon.snapshot.blob_store import BlobStore
 
 if TYPE_CHECKING:
     from antiphon.api.party import Party

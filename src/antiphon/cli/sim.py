@@ -279,7 +279,7 @@ def _progress(as_json: bool) -> Progress:
 
 
 def _keep(outcome: Outcome, svg: Path | None, trace: Path | None, title: str) -> None:
-    from antiphon.sim.picture import draw
+    from antiphon.sim.picture.draw import draw
 
     if svg is not None:
         svg.write_text(draw(outcome.trace, title=title), encoding="utf-8")

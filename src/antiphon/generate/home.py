@@ -19,19 +19,19 @@ from pathlib import Path
 from antiphon.core.errors import InvalidInput
 from antiphon.core.ports import SeededRandomness
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.generate.chance import BEGIN_MS, Dial
-from antiphon.generate.keeper import Keeper
+from antiphon.generate.epochs import Keeper
+from antiphon.generate.item_edits import CONTENTS
+from antiphon.generate.members import House
 from antiphon.generate.options import Options, zipf
 from antiphon.generate.party import Author, Plan
-from antiphon.generate.people import House
 from antiphon.generate.report import Made
+from antiphon.generate.seeded import BEGIN_MS, Dial
 from antiphon.generate.sink import Sink
-from antiphon.generate.works import CONTENTS
 from antiphon.halo.keys.identity import new_device, new_identity
 from antiphon.halo.keys.key_store import KeyStore, Protection
 from antiphon.halo.member.membership import Membership
 from antiphon.party.store.meta_store import MetaStore
-from antiphon.snapshot.blobstore import BlobStore
+from antiphon.snapshot.blob_store import BlobStore
 
 PARTY_EXPONENT = 0.8
 EPOCH_PARTIES = 4  # of so many parties one has epochs: the smaller ones, as each of their messages is folded twice

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from antiphon.generate.chance import BEGIN_MS, LENGTH_MS
-from antiphon.generate.keeper import Keeper
+from antiphon.generate.epochs import Keeper
+from antiphon.generate.faults import fork, revoke, spoil
+from antiphon.generate.members import House, Writer, gather, members_of
+from antiphon.generate.memory_feed import Scribe
+from antiphon.generate.mutation_parts import Parts
 from antiphon.generate.options import Options
-from antiphon.generate.people import House, Writer, gather, members_of
 from antiphon.generate.report import PartyMade
-from antiphon.generate.scribe import Scribe
+from antiphon.generate.seeded import BEGIN_MS, LENGTH_MS
 from antiphon.generate.sink import Sink
-from antiphon.generate.trouble import fork, revoke, spoil
-from antiphon.generate.wire import Parts
 from antiphon.generate.world import SHARED_EACH, Side, World, meet
 from antiphon.halo.member.membership import Membership
 

@@ -14,10 +14,10 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Entry, Kind
+from antiphon.generate.item_edits import ARRAY, FILE, OBJECT, TEXT, THREAD, Copy, Work, act, join
+from antiphon.generate.memory_feed import Scribe
+from antiphon.generate.mutation_parts import KEYS, Names, Parts, phrase
 from antiphon.generate.report import PartyMade
-from antiphon.generate.scribe import Scribe
-from antiphon.generate.wire import KEYS, Names, Parts, phrase
-from antiphon.generate.works import ARRAY, FILE, OBJECT, TEXT, THREAD, Copy, Work, act, join
 from antiphon.model.access import EVERYONE, Access
 from antiphon.model.message import Change, Genesis, Inception, wrap, write_change, write_genesis
 from antiphon.model.model import Model

@@ -28,9 +28,9 @@ from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.ingest import Base, Ingested, Outcome
 from antiphon.mesh.holdings import Holdings
+from antiphon.mesh.in_flight import UnderWay
 from antiphon.mesh.limits import ANSWER_SIZE
 from antiphon.mesh.message import NONCE_SIZE, Holding
-from antiphon.mesh.underway import UnderWay
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.epochs.disagreement import Disagreement
 from antiphon.party.epochs.epochs import Epochs

@@ -7,15 +7,15 @@ may get lost, come twice, late and in any order, from before a restart of either
 from __future__ import annotations
 
 from antiphon.core.errors import BadEncoding
-from antiphon.mesh.asking import Asking
+from antiphon.mesh.announcements import Telling
 from antiphon.mesh.codec import decode, encode
-from antiphon.mesh.giving import Giving
-from antiphon.mesh.greeting import Greeted, Greeting
+from antiphon.mesh.handshake import Greeted, Greeting
 from antiphon.mesh.limits import ACKNOWLEDGE_MS, LAZY_MS, NEVER, OUTGOING_SIZE_MAX
 from antiphon.mesh.message import Announcement, Blobs, Body, Message, Ranges, Want, WantBlobs
-from antiphon.mesh.pace import Pace
 from antiphon.mesh.replica import Replica
-from antiphon.mesh.telling import Telling
+from antiphon.mesh.requests import Asking
+from antiphon.mesh.responses import Giving
+from antiphon.mesh.timeouts import Pace
 
 
 class Session:

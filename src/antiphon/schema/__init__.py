@@ -2,7 +2,7 @@
 
 definition   `Schema`, and `schema`, which gives a class its name and version
 mapping      types of Python as JSON Schema; `form` is a type, `fields` are a class's
-checker      a compiled schema; `vetting` what may be one, `standin` values for it, `explain` what it found
+checker      a compiled schema; `vetting` what may be one, `stand_in` values for it, `explain` what it found
 reader       objects from whatever is there; `build` makes them, `shape` says what a place is
 plain        objects as plain values; `changes` between two of those
 document     schemas as items; `canonical` is their text
@@ -13,9 +13,9 @@ from antiphon.schema.changes import Changes
 from antiphon.schema.definition import Schema, schema
 from antiphon.schema.document import from_document, same, to_document
 from antiphon.schema.errors import Problem, SchemaViolation
-from antiphon.schema.form import Counter, Keywords
 from antiphon.schema.migrations import Migrations
 from antiphon.schema.reader import Read
+from antiphon.schema.type_form import Counter, Keywords
 
 __all__ = [
     "Changes",

@@ -12,13 +12,13 @@ import jsonschema_rs
 
 from antiphon.core.errors import InvalidInput
 from antiphon.model.value import Value
-from antiphon.schema.canonical import JsonSchema, read_text
+from antiphon.schema.acceptance import KEYWORD, vet
+from antiphon.schema.canonical_json import JsonSchema, read_text
 from antiphon.schema.errors import Problem
-from antiphon.schema.explain import explain
+from antiphon.schema.explanations import explain
 from antiphon.schema.limits import CHECKERS_MAX, EXPLAIN_WORK_MAX, VALUE_SIZE_MAX, WORK_MAX
 from antiphon.schema.patterns import size_each
-from antiphon.schema.standin import TAG, Extra, StandIn, for_stand_ins, no_values
-from antiphon.schema.vetting import KEYWORD, vet
+from antiphon.schema.stand_in import TAG, Extra, StandIn, for_stand_ins, no_values
 
 # What says something of each field by itself.
 _BY_FIELD = ("properties", "patternProperties", "additionalProperties", "$defs", "definitions")

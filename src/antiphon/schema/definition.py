@@ -28,17 +28,17 @@ from typing import Any, Generic, TypeVar, overload
 
 from antiphon.core.errors import InvalidInput
 from antiphon.model.value import Value
-from antiphon.schema.canonical import JsonSchema, canonical_text, digest_of, read_text
+from antiphon.schema.canonical_json import JsonSchema, canonical_text, digest_of, read_text
 from antiphon.schema.changes import Changes, changes
 from antiphon.schema.checker import checker_of
 from antiphon.schema.errors import Problem, SchemaViolation
-from antiphon.schema.extras import carry
-from antiphon.schema.form import is_record
+from antiphon.schema.json_schema import json_schema_of
 from antiphon.schema.limits import NAME_LENGTH_MAX, PROBLEMS_MAX, VERSION_MAX
-from antiphon.schema.mapping import json_schema_of
-from antiphon.schema.plain import plain
+from antiphon.schema.plain_values import plain
 from antiphon.schema.reader import Read, read
 from antiphon.schema.shape import Shape
+from antiphon.schema.type_form import is_record
+from antiphon.schema.unknown_fields import carry
 
 T = TypeVar("T")
 _MARK = "__antiphon_schema__"

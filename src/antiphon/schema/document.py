@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
 from antiphon.model.value import Value
-from antiphon.schema.canonical import digest_of
+from antiphon.schema.canonical_json import digest_of
 from antiphon.schema.definition import Schema
 from antiphon.schema.limits import SCHEMA_SIZE_MAX
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Annotated, Any, get_type_hints
 
 from antiphon.core.errors import InvalidInput
-from antiphon.schema.form import Form, form_of, is_model
+from antiphon.schema.type_form import Form, form_of, is_model
 
 MISSING = dataclasses.MISSING
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from antiphon.core.errors import TooLarge
-from antiphon.schema.canonical import JsonSchema
+from antiphon.schema.canonical_json import JsonSchema
 from antiphon.schema.limits import PATTERN_FOLDED, PATTERN_SIZE_MAX, PATTERNS_LENGTH_MAX, PATTERNS_SIZE_MAX
 
 _IGNORES_CASE = re.compile(r"\(\?[a-zA-Z-]*i")

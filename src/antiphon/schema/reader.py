@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from antiphon.model.value import Value
-from antiphon.schema.build import Builder
+from antiphon.schema.builder import Builder
 from antiphon.schema.checker import Checker
 from antiphon.schema.errors import Problem, Step
-from antiphon.schema.extras import extra_of
 from antiphon.schema.limits import READ_PROBLEMS_MAX, READ_ROUNDS_MAX, VALUE_DEPTH_MAX, VALUE_SIZE_MAX
-from antiphon.schema.plain import plain
+from antiphon.schema.plain_values import plain
 from antiphon.schema.shape import Shape
+from antiphon.schema.unknown_fields import extra_of
 
 T = TypeVar("T")
 

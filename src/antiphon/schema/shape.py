@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from antiphon.schema.canonical import JsonSchema
+from antiphon.schema.acceptance import KEYWORD, pointer_of
+from antiphon.schema.canonical_json import JsonSchema
 from antiphon.schema.limits import SCHEMA_DEPTH_MAX
-from antiphon.schema.vetting import KEYWORD, pointer_of
 
 ANYTHING: JsonSchema = {}
 #: Words that may speak of further keys. Where one is, we do not know which keys a schema does not speak of.

@@ -22,13 +22,13 @@ from antiphon.party.epochs.epochs import Epochs
 from antiphon.party.epochs.renewal import let_go_of_ended
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.sim.disk import Crashed, SimDisk, SimItems
+from antiphon.sim.epoch_words import words_of
 from antiphon.sim.keys import SimKeys
 from antiphon.sim.maxima import Maxima
 from antiphon.sim.network import Network
 from antiphon.sim.trace import Kind
-from antiphon.sim.words import words_of
 from antiphon.sim.world import World, WorldClock
-from antiphon.snapshot.blobstore import BlobStore
+from antiphon.snapshot.blob_store import BlobStore
 
 RETRY_MS = 500
 _MAP_SIZE = 4 << 20

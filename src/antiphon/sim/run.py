@@ -15,8 +15,9 @@ from antiphon.core.keys import verified_once
 from antiphon.halo.credentials.claims import Policy, Role
 from antiphon.mesh.limits import TIMEOUT_MAX_MS
 from antiphon.model.factory import ModelFactory
-from antiphon.sim import laws, liars
+from antiphon.sim import laws
 from antiphon.sim.account import Account, Ends
+from antiphon.sim.byzantine import liars
 from antiphon.sim.network import CALM, Network
 from antiphon.sim.peer import SimPeer
 from antiphon.sim.scenario import MESSAGES_MANY, SKEW_MS, Act, Rules, Scenario, What

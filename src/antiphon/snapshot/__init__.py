@@ -16,8 +16,8 @@ overlay               blobs beside a store, for one computation
 
 from __future__ import annotations
 
+from antiphon.snapshot.blob_store import BlobStore
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
-from antiphon.snapshot.blobstore import BlobStore
 from antiphon.snapshot.root import FeedCut, ModelPin, SnapshotRoot
 
 __all__ = ["BlobStore", "Blobs", "FeedCut", "MemoryBlobs", "ModelPin", "SnapshotRoot"]

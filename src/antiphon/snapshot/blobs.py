@@ -14,7 +14,7 @@ from typing import Protocol
 
 from antiphon.core.cid import BLOB_SIZE_MAX, RAW, Cid
 from antiphon.core.errors import BadEncoding, MissingBlob, TooLarge
-from antiphon.snapshot.collecting import BlobCollection, Collecting
+from antiphon.snapshot.blob_collection import BlobCollection, Collecting
 from antiphon.snapshot.limits import BATCH_COUNT_MAX, BATCH_SIZE_MAX
 
 

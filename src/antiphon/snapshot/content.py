@@ -18,7 +18,7 @@ from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
 from antiphon.snapshot.blobs import Batch, Blobs
 from antiphon.snapshot.chunks import FILE_CHUNKS, ChunkRule, chunks, cut
-from antiphon.snapshot.contentnode import CHUNK_SIZE_MAX, ContentNode, ends_group
+from antiphon.snapshot.content_node import CHUNK_SIZE_MAX, ContentNode, ends_group
 from antiphon.snapshot.limits import CONTENT_LEVEL_MAX, CONTENT_SIZE_MAX, VALUE_SIZE_MAX
 
 # -- writing

@@ -12,10 +12,10 @@ Keys have 16 or 32 bytes, the same in all of a tree; None is the empty tree.
 
 from __future__ import annotations
 
-from antiphon.snapshot.build import Builder, build
-from antiphon.snapshot.diff import diff, held_diff
-from antiphon.snapshot.read import count, entries, entries_here, get, get_many, held_entries
-from antiphon.snapshot.update import update
+from antiphon.snapshot.tree_builder import Builder, build
+from antiphon.snapshot.tree_diff import diff, held_diff
+from antiphon.snapshot.tree_reader import count, entries, entries_here, get, get_many, held_entries
+from antiphon.snapshot.tree_update import update
 from antiphon.snapshot.walk import Stats, missing, reached, stats, walk
 
 __all__ = [

@@ -17,10 +17,10 @@ from antiphon.core.keys import KEY_SIZE
 from antiphon.snapshot import content
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.cbor import array
-from antiphon.snapshot.contentnode import ContentNode
+from antiphon.snapshot.content_node import ContentNode
 from antiphon.snapshot.limits import BATCH_COUNT_MAX
-from antiphon.snapshot.read import Place, load_root
 from antiphon.snapshot.root import SnapshotRoot
+from antiphon.snapshot.tree_reader import Place, load_root
 
 
 def walk(cid: Cid, blobs: Blobs, *, seen: set[Cid] | None = None) -> Iterator[Cid]:
@@ -30,7 +30,7 @@ def walk(cid: Cid, blobs: Blobs, *, seen: set[Cid] | None = None) -> Iterator[Ci
     with the same set, over the next snapshot, costs what is new.
 
     >>> from antiphon.snapshot.blobs import MemoryBlobs
-    >>> from antiphon.snapshot.build import build
+    >>> from antiphon.snapshot.tree_builder import build
     >>> blobs = MemoryBlobs()
     >>> root = build([(b"k" * 16, bytes(2000))], blobs)
     >>> list(walk(root, blobs)) == [root, Cid.of(bytes(2000))]

@@ -19,10 +19,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from antiphon.testing.blobs import run_blob_store_tests
-    from antiphon.testing.feeds import run_feed_store_tests
-    from antiphon.testing.items import run_item_store_tests
-    from antiphon.testing.models import run_model_tests
+    from antiphon.testing.blob_store_laws import run_blob_store_tests
+    from antiphon.testing.feed_store_laws import run_feed_store_tests
+    from antiphon.testing.item_store_laws import run_item_store_tests
+    from antiphon.testing.model_laws import run_model_tests
 
 __all__ = ["run_blob_store_tests", "run_feed_store_tests", "run_item_store_tests", "run_model_tests"]
 

@@ -38,7 +38,7 @@ from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.views.follower import ViewFollower
 from antiphon.party.views.partial_party import OneView, open_items
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
-from antiphon.testing.views import fetch_view
+from antiphon.testing.view_exchange import fetch_view
 
 
 class Ticks:
@@ -109,7 +109,7 @@ class Peer:
         )
 
     def follow(self, view: bytes) -> OneView:
-        """Follow one view alone from now on. What was derived of others goes; see `testing.views.fetch_view`."""
+        """Follow one view alone from now on. What was derived of others goes; see `testing.view_exchange.fetch_view`."""
         self.party.delete()
         self.follower = ViewFollower(view)
         self.party = self._run()

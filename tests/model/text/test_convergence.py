@@ -16,7 +16,7 @@ from antiphon.model.text.codec import Anchor, decode, read_mark_value
 from antiphon.model.text.marks import TextState
 from antiphon.model.text.model import TextModel
 from antiphon.model.text.runs import OFFSET_BITS, in_order
-from antiphon.testing.models import run_model_tests
+from antiphon.testing.model_laws import run_model_tests
 
 TEXT = TextModel()
 Id = tuple[bytes, int]

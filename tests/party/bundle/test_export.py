@@ -28,7 +28,7 @@ from antiphon.party.epochs.snapshot_fold import EpochSnapshot
 from antiphon.snapshot import content, tree
 from antiphon.snapshot.blobs import MemoryBlobs
 from antiphon.snapshot.car import write_car
-from antiphon.snapshot.carfile import CarFile
+from antiphon.snapshot.car_file import CarFile
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from tests.party.epochs.epoch_acts import epoch, fetch_all, note, same
-from tests.snapshot.test_blobstore import damage
+from tests.snapshot.test_blob_store import damage
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import MissingBlocks
 from antiphon.party.engine.ports import Mark, Save
-from antiphon.snapshot.blobstore import BlobStore
+from antiphon.snapshot.blob_store import BlobStore
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow

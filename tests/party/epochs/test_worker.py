@@ -15,8 +15,8 @@ from antiphon.halo.credentials.claims import Policy
 from antiphon.party.epochs.epochs import Epochs
 from antiphon.party.epochs.worker import EpochWorker
 from antiphon.party.live.processor import PartyProcessor
+from antiphon.snapshot.blob_store import BlobStore
 from antiphon.snapshot.blobs import MemoryBlobs
-from antiphon.snapshot.blobstore import BlobStore
 from antiphon.testing.peers import Peer
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from antiphon.halo.credentials.claims import Policy
 from antiphon.pipeline.epoch.epoch_snapshot import changed, plan_epoch, snapshot
 from antiphon.pipeline.fold.fold_job import fold_survey
 from antiphon.pipeline.plan.survey import survey
-from antiphon.snapshot.blobstore import BlobStore
+from antiphon.snapshot.blob_store import BlobStore
 from antiphon.testing.peers import Peer, Peers
 
 

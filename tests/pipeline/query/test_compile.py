@@ -27,7 +27,7 @@ from antiphon.query.packed_json import pack
 from antiphon.query.query import Query, Way
 from antiphon.query.totals import Sum, mean, total
 from antiphon.query.value_order import canonical, sort_key
-from antiphon.testing.queries import IDS, derived, numbers, queries, told, values
+from antiphon.testing.query_strategies import IDS, derived, numbers, queries, told, values
 
 T = TypeVar("T")
 Parties = dict[bytes, list[Facts]]

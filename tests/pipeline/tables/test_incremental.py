@@ -21,7 +21,7 @@ from antiphon.pipeline.jobs.table_run import GoOn
 from antiphon.pipeline.plan.replan import OTHER_BASE
 from antiphon.pipeline.tables.delta_folder import TableLog
 from antiphon.pipeline.tables.shard_tally import SHELVES
-from antiphon.snapshot.blobstore import BlobStore
+from antiphon.snapshot.blob_store import BlobStore
 from antiphon.testing.peers import Peer, Peers
 
 SOAK = os.environ.get("ANTIPHON_SOAK") == "1"

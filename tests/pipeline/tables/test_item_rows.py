@@ -13,7 +13,7 @@ from antiphon.core.ids import ItemId
 from antiphon.model.value import Reference
 from antiphon.pipeline.tables.state_json import state_json
 from antiphon.query.packed_json import pack, unpack
-from antiphon.testing.queries import values
+from antiphon.testing.query_strategies import values
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=timezone(timedelta(hours=2)))
 NO_NUMBERS = [float("nan"), float("inf"), -float("inf")]

@@ -14,7 +14,7 @@ from antiphon.query.codec import json_form as jsonform
 from antiphon.query.codec import protobuf
 from antiphon.query.filters import All, Any, Compare, Fact, Filter, Match, Not, prop
 from antiphon.query.query import Query
-from antiphon.testing.queries import queries
+from antiphon.testing.query_strategies import queries
 
 TASKS = Query(Fact.TYPE.is_("task") & (prop("done") == False)).children().order_by("due").take(3)  # noqa: E712
 

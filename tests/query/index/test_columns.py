@@ -22,7 +22,7 @@ from antiphon.query.index.index import ItemIndex
 from antiphon.query.index.tables import FIXED
 from antiphon.query.query import Query
 from antiphon.query.value_order import column
-from antiphon.testing.queries import IDS, items, parties
+from antiphon.testing.query_strategies import IDS, items, parties
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from antiphon.query.facts import Facts
 from antiphon.query.filters import Contains, Fact, Match
 from antiphon.query.index.index import ItemIndex
 from antiphon.query.query import Query, Way
-from antiphon.testing.queries import IDS, derived, items, queries, told
+from antiphon.testing.query_strategies import IDS, derived, items, queries, told
 
 pytestmark = pytest.mark.slow
 

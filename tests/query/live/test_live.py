@@ -24,7 +24,7 @@ from antiphon.query.live.port import Kept
 from antiphon.query.live.subscription import Subscription
 from antiphon.query.query import Deleted, Query, Way
 from antiphon.testing.peers import Peer, Peers
-from antiphon.testing.queries import derived
+from antiphon.testing.query_strategies import derived
 
 QUERIES = [
     Query(prop("n") >= 2),

@@ -20,7 +20,7 @@ from antiphon.query.live.port import EveryItem
 from antiphon.query.packed_json import pack
 from antiphon.query.query import Deleted, Query
 from antiphon.query.value_order import sort_key
-from antiphon.testing.queries import IDS, derived, items, parties, queries
+from antiphon.testing.query_strategies import IDS, derived, items, parties, queries
 
 pytestmark = pytest.mark.slow
 

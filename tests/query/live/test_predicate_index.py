@@ -20,7 +20,7 @@ from antiphon.query.live.predicate_index import PredicateIndex
 from antiphon.query.live.probes import Between, Element, Equal, Present, Word, necessary
 from antiphon.query.multimap import Multimap
 from antiphon.query.query import Query
-from antiphon.testing.queries import IDS, items, where
+from antiphon.testing.query_strategies import IDS, items, where
 
 A, B = IDS[:2]
 

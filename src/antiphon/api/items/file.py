@@ -25,7 +25,7 @@ from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, StoreEr
 from antiphon.model.file import UNKNOWN_TYPE, FileModel
 from antiphon.snapshot import content, tree
 from antiphon.snapshot.blobs import Blobs
-from antiphon.snapshot.contentstream import open_content
+from antiphon.snapshot.content_stream import open_content
 
 if TYPE_CHECKING:
     from antiphon.api.party import Party

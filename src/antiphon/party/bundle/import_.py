@@ -31,7 +31,7 @@ from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.epochs.plan import policy_at
 from antiphon.snapshot import content, tree
 from antiphon.snapshot.blobs import Blobs
-from antiphon.snapshot.carfile import CarFile
+from antiphon.snapshot.car_file import CarFile
 from antiphon.snapshot.chunks import FILE_CHUNKS
 from antiphon.snapshot.limits import BATCH_COUNT_MAX, BATCH_SIZE_MAX
 

@@ -15,8 +15,8 @@ from antiphon.model.item_state import ItemState
 from antiphon.party.engine.ports import Mark
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
-from antiphon.snapshot.paths import missing_on_paths
 from antiphon.snapshot.root import FeedCut, SnapshotRoot, decode_death
+from antiphon.snapshot.tree_paths import missing_on_paths
 
 #: Some items: their bytes in a snapshot, and the state that those stand for.
 States = dict[bytes, tuple[bytes, ItemState]]

@@ -20,7 +20,7 @@ from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.lanes_at_cut import lanes_at
 from antiphon.party.engine.ports import EpochJudge
 from antiphon.party.epochs.snapshot_fold import EpochFold, EpochPlan
-from antiphon.snapshot import tree, values
+from antiphon.snapshot import tree, tree_values
 
 if TYPE_CHECKING:
     from antiphon.party.engine.engine import Engine
@@ -267,7 +267,7 @@ class PartyPast:
             raise _lacking(epoch.number, error) from None
 
     def _read(self, epoch: EpochBase, held: bytes | Cid) -> ItemState:
-        return item_codec.restore(values.load(held, epoch.blobs), self._party.models)
+        return item_codec.restore(tree_values.load(held, epoch.blobs), self._party.models)
 
     def _begun(self, state: ItemState | None) -> bool:
         return state is not None and self.timeframe.includes(state.genesis.feed, state.genesis.seq)

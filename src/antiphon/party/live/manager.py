@@ -40,8 +40,8 @@ from antiphon.party.epochs.worker import EpochWorker
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.store.item_store import delete_file
 from antiphon.party.store.meta_store import MetaStore, Subscription, SubscriptionState
+from antiphon.snapshot.blob_store import BlobStore
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
-from antiphon.snapshot.blobstore import BlobStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from antiphon.model.fold import ItemState
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.live.history import Shown
 from antiphon.snapshot import tree
-from antiphon.snapshot.overlay import Overlay
+from antiphon.snapshot.blob_overlay import Overlay
 
 if TYPE_CHECKING:
     from antiphon.party.live.processor import PartyProcessor

@@ -20,8 +20,8 @@ from antiphon.party.live.manager import PartyManager
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.maintenance.referenced_blobs import contents
 from antiphon.party.store.consistency import has_begun
+from antiphon.snapshot.blob_collection import BlobCollection
 from antiphon.snapshot.blobs import Blobs
-from antiphon.snapshot.collecting import BlobCollection
 from antiphon.snapshot.walk import reached
 
 

@@ -25,8 +25,8 @@ from antiphon.party.epochs.snapshot_fold import Cancelled, EpochFold, EpochPlan,
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.maintenance.verify_report import BYTES, EXTRA, MISSING, Difference, Verification
 from antiphon.snapshot import content, tree
+from antiphon.snapshot.blob_overlay import Overlay, is_right
 from antiphon.snapshot.blobs import Blobs
-from antiphon.snapshot.overlay import Overlay, is_right
 from antiphon.snapshot.root import TREES, FeedCut, SnapshotRoot, decode_death
 
 DIFFERENCES_MAX = 1_000

@@ -19,7 +19,7 @@ from antiphon.core.errors import DamagedBlob, MissingBlob, TooLarge
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.model.relations import Ties, ties_in
 from antiphon.party.engine.epoch_base import EpochBase
-from antiphon.snapshot import tree, values
+from antiphon.snapshot import tree, tree_values
 
 REACH_MAX = 1_000_000
 _NOTHING = Ties()
@@ -136,7 +136,7 @@ class BaseOutline:
         for item, _, held in tree.held_diff(before, base.root.items, base.blobs):
             self._outline.drop(item)
             if held is not None:
-                self._outline.put(item, ties_in(values.load(held, base.blobs)))
+                self._outline.put(item, ties_in(tree_values.load(held, base.blobs)))
         self._tree = base.root.items
 
 

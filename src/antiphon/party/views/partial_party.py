@@ -28,7 +28,7 @@ from antiphon.party.views.follower import ViewFollower
 from antiphon.party.views.outline import Reach
 from antiphon.snapshot import tree
 from antiphon.snapshot.limits import BATCH_COUNT_MAX
-from antiphon.snapshot.paths import missing_on_paths
+from antiphon.snapshot.tree_paths import missing_on_paths
 
 BODIES_COUNT_MAX = 10_000
 

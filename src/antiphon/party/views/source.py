@@ -15,7 +15,7 @@ from antiphon.party.views.outline import BaseOutline, Reach
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.car import write_car
-from antiphon.snapshot.paths import paths
+from antiphon.snapshot.tree_paths import paths
 
 ROOTS_MAX = 10_000
 BODIES_SIZE_MAX = 8 << 20

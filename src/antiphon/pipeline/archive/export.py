@@ -46,7 +46,7 @@ from antiphon.pipeline.session.tasks import Given, Result, in_workers
 from antiphon.pipeline.session.worker_errors import workers_told
 from antiphon.pipeline.source.home import feeds_folder, open_blobs, open_feeds
 from antiphon.pipeline.source.ranges import Fault
-from antiphon.snapshot.blobstore import BlobStore
+from antiphon.snapshot.blob_store import BlobStore
 
 TASK_BLOCKS = 200_000
 BLOBS_AT_ONCE = 20_000  # in one file

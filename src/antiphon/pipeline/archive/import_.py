@@ -45,8 +45,8 @@ from antiphon.party.store.meta_store import MetaStore
 from antiphon.pipeline.archive_format.manifest import Manifest, check_file
 from antiphon.pipeline.archive_format.reader import ArchiveBlobs, archived_feeds
 from antiphon.pipeline.archive_format.rows import other_branch
+from antiphon.snapshot.blob_store import BlobStore
 from antiphon.snapshot.blobs import Blobs
-from antiphon.snapshot.blobstore import BlobStore
 from antiphon.snapshot.limits import BATCH_COUNT_MAX
 from antiphon.snapshot.root import FeedCut
 

@@ -40,8 +40,8 @@ from antiphon.pipeline.session.session import prepare
 from antiphon.pipeline.session.tasks import in_workers
 from antiphon.pipeline.source.block_columns import arrow_of
 from antiphon.pipeline.source.home import open_blobs, open_feeds
+from antiphon.snapshot.blob_overlay import Overlay
 from antiphon.snapshot.blobs import Blobs
-from antiphon.snapshot.overlay import Overlay
 
 #: The blobs that a snapshot adds to those of the one before it; `root` marks the one that names it.
 SCHEMA = StructType(

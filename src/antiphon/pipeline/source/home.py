@@ -17,8 +17,8 @@ from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.reader import FeedReader
 from antiphon.pipeline.archive_format.manifest import is_archive
 from antiphon.pipeline.archive_format.reader import ArchiveBlobs, archived_feeds
+from antiphon.snapshot.blob_store import BlobStore
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
-from antiphon.snapshot.blobstore import BlobStore
 
 
 def feeds_folder(home: str | Path) -> Path:

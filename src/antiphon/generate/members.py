@@ -1,0 +1,100 @@
+"""The members of a party: its founder, whose home it is, and others whose feeds came from elsewhere."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from antiphon.core.ids import SYSTEM_ITEM
+from antiphon.core.keys import KeyPair
+from antiphon.feed.header import Kind
+from antiphon.feed.store.feed_store import FeedStore
+from antiphon.generate.memory_feed import Scribe
+from antiphon.generate.seeded import Dial, pair_of
+from antiphon.generate.sink import Sink
+from antiphon.halo.credentials import credential
+from antiphon.halo.credentials.claims import DeviceAdmission, FeedAdmission, FeedKind, Role
+from antiphon.halo.keys.identity import Device, Identity
+from antiphon.halo.keys.key_store import KeyStore
+from antiphon.halo.member.membership import Membership
+
+DEVICES_EACH = 3  # of three devices, two are of one person
+OWNER = 3  # of the others, who is an owner as well
+POOL = 4  # people there are for each one in a party
+
+
+@dataclass(slots=True, eq=False)
+class Writer:
+    """A device that writes to a party."""
+
+    identity: bytes
+    scribe: Scribe
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """The home's own keys and stores, and what all parties share."""
+
+    store: FeedStore
+    keys: KeyStore
+    identity: Identity
+    device: Device
+    clock: Dial
+
+
+def gather(
+    house: House, founder: Membership, sink: Sink, chance: random.Random, names: tuple[int, int], count: int
+) -> list[Writer]:
+    """The founder's writer, and those of others, admitted and with open feeds. `names`: the seed, and the party's."""
+    data = founder.open_data_feed()
+    own = Scribe(house.keys.pair(data.feed), bytes(founder.party), sink, house.clock, chance, own=True)
+    own.owner = True
+    writers = [_writer(house.identity.key, own)]
+    if count == 1:
+        return writers
+    seed, party = names
+    people = [nth - nth // DEVICES_EACH for nth in range(count - 1)]  # the person of each device
+    pool = chance.sample(range(POOL * (people[-1] + 1)), people[-1] + 1)
+    for nth, person in enumerate(people):
+        identity = pair_of(seed, "person", pool[person])
+        device = pair_of(seed, "device", pool[person], nth > 0 and people[nth - 1] == person)
+        role = Role.OWNER if person == OWNER else Role.EDITOR
+        founder.admit(identity.key, [role])
+        feeds = [pair_of(seed, party, nth, kind) for kind in ("control", "data")]
+        _join(house, founder, chance, Identity(identity), Device(device, identity.key), feeds)
+        scribe = Scribe(feeds[1], bytes(founder.party), sink, house.clock, chance, own=False)
+        scribe.owner = role is Role.OWNER
+        writers.append(_writer(identity.key, scribe))
+    return writers
+
+
+def _writer(identity: bytes, scribe: Scribe) -> Writer:
+    scribe.identity = bytes(identity)
+    return Writer(scribe.identity, scribe)
+
+
+def _join(
+    house: House,
+    founder: Membership,
+    chance: random.Random,
+    identity: Identity,
+    device: Device,
+    feeds: Sequence[KeyPair],
+) -> None:
+    """A device opens its control feed and, in it, its data feed, on a machine of its own."""
+    party = bytes(founder.party)
+    word = credential.sign(party, DeviceAdmission(identity.key, device.key), [identity.pair, device.pair])
+    gathered = Sink(house.store, lambda _: None)
+    pen = Scribe(feeds[0], party, gathered, house.clock, chance, own=False)
+    pen.see(founder.machine.entries())
+    for kind, feed in zip((FeedKind.CONTROL, FeedKind.DATA), feeds, strict=True):
+        claim = FeedAdmission(feed.key, kind, identity.key, device.key, word)
+        pen.add(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(credential.sign(party, claim, [device.pair, feed])))
+    pen.end()
+    gathered.flush()
+    founder.sync()
+
+
+def members_of(writers: Sequence[Writer]) -> int:
+    return len({writer.identity for writer in writers})

@@ -1,0 +1,307 @@
+"""What a session asks its peer for: ranges of feeds, control feeds first, and blobs; so much at a time, and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+from antiphon.core.cid import CID_SIZE, Cid
+from antiphon.core.errors import BadEncoding, TooLarge
+from antiphon.feed import span as spans
+from antiphon.mesh.limits import ANSWER_SIZE, FEEDS_MAX, NEVER, RANGES_MAX, REQUESTS_MAX, TIMEOUT_MAX_MS
+from antiphon.mesh.message import Blobs, Holding, Ranges, Want, WantBlobs
+from antiphon.mesh.replica import Replica, Taken
+from antiphon.mesh.timeouts import Pace
+
+_CIDS_AT_ONCE = 32  # so that several peers have something to give
+
+
+@dataclass(slots=True)
+class _Request:
+    """What was asked for in one message."""
+
+    keys: tuple[bytes, ...]  # feeds or CIDs
+    asked_ms: int
+    until_ms: int
+    blobs: bool = False
+
+
+class Asking:
+    """The asking half of one end of a session, from when it knows its peer until that one has forgotten it."""
+
+    def __init__(self, replica: Replica, pace: Pace) -> None:
+        self._replica = replica
+        self._pace = pace
+        self.theirs: dict[bytes, Holding] = {}
+        self._urgent: dict[bytes, None] = {}  # control feeds of which the peer may have what is lacking here
+        self._open: dict[bytes, None] = {}  # and data feeds
+        self._shut: dict[bytes, None] = {}  # feeds of which it has more that cannot be taken now
+        self._back: dict[bytes, int] = {}  # how far before what is held a feed is asked for, to find where it forked
+        self._rest: dict[bytes, int] = {}  # what the peer was late with, or gave in vain: when to ask it again
+        self._tried: dict[bytes, tuple[int, int]] = {}  # evidence that was of no use: its cut, and what was held then
+        self._without: dict[bytes, None] = {}  # blobs that the peer has not
+        self._seeking = False  # some blobs
+        self._blobs_rest_ms = 0
+        self._blobs_late = 0
+        self._requests: dict[int, _Request] = {}
+        self._asked: set[bytes] = set()  # all that they are for
+        self._last = 0
+        self._seen = (0, 0)  # version of what is held, and ground, that was looked at
+        self.taken = self.taken_blobs = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many requests are under way."""
+        return len(self._requests)
+
+    def close(self) -> None:
+        for request in self._requests.values():
+            self._release(request)
+        self._requests.clear()
+
+    # -- what the peer has
+
+    def hear(self, holdings: Iterable[Holding]) -> None:
+        """The peer says what it holds. The same again, or an older word, changes nothing."""
+        for one in holdings:
+            known = self.theirs.get(one.feed)
+            if known is not None and not _newer(one, known):
+                continue
+            if known is None and len(self.theirs) >= FEEDS_MAX:
+                raise TooLarge(f"a peer announces more than {FEEDS_MAX} feeds of party {self._replica.key.hex()[:8]}")
+            self.theirs[one.feed] = one
+            self._look_at(one.feed)
+        self._without.clear()
+        self._blobs_rest_ms = 0
+
+    def _notice(self) -> None:
+        """What is held here has changed: what could not be taken perhaps can be now."""
+        version, ground = self._seen
+        now = self._replica.holdings.version, self._replica.ground
+        if now == self._seen:
+            return
+        self._seen = now
+        for feed in [*self._shut] if ground != now[1] else ():
+            self._look_at(feed)
+        for _, held in self._replica.holdings.since(version):
+            if held.feed in self.theirs:
+                self._look_at(held.feed)
+
+    def _look_at(self, feed: bytes) -> None:
+        """The peer may have something of a feed that is lacking here."""
+        self._shut.pop(feed, None)
+        (self._urgent if self.theirs[feed].control else self._open)[feed] = None
+
+    def _let_go(self, feed: bytes) -> None:
+        """The peer has nothing of a feed that can be taken, until either of the two has more of it."""
+        self._urgent.pop(feed, None)
+        self._open.pop(feed, None)
+        if self.theirs[feed].length > self._replica.holdings.length(feed):
+            self._shut[feed] = None
+
+    # -- asking
+
+    def ask(self, now_ms: int) -> tuple[list[Want | WantBlobs], int]:
+        """What to ask for now, and when to look again though nothing comes."""
+        self._notice()
+        self._expire(now_ms)
+        asked: list[Want | WantBlobs] = []
+        wake_ms = NEVER
+        while len(self._requests) < REQUESTS_MAX:
+            want, wake_ms = self._want(now_ms)
+            if want is None:
+                break
+            asked.append(want)
+        if len(self._requests) < REQUESTS_MAX:
+            blobs, blobs_ms = self._want_blobs(now_ms)
+            asked += blobs
+            wake_ms = min(wake_ms, blobs_ms)
+        return asked, min([wake_ms, *(request.until_ms for request in self._requests.values())])
+
+    def _expire(self, now_ms: int) -> None:
+        late = [number for number, request in self._requests.items() if request.until_ms <= now_ms]
+        if late:
+            self._pace.late()
+        for number in late:
+            request = self._requests.pop(number)
+            self._release(request)
+            for key in request.keys:  # meanwhile others may be asked
+                self._rest[key] = now_ms + self._pace.timeout_ms // 2
+
+    def _want(self, now_ms: int) -> tuple[Want | None, int]:
+        ranges: list[tuple[bytes, int]] = []
+        forks: list[bytes] = []
+        done: list[bytes] = []
+        wake_ms = NEVER
+        for feed in chain(self._urgent, self._open):
+            until = self._busy_until(feed, now_ms)
+            if until:
+                wake_ms = min(wake_ms, until)
+            elif self._wants_fork(feed):
+                forks.append(feed)
+            elif (first := self._replica.first_lacking(self.theirs[feed], self._back.get(feed, 0))) is not None:
+                ranges.append((feed, first))
+            else:
+                done.append(feed)
+            if len(ranges) + len(forks) == RANGES_MAX:
+                break
+        for feed in done:
+            self._let_go(feed)
+        if not ranges and not forks:
+            return None, wake_ms
+        request = self._request((*(feed for feed, _ in ranges), *forks), now_ms)
+        return Want(request, ANSWER_SIZE, tuple(ranges), tuple(forks)), wake_ms
+
+    def _busy_until(self, key: bytes, now_ms: int) -> int:
+        """Until when something need not be asked for, as it is under way, or the peer was late with it; 0 if it may."""
+        rest = self._rest.get(key, 0)
+        if rest <= now_ms:
+            self._rest.pop(key, None)
+            rest = 0
+        if key in self._asked:
+            return NEVER
+        return max(rest, self._replica.under_way.until(key, self, now_ms) or 0)
+
+    def _wants_fork(self, feed: bytes) -> bool:
+        theirs, mine = self.theirs[feed], self._replica.holdings.get(feed)
+        if theirs.fork is None or mine is None or mine.length <= theirs.fork:
+            return False
+        if mine.fork is not None and mine.fork <= theirs.fork:
+            return False
+        return self._tried.get(feed) != (theirs.fork, mine.length)
+
+    def _want_blobs(self, now_ms: int) -> tuple[list[WantBlobs], int]:
+        wanted = self._replica.wanted()
+        if not wanted:
+            if self._seeking:
+                self._forget_blobs()
+            return [], NEVER
+        self._seeking = True
+        if self._blobs_rest_ms > now_ms:
+            return [], self._blobs_rest_ms
+        if self._blobs_rest_ms:
+            self._without.clear()
+            self._blobs_rest_ms = 0
+        asked: list[WantBlobs] = []
+        cids: list[Cid] = []
+        wake_ms = NEVER
+        for cid in wanted:
+            if cid in self._without:
+                continue
+            until = self._busy_until(cid, now_ms)
+            if until:
+                wake_ms = min(wake_ms, until)
+                continue
+            cids.append(cid)
+            if len(cids) == _CIDS_AT_ONCE:
+                asked.append(WantBlobs(self._request(tuple(cids), now_ms, blobs=True), tuple(cids)))
+                cids = []
+                if len(self._requests) == REQUESTS_MAX:
+                    return asked, wake_ms
+        if cids:
+            asked.append(WantBlobs(self._request(tuple(cids), now_ms, blobs=True), tuple(cids)))
+        return asked, wake_ms
+
+    def _forget_blobs(self) -> None:
+        """All that was sought is here."""
+        self._seeking = False
+        self._without.clear()
+        self._rest = {key: at_ms for key, at_ms in self._rest.items() if len(key) != CID_SIZE}
+
+    def _request(self, keys: tuple[bytes, ...], now_ms: int, *, blobs: bool = False) -> int:
+        self._last += 1
+        until_ms = now_ms + self._pace.timeout_ms
+        self._requests[self._last] = _Request(keys, now_ms, until_ms, blobs)
+        for key in keys:
+            self._asked.add(key)
+            self._replica.under_way.claim(key, self, until_ms)
+        return self._last
+
+    # -- answers
+
+    def take(self, answer: Ranges, now_ms: int) -> None:
+        """Take what came. What nobody asked for is refused, and so is what does not verify."""
+        asked = self._answered(answer.request, now_ms, blobs=False)
+        came = [spans.decode(data) for data in answer.spans]
+        feeds = [span.feed for span in came]
+        if len(set(feeds)) != len(feeds):
+            raise BadEncoding("an answer with two ranges of one feed")
+        for feed in (*feeds, *(feed for feed, _ in answer.lacks)):
+            if feed not in (self.theirs if asked is None else asked):
+                raise BadEncoding(f"an answer with feed {feed.hex()[:8]}, which it was not asked for")
+        for evidence in answer.forks:
+            self._take_fork(evidence)
+        for feed, (fate, added) in self._replica.take(came).items():
+            self.taken += added
+            self._settle(feed, fate, added, now_ms)
+        for feed, _ in answer.lacks:
+            if asked is not None:
+                self._let_go(feed)
+        if asked is not None and not (came or answer.lacks or answer.forks):
+            for feed in asked:
+                self._rest[feed] = now_ms + self._pace.timeout_ms
+
+    def _settle(self, feed: bytes, fate: Taken, added: int, now_ms: int) -> None:
+        if fate is Taken.TAKEN:
+            self._back.pop(feed, None)
+        elif fate is Taken.BRANCH:
+            back, held = self._back.get(feed, 0), self._replica.holdings.get(feed)
+            if held is None or back >= held.length - held.start:
+                self._let_go(feed)  # what is pruned here would tell
+            else:
+                self._back[feed] = max(1, 2 * back)
+        elif fate is Taken.UNFIT:
+            self._let_go(feed)
+        if not added:
+            self._rest[feed] = now_ms + (0 if fate is Taken.BRANCH else self._pace.timeout_ms)
+
+    def _take_fork(self, evidence: bytes) -> None:
+        feed, new = self._replica.take_fork(evidence)
+        self.taken += new
+        theirs, mine = self.theirs.get(feed), self._replica.holdings.get(feed)
+        if theirs is not None and theirs.fork is not None and mine is not None:
+            self._tried[feed] = theirs.fork, mine.length
+
+    def take_blobs(self, answer: Blobs, now_ms: int) -> None:
+        """Take blobs that came, and note which the peer has not."""
+        asked = self._answered(answer.request, now_ms, blobs=True)
+        for cid in (*(cid for cid, _ in answer.blobs), *answer.lacks):
+            if asked is not None and cid not in asked:
+                raise BadEncoding(f"an answer with blob {cid}, which it was not asked for")
+        taken = self._replica.take_blobs(answer.blobs)
+        self.taken_blobs += taken
+        if asked is None:
+            return
+        for cid in answer.lacks:
+            self._without[cid] = None
+        if answer.blobs:
+            self._blobs_late = 0
+        else:
+            self._blobs_rest_ms = now_ms + min(TIMEOUT_MAX_MS, self._pace.timeout_ms << min(self._blobs_late, 6))
+            self._blobs_late += 1
+
+    def _answered(self, number: int, now_ms: int, *, blobs: bool) -> tuple[bytes, ...] | None:
+        """What a request was for; None if it was answered or given up before."""
+        if number > self._last:
+            raise BadEncoding(f"an answer to request {number}, which was never made")
+        request = self._requests.get(number)
+        if request is None:
+            return None
+        if request.blobs is not blobs:
+            raise BadEncoding(f"an answer to request {number} that is none to what it asks")
+        del self._requests[number]
+        self._pace.answered(now_ms - request.asked_ms)
+        self._release(request)
+        return request.keys
+
+    def _release(self, request: _Request) -> None:
+        for key in request.keys:
+            self._asked.discard(key)
+            self._replica.under_way.release(key, self)
+
+
+def _newer(one: Holding, known: Holding) -> bool:
+    """What is held grows, is pruned and cut, and nothing of that is taken back."""
+    forked = one.fork is not None and (known.fork is None or one.fork < known.fork)
+    return one.length > known.length or one.start > known.start or forked

@@ -1,0 +1,192 @@
+"""`BlobStore`: blobs on disk. One process writes, others may read at the same time.
+
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder, BlobStore.open(folder) as store:
+...     cid = store.put(b"hello")
+...     store.get(cid), store.count, store.size
+(b'hello', 1, 5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import DamagedBlob, StoreError
+from antiphon.feed.store.disk import MACHINE, Disk
+from antiphon.feed.store.map_file import MAP_SIZE_START, MapFile
+from antiphon.snapshot.blob_collection import BlobCollection, Collecting
+from antiphon.snapshot.blobs import Blobs, checked, missing_blob
+
+FORMAT = b"antiphon.blobs.v1"
+_PAGE = 4096  # CIDs in one transaction of an iteration
+_SIZE = b"size"
+
+
+class _BlobFile(MapFile[Any]):
+    what = "blob store"
+    if_damaged = "Fetch its blobs into a new one"
+    if_large = "let go of what nothing refers to"
+
+    def _view(self, txn: Any) -> Any:
+        return txn
+
+
+class BlobStore(Blobs):
+    """A folder with an LMDB file. Everything is on the disk on return, and checked against its CID on every read."""
+
+    def __init__(
+        self, path: Path, *, readonly: bool = False, map_size: int = MAP_SIZE_START, disk: Disk = MACHINE
+    ) -> None:
+        self.path = path
+        self.readonly = readonly
+        self._damaged: set[Cid] = set()
+        self._collecting = Collecting()
+        self._file = _BlobFile(path, ("blobs", "meta"), readonly=readonly, map_size=map_size, disk=disk)
+        try:
+            with self._file.read() as txn:
+                known = self._check_format(txn)
+            if not known and not readonly:
+                self._file.transact(self._claim)
+        except BaseException:
+            self._file.close()
+            raise
+
+    @classmethod
+    def open(
+        cls, path: str | Path, *, readonly: bool = False, map_size: int = MAP_SIZE_START, disk: Disk = MACHINE
+    ) -> BlobStore:
+        return cls(Path(path), readonly=readonly, map_size=map_size, disk=disk)
+
+    @property
+    def _blobs(self) -> Any:
+        return self._file.tables["blobs"]  # another one after `compact`
+
+    @property
+    def _meta(self) -> Any:
+        return self._file.tables["meta"]
+
+    def _claim(self, txn: Any) -> None:
+        if not self._check_format(txn):
+            txn.put(b"format", FORMAT, db=self._meta)
+
+    def _check_format(self, txn: Any) -> bool:
+        """Whether the file says in which format it is; refused if that is another one."""
+        found = txn.get(b"format", db=self._meta)
+        if found not in (None, FORMAT):
+            raise StoreError(f"the blob store at {self.path} has the format {found!r}; a newer Antiphon wrote it")
+        return found is not None
+
+    # -- reading
+
+    def get(self, cid: Cid) -> bytes:
+        with self._file.read() as txn:
+            found = txn.get(cid, db=self._blobs)
+        if found is None:
+            raise missing_blob(cid)
+        data: bytes = found
+        if cid.matches(data):
+            self._damaged.discard(cid)  # the process that writes may have put it again
+        else:
+            self._damaged.add(cid)
+            raise DamagedBlob(
+                f"blob {cid} in the store at {self.path} has changed on the disk; fetch it from a peer again", cid=cid
+            )
+        return data
+
+    def missing(self, cids: Iterable[Cid]) -> list[Cid]:
+        """Those that are not here, in their order. One that was found damaged is not here."""
+        asked = list(cids)
+        with self._file.read() as txn, txn.cursor(self._blobs) as cursor:
+            return [cid for cid in asked if cid in self._damaged or not cursor.set_key(cid)]
+
+    def __iter__(self) -> Iterator[Cid]:
+        """All CIDs, ascending; blobs that come or go meanwhile may be among them or not."""
+        for page in self.pages():
+            yield from page
+
+    def pages(self) -> Iterator[list[Cid]]:
+        """The same, some thousands at a time."""
+        last = b""
+        while page := self._page(last):
+            yield list(map(Cid, page))
+            last = page[-1]
+
+    def _page(self, last: bytes) -> list[bytes]:
+        """The next CIDs behind `last`. No transaction is open while the caller's code runs."""
+        with self._file.read() as txn, txn.cursor(self._blobs) as cursor:
+            if not cursor.set_range(last + b"\0"):
+                return []
+            return [key for key, _ in zip(cursor.iternext(values=False), range(_PAGE), strict=False)]
+
+    @property
+    def count(self) -> int:
+        """How many blobs are here."""
+        with self._file.read() as txn:
+            entries: int = txn.stat(self._blobs)["entries"]
+            return entries
+
+    @property
+    def size(self) -> int:
+        """The bytes of all blobs together."""
+        with self._file.read() as txn:
+            return self._size(txn)
+
+    def _size(self, txn: Any) -> int:
+        return int.from_bytes(txn.get(_SIZE, db=self._meta) or b"", "little")
+
+    # -- writing
+
+    def put_all(self, pairs: Iterable[tuple[Cid, bytes]]) -> None:
+        """Put blobs in one transaction: all of them, or none if one is not what its CID says."""
+        blobs = checked(pairs)
+        with self._collecting.adding(blobs):
+            self._file.transact(lambda txn: self._put(txn, blobs))
+        self._damaged.difference_update(blobs)
+
+    def _put(self, txn: Any, blobs: dict[Cid, bytes]) -> None:
+        added = 0
+        for cid in sorted(blobs):
+            data, held = blobs[cid], txn.get(cid, db=self._blobs)
+            if held != data:  # one that was damaged is written anew
+                txn.put(cid, data, db=self._blobs)
+                added += len(data) - len(held or b"")
+        self._resize(txn, added)
+
+    def _resize(self, txn: Any, added: int) -> None:
+        if added:
+            txn.put(_SIZE, max(0, self._size(txn) + added).to_bytes(8, "little"), db=self._meta)
+
+    def delete(self, cids: Iterable[Cid]) -> tuple[int, int]:
+        """Let blobs go; returns how many there were, and their bytes."""
+        doomed = sorted(set(cids))
+        gone = self._file.transact(lambda txn: self._delete(txn, doomed))
+        self._damaged.difference_update(doomed)
+        return gone
+
+    def _delete(self, txn: Any, cids: list[Cid]) -> tuple[int, int]:
+        sizes = [len(held) for cid in cids if (held := txn.pop(cid, db=self._blobs)) is not None]
+        self._resize(txn, -sum(sizes))
+        return len(sizes), sum(sizes)
+
+    def putting(self) -> AbstractContextManager[None]:
+        return self._collecting.putting()
+
+    def collecting(self) -> AbstractContextManager[BlobCollection]:
+        return self._collecting.begin()
+
+    def compact(self) -> int:
+        """Rewrite the file without what was let go; returns its new size. Nobody else may have it open."""
+        return self._file.compact()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> BlobStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

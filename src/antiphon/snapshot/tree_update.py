@@ -1,0 +1,95 @@
+"""Changing a tree: what no change touches is taken over as it is, and the result is what `build` would give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from antiphon.core.cid import Cid
+from antiphon.core.errors import InvalidInput
+from antiphon.snapshot.blobs import Blobs
+from antiphon.snapshot.tree_builder import Builder
+from antiphon.snapshot.tree_node import check_key, ends
+from antiphon.snapshot.tree_reader import Place, load_root
+
+
+def update(root: Cid | None, changes: Iterable[tuple[bytes, bytes | None]], blobs: Blobs) -> Cid | None:
+    """The root of the tree after changes, whose keys ascend: a value is set, None takes the key away.
+
+    >>> from antiphon.snapshot.blobs import MemoryBlobs
+    >>> from antiphon.snapshot.tree_builder import build
+    >>> blobs, one, two = MemoryBlobs(), (b"a" * 16, b"1"), (b"b" * 16, b"2")
+    >>> update(build([one], blobs), [(one[0], None), two], blobs) == build([two], blobs)
+    True
+    """
+    pending = _Changes(changes)
+    builder = Builder(blobs)
+    if root is not None:
+        place = Place.root(root, blobs)
+        pending.key_size = len(place.keys[0])
+        _merge(place, pending, builder, blobs)
+    for key, value in pending.until(None):
+        if value is not None:
+            builder.add(key, value)
+    return _lowered(builder.finish(), blobs)
+
+
+class _Changes:
+    """Changes in order, with the next one in view."""
+
+    def __init__(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        self._rest = iter(changes)
+        self._last = b""
+        self.key_size = 0
+        self._next = next(self._rest, None)
+
+    def touches(self, last: bytes) -> bool:
+        """Whether there is a change up to this key."""
+        return self._next is not None and self._next[0] <= last
+
+    def until(self, last: bytes | None) -> Iterator[tuple[bytes, bytes | None]]:
+        """Take the changes up to this key, or all."""
+        while self._next is not None and (last is None or self._next[0] <= last):
+            change = self._next
+            check_key(change[0], self.key_size)
+            if change[0] <= self._last:
+                raise InvalidInput(f"keys of changes ascend: {change[0].hex()} came after {self._last.hex()}")
+            self._last = change[0]
+            self._next = next(self._rest, None)
+            yield change
+
+
+def _merge(place: Place, pending: _Changes, builder: Builder, blobs: Blobs) -> None:
+    if not place.node.level:
+        _merge_leaf(place, pending, builder)
+        return
+    for index in range(len(place.keys)):
+        if not _takes(place, index, pending, builder):
+            _merge(place.child(index, blobs), pending, builder, blobs)
+
+
+def _takes(place: Place, index: int, pending: _Changes, builder: Builder) -> bool:
+    """Take a child over as it is. The last of its level may have ended only because nothing came behind it."""
+    level, key = place.node.level - 1, place.keys[index]
+    ended = not place.is_rightmost(index) or ends(key, level)
+    return ended and not pending.touches(key) and builder.take(level, place.node.child(index))
+
+
+def _merge_leaf(place: Place, pending: _Changes, builder: Builder) -> None:
+    for entry in place.node.entries:
+        replaced = False
+        for key, value in pending.until(entry.key):
+            replaced = key == entry.key
+            if value is not None:
+                builder.add(key, value)
+        if not replaced:
+            builder.add_held(entry)
+
+
+def _lowered(root: Cid | None, blobs: Blobs) -> Cid | None:
+    """A node that was taken over may be alone now; then the tree begins below it, where there is more than one."""
+    while root is not None:
+        node = load_root(root, blobs, alone=True)
+        if not node.level or len(node.keys) > 1:
+            break
+        root = node.child(0).link
+    return root
