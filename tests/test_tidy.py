@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = Path("src/antiphon")
 GENERATED = SOURCE / "core" / "v1"
 CODE_FOLDERS = ("src", "tests", "bench", "tools", "examples")
-FILE_LINES_MAX = 450
+FILE_LINES_MAX = 600
 FILE_LINES_USUAL = 400
 FUNCTION_LINES_MAX = 70
 #: Folders of tests that are about something else than a package.
@@ -264,7 +264,7 @@ def layers_of(table: str) -> list[str]:
 def contract() -> list[str]:
     """The same from import-linter's contract, which has the highest first."""
     settings = tomllib.loads(text_of(Path("pyproject.toml")))["tool"]["importlinter"]
-    layered = [contract for contract in settings["contracts"] if contract["type"] == "layers"]
+    layered = [contract for contract in settings["contracts"] if "containers" not in contract]
     assert len(layered) == 1
     return re.findall(r"antiphon\.\w+", " ".join(reversed(layered[0]["layers"])))
 

@@ -1,8 +1,8 @@
 """Spark's Python workers, which tell where their time goes; bench/pipeline.py names it as `spark.python.daemon.module`.
 
-It is the pipeline's own (`antiphon.pipeline.session.worker_daemon`), with methods that are wrapped before it forks; time in one that
-another calls is the inner one's alone. It is CPU time, and each process writes what it has used, by part, into a file
-of its own after each task.
+It is the pipeline's own (`antiphon.pipeline.session.worker_daemon`), with methods that are wrapped before it forks;
+time in one that another calls is the inner one's alone. It is CPU time, and each process writes what it has used, by
+part, into a file of its own after each task.
 """
 
 from __future__ import annotations

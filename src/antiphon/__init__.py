@@ -17,275 +17,99 @@ cli      the command line
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from antiphon.core.exports import lazy_exports
+
 if TYPE_CHECKING:
-    from antiphon.api.child_party import ChildParty
-    from antiphon.api.invitation import Invitation
-    from antiphon.api.items.file import File
-    from antiphon.api.items.handle import Handle
-    from antiphon.api.items.list import List
-    from antiphon.api.items.object import Object
-    from antiphon.api.items.text import Text
-    from antiphon.api.items.thread import Thread
-    from antiphon.api.locator import Locator
-    from antiphon.api.options import OrderBy
-    from antiphon.api.party import Party
-    from antiphon.api.query.results import Results
-    from antiphon.api.registry import LocalRegistry, Record, Registry
-    from antiphon.api.store import Store
-    from antiphon.api.sync.sync import exchange
-    from antiphon.api.typed.schemas import typed
-    from antiphon.core.cid import Cid
+    from antiphon.api.child_party import ChildParty as ChildParty
+    from antiphon.api.invitation import Invitation as Invitation
+    from antiphon.api.items.file import File as File
+    from antiphon.api.items.handle import Handle as Handle
+    from antiphon.api.items.list import List as List
+    from antiphon.api.items.object import Object as Object
+    from antiphon.api.items.text import Text as Text
+    from antiphon.api.items.thread import Thread as Thread
+    from antiphon.api.locator import Locator as Locator
+    from antiphon.api.options import OrderBy as OrderBy
+    from antiphon.api.party import Party as Party
+    from antiphon.api.query.results import Results as Results
+    from antiphon.api.registry import LocalRegistry as LocalRegistry, Record as Record, Registry as Registry
+    from antiphon.api.store import Store as Store
+    from antiphon.api.sync.sync import exchange as exchange
+    from antiphon.api.typed.schemas import typed as typed
+    from antiphon.core.cid import Cid as Cid
     from antiphon.core.errors import (
-        AntiphonError,
-        Equivocation,
-        InvalidInput,
-        InvalidMutation,
-        KeyStoreError,
-        NotAuthorised,
-        PartyPaused,
-        RefusedBlocks,
-        StoreError,
-        UnknownItem,
-        UnknownModel,
-        UnknownParty,
+        AntiphonError as AntiphonError,
+        Equivocation as Equivocation,
+        InvalidInput as InvalidInput,
+        InvalidMutation as InvalidMutation,
+        KeyStoreError as KeyStoreError,
+        NotAuthorised as NotAuthorised,
+        PartyPaused as PartyPaused,
+        RefusedBlocks as RefusedBlocks,
+        StoreError as StoreError,
+        UnknownItem as UnknownItem,
+        UnknownModel as UnknownModel,
+        UnknownParty as UnknownParty,
     )
-    from antiphon.core.ids import ItemId
-    from antiphon.core.keys import KeyPair, PublicKey
-    from antiphon.core.ports import SystemRandomness
-    from antiphon.core.stamp import Stamp
-    from antiphon.core.timeframe import Order, Timeframe
-    from antiphon.feed.block import Block
-    from antiphon.feed.encoder import Draft
-    from antiphon.feed.fork import Fork
-    from antiphon.feed.header import Kind
-    from antiphon.feed.span import Span
-    from antiphon.feed.store.feed_store import FeedStore
-    from antiphon.feed.writer import FeedWriter
-    from antiphon.halo.control.machine import PartyMachine
-    from antiphon.halo.control.state import PartyState
-    from antiphon.halo.credentials.claims import EpochAttestation, EpochGenesis, FeedKind, Policy, Role
-    from antiphon.halo.keys.identity import Device, Identity, new_device, new_identity, recover_identity
-    from antiphon.halo.keys.key_file import Protection
-    from antiphon.halo.keys.key_store import KeyStore
-    from antiphon.halo.member.membership import Membership, sync_machine
-    from antiphon.model.array.model import ArrayModel
-    from antiphon.model.factory import ModelFactory
-    from antiphon.model.file import FileModel
-    from antiphon.model.messenger.model import MessengerModel
-    from antiphon.model.model import Discard, Feeding, Model
-    from antiphon.model.object.model import ObjectModel
-    from antiphon.model.text.model import TextModel
-    from antiphon.model.value import Reference
-    from antiphon.party.engine.authority import OpenAuthority, PartyAuthority
-    from antiphon.party.live.anchored_stream import ReadStream, WriteStream
-    from antiphon.party.live.item import Item
-    from antiphon.party.live.manager import PartyManager
-    from antiphon.party.live.processor import PartyProcessor
-    from antiphon.party.live.undo import UndoStack
-    from antiphon.party.store.item_store import ItemStore
-    from antiphon.party.store.meta_store import MetaStore
-    from antiphon.query.filters import Fact, Filter, Match, prop
-    from antiphon.query.live.subscription import Subscription
-    from antiphon.query.query import Deleted, Query
-    from antiphon.schema.definition import Schema
-    from antiphon.schema.errors import SchemaViolation
-    from antiphon.schema.migrations import Migrations
+    from antiphon.core.ids import ItemId as ItemId
+    from antiphon.core.keys import KeyPair as KeyPair, PublicKey as PublicKey
+    from antiphon.core.ports import SystemRandomness as SystemRandomness
+    from antiphon.core.stamp import Stamp as Stamp
+    from antiphon.core.timeframe import Order as Order, Timeframe as Timeframe
+    from antiphon.feed.block import Block as Block
+    from antiphon.feed.encoder import Draft as Draft
+    from antiphon.feed.fork import Fork as Fork
+    from antiphon.feed.header import Kind as Kind
+    from antiphon.feed.span import Span as Span
+    from antiphon.feed.store.feed_store import FeedStore as FeedStore
+    from antiphon.feed.writer import FeedWriter as FeedWriter
+    from antiphon.halo.control.machine import PartyMachine as PartyMachine
+    from antiphon.halo.control.state import PartyState as PartyState
+    from antiphon.halo.credentials.claims import (
+        EpochAttestation as EpochAttestation,
+        EpochGenesis as EpochGenesis,
+        FeedKind as FeedKind,
+        Policy as Policy,
+        Role as Role,
+    )
+    from antiphon.halo.keys.identity import (
+        Device as Device,
+        Identity as Identity,
+        new_device as new_device,
+        new_identity as new_identity,
+        recover_identity as recover_identity,
+    )
+    from antiphon.halo.keys.key_file import Protection as Protection
+    from antiphon.halo.keys.key_store import KeyStore as KeyStore
+    from antiphon.halo.member.membership import Membership as Membership, sync_machine as sync_machine
+    from antiphon.model.array.model import ArrayModel as ArrayModel
+    from antiphon.model.factory import ModelFactory as ModelFactory
+    from antiphon.model.file import FileModel as FileModel
+    from antiphon.model.messenger.model import MessengerModel as MessengerModel
+    from antiphon.model.model import Discard as Discard, Feeding as Feeding, Model as Model
+    from antiphon.model.object.model import ObjectModel as ObjectModel
+    from antiphon.model.text.model import TextModel as TextModel
+    from antiphon.model.value import Reference as Reference
+    from antiphon.party.engine.authority import OpenAuthority as OpenAuthority, PartyAuthority as PartyAuthority
+    from antiphon.party.live.anchored_stream import ReadStream as ReadStream, WriteStream as WriteStream
+    from antiphon.party.live.item import Item as Item
+    from antiphon.party.live.manager import PartyManager as PartyManager
+    from antiphon.party.live.processor import PartyProcessor as PartyProcessor
+    from antiphon.party.live.undo import UndoStack as UndoStack
+    from antiphon.party.store.item_store import ItemStore as ItemStore
+    from antiphon.party.store.meta_store import MetaStore as MetaStore
+    from antiphon.query.filters import Fact as Fact, Filter as Filter, Match as Match, prop as prop
+    from antiphon.query.live.subscription import Subscription as Subscription
+    from antiphon.query.query import Deleted as Deleted, Query as Query
+    from antiphon.schema.definition import Schema as Schema
+    from antiphon.schema.errors import SchemaViolation as SchemaViolation
+    from antiphon.schema.migrations import Migrations as Migrations
 
 __version__ = "0.1.0"
-
-_WHERE = {
-    "AntiphonError": "core.errors",
-    "ArrayModel": "model.array",
-    "Block": "feed.block",
-    "ChildParty": "api.children",
-    "Cid": "core.cid",
-    "Deleted": "query.query",
-    "Device": "halo.identity",
-    "Discard": "model.interface",
-    "Draft": "feed.append",
-    "EpochAttestation": "halo.claims",
-    "EpochGenesis": "halo.claims",
-    "Equivocation": "core.errors",
-    "Fact": "query.filters",
-    "FeedKind": "halo.claims",
-    "FeedStore": "feed.store",
-    "FeedWriter": "feed.writer",
-    "Feeding": "model.interface",
-    "File": "api.files",
-    "FileModel": "model.file",
-    "Filter": "query.filters",
-    "Fork": "feed.fork",
-    "Handle": "api.handle",
-    "Identity": "halo.identity",
-    "InvalidInput": "core.errors",
-    "InvalidMutation": "core.errors",
-    "Invitation": "api.invitation",
-    "Item": "party.items",
-    "ItemId": "core.ids",
-    "ItemStore": "party.itemstore",
-    "KeyPair": "core.keys",
-    "KeyStore": "halo.keystore",
-    "KeyStoreError": "core.errors",
-    "Kind": "feed.header",
-    "List": "api.lists",
-    "LocalRegistry": "api.registry",
-    "Locator": "api.locator",
-    "Match": "query.filters",
-    "Membership": "halo.membership",
-    "MessengerModel": "model.messenger",
-    "MetaStore": "party.meta",
-    "Migrations": "schema.migrations",
-    "Model": "model.interface",
-    "ModelFactory": "model.factory",
-    "NotAuthorised": "core.errors",
-    "Object": "api.objects",
-    "ObjectModel": "model.object",
-    "OpenAuthority": "party.authority",
-    "Order": "core.timeframe",
-    "OrderBy": "api.options",
-    "Party": "api.party",
-    "PartyAuthority": "party.authority",
-    "PartyMachine": "halo.machine",
-    "PartyManager": "party.manager",
-    "PartyPaused": "core.errors",
-    "PartyProcessor": "party.processor",
-    "PartyState": "halo.state",
-    "Policy": "halo.claims",
-    "Protection": "halo.keyfile",
-    "PublicKey": "core.keys",
-    "Query": "query.query",
-    "ReadStream": "party.stream",
-    "Record": "api.registry",
-    "Reference": "model.value",
-    "RefusedBlocks": "core.errors",
-    "Registry": "api.registry",
-    "Results": "api.results",
-    "Role": "halo.claims",
-    "Schema": "schema.definition",
-    "SchemaViolation": "schema.errors",
-    "Span": "feed.span",
-    "Stamp": "core.stamp",
-    "Store": "api.store",
-    "StoreError": "core.errors",
-    "Subscription": "query.subscription",
-    "SystemRandomness": "core.ports",
-    "Text": "api.texts",
-    "TextModel": "model.text",
-    "Thread": "api.threads",
-    "Timeframe": "core.timeframe",
-    "UndoStack": "party.undo",
-    "UnknownItem": "core.errors",
-    "UnknownModel": "core.errors",
-    "UnknownParty": "core.errors",
-    "WriteStream": "party.stream",
-    "exchange": "api.exchange",
-    "new_device": "halo.identity",
-    "new_identity": "halo.identity",
-    "prop": "query.filters",
-    "recover_identity": "halo.identity",
-    "sync_machine": "halo.membership",
-    "typed": "api.typed",
-}
-
-__all__ = [
-    "AntiphonError",
-    "ArrayModel",
-    "Block",
-    "ChildParty",
-    "Cid",
-    "Deleted",
-    "Device",
-    "Discard",
-    "Draft",
-    "EpochAttestation",
-    "EpochGenesis",
-    "Equivocation",
-    "Fact",
-    "FeedKind",
-    "FeedStore",
-    "FeedWriter",
-    "Feeding",
-    "File",
-    "FileModel",
-    "Filter",
-    "Fork",
-    "Handle",
-    "Identity",
-    "InvalidInput",
-    "InvalidMutation",
-    "Invitation",
-    "Item",
-    "ItemId",
-    "ItemStore",
-    "KeyPair",
-    "KeyStore",
-    "KeyStoreError",
-    "Kind",
-    "List",
-    "LocalRegistry",
-    "Locator",
-    "Match",
-    "Membership",
-    "MessengerModel",
-    "MetaStore",
-    "Migrations",
-    "Model",
-    "ModelFactory",
-    "NotAuthorised",
-    "Object",
-    "ObjectModel",
-    "OpenAuthority",
-    "Order",
-    "OrderBy",
-    "Party",
-    "PartyAuthority",
-    "PartyMachine",
-    "PartyManager",
-    "PartyPaused",
-    "PartyProcessor",
-    "PartyState",
-    "Policy",
-    "Protection",
-    "PublicKey",
-    "Query",
-    "ReadStream",
-    "Record",
-    "Reference",
-    "RefusedBlocks",
-    "Registry",
-    "Results",
-    "Role",
-    "Schema",
-    "SchemaViolation",
-    "Span",
-    "Stamp",
-    "Store",
-    "StoreError",
-    "Subscription",
-    "SystemRandomness",
-    "Text",
-    "TextModel",
-    "Thread",
-    "Timeframe",
-    "UndoStack",
-    "UnknownItem",
-    "UnknownModel",
-    "UnknownParty",
-    "WriteStream",
-    "__version__",
-    "exchange",
-    "new_device",
-    "new_identity",
-    "open",
-    "prop",
-    "recover_identity",
-    "sync_machine",
-    "typed",
-]
+__getattr__, __dir__ = lazy_exports(__name__)
 
 
 def open(path: str | Path, **options: Any) -> Store:  # noqa: A001 - `antiphon.open` reads as it is meant
@@ -293,15 +117,3 @@ def open(path: str | Path, **options: Any) -> Store:  # noqa: A001 - `antiphon.o
     from antiphon.api.store import Store
 
     return Store.open(path, **options)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"antiphon has no {name!r}")
-    value = getattr(import_module(f"antiphon.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

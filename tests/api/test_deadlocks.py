@@ -13,6 +13,7 @@ import pytest
 
 import antiphon
 from antiphon import InvalidInput, Migrations, Object, Party, Reference, Schema, Store, exchange, prop
+from antiphon.api.sync.sync import copy as copy_blocks
 from antiphon.core.errors import MovedOn, StoreClosed
 from antiphon.query.delta import Delta
 
@@ -183,7 +184,7 @@ def test_a_callback_that_asks_for_a_party_keeps_no_store_from_closing(tmp_path: 
 
         bob.party("Household").subscribe(prop("n") == 1, tell)
         party.object({"n": 1})
-        antiphon.api.sync.sync.copy(ada.manager.feeds, bob.manager.feeds, party.key)
+        copy_blocks(ada.manager.feeds, bob.manager.feeds, party.key)
         assert inside.wait(SECONDS)
         closing.set()
         assert finishes(bob.close)

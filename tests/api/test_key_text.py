@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon import InvalidInput, Invitation, Locator, PublicKey
 from antiphon.api.key_text import TEXT_SIZE, from_text, to_text

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import antiphon
 from antiphon import Deleted, Fact, Handle, InvalidInput, List, Object, Party, Query, Store, Text, exchange, prop

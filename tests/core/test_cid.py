@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.cid import BLOB_SIZE_MAX, CID_SIZE, DAG_CBOR, RAW, Cid, decode_node, encode_node
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge

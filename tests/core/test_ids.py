@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.ids import ITEM_ID_SIZE, SYSTEM_ITEM, ItemId

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from antiphon.core.codec import u32, u64
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge

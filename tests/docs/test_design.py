@@ -77,6 +77,6 @@ def test_generated_messages_are_used_only_to_encode_and_decode(root: Path) -> No
     users = {str(path.relative_to(source)) for path in source.rglob("*.py") if "core.v1" in path.read_text()}
     users = {user for user in users if not user.startswith("core/v1/")}
     users -= {"mesh/codec.py", "query/codec/protobuf.py"}
-    halo = {f"halo/{name}.py" for name in ("act", "credential", "epochcodec", "fields")}
-    assert {user for user in users if not user.startswith("model/")} == halo
+    codecs = {f"halo/credentials/{name}.py" for name in ("credential", "epoch_codec", "fields")}
+    assert {user for user in users if not user.startswith("model/")} == {"halo/acts/act.py", *codecs}
     assert users - halo == {f"model/{name}.py" for name in ENCODING}

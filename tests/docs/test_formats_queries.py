@@ -21,8 +21,7 @@ from antiphon.core.codec import u32
 from antiphon.core.v1 import query_pb2
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item_codec import restore
-from antiphon.party.store.item_store import FORMAT as ITEMS_FORMAT
-from antiphon.party.store.item_store import ItemStore
+from antiphon.party.store.item_store import FORMAT as ITEMS_FORMAT, ItemStore
 from antiphon.query.codec import protobuf
 from antiphon.query.codec.json_form import from_json
 from antiphon.query.filters import Fact, prop

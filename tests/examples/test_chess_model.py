@@ -11,8 +11,7 @@ from typing import Any
 import chess
 import pytest
 from examples.chess_model import PLIES_MAX, SEAT_FEEDS_MAX, Act, ChessModel, Game, Verb
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from antiphon.core.errors import BadEncoding, InvalidInput, InvalidMutation
 from antiphon.core.stamp import Stamp

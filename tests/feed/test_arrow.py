@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.keys import KeyPair, PublicKey

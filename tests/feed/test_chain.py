@@ -6,8 +6,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.codec import Reader
 from antiphon.core.errors import AntiphonError, BadSignature, BrokenChain

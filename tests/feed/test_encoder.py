@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.errors import FeedRetired, InvalidInput, TooLarge
 from antiphon.core.keys import KeyPair, PublicKey

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from unittest import mock
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed import rules

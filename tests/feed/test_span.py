@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
 from antiphon.core.keys import KeyPair, PublicKey

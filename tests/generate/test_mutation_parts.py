@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.stamp import Stamp
 from antiphon.generate.mutation_parts import KEYS, VALUES, Names, Parts

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 import tempfile
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.mesh.wire import Links, Weather, Wire
 from tests.party.epochs.epoch_acts import note
 

@@ -7,8 +7,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.mesh.wire import Wire
 from tests.party.epochs.epoch_acts import note
 

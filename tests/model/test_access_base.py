@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.model.test_access_fold import MODELS, NAMES, PARTY, History, author_of, live, shown, whole
-from tests.model.test_fold import ITEM, A, B, C, changed, genesis, said
-from tests.model.test_fold import MODELS as ITEM_MODELS
-from tests.model.test_fold import PARTY as PARTY_OF_ITEMS
+from tests.model.test_fold import ITEM, MODELS as ITEM_MODELS, PARTY as PARTY_OF_ITEMS, A, B, C, changed, genesis, said
 
 from antiphon.core.stamp import Stamp
 from antiphon.model import item_codec

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.party.histories import Jottings, Moves
 
 from antiphon.core.ids import SYSTEM_ITEM, ItemId

@@ -9,8 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.access import EVERYONE, NOT_THEIRS, Access, AccessLog, Act, Author

@@ -6,8 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.model.test_fold import ITEM, MODELS, PARTY, A, B, C, Log, changed, genesis, run, said
 from tests.party.histories import Jottings, Moves
 
@@ -17,8 +16,7 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import item_pb2
 from antiphon.feed.header import Kind
-from antiphon.model import item_codec
-from antiphon.model import replay as replay_module
+from antiphon.model import item_codec, replay as replay_module
 from antiphon.model.array.model import ArrayModel
 from antiphon.model.epoch_fold import fold_epoch
 from antiphon.model.fold import BASE_HAS_GENESIS, ItemState, fold

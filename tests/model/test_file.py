@@ -6,8 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import BadEncoding, InvalidInput

@@ -13,8 +13,7 @@ import pytest
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
-from antiphon.model import item_codec
-from antiphon.model import replay as replay_module
+from antiphon.model import item_codec, replay as replay_module
 from antiphon.model.factory import ModelFactory
 from antiphon.model.fold import NO_BODY, NO_ITEM, Folded, ItemState, fold
 from antiphon.model.message import Change, Genesis, Note, wrap, write_change, write_genesis

@@ -6,8 +6,7 @@ import itertools
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.hierarchy import Claim, components, derive, lineage, settle

@@ -8,8 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.errors import BadEncoding, InvalidInput, UnknownModel
 from antiphon.core.ids import ItemId

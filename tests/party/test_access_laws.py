@@ -11,8 +11,7 @@ from contextlib import suppress
 from hashlib import sha256
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.party.histories import edit, models, some_ranges
 from tests.party.test_access import all_of, shown
 

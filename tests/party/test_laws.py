@@ -8,8 +8,7 @@ import tempfile
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.party.histories import act, models, some_ranges
 
 from antiphon.testing.peers import Peers

@@ -9,8 +9,7 @@ from fractions import Fraction
 from math import inf, isnan, nan
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp

@@ -8,8 +8,7 @@ import sys
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.errors import InvalidInput
 from antiphon.query.index.tables import CREATE_WORDS

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.errors import InvalidInput
 from antiphon.model.value import Reference, value_bytes

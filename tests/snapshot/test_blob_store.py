@@ -13,8 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob, MissingBlob, StoreClosed, StoreError, StoreLocked

@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.cid import BLOB_SIZE_MAX, DAG_CBOR, Cid
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedBlob, InvalidInput, MissingBlob, TooLarge

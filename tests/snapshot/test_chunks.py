@@ -7,8 +7,7 @@ import random
 from hashlib import sha256
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput

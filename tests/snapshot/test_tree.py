@@ -6,8 +6,7 @@ import random
 from collections.abc import Iterable, Mapping
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from antiphon.core.cid import CID_SIZE, DAG_CBOR, Cid
 from antiphon.core.errors import InvalidInput, MissingBlob

@@ -7,8 +7,7 @@ from itertools import count
 
 import libipld
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import AntiphonError, BadEncoding

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from antiphon.core.cid import Cid
 from antiphon.snapshot import tree

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from antiphon.api.copy_blobs import take_blobs
 from antiphon.api.key_text import from_any_text
-from antiphon.api.sync.copy_blobs import take_blobs
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, MissingBlob
 from antiphon.core.keys import KEY_SIZE

@@ -1,7 +1,8 @@
 """`FollowedViews`: the parties of which a device holds one view alone, and how far it is with each.
 
 They stand in a file of the store's folder, so that a party is opened again as it was followed. What a device that
-follows a view fetches, and from whom, is decided in `antiphon.party.views.partial_party`; here it goes from store to store.
+follows a view fetches, and from whom, is decided in `antiphon.party.views.partial_party`; here it goes from store to
+store.
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any as AnyValue
-from typing import Literal
+from typing import Any as AnyValue, Literal
 
 from antiphon.core.ids import ITEM_ID_SIZE, ItemId
 from antiphon.model.value import Reference

@@ -15,26 +15,14 @@ queries     items and queries for Hypothesis, to compare what answers them
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from antiphon.core.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from antiphon.testing.blob_store_laws import run_blob_store_tests
-    from antiphon.testing.feed_store_laws import run_feed_store_tests
-    from antiphon.testing.item_store_laws import run_item_store_tests
-    from antiphon.testing.model_laws import run_model_tests
+    from antiphon.testing.blob_store_laws import run_blob_store_tests as run_blob_store_tests
+    from antiphon.testing.feed_store_laws import run_feed_store_tests as run_feed_store_tests
+    from antiphon.testing.item_store_laws import run_item_store_tests as run_item_store_tests
+    from antiphon.testing.model_laws import run_model_tests as run_model_tests
 
-__all__ = ["run_blob_store_tests", "run_feed_store_tests", "run_item_store_tests", "run_model_tests"]
-
-_WHERE = {
-    "run_blob_store_tests": "blobs",
-    "run_feed_store_tests": "feeds",
-    "run_item_store_tests": "items",
-    "run_model_tests": "models",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"antiphon.testing has no {name!r}")
-    return getattr(import_module(f"antiphon.testing.{_WHERE[name]}"), name)
+__getattr__, __dir__ = lazy_exports(__name__)

@@ -109,7 +109,7 @@ class Peer:
         )
 
     def follow(self, view: bytes) -> OneView:
-        """Follow one view alone from now on. What was derived of others goes; see `testing.view_exchange.fetch_view`."""
+        """Hold one view alone from now on, and drop the state of other items; see `testing.view_exchange`."""
         self.party.delete()
         self.follower = ViewFollower(view)
         self.party = self._run()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import combinations, pairwise, permutations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon import Party
 from antiphon.api.items.reorder import moves, moves_count, runs

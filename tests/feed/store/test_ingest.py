@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from antiphon.core.errors import BadEncoding, BadSignature, BrokenChain, MissingBlocks, RefusedBlocks
 from antiphon.core.keys import KeyPair, PublicKey

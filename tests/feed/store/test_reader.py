@@ -7,8 +7,7 @@ from pathlib import Path
 
 import lmdb
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.errors import CorruptBlock, MissingBlocks, StoreError
 from antiphon.core.keys import KeyPair, PublicKey

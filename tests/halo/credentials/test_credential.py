@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import AntiphonError, BadEncoding, BadSignature, TooLarge

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.timeframe import Timeframe

@@ -6,8 +6,7 @@ import random
 from bisect import insort
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.model.array.position import (

@@ -6,8 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import array_pb2 as pb

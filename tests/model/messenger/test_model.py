@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
-from antiphon.core.v1 import messenger_pb2 as pb
-from antiphon.core.v1 import value_pb2
+from antiphon.core.v1 import messenger_pb2 as pb, value_pb2
 from antiphon.model.heard import Heard
 from antiphon.model.messenger.model import MessengerModel, MessengerState
 from antiphon.model.model import Discard, InvalidMutation

@@ -6,8 +6,7 @@ import random
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.object.model import ObjectModel, ObjectState

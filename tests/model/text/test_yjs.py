@@ -7,8 +7,7 @@ import sys
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp

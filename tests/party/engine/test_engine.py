@@ -14,13 +14,11 @@ from antiphon.core.stamp import Stamp
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.halo.credentials.claims import Role
-from antiphon.model import fold as item_module
-from antiphon.model import replay as replay_module
+from antiphon.model import fold as item_module, replay as replay_module
 from antiphon.model.factory import ModelFactory
 from antiphon.model.message import Genesis, wrap, write_genesis
 from antiphon.model.model import Feeding, Model
-from antiphon.party.engine import cold_fold as bulk_module
-from antiphon.party.engine import engine as engine_module
+from antiphon.party.engine import cold_fold as bulk_module, engine as engine_module
 from antiphon.testing.peers import Peer, Peers
 from antiphon.testing.spans import SpanWriter
 

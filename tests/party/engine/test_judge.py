@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.feed.header import Kind
 from antiphon.party.engine.judge import ERASED, Judge, changed, reason_at

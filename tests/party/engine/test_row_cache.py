@@ -8,14 +8,12 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.party.histories import models, some_ranges
 
 from antiphon.core.errors import InvalidInput
 from antiphon.model import item_codec
-from antiphon.party.engine import engine as engine_module
-from antiphon.party.engine import row_cache
+from antiphon.party.engine import engine as engine_module, row_cache
 from antiphon.party.engine.ports import ItemRow
 from antiphon.party.live.item import Item
 from antiphon.party.live.processor import PartyProcessor

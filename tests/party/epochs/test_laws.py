@@ -8,8 +8,7 @@ import tempfile
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.party.histories import act, models, some_ranges
 
 from antiphon.core.cid import Cid

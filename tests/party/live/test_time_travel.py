@@ -8,8 +8,7 @@ import tempfile
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import MissingBlob, MissingBlocks, NotAuthorised, UnknownItem

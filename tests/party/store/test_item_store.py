@@ -8,8 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.errors import BadEncoding, InvalidInput, StoreError
 from antiphon.core.stamp import Stamp

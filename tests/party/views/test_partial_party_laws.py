@@ -8,8 +8,7 @@ import tempfile
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.party.epochs.test_laws import narrow
 from tests.party.histories import MODELS, act, edit, models
 from tests.party.views.test_partial_party import agrees, closure

@@ -15,13 +15,11 @@ from tests.pipeline.jobs.test_verify import stored
 
 import antiphon
 from antiphon.api.store import Store
-from antiphon.pipeline.archive import export as archive
-from antiphon.pipeline.archive import plan as archiveplan
+from antiphon.pipeline.archive import export as archive, plan as archiveplan
 from antiphon.pipeline.archive.export import export_archive
 from antiphon.pipeline.archive.import_ import import_archive
 from antiphon.pipeline.archive.plan import Plan, plan_export
-from antiphon.pipeline.archive_format import manifest
-from antiphon.pipeline.archive_format import reader as archivereader
+from antiphon.pipeline.archive_format import manifest, reader as archivereader
 from antiphon.pipeline.archive_format.manifest import Manifest, open_file
 from antiphon.pipeline.archive_format.reader import ArchiveBlobs
 from antiphon.pipeline.source.home import open_feeds

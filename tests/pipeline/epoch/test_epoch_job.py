@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, Row, SparkSession, functions as f
 from tests.cli.conftest import call, told
 from tests.pipeline.source.test_datasource import flip
 

@@ -6,8 +6,7 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.pipeline.fold.digest import LEAF_MAX, digest_of, hash_of, hashes_digest, joined, states_digest

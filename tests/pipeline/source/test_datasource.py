@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PythonException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, SparkSession, functions as f
 
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
 from antiphon.core.v1 import query_pb2 as pb
-from antiphon.query.codec import json_form as jsonform
-from antiphon.query.codec import protobuf
+from antiphon.query.codec import json_form as jsonform, protobuf
 from antiphon.query.filters import All, Any, Compare, Fact, Filter, Match, Not, prop
 from antiphon.query.query import Query
 from antiphon.testing.query_strategies import queries

@@ -6,8 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from antiphon.query import evaluate
 from antiphon.query.codec.facts import encode_facts

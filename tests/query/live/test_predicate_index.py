@@ -6,13 +6,11 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from antiphon.query.evaluate import Result, passes, run
 from antiphon.query.facts import Facts
-from antiphon.query.filters import Any as AnyOf
-from antiphon.query.filters import Compare, Contains, Fact, Filter, Match, prop
+from antiphon.query.filters import Any as AnyOf, Compare, Contains, Fact, Filter, Match, prop
 from antiphon.query.live.interval_tree import Intervals, above, below
 from antiphon.query.live.matcher import Matcher
 from antiphon.query.live.port import EveryItem

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
+from antiphon.api.copy_blobs import take_blobs
 from antiphon.api.items.handle import Handle
 from antiphon.api.options import Options
-from antiphon.api.sync.copy_blobs import take_blobs
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, StoreError, TooLarge
 from antiphon.model.file import UNKNOWN_TYPE, FileModel

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from antiphon.api.sync.copy_blobs import take_blobs
+from antiphon.api.copy_blobs import take_blobs
 from antiphon.core.errors import MissingBlob
 from antiphon.feed.block import BodyState
 

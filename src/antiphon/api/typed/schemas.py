@@ -38,8 +38,7 @@ from antiphon.model.object.model import ObjectModel
 from antiphon.model.object.mutation_codec import read_mutation
 from antiphon.model.value import Value
 from antiphon.party.live.batch import Batch
-from antiphon.schema.definition import Schema
-from antiphon.schema.definition import schema as typed
+from antiphon.schema.definition import Schema, schema as typed
 from antiphon.schema.document import same
 from antiphon.schema.errors import Problem, SchemaViolation
 from antiphon.schema.migrations import Migrations

@@ -37,8 +37,7 @@ from antiphon.feed.feed_record import Bounds, Record
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.span import Span
-from antiphon.feed.store import ingest as receiving
-from antiphon.feed.store import quarantine
+from antiphon.feed.store import ingest as receiving, quarantine
 from antiphon.feed.store.disk import MACHINE, Disk
 from antiphon.feed.store.env import Env
 from antiphon.feed.store.group_commit import Change, Committer

@@ -22,8 +22,7 @@ from google.protobuf.message import DecodeError
 
 from antiphon.core.errors import BadEncoding, BadSignature, TooLarge
 from antiphon.core.keys import KeyPair, verify
-from antiphon.core.v1 import credential_pb2 as pb
-from antiphon.core.v1 import message_pb2
+from antiphon.core.v1 import credential_pb2 as pb, message_pb2
 from antiphon.feed.fork import Fork
 from antiphon.feed.limits import EVIDENCE_SIZE_MAX
 from antiphon.halo.credentials import epoch_codec, fields

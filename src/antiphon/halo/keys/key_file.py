@@ -24,8 +24,7 @@ from operator import attrgetter
 from typing import Protocol, TypeVar
 
 from nacl.bindings import crypto_secretbox, crypto_secretbox_NONCEBYTES, crypto_secretbox_open
-from nacl.exceptions import CryptoError
-from nacl.exceptions import RuntimeError as SodiumFailure
+from nacl.exceptions import CryptoError, RuntimeError as SodiumFailure
 from nacl.pwhash import argon2id
 
 from antiphon.core.codec import Reader, u32

@@ -11,8 +11,7 @@ from google.protobuf.message import DecodeError
 
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
 from antiphon.core.stamp import STAMP_SIZE, Stamp
-from antiphon.core.v1 import array_pb2 as pb
-from antiphon.core.v1 import value_pb2
+from antiphon.core.v1 import array_pb2 as pb, value_pb2
 from antiphon.model.array.position import KEY_SIZE_MAX, KEYS_SIZE_MAX, Place, check_key, key_size, keys_of
 from antiphon.model.array.state import ArrayState, Element, ElementId
 from antiphon.model.heard import FeedTable, heard_fields, kept_stamp, read_feeds, read_heard, read_name

@@ -7,13 +7,14 @@ which ones they are copies of; so one can undo step by step what was done to an 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.array.codec import Act, Delete, Draft, Insert, Item, Move, Set
 from antiphon.model.array.state import ArrayState, Element, ElementId
-from antiphon.model.value import Value, value_bytes
+from antiphon.model.undo import stands
+from antiphon.model.value import Value
 
 Gap = tuple[int, list[Item]]  # items that go in front of the element at an index
 
@@ -135,16 +136,6 @@ def undo(
     return _gaps(state, back, feed)
 
 
-def stands(writes: Mapping[Stamp, Value], before: frozenset[Stamp], stamp: Stamp, value: Value) -> bool:
-    """Whether what a message wrote stands alone, by itself or because its writer has brought it back since."""
-    later = writes.keys() - before
-    if len(later) != 1:
-        return False
-    [only] = later
-    ours = only.feed == stamp.feed and only > stamp
-    return only == stamp or (ours and value_bytes(writes[only]) == value_bytes(value))
-
-
 def _now(state: ArrayState, name: ElementId, feed: bytes) -> Element | None:
     """An element, or what the writer of `feed` brought back of it. Copies are later, so there is no ring of them."""
     while (copy := state.copies.get((feed, name))) is not None:
@@ -201,4 +192,4 @@ def _beside(state: ArrayState, element: Element | None, key: bytes, feed: bytes)
     return now.key, now.key == key
 
 
-__all__ = ["Captured", "Gap", "capture", "stands", "undo"]
+__all__ = ["Captured", "Gap", "capture", "undo"]

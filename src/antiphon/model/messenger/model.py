@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import messenger_pb2 as pb
-from antiphon.model.array.undo import stands
 from antiphon.model.heard import FeedTable
 from antiphon.model.messenger.codec import SENT_MS_MAX, Edit, Post, read_act, read_state, write_state
 from antiphon.model.messenger.state import Entry, MessengerState
 from antiphon.model.model import Discard, Model
+from antiphon.model.undo import stands
 from antiphon.model.value import Value, to_proto
 
 

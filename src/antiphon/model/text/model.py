@@ -26,8 +26,7 @@ from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import text_pb2
 from antiphon.model.model import InvalidMutation, Model
-from antiphon.model.text import snapshot_reader, snapshot_writer
-from antiphon.model.text import undo as textundo
+from antiphon.model.text import snapshot_reader, snapshot_writer, undo as textundo
 from antiphon.model.text.codec import (
     MARK_NAME_MAX,
     Anchor,

@@ -1,4 +1,7 @@
-"""What an attester looks at in the data feeds before it recomputes an epoch; `halo.member.genesis_checks` has looked at the rest."""
+"""Checks of an epoch against the data feeds, made before it is recomputed.
+
+`halo.member.genesis_checks` makes those that need control feeds only.
+"""
 
 from __future__ import annotations
 

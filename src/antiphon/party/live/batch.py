@@ -13,8 +13,7 @@ from antiphon.core.ids import NONCE_SIZE, ItemId
 from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.feed.encoder import Draft, Written
-from antiphon.feed.header import Entry as SeenEntry
-from antiphon.feed.header import Kind
+from antiphon.feed.header import Entry as SeenEntry, Kind
 from antiphon.feed.writer import FeedWriter
 from antiphon.model.access import EVERYONE, NAMES_MAX, Access, Author
 from antiphon.model.fold import META, ItemState, fold, keeps_tail, mutate

@@ -1,10 +1,10 @@
 """The fold of plain registers on columns: which writes of a partition's objects stand, found without a call for each.
 
-The state of an object is a set of entries (`model.object.state`): an entry stands unless some operation at its key names
-it, whatever the order. So for messages that write one text or integer at one key, in place of others that they name,
-three things settle the state: which entries are named, what stands, and the last seq that was heard of each feed. All
-are found for a whole partition at once. Where any message of an item is of another form, or names what is not here, the
-item is left to `fold`. Tests compare the two.
+The state of an object is a set of entries (`model.object.state`): an entry stands unless some operation at its key
+names it, whatever the order. So for messages that write one text or integer at one key, in place of others that they
+name, three things settle the state: which entries are named, what stands, and the last seq that was heard of each
+feed. All are found for a whole partition at once. Where any message of an item is of another form, or names what is
+not here, the item is left to `fold`. Tests compare the two.
 """
 
 from __future__ import annotations

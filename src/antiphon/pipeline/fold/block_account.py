@@ -11,8 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, functions as f
 
 from antiphon.pipeline.fold.summary import Summary
 from antiphon.pipeline.plan.judged_blocks import BASED, CONTROL, ENDED, PENDING

@@ -15,16 +15,14 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 from pyspark import RDD, Broadcast
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, SparkSession, functions as f
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from antiphon.model.factory import ModelFactory
 from antiphon.pipeline.columnar.mutation_reader import Lanes
 from antiphon.pipeline.columnar.register_fold import Registers
 from antiphon.pipeline.fold.frame_fold import fold_frames, gathered
-from antiphon.pipeline.fold.item_fold import SCHEMA as FOLDED
-from antiphon.pipeline.fold.item_fold import Folding, Models, batches_of, known_models, refusals
+from antiphon.pipeline.fold.item_fold import SCHEMA as FOLDED, Folding, Models, batches_of, known_models, refusals
 from antiphon.pipeline.fold.summary import Summary, Tally, total
 from antiphon.pipeline.order.shuffle_chunk import BASE_LANE, BUCKETS_MAX, LaneTask, Parcel, opened, read_parcels
 from antiphon.pipeline.order.total_order import Ordered

@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, functions as f
 from pyspark.sql.types import BinaryType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from antiphon.core.errors import AntiphonError
@@ -22,14 +21,13 @@ from antiphon.model.fold import ItemState, fold
 from antiphon.model.message import Note
 from antiphon.party.engine.demux import void_kind
 from antiphon.pipeline.order.messages import BASE_STATE
+from antiphon.pipeline.order.total_order import Group
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.source.block_columns import arrow_of, batch_of
 from antiphon.query.codec.facts import encode_facts
 from antiphon.query.facts import facts_of
 
 Models = Callable[[], ModelFactory]
-#: An item, by party and id, the state that it stands on, and the messages to it.
-Group = tuple[tuple[bytes, bytes], bytes | None, list[Note]]
 ROWS_MAX = 2_000  # of a batch that goes out
 SIZE_MAX = 16 << 20
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, functions as f
 
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.pipeline.fold.digest import Digest, digest_of, hash_of, item_hash, joined

@@ -18,8 +18,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import Column, DataFrame, SparkSession, functions as f
 
 from antiphon.pipeline.fold.block_account import REFUSED
 from antiphon.pipeline.fold.item_fold import Models, refused

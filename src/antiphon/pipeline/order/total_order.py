@@ -13,11 +13,13 @@ from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.feed.header import Kind
 from antiphon.model.message import Note
 from antiphon.party.engine.demux import NOT_AN_ITEM_MESSAGE
-from antiphon.pipeline.fold.item_fold import Group
 from antiphon.pipeline.order.messages import BASE_STATE
 from antiphon.pipeline.order.shuffle_chunk import I64, MISSING, Ids, Parcel, mixed
 from antiphon.pipeline.order.varints import ROOM
 from antiphon.pipeline.plan.party_plan import PartyPlan
+
+#: An item's key (party, item), its base state if there is one, and its messages in the total order.
+Group = tuple[tuple[bytes, bytes], bytes | None, list[Note]]
 
 _KEY_BITS = 64
 _new = tuple.__new__  # half the price of calling the class, for every message

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, functions as f
 
 from antiphon.pipeline.plan.judged_blocks import BASED, CONTROL, DELIVERED, ENDED, NOT_YET, PENDING
 from antiphon.pipeline.plan.party_plan import NOT_ADMITTED, LanePlan, PartyPlan

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, Row, functions as f
 
 from antiphon.model.value import Value
 from antiphon.pipeline.query.filters import in_arrow, key, whole_key

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as f
+from pyspark.sql import Column, DataFrame, Window, functions as f
 
 from antiphon.pipeline.query.aggregates import read_groups, totals
 from antiphon.pipeline.query.filters import condition, needs_parents, whole_key

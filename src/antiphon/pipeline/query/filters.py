@@ -14,8 +14,7 @@ from functools import reduce
 from typing import Any as AnyValue
 
 import pyarrow as pa
-from pyspark.sql import Column
-from pyspark.sql import functions as f
+from pyspark.sql import Column, functions as f
 from pyspark.sql.pandas.functions import arrow_udf
 
 from antiphon.pipeline.tables.facts_column import KEYS_MAX, name_of

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, functions as f
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 SCHEMA = StructType(

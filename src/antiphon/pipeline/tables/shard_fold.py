@@ -36,7 +36,6 @@ from antiphon.pipeline.fold.item_fold import (
     SIZE_MAX,
     STATE,
     Folding,
-    Group,
     Models,
     known_models,
     refusals,
@@ -44,7 +43,7 @@ from antiphon.pipeline.fold.item_fold import (
 from antiphon.pipeline.fold.resume_fold import LATE, UNKNOWN, GoingOn
 from antiphon.pipeline.fold.summary import Tally
 from antiphon.pipeline.order.shuffle_chunk import I64, Parcel, buckets_of, flags, ids_of, is_true
-from antiphon.pipeline.order.total_order import Ordered
+from antiphon.pipeline.order.total_order import Group, Ordered
 from antiphon.pipeline.order.varints import Bools
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.plan.reread import Ids

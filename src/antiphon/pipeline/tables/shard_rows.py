@@ -1,7 +1,8 @@
 """The rows of the table of items that a fold is about: found on their shelf, and written anew.
 
-Most of them are plain objects with a few mutations more. Those are folded on columns (`columnar_resume`), and in the batches
-of their files a few columns get other values; the rows of all others are taken out, and come again as rows of a fold.
+Most of them are plain objects with a few mutations more. Those are folded on columns (`columnar_resume`), and in the
+batches of their files a few columns get other values; the rows of all others are taken out, and come again as rows of
+a fold.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ True
 >>> key_of("a").hex(), key_of(1).hex()
 ('0261', '01bff00000000000000000')
 
-The first byte is the kind: 1 for numbers, 2 for text, then those of `query.value_order`. A number is the greatest real that
-is not above it, its bits turned so that they ascend, and by how much it exceeds that: so integers and reals are
+The first byte is the kind: 1 for numbers, 2 for text, then those of `query.value_order`. A number is the greatest real
+that is not above it, its bits turned so that they ascend, and by how much it exceeds that: so integers and reals are
 compared exactly. Text is UTF-8, whose order is that of its characters.
 
 Of a long key only the beginning is kept, one byte more than what is compared with it may have (`KEY_SIZE_MAX`):

@@ -19,8 +19,7 @@ import enum
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any as AnyValue
-from typing import TypeVar
+from typing import Any as AnyValue, TypeVar
 
 from antiphon.core.errors import InvalidInput
 from antiphon.model.value import Reference, Value, read_value, to_proto

@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any as AnyValue
-from typing import NamedTuple
+from typing import Any as AnyValue, NamedTuple
 
 from antiphon.model.value import Reference
 from antiphon.query import tokens

@@ -8,8 +8,7 @@ and NOT is written IS NOT TRUE. A comparison must not leave its kind, of which S
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any as AnyValue
-from typing import NamedTuple
+from typing import Any as AnyValue, NamedTuple
 
 from antiphon.query import tokens as words
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, Path

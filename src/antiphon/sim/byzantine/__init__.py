@@ -1,1 +1,1 @@
-"""Room byzantine."""
+"""What byzantine peers do, by where it is wrong: messages, blocks, forks, credentials, epochs."""

@@ -1,0 +1,39 @@
+"""Public names of a package, each loaded from its module when it is first used, so that importing the package is quick.
+
+The names stand once, as imports in the package's `if TYPE_CHECKING:` block. Type checkers and editors read them there,
+and so does this module when a name is first asked for.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+
+def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package (PEP 562); `__all__` is among the names that it serves."""
+
+    @cache
+    def modules() -> dict[str, str]:
+        """The module of each public name."""
+        loader = sys.modules[package].__loader__
+        tree = ast.parse(loader.get_source(package))  # type: ignore[union-attr]
+        imports = [node for block in tree.body if isinstance(block, ast.If) for node in block.body]
+        return {
+            name.name: node.module or "" for node in imports if isinstance(node, ast.ImportFrom) for name in node.names
+        }
+
+    def load(name: str) -> Any:
+        if name == "__all__":
+            return sorted(modules())
+        if name.startswith("__") or name not in modules():
+            raise AttributeError(f"{package} has no {name!r}")
+        value = getattr(import_module(modules()[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load, lambda: sorted({*vars(sys.modules[package]), *modules()})

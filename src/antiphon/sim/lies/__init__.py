@@ -1,1 +1,0 @@
-"""What byzantine peers say, by where it is wrong: messages, blocks, histories, credentials, epochs."""
