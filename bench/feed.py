@@ -42,7 +42,7 @@ NOTES = (
     "which passes no write options (binding.cc: rocksdb_write(…, nullptr, …)), so RocksDB's log is written and not "
     "synced; strace shows no fsync between appends, but for a full memtable's (64 MB, in the background). Ours is "
     "LMDB with MDB_NOSYNC, without any. After a power cut they differ: "
-    "RocksDB recovers a prefix of its log, LMDB may find its file damaged, so `sync=False` is not our default.",
+    "RocksDB recovers a prefix of its log, LMDB may find its file damaged, so `durable=False` is not our default.",
     "Synced: each of our commits is on the disk when it returns (our default). hypercore has no such mode; here its "
     "memtable is flushed into a synced file after each append, the only way to the disk that rocksdb-native offers. "
     "For information; no goal.",
@@ -153,20 +153,20 @@ class Bench:
         self.report.notes.extend(NOTES)
 
     def appends(self) -> None:
-        for sync, counts in ((False, self.plan.unsynced), (True, self.plan.synced)):
+        for durable, counts in ((False, self.plan.unsynced), (True, self.plan.synced)):
             for batch, count in counts.items():
-                name = f"append, batches of {batch}, {_mode(sync)}"
-                self._compare(name, partial(self._append, count, batch, sync))
+                name = f"append, batches of {batch}, {_mode(durable)}"
+                self._compare(name, partial(self._append, count, batch, durable))
         for batch, goal in ((100, 5.0), (1000, 5.0), (1, 3.0)):
             found = self.report.figures[f"append, batches of {batch}, unsynced"]["ratio"]
             self.report.goals.append(Goal.at_least(f"unsynced appends, batches of {batch}, × hypercore", found, goal))
 
-    def _append(self, count: int, batch: int, sync: bool, contender: Contender) -> float:
+    def _append(self, count: int, batch: int, durable: bool, contender: Contender) -> float:
         with self._fresh() as store:
-            return _rate(self._write(contender.worker, store, count, batch, sync))
+            return _rate(self._write(contender.worker, store, count, batch, durable))
 
-    def _write(self, side: Side, store: str, count: int, batch: int, sync: bool) -> dict[str, Any]:
-        return side.ask("append", folder=store, bodies=str(self.bodies), count=count, batch=batch, sync=sync)
+    def _write(self, side: Side, store: str, count: int, batch: int, durable: bool) -> dict[str, Any]:
+        return side.ask("append", folder=store, bodies=str(self.bodies), count=count, batch=batch, durable=durable)
 
     def fill(self) -> None:
         """The feeds that are read and sent."""
@@ -201,9 +201,9 @@ class Bench:
         found = self.report.figures["verified ingest, batches of 100, unsynced"]["ratio"]
         self.report.goals.append(Goal.at_least("verified ingest, × hypercore's replication", found, 20))
 
-    def _ingest(self, batch: int, sync: bool, contender: Contender) -> float:
+    def _ingest(self, batch: int, durable: bool, contender: Contender) -> float:
         with self._fresh() as store:
-            return _rate(_transfer(contender, contender.worker, contender.feeds[batch], store, sync=sync))
+            return _rate(_transfer(contender, contender.worker, contender.feeds[batch], store, durable=durable))
 
     def memory(self) -> None:
         """In a process of its own, whose peak is then this ingest's."""
@@ -212,7 +212,7 @@ class Bench:
         self._write(self.ours.sender, source, self.plan.memory, 100, False)
         receiver = Side("antiphon, watched", ANTIPHON)
         with closing(receiver), self._fresh() as store:
-            answer = _transfer(self.ours, receiver, source, store, sync=True, watch=True)
+            answer = _transfer(self.ours, receiver, source, store, durable=True, watch=True)
         found = answer["memory"]
         self.report.figures["memory"] = {"blocks": answer["blocks"], "seconds": answer["seconds"], **found}
         rows = [
@@ -258,8 +258,8 @@ def _rate(answer: dict[str, Any]) -> float:
     return float(blocks / seconds)
 
 
-def _mode(sync: bool) -> str:
-    return "synced" if sync else "unsynced"
+def _mode(durable: bool) -> str:
+    return "synced" if durable else "unsynced"
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 // bench/harness/feed_side.py, one JSON object a line:
 //
 //   version                                     → hypercore, node
-//   append   folder, bodies, count, batch, sync → blocks, seconds
+//   append   folder, bodies, count, batch, durable → blocks, seconds
 //   read     folder, how, seqs                  → blocks, seconds; both ways are a get of each
 //   serve    folder                             → offer; then replicates to the one peer that connects
 //   receive  folder, offer                      → blocks, seconds
@@ -33,9 +33,9 @@ async function open (folder, key) {
   return core
 }
 
-// An append ends with a write to RocksDB's log, which nobody syncs. `sync` adds the only way to the disk that there is
+// An append ends with a write to RocksDB's log, which nobody syncs. `durable` adds the only way to the disk that there is
 // from JavaScript: the memtable is flushed into a table file, which RocksDB does sync.
-async function append ({ folder, bodies, count, batch, sync }) {
+async function append ({ folder, bodies, count, batch, durable }) {
   const pool = fs.readFileSync(bodies)
   const batches = []
   for (let at = 0; at < count; at += batch) {
@@ -47,7 +47,7 @@ async function append ({ folder, bodies, count, batch, sync }) {
   const start = now()
   for (const some of batches) {
     await core.append(some)
-    if (sync) await db.flush()
+    if (durable) await db.flush()
   }
   const seconds = now() - start
   if (core.length !== count) throw new Error(`${core.length} blocks of ${count}`)

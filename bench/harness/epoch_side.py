@@ -39,7 +39,7 @@ now = time.perf_counter
 
 def build(folder: str, items: int, mutations: int) -> dict[str, Any]:
     start = now()
-    with FeedStore.open(Path(folder, "feeds"), sync=False) as store:
+    with FeedStore.open(Path(folder, "feeds"), durable=False) as store:
         writers = found(Path(folder), store)
         machine = PartyMachine(*Party.load(Path(folder)))
         PartyAuthority(store, machine).refresh()

@@ -1,10 +1,10 @@
 """Our side of bench/feed.py. bench/anchors/hypercore.js takes the same commands, one JSON object a line.
 
-append    folder, bodies, count, batch, sync → blocks, seconds
-read      folder, how, seqs                  → blocks, seconds; `how` is sequential, random or arrow
-serve     folder                             → offer; then sends the feed to the one peer that connects
-receive   folder, offer, sync, watch         → blocks, seconds, and memory if it is watched
-idle                                         → nothing, when what came before is done
+append    folder, bodies, count, batch, durable → blocks, seconds
+read      folder, how, seqs                     → blocks, seconds; `how` is sequential, random or arrow
+serve     folder                                → offer; then sends the feed to the one peer that connects
+receive   folder, offer, durable, watch         → blocks, seconds, and memory if it is watched
+idle                                            → nothing, when what came before is done
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COMMIT_SIZE = 1 << 20  # a receiver commits when about this much has come
 _LENGTH = struct.Struct("<I")
 
 
-def append(folder: str, bodies: str, count: int, batch: int, sync: bool) -> dict[str, Any]:
+def append(folder: str, bodies: str, count: int, batch: int, durable: bool) -> dict[str, Any]:
     """Only the appends are timed: the drafts are made before, and closing flushes after."""
     pool = Path(bodies).read_bytes()
     drafts = [
@@ -47,7 +47,7 @@ def append(folder: str, bodies: str, count: int, batch: int, sync: bool) -> dict
     batches = list(itertools.islice(itertools.cycle(made), count // batch))
     gc.collect()
     gc.freeze()  # the collector need not look through drafts that only a benchmark makes beforehand
-    with FeedStore.open(folder, sync=sync) as store:
+    with FeedStore.open(folder, durable=durable) as store:
         store.create(PAIR.key, PARTY)
         start = time.perf_counter()
         for some in batches:
@@ -93,10 +93,10 @@ def serve(folder: str) -> None:
                 peer.sendall(_LENGTH.pack(len(data)) + data)
 
 
-def receive(folder: str, offer: dict[str, Any], sync: bool, watch: bool = False) -> dict[str, Any]:
+def receive(folder: str, offer: dict[str, Any], durable: bool, watch: bool = False) -> dict[str, Any]:
     """From the connection to the last block stored; every span is decoded and verified from the bytes received."""
     memory = _Memory() if watch else None
-    with FeedStore.open(folder, sync=sync) as store:
+    with FeedStore.open(folder, durable=durable) as store:
         start = time.perf_counter()
         with socket.create_connection(("127.0.0.1", offer["port"])) as peer, peer.makefile("rb") as stream:
             blocks = 0

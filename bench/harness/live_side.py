@@ -122,7 +122,7 @@ def _take(store: FeedStore, some: list[spans.Span]) -> None:
 
 
 def trace_feed(folder: str, edits: str) -> dict[str, Any]:
-    with FeedStore.open(folder, sync=False) as store:
+    with FeedStore.open(folder, durable=False) as store:
         scribe = Scribe(store, FeedWriter.open(store, PAIR, PARTY))
         return {"item": write_text(scribe, live_work.load(edits)).hex()}
 
@@ -149,7 +149,7 @@ def build(folder: str, items: int, history: int, window: int | None, blocks: int
     order = sliding(items, history, window, chance) if window else scattered(items, history, chance)
     picked = set(chance.sample(range(items), min(items, PICKS)))
     start = now()
-    with FeedStore.open(Path(folder, "feeds"), sync=False) as store:
+    with FeedStore.open(Path(folder, "feeds"), durable=False) as store:
         scribe = Scribe(store, FeedWriter.open(store, PAIR, PARTY), blocks)
         expected = list(write_objects(scribe, order, history, picked, chance).items())
     chance.shuffle(expected)  # so that the first of them are from all over the party

@@ -53,7 +53,7 @@ def open_store(tmp_path: Path) -> Iterator[Callable[..., FeedStore]]:
     def open_(name: str = "store", **options: Any) -> FeedStore:
         options.setdefault("clock", StillClock())
         options.setdefault("randomness", SeededRandomness(len(opened)))
-        options.setdefault("sync", False)  # most tests are about anything but a power cut
+        options.setdefault("durable", False)  # most tests are about anything but a power cut
         opened.append(FeedStore.open(tmp_path / name, **options))
         return opened[-1]
 

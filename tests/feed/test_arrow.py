@@ -49,7 +49,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FeedStore]:
     """Alice's feed with entries, batches, erased bodies and bodies that were left out."""
     party = key_pair("party").key
     writer, other = SpanWriter(key_pair("alice"), party), SpanWriter(key_pair("bob"), party)
-    with FeedStore.open(tmp_path_factory.mktemp("mixed"), sync=False) as store:
+    with FeedStore.open(tmp_path_factory.mktemp("mixed"), durable=False) as store:
         for at, size in enumerate([3, 900, 2500, 9000, 10]):
             seen = [other.write(1).block(0).entry]
             store.ingest(writer.write(3, size=size, seen=seen))

@@ -24,7 +24,7 @@ from antiphon.testing.spans import Forged, SeededRandomness, SpanWriter, StillCl
 
 
 def test_a_feed_store_keeps_every_law(tmp_path: Path) -> None:
-    laws = run_feed_store_tests(lambda name: FeedStore.open(tmp_path / name, sync=False))
+    laws = run_feed_store_tests(lambda name: FeedStore.open(tmp_path / name, durable=False))
 
     assert len(laws) == len(LAWS) >= 12
 
@@ -110,7 +110,7 @@ class WritesBatchesSingly(FeedStore):
 )
 def test_a_store_that_breaks_a_law_is_told_which(store: type[FeedStore], law: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=law):
-        run_feed_store_tests(lambda name: store.open(tmp_path / name, sync=False))
+        run_feed_store_tests(lambda name: store.open(tmp_path / name, durable=False))
 
 
 def test_an_error_inside_a_law_is_told_with_it(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def unsynced_append(patch: Patch) -> None:
 
     def careless(self: Env, *args: Any, **options: Any) -> None:
         begin(self, *args, **options)
-        self.sync_on_commit = False
+        self.durable = False
 
     patch.setattr(Env, "__init__", careless)
 

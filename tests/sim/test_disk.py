@@ -40,7 +40,7 @@ def test_what_was_synced_survives(tmp_path: Path) -> None:
 
 def test_what_was_not_is_lost_unless_it_was_flushed(tmp_path: Path) -> None:
     disk = SimDisk(random.Random(1))
-    store = FeedStore.open(tmp_path / "feeds", disk=disk, sync=False)
+    store = FeedStore.open(tmp_path / "feeds", disk=disk, durable=False)
     store.create(PAIR.key, PARTY)
     store.append(PAIR, PARTY, [DRAFT])
     store.flush()

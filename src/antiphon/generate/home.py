@@ -69,7 +69,7 @@ def _write(folder: Path, options: Options, tick: Tick) -> Made:
         keys = KeyStore.create(folder / "keys", protection=Protection.UNPROTECTED, randomness=dice)
         identity, _ = new_identity(keys, "founder", dice)
         device = new_device(keys, "founder's device", identity.key)
-        store = opened.enter_context(FeedStore.open(folder / "feeds", sync=False, clock=clock, randomness=dice))
+        store = opened.enter_context(FeedStore.open(folder / "feeds", durable=False, clock=clock, randomness=dice))
         meta = opened.enter_context(MetaStore.open(folder / "meta.db", clock=clock))
         blobs = opened.enter_context(BlobStore.open(folder / "blobs"))
         scratch = Path(opened.enter_context(tempfile.TemporaryDirectory()))

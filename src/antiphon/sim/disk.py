@@ -39,16 +39,16 @@ class SimDisk(Disk):
 
     # -- what stores meet
 
-    def committing(self, folder: Path, *, synced: bool) -> None:
+    def committing(self, folder: Path, *, durable: bool) -> None:
         if self.full:
             raise lmdb.DiskError("no space left on the simulated disk")
         self._count(before=True)
-        if not synced and folder not in self._unsynced:
+        if not durable and folder not in self._unsynced:
             shutil.copyfile(folder / _DATA, folder / _COPY)
             self._unsynced.add(folder)
 
-    def committed(self, folder: Path, *, synced: bool) -> None:
-        if synced:
+    def committed(self, folder: Path, *, durable: bool) -> None:
+        if durable:
             self.flushed(folder)
         self._count(before=False)
 

@@ -3,7 +3,7 @@
 >>> import tempfile
 >>> from antiphon.feed.store.feed_store import FeedStore
 >>> with tempfile.TemporaryDirectory() as folder:
-...     laws = run_feed_store_tests(lambda name: FeedStore.open(f"{folder}/{name}", sync=False))
+...     laws = run_feed_store_tests(lambda name: FeedStore.open(f"{folder}/{name}", durable=False))
 >>> len(laws)
 12
 """

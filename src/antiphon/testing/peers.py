@@ -63,7 +63,7 @@ class Peer:
         self.models = models
         self.clock: Clock = Ticks()
         self.dice: Randomness = SeededRandomness(name)
-        self.store = FeedStore.open(folder / "feeds", sync=False, clock=self.clock, randomness=self.dice)
+        self.store = FeedStore.open(folder / "feeds", durable=False, clock=self.clock, randomness=self.dice)
         self._open_party = open_party
         self._path = folder / "items.db"
         self.blobs: Blobs = MemoryBlobs()

@@ -20,9 +20,9 @@ from antiphon.testing.spans import key_pair
 ALICE, PARTY = key_pair("alice"), key_pair("party").key
 
 
-def main(folder: str, seed: str, rounds: str, threads: str = "1", mode: str = "sync") -> None:
+def main(folder: str, seed: str, rounds: str, threads: str = "1", mode: str = "durable") -> None:
     mark = getattr(ctypes.CDLL(None), "unsynced_mark", None)
-    store = FeedStore.open(folder, sync=mode == "sync", map_size=1 << 18)
+    store = FeedStore.open(folder, durable=mode == "durable", map_size=1 << 18)
     store.create(ALICE.key, PARTY)
 
     def append(number: int) -> None:
@@ -40,7 +40,7 @@ def main(folder: str, seed: str, rounds: str, threads: str = "1", mode: str = "s
     with ThreadPoolExecutor(int(threads)) as pool:
         for _ in map(append, range(int(rounds))) if threads == "1" else pool.map(append, range(int(rounds))):
             pass
-    if mode == "sync":
+    if mode == "durable":
         store.close()
     os._exit(0)  # without a sync at the end, where none was asked for
 

@@ -52,7 +52,7 @@ def test_what_was_acknowledged_survives_a_kill(seed: int, tmp_path: Path, alice:
         run = f"{seed}-{kill}"
         acknowledged[run] = kill_while_writing(tmp_path / "store", run, chance)
 
-        with FeedStore.open(tmp_path / "store", sync=False) as store:
+        with FeedStore.open(tmp_path / "store", durable=False) as store:
             bounds = store.verify(alice.key)
             assert (bounds.start, bounds.end) == (0, None)
             check_acknowledged(store, alice.key, {run: acknowledged[run]} if kill < KILLS - 1 else acknowledged)

@@ -243,7 +243,7 @@ def test_bodies_that_were_left_out_come_in_later(
     history = [writer.write(chosen.draw(st.integers(1, 4))) for _ in range(3)]
     whole = joined(*history)
     folder = tmp_path_factory.mktemp("store")
-    with FeedStore.open(folder, sync=False) as store:
+    with FeedStore.open(folder, durable=False) as store:
         store.ingest(whole.without_bodies())
         assert bodies(store, whole.feed) == [None] * whole.count
         wanted: list[bytes | None] = [None] * whole.count

@@ -27,8 +27,8 @@ class Life(RuleBasedStateMachine):
         self._temporary = TemporaryDirectory(prefix="antiphon-")
         self.folder = Path(self._temporary.name)
         self.pair, self.party = key_pair("alice"), key_pair("party").key
-        self.mine = FeedStore.open(self.folder / "mine", sync=False, map_size=1 << 17)
-        self.peer = FeedStore.open(self.folder / "peer", sync=False, map_size=1 << 17)
+        self.mine = FeedStore.open(self.folder / "mine", durable=False, map_size=1 << 17)
+        self.peer = FeedStore.open(self.folder / "peer", durable=False, map_size=1 << 17)
         self.mine.create(self.pair.key, self.party)
         self.blocks: list[bytes | None] = []
         self.starts = [0]
@@ -67,7 +67,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.mine.close()
-        self.mine = FeedStore.open(self.folder / "mine", sync=False)
+        self.mine = FeedStore.open(self.folder / "mine", durable=False)
 
     @invariant()
     def what_is_read_is_what_was_written(self) -> None:

@@ -26,7 +26,7 @@ OpenStore = Callable[..., FeedStore]
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FeedStore]:
     """60 blocks of Alice's, small and large, single and in batches."""
     alice, party = key_pair("alice"), key_pair("party").key
-    with FeedStore.open(tmp_path_factory.mktemp("mixed"), sync=False) as store:
+    with FeedStore.open(tmp_path_factory.mktemp("mixed"), durable=False) as store:
         store.create(alice.key, party)
         for count, size, atomic in [(1, 5, False), (9, 900, False), (20, 2000, True), (5, 10, True), (25, 40, False)]:
             store.append(alice, party, drafts(count, size), atomic=atomic)
@@ -112,8 +112,8 @@ def test_a_reader_may_be_slow_while_the_feed_grows_and_is_pruned(
 def test_nothing_leaves_before_it_is_synced(
     open_store: OpenStore, alice: KeyPair, party: PublicKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 6, with `sync=False`: also what was appended while a peer was being served is synced before it goes."""
-    store = open_store(sync=False)
+    """Rule 6, with `durable=False`: also what was appended while a peer was being served is synced before it goes."""
+    store = open_store(durable=False)
     store.create(alice.key, party)
     store.append(alice, party, drafts(2, 9000))
     synced: list[int] = []

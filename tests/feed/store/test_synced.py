@@ -106,7 +106,7 @@ def layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
-def traced(layer: Path, folder: Path, *, threads: int = 1, mode: str = "sync") -> Trace:
+def traced(layer: Path, folder: Path, *, threads: int = 1, mode: str = "durable") -> Trace:
     """Run a writer on the layer."""
     log = folder / "log"
     done = subprocess.run(
@@ -149,7 +149,7 @@ def _missing(data: bytes, folder: Path, feed: bytes, trace: Trace, marks: list[i
     if not marks:
         return []
     try:
-        with FeedStore.open(folder, sync=False) as store:
+        with FeedStore.open(folder, durable=False) as store:
             length = store.verify(feed).length
             messages = [block.message or b"" for block in store.read(feed)]
     except StoreError:
@@ -184,7 +184,7 @@ def test_the_folder_is_synced_before_the_first_acknowledgement(layer: Path, tmp_
 
 
 def test_without_sync_the_same_check_fails(layer: Path, tmp_path: Path, alice: KeyPair) -> None:
-    """The check can fail: with `sync=False` a power cut loses what was not flushed."""
+    """The check can fail: with `durable=False` a power cut loses what was not flushed."""
     trace = traced(layer, tmp_path, mode="nosync")
 
     assert set(lost(trace, tmp_path / "cut", alice.key, random.Random(0))) == set(range(ROUNDS))

@@ -32,7 +32,7 @@ class Counting(Delivery):
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[FeedStore]:
-    with FeedStore.open(tmp_path, sync=False) as opened:
+    with FeedStore.open(tmp_path, durable=False) as opened:
         yield opened
 
 

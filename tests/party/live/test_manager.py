@@ -39,7 +39,7 @@ class Machine:
 
     def open(self, *, follow: bool = False) -> None:
         self._open = ExitStack()
-        self.feeds = self._open.enter_context(FeedStore.open(self.folder / "feeds", sync=False))
+        self.feeds = self._open.enter_context(FeedStore.open(self.folder / "feeds", durable=False))
         self.meta = self._open.enter_context(MetaStore.open(self.folder / "meta.db"))
         self.parties = self._open.enter_context(
             PartyManager(self.feeds, self.meta, self.keys, self.device, folder=self.folder / "items", follow=follow)

@@ -33,7 +33,7 @@ PATIENCE_S = 30.0
 
 @pytest.fixture
 def feeds(tmp_path: Path) -> Iterator[FeedStore]:
-    with FeedStore.open(tmp_path / "feeds", sync=False) as store:
+    with FeedStore.open(tmp_path / "feeds", durable=False) as store:
         yield store
 
 

@@ -44,7 +44,7 @@ class Shelf(FeedReader):
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
-    with FeedStore.open(tmp_path_factory.mktemp("feeds"), sync=False) as store:
+    with FeedStore.open(tmp_path_factory.mktemp("feeds"), durable=False) as store:
         writer = FeedWriter.open(store, PAIR, PARTY)
         for nth in range(SPANS):
             writer.extend([Draft(Kind.MUTATION, bytes(16), b"%d %d" % (nth, place)) for place in range(EACH)])

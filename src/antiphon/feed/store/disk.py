@@ -10,11 +10,11 @@ class Disk:
 
     waits = True  # whether commits and flushes reach for the real disk
 
-    def committing(self, folder: Path, *, synced: bool) -> None:
+    def committing(self, folder: Path, *, durable: bool) -> None:
         """A transaction is about to be committed. To raise here is to lose it."""
 
-    def committed(self, folder: Path, *, synced: bool) -> None:
-        """It is committed, and if `synced`, it will survive."""
+    def committed(self, folder: Path, *, durable: bool) -> None:
+        """It is committed, and if `durable`, it will survive."""
 
     def flushed(self, folder: Path) -> None:
         """All that was committed will survive."""

@@ -33,12 +33,12 @@ class Env(MapFile[Tables]):
         path: Path,
         *,
         readonly: bool = False,
-        sync: bool = True,
+        durable: bool = True,
         map_size: int = MAP_SIZE_START,
         disk: Disk = MACHINE,
     ) -> None:
         self._memory = Memory()
-        super().__init__(path, TABLES, readonly=readonly, sync=sync, map_size=map_size, disk=disk)
+        super().__init__(path, TABLES, readonly=readonly, durable=durable, map_size=map_size, disk=disk)
 
     def _open(self, map_size: int) -> None:
         super()._open(map_size)

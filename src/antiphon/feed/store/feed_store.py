@@ -54,7 +54,7 @@ BATCH_SIZE_MAX = 256 << 20
 class FeedStore(FeedReader):
     """Signed, hash-linked feeds on LMDB. Thread-safe; open one per process and share it.
 
-    An append or ingest is on the disk when it returns. With `sync=False` it is only in the system's cache until
+    An append or ingest is on the disk when it returns. With `durable=False` it is only in the system's cache until
     `flush`; what is then given to others is flushed first, because nothing may leave before it is synced (rule 6).
     """
 
@@ -70,14 +70,14 @@ class FeedStore(FeedReader):
         path: str | Path,
         *,
         readonly: bool = False,
-        sync: bool = True,
+        durable: bool = True,
         map_size: int = MAP_SIZE_START,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
         disk: Disk = MACHINE,
     ) -> FeedStore:
         """Open the store in folder `path`; made if it is not there, unless `readonly`."""
-        env = Env(Path(path), readonly=readonly, sync=sync, map_size=map_size, disk=disk)
+        env = Env(Path(path), readonly=readonly, durable=durable, map_size=map_size, disk=disk)
         store = cls(env, clock or SystemClock(), randomness or SystemRandomness())
         try:
             store._enter()
@@ -251,7 +251,7 @@ class FeedStore(FeedReader):
         self._change(lambda tables: quarantine.add(tables, refusal))
 
     def flush(self) -> None:
-        """With `sync=False`: put everything on the disk now."""
+        """With `durable=False`: put everything on the disk now."""
         self._env.flush()
 
     def compact(self) -> int:

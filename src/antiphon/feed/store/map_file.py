@@ -43,13 +43,13 @@ class MapFile(ABC, Generic[View]):
         tables: Sequence[str],
         *,
         readonly: bool = False,
-        sync: bool = True,
+        durable: bool = True,
         map_size: int,
         disk: Disk = MACHINE,
     ) -> None:
         self.path = path
         self.readonly = readonly
-        self.sync_on_commit = sync
+        self.durable = durable
         self._disk = disk
         self._names = tables
         self._gate = Gate()
@@ -78,7 +78,7 @@ class MapFile(ABC, Generic[View]):
                 map_size=map_size,
                 readonly=self.readonly,
                 create=not self.readonly,
-                sync=self.sync_on_commit and self._disk.waits,
+                sync=self.durable and self._disk.waits,
                 max_dbs=len(self._names),
                 max_readers=READERS_MAX,
                 mode=0o600,
@@ -138,10 +138,10 @@ class MapFile(ABC, Generic[View]):
                     try:
                         with self._env.begin(write=True, buffers=self.buffers) as txn:
                             result = act(txn)
-                            self._disk.committing(self.path, synced=self.sync_on_commit)
+                            self._disk.committing(self.path, durable=self.durable)
                     finally:
                         self._commits += 1  # by one at a time: others wait for the transaction
-                    self._disk.committed(self.path, synced=self.sync_on_commit)
+                    self._disk.committed(self.path, durable=self.durable)
                     return result
             except lmdb.MapFullError:
                 self._grow()

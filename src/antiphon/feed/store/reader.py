@@ -169,7 +169,7 @@ class FeedReader:
             self._watches -= {watch}
 
     def _flush_for_others(self) -> None:
-        if self._env.readonly or not self._env.sync_on_commit:
+        if self._env.readonly or not self._env.durable:
             self._env.flush()
 
     def runs(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[tuple[Span, int, int]]:

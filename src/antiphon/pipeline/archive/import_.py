@@ -130,7 +130,7 @@ class _Import:
         with BlobStore.open(home / "blobs") as blobs:
             self.tell("take blobs")
             count = self._take_blobs(blobs)
-            with FeedStore.open(home / "feeds", sync=False) as store:
+            with FeedStore.open(home / "feeds", durable=False) as store:
                 parties = _by_party(self.feeds.feeds())
                 blocks = sum(self._take_party(store, blobs, party, records) for party, records in parties.items())
                 store.flush()

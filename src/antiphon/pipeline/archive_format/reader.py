@@ -266,7 +266,7 @@ class ArchiveEnv:
     """The environment of a `FeedReader` over an archive."""
 
     readonly = True
-    sync_on_commit = True
+    durable = True
 
     def __init__(self, folder: Path) -> None:
         self.path = folder
