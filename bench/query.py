@@ -6,7 +6,7 @@ SQL written by hand. Both sides must give the same ids in the same order.
 
     .venv/bin/python bench/query.py --json [--quick]
 
-1. Filters, totals, text match and traversals over 100,000 items.
+1. Filters, aggregates, text match and traversals over 100,000 items.
 2. The time from when a write is durable to when a subscriber is told, alone and with 10,000 subscriptions standing.
 3. What a change costs to match, and a subscription to hold, with ten times the subscriptions and ten times the items.
 """
@@ -38,9 +38,9 @@ TOLD_GOAL = 1.0  # ms
 DEPENDS_GOAL = 1.3  # × at ten times the size
 
 NOTES = (
-    "Ours are asked through `Party.query` and `Party.total`, with a query that was made before; bare SQLite through "
-    "Python's sqlite3, with the same page cache and journal mode. Each question is asked with several values in a row. "
-    "The goal is about the worst of the questions marked with a star.",
+    "Ours are asked through `Party.query` and `Party.aggregate`, with a query that was made before; bare SQLite "
+    "through Python's sqlite3, with the same page cache and journal mode. "
+    "Each question is asked with several values in a row. The goal is about the worst of those marked with a star.",
     "The party is made of feeds written apart, so its making is not measured here. The first query of all makes the "
     "index; the first about a property makes its column, the first match the words.",
     "A write is `task[key] = value`, one durable message. Told: from the return of the append that made it durable to "

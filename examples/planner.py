@@ -39,7 +39,7 @@ from antiphon.query.delta import Delta
 from antiphon.testing.peers import Ticks
 
 VIEW_CLASS = "org.example:planner"
-OPEN_TASKS = Query(Fact.TYPE.is_("task") & (prop("done") == False))  # noqa: E712 - the way filters are written
+OPEN_TASKS = Query(Fact.TYPE.is_("task") & prop("done").is_(False))
 WIDTH = 118
 Kind = TypeVar("Kind")
 
@@ -119,7 +119,7 @@ class Planner:
 
     def open_by_list(self) -> list[tuple[str, int]]:
         """How many tasks are open in each list, by one query."""
-        counts = dict(self.party.total(OPEN_TASKS.count(group=Fact.PARENT)))
+        counts = dict(self.party.aggregate(OPEN_TASKS.count(group=Fact.PARENT)))
         return [(found["title"], counts.get(found.value["tasks"], 0)) for found in self.lists]
 
     def fingerprint(self) -> str:

@@ -16,7 +16,7 @@ from antiphon.query.query import Query
 from harness.query_data import MINUTE, OWNED, START, Ids, World, owner, time_us
 
 TASK = Fact.TYPE.is_("task")
-_OPEN = prop("done") == False  # noqa: E712
+_OPEN = prop("done").is_(False)
 
 
 class Asked(NamedTuple):
@@ -58,7 +58,7 @@ class _Maker:
             "owner is, and not done", f"{select} owner = ? AND done = 0 ORDER BY id", self._owned, is_filter=True
         )
 
-    def totals(self) -> Iterator[Asked]:
+    def aggregates(self) -> Iterator[Asked]:
         yield self.make(
             "count of tasks not done",
             "SELECT count(*) FROM items WHERE type = 'task' AND done = 0",
@@ -148,7 +148,7 @@ class _Maker:
 
 def questions(world: World, ids: Ids, values: int) -> list[Asked]:
     maker = _Maker(world, ids, values)
-    return [*maker.filters(), *maker.totals(), *maker.words(), *maker.ways()]
+    return [*maker.filters(), *maker.aggregates(), *maker.words(), *maker.ways()]
 
 
 # -- answers
@@ -156,7 +156,7 @@ def questions(world: World, ids: Ids, values: int) -> list[Asked]:
 
 def answer(party: Party, query: Query) -> list[Any]:
     if query.aggregate is not None:
-        found = party.total(query)
+        found = party.aggregate(query)
         return [found] if query.aggregate.group is None else list(found)
     return list(party.query(query).ids)
 

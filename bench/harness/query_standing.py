@@ -27,8 +27,8 @@ from antiphon.query.query import Query
 from harness.query_asked import TASK
 from harness.query_data import MINUTE, OWNED, PRIORITIES, TASKS, Ids, World, quiet_owner
 
-_OPEN = prop("done") == False  # noqa: E712
-_DONE = prop("done") == True  # noqa: E712
+_OPEN = prop("done").is_(False)
+_DONE = prop("done").is_(True)
 _BEACON = "quietbeacon"
 MEMORY_ROUNDS = 3
 KINDS = 10  # of unrelated queries
@@ -90,7 +90,7 @@ def targets(place: Place) -> list[Target]:
     title, soon = world.tasks[said].title, world.tasks[early].due
     boards = Query(Fact.ID.is_(ids.projects[0])).children()
     ordered = Query(prop("owner") == quiet_owner(2)).order_by("due").take(OWNED)
-    summed = Query(prop("owner") == quiet_owner(5)).total("sum", "priority")
+    summed = Query(prop("owner") == quiet_owner(5)).sum("priority")
     return [
         Target("equality", Query(prop("owner") == "Quiet one"), entering, "owner", ("Quiet one", quiet_owner(1))),
         Target("order and limit", ordered, early, "due", (soon + 1000 * MINUTE, soon)),
@@ -252,7 +252,7 @@ def memory(watched: Watched) -> dict[str, float]:
     kinds = {
         "equality": [Query(prop("owner") == who) for who in owners],
         "order and limit": [Query(prop("owner") == who).order_by("due").take(5) for who in owners],
-        "sum": [Query(prop("owner") == who).total("sum", "priority") for who in owners],
+        "sum": [Query(prop("owner") == who).sum("priority") for who in owners],
         "a step": [Query(Fact.ID.is_(board)).children() for board in boards],
     }
     gc.collect()

@@ -32,13 +32,11 @@ if TYPE_CHECKING:
     from antiphon.api.items.text import Text as Text
     from antiphon.api.items.thread import Thread as Thread
     from antiphon.api.locator import Locator as Locator
-    from antiphon.api.options import OrderBy as OrderBy
     from antiphon.api.party import Party as Party
     from antiphon.api.query.results import Results as Results
     from antiphon.api.registry import LocalRegistry as LocalRegistry, Record as Record, Registry as Registry
     from antiphon.api.store import Store as Store
     from antiphon.api.sync.sync import exchange as exchange
-    from antiphon.api.typed.schemas import typed as typed
     from antiphon.core.cid import Cid as Cid
     from antiphon.core.errors import (
         AntiphonError as AntiphonError,
@@ -103,8 +101,8 @@ if TYPE_CHECKING:
     from antiphon.party.store.meta_store import MetaStore as MetaStore
     from antiphon.query.filters import Fact as Fact, Filter as Filter, Match as Match, prop as prop
     from antiphon.query.live.subscription import Subscription as Subscription
-    from antiphon.query.query import Deleted as Deleted, Query as Query
-    from antiphon.schema.definition import Schema as Schema
+    from antiphon.query.query import Deleted as Deleted, OrderBy as OrderBy, Query as Query
+    from antiphon.schema.definition import Schema as Schema, typed as typed
     from antiphon.schema.errors import SchemaViolation as SchemaViolation
     from antiphon.schema.migrations import Migrations as Migrations
 

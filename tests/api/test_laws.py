@@ -133,8 +133,8 @@ def view_of(party: Party) -> dict[str, Any]:
     items = party.query(deleted=Deleted.SHOWN)
     return {
         "queries": [party.query(query).ids for query in QUERIES],
-        "totals": party.total(Query().count(group=Fact.TYPE)),
-        "sum": party.total(Query().total("sum", "n", group=Fact.MODEL)),
+        "totals": party.aggregate(Query().count(group=Fact.TYPE)),
+        "sum": party.aggregate(Query().sum("n", group=Fact.MODEL)),
         "parents": {item.id: party.parent_of(item.id) for item in items},
         "children": {item.id: [child.id for child in item.children] for item in items},
         "links": {item.id: [link.id for link in item.links()] for item in items},

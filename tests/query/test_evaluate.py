@@ -14,13 +14,14 @@ from hypothesis import given, strategies as st
 from antiphon.core.errors import InvalidInput
 from antiphon.core.stamp import Stamp
 from antiphon.model.value import Reference, Value
-from antiphon.query import evaluate, totals
+from antiphon.query import evaluate
 from antiphon.query.codec.facts import encode_facts
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, prop
 from antiphon.query.index.index import ItemIndex
-from antiphon.query.query import Aggregate, Deleted, Order, Query, Step
+from antiphon.query.query import Aggregate, Deleted, OrderBy, Query, Step
+from antiphon.query.sums import mean_of, sum_of
 from antiphon.testing.query_strategies import derived, numbers
 
 
@@ -74,8 +75,8 @@ def ids(query: Query) -> list[int]:
     [
         (All(), [1, 2, 3, 5, 6]),
         (Any(), []),
-        (prop("done") == True, [3]),  # noqa: E712
-        (prop("done") != True, [1, 2, 5, 6]),  # noqa: E712
+        (prop("done").is_(True), [3]),
+        (~prop("done").is_(True), [1, 2, 5, 6]),
         (prop("size") > 1.5, [2, 6]),
         (prop("size") >= 1.5, [2, 3, 6]),
         (prop("size") < 2, [3]),
@@ -84,7 +85,7 @@ def ids(query: Query) -> list[int]:
         (prop("who", "name") == "Ada", [2]),
         (prop("who") == {"name": "Ada"}, [2]),
         (prop("who") > {}, []),
-        (prop("due") == None, [3]),  # noqa: E711
+        (prop("due").is_(None), [3]),
         (prop("due").exists(), [3]),
         (~prop("due").exists() & prop("size").exists(), [2, 6]),
         (prop("tags").has("a"), [2]),
@@ -129,7 +130,7 @@ BOARD, NOTE, LINK = (Query(Fact.ID.is_(item(number))) for number in (1, 5, 6))
     ("query", "found"),
     [
         (BOARD.children(), [2, 3]),
-        (BOARD.children(prop("done") == True), [3]),  # noqa: E712
+        (BOARD.children(prop("done").is_(True)), [3]),
         (BOARD.children().parent(), [1]),
         (Query().parent(), [1]),
         (NOTE.links(), [6]),
@@ -169,17 +170,17 @@ def test_order_and_limit(query: Query, found: list[int]) -> None:
 
 def test_aggregates() -> None:
     assert run(Query().count()).value == 5
-    assert run(Query().total("sum", "size")).value == 6.5
-    assert run(Query(Fact.TYPE.is_("task")).total("mean", "size")).value == 2.25
-    assert run(Query().total("min", "size")).value == 1.5
-    assert run(Query().total("max", Fact.NAME)).value == "The Board"
-    assert run(Query().total("max", "due")).value is None
-    assert run(Query().total("min", "nothing")).value is None
-    assert run(Query().total("mean", "nothing")).value is None
-    assert run(Query().total("sum", "done")) == Result(value=0)
+    assert run(Query().sum("size")).value == 6.5
+    assert run(Query(Fact.TYPE.is_("task")).mean("size")).value == 2.25
+    assert run(Query().min("size")).value == 1.5
+    assert run(Query().max(Fact.NAME)).value == "The Board"
+    assert run(Query().max("due")).value is None
+    assert run(Query().min("nothing")).value is None
+    assert run(Query().mean("nothing")).value is None
+    assert run(Query().sum("done")) == Result(value=0)
     assert run(Query().count(group=Fact.TYPE)).groups == (("board", 1), ("note", 1), ("task", 2))
-    assert run(Query().total("sum", "size", group="done")).groups == ((False, 3), (True, 1.5))
-    assert run(Query().total("max", "size", group="tags")).groups == ((["a", "b"], 3), (["b"], 1.5))
+    assert run(Query().sum("size", group="done")).groups == ((False, 3), (True, 1.5))
+    assert run(Query().max("size", group="tags")).groups == ((["a", "b"], 3), (["b"], 1.5))
     assert run(Query().count(group=Fact.PARENT)).groups == ((Reference(item(1)), 2),)
 
 
@@ -188,7 +189,7 @@ def test_aggregates() -> None:
     [
         (Query(Match("")), "no word to match in ''"),
         (Query().order_by(Fact.EMBEDS), "embeds is a list"),
-        (Query().total("sum", Fact.REFERENCES), "references is a list"),
+        (Query().sum(Fact.REFERENCES), "references is a list"),
         (Query().count(group=Fact.EMBEDS), "embeds is a list"),
         (Query(aggregate=Aggregate("count", ("a",))), "a count is of items"),
         (Query(aggregate=Aggregate("median", ("a",))), "no aggregate 'median'"),  # type: ignore[arg-type]
@@ -205,7 +206,7 @@ def test_aggregates() -> None:
         (Query("done"), "is no filter"),  # type: ignore[arg-type]
         (Query(Not(None)), "is no filter"),  # type: ignore[arg-type]
         (Query(steps=(Step("up"),)), "the way of a step"),  # type: ignore[arg-type]
-        (Query(order=(Order(("a", "b"), True), ("c", True))), "an order is"),  # type: ignore[arg-type]
+        (Query(order=(OrderBy(("a", "b"), True), ("c", True))), "an order is"),  # type: ignore[arg-type]
         (Query(deleted=True), "`deleted` is"),  # type: ignore[arg-type]
         (Query(limit=1 << 63), "above 2"),
     ],
@@ -232,8 +233,8 @@ def test_sums_and_means_are_exact_and_rounded_once(found: list[int | float], cha
         return
     whole = sum(map(Fraction, found), Fraction())
     chance.shuffle(found)  # type: ignore[attr-defined]
-    assert totals.total(found) == (whole if all(type(number) is int for number in found) else rounded(whole))
-    assert totals.mean(found) == rounded(whole / len(found))
+    assert sum_of(found) == (whole if all(type(number) is int for number in found) else rounded(whole))
+    assert mean_of(found) == rounded(whole / len(found))
 
 
 def rounded(exact: Fraction) -> float:
@@ -243,12 +244,18 @@ def rounded(exact: Fraction) -> float:
         return inf if exact > 0 else -inf
 
 
+@pytest.mark.parametrize("value", [True, False, None, 1, "a"])
+def test_a_property_is_a_value_in_words_that_linters_take(value: Value) -> None:
+    assert prop("done").is_(value) == Compare(("done",), "=", value)
+    assert prop("done").in_([value]) == Any((prop("done").is_(value),))
+
+
 def test_sums_of_infinities_and_beyond() -> None:
-    assert totals.total([inf, 1, 1e308]) == inf
-    assert isnan(totals.total([inf, -inf]))
-    assert totals.total([1e308, 1e308, -1e308]) == 1e308
-    assert totals.total([1e308, 1e308]) == inf
-    assert totals.total([2**53, 1, 0.0]) == 2.0**53
-    assert totals.total([2**80, 1]) == 2**80 + 1
-    assert totals.mean([]) is None
-    assert nan not in (totals.total([]), totals.total([0.5]))
+    assert sum_of([inf, 1, 1e308]) == inf
+    assert isnan(sum_of([inf, -inf]))
+    assert sum_of([1e308, 1e308, -1e308]) == 1e308
+    assert sum_of([1e308, 1e308]) == inf
+    assert sum_of([2**53, 1, 0.0]) == 2.0**53
+    assert sum_of([2**80, 1]) == 2**80 + 1
+    assert mean_of([]) is None
+    assert nan not in (sum_of([]), sum_of([0.5]))

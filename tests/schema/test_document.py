@@ -9,10 +9,10 @@ import pytest
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.object.model import ObjectModel
-from antiphon.schema import Schema, SchemaViolation, from_document, same, schema, to_document
+from antiphon.schema import Schema, SchemaViolation, from_document, same, to_document, typed
 
 
-@schema("task", version=3)
+@typed("task", version=3)
 @dataclass
 class Task:
     title: str

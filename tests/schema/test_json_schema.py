@@ -14,7 +14,7 @@ import pytest
 
 from antiphon.core.errors import InvalidInput
 from antiphon.model.value import Reference
-from antiphon.schema import Counter, Keywords, Schema, schema
+from antiphon.schema import Counter, Keywords, Schema, typed
 
 Mail = NewType("Mail", str)
 
@@ -198,7 +198,7 @@ def test_two_classes_of_one_name_are_two_definitions() -> None:
 
 
 def test_the_decorator_names_a_class_and_not_its_subclasses() -> None:
-    @schema("task", version=2)
+    @typed("task", version=2)
     @dataclass
     class Task:
         title: str
@@ -210,6 +210,37 @@ def test_the_decorator_names_a_class_and_not_its_subclasses() -> None:
     assert (Schema.of(Task).name, Schema.of(Task).version) == ("task", 2)
     assert (Schema.of(SubTask).name, Schema.of(SubTask).version) == ("sub-task", 1)
     assert (Schema.of(Task, "chore", 5).name, Schema.of(Task, "chore", 5).version) == ("chore", 5)
+
+
+def test_the_decorator_alone_takes_the_name_of_the_class() -> None:
+    @typed
+    @dataclass
+    class ShoppingList:
+        title: str
+
+    @typed(version=3)
+    @dataclass
+    class Task:
+        title: str
+
+    found = Schema.of(ShoppingList)
+    assert (found.name, found.version, found.python) == ("shopping-list", 1, ShoppingList)
+    assert (Schema.of(Task).name, Schema.of(Task).version) == ("task", 3)
+
+
+@pytest.mark.parametrize("thing", [5, len, {"title": "task"}])
+def test_the_decorator_refuses_what_is_no_class(thing: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"`typed` decorates a class, and .* is none"):
+        typed(thing)
+    with pytest.raises(InvalidInput, match="`typed` decorates a class"):
+        typed("task")(thing)
+
+
+def test_the_decorator_refuses_a_class_whose_name_is_no_schemas() -> None:
+    long: Any = dataclass(type("T" * 500, (), {}))
+    with pytest.raises(InvalidInput, match="is no name for a schema"):
+        typed(long)
+    assert Schema.of(typed("task")(long)).name == "task"
 
 
 def test_a_json_schema_is_named_by_its_title() -> None:

@@ -6,13 +6,12 @@ import builtins
 from typing import TYPE_CHECKING, TypedDict
 
 from antiphon.query.filters import Fact, Filter, Prop
-from antiphon.query.query import Deleted, Order
+from antiphon.query.query import Deleted, OrderBy
 
 if TYPE_CHECKING:
     from antiphon.api.items.handle import Handle
 
-OrderBy = Order  # as the package exports it, where `Order` is that of timeframes
-By = str | Fact | Prop | Order  # "title", "-priority", Fact.NAME, prop("maker", "land")
+By = str | Fact | Prop | OrderBy  # "title", "-priority", Fact.NAME, prop("maker", "land")
 
 
 class Place(TypedDict, total=False):

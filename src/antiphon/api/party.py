@@ -349,24 +349,24 @@ class Party:
         """
         whole = asked(query, parts, self.key, self.queries.lead)
         if whole.aggregate is not None:
-            raise InvalidInput("a query that counts or sums finds no items; ask for its `total`")
+            raise InvalidInput("a query that counts or sums finds no items; ask for its `aggregate`")
         return Results(self, whole, self.queries.run(whole))
 
     def count(self, query: Query | Filter | None = None, **parts: Unpack[Parts]) -> int:
         """How many items a query asks for, said as in `query`; none of them is looked at."""
         whole = asked(query, parts, self.key, self.queries.lead)
         if whole.aggregate is not None:
-            raise InvalidInput("this query counts or sums already; ask for its `total`")
+            raise InvalidInput("this query counts or sums already; ask for its `aggregate`")
         check(whole)
-        found = int(self.queries.total(replace(whole, order=(), limit=None).count()))
+        found = int(self.queries.aggregate(replace(whole, order=(), limit=None).count()))
         return found if whole.limit is None else min(found, whole.limit)
 
-    def total(self, query: Query, **parts: Unpack[Parts]) -> Any:
+    def aggregate(self, query: Query, **parts: Unpack[Parts]) -> Any:
         """The value of a query with an aggregate; of one with groups, the pairs of group and value.
 
         `type`, `where`, `match` and `deleted` narrow it, as in `query`.
         """
-        return self.queries.total(narrowed(query, parts, self.key, self.queries.lead))
+        return self.queries.aggregate(narrowed(query, parts, self.key, self.queries.lead))
 
     def subscribe(
         self,

@@ -18,21 +18,21 @@ from antiphon.query.evaluate import Result
 class Delta:
     """Items that came into the result, changed in it, and left it; the former two with their places in it now.
 
-    Of an aggregate there are no items, but `total`, which is the new result.
+    A query with an aggregate has no items. Its delta has `aggregate`, the new result.
     """
 
     added: Mapping[bytes, int] = field(default_factory=dict)  # in the order of the result
     changed: Mapping[bytes, int] = field(default_factory=dict)
     removed: frozenset[bytes] = frozenset()
-    total: Result | None = None
+    aggregate: Result | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.changed or self.removed or self.total is not None)
+        return bool(self.added or self.changed or self.removed or self.aggregate is not None)
 
     def apply(self, before: Result) -> Result:
         """The result after this."""
-        if self.total is not None:
-            return self.total
+        if self.aggregate is not None:
+            return self.aggregate
         stay = iter([item for item in before.ids if item not in self.removed and item not in self.changed])
         placed = {place: item for items in (self.added, self.changed) for item, place in items.items()}
         count = len(before.ids) + len(self.added) - len(self.removed)

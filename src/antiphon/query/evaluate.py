@@ -4,7 +4,7 @@
 >>> items = [Facts(bytes([n]) * 16, "object", 1, {"size": n}) for n in (3, 1, 2)]
 >>> [found.hex()[:2] for found in run(Query(prop("size") >= 2).order_by("size", descending=True), items).ids]
 ['03', '02']
->>> run(Query().total("mean", "size"), items).value
+>>> run(Query().mean("size"), items).value
 2.0
 """
 
@@ -14,10 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from antiphon.model.value import Value
-from antiphon.query import tokens, totals
+from antiphon.query import tokens
 from antiphon.query.facts import Facts, Missing
 from antiphon.query.filters import All, Any, Compare, Contains, Filter, Has, Match, Not, Path
-from antiphon.query.query import Aggregate, Deleted, Order, Query, Way
+from antiphon.query.query import Aggregate, Deleted, OrderBy, Query, Way
+from antiphon.query.sums import mean_of, sum_of
 from antiphon.query.validate import check
 from antiphon.query.value_order import canonical, compare, sort_key
 
@@ -112,7 +113,7 @@ def backward(way: Way, facts: Facts) -> tuple[bytes, ...]:
     return () if back is None else onward(back, facts)
 
 
-def _ordered(order: Order, items: list[Facts]) -> list[Facts]:
+def _ordered(order: OrderBy, items: list[Facts]) -> list[Facts]:
     """Sorted anew; of equals the former order holds, and what lacks the property comes last."""
     there = [facts for facts in items if not isinstance(facts.get(order.path), Missing)]
     lacking = [facts for facts in items if isinstance(facts.get(order.path), Missing)]
@@ -144,9 +145,9 @@ def _total(aggregate: Aggregate, items: list[Facts]) -> Value:
         return len(items)
     found = [canonical(value) for value in _values(aggregate.path, [it for it in items if _measured(aggregate, it)])]
     if aggregate.function == "sum":
-        return totals.total(found)
+        return sum_of(found)
     if aggregate.function == "mean":
-        return totals.mean(found)
+        return mean_of(found)
     best = min if aggregate.function == "min" else max
     return best(found, key=sort_key) if found else None
 

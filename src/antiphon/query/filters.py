@@ -1,7 +1,9 @@
 """Filters: what an item must be like. Plain, frozen values; `evaluate` says what they mean.
 
->>> prop("done") == False
+>>> prop("done").is_(False)
 Compare(path=('done',), op='=', value=False)
+>>> prop("done").is_(False) == (prop("done") == False)
+True
 >>> (prop("priority") >= 3) & ~prop("owner", "name").exists()
 All(parts=(Compare(path=('priority',), op='>=', value=3), Not(part=Has(path=('owner', 'name')))))
 >>> Fact.TYPE.is_("task")
@@ -146,10 +148,10 @@ class Prop:
         self.path = path
 
     def __eq__(self, value: object) -> Filter:  # type: ignore[override]
-        return Compare(self.path, "=", _named(value))
+        return self.is_(value)
 
     def __ne__(self, value: object) -> Filter:  # type: ignore[override]
-        return Not(Compare(self.path, "=", _named(value)))
+        return Not(self.is_(value))
 
     def __lt__(self, value: AnyValue) -> Filter:
         return Compare(self.path, "<", value)
@@ -163,8 +165,12 @@ class Prop:
     def __ge__(self, value: AnyValue) -> Filter:
         return Compare(self.path, ">=", value)
 
+    def is_(self, value: AnyValue) -> Filter:
+        """The same as `==`; linters accept it for True, False and None too."""
+        return Compare(self.path, "=", _named(value))
+
     def in_(self, values: Iterable[AnyValue]) -> Filter:
-        return Any(tuple(Compare(self.path, "=", _named(value)) for value in values))
+        return Any(tuple(self.is_(value) for value in values))
 
     def has(self, value: AnyValue) -> Filter:
         return Contains(self.path, _named(value))

@@ -1,11 +1,11 @@
 """`Query`: which items, as a frozen value. It says what is wanted; `evaluate` says what that means, in plain Python.
 
 >>> from antiphon.query.filters import Fact, prop
->>> tasks = Query(Fact.TYPE.is_("task") & (prop("done") == False))
+>>> tasks = Query(Fact.TYPE.is_("task") & prop("done").is_(False))
 >>> urgent = tasks.order_by("priority", descending=True).take(10)
 >>> urgent.limit, urgent.order
-(10, (Order(path=('priority',), descending=True),))
->>> Query(Fact.TYPE.is_("board")).children().children(prop("done") == True).count().aggregate.function
+(10, (OrderBy(path=('priority',), descending=True),))
+>>> Query(Fact.TYPE.is_("board")).children().children(prop("done").is_(True)).count().aggregate.function
 'count'
 
 Methods give a new query. A query begins with all items that pass `where`; each step then goes from the items that it
@@ -24,6 +24,7 @@ from antiphon.query.filters import EVERYTHING, All, Fact, Filter, Keys, Path
 
 STEPS_MAX = 8
 ORDERS_MAX = 4
+Function = Literal["count", "sum", "mean", "min", "max"]
 
 
 class Deleted(enum.Enum):
@@ -56,7 +57,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class OrderBy:
     path: Path
     descending: bool = False
 
@@ -69,7 +70,7 @@ class Aggregate:
     order of `order`. Items that have nothing of the sort at the path are left out.
     """
 
-    function: Literal["count", "sum", "mean", "min", "max"]
+    function: Function
     path: Path = ()
     group: Path | None = None
 
@@ -78,7 +79,7 @@ class Aggregate:
 class Query:
     where: Filter = EVERYTHING
     steps: tuple[Step, ...] = ()
-    order: tuple[Order, ...] = ()
+    order: tuple[OrderBy, ...] = ()
     limit: int | None = None
     aggregate: Aggregate | None = None
     deleted: Deleted = Deleted.HIDDEN
@@ -132,7 +133,7 @@ class Query:
         return self.step(Way.REFERRERS, where)
 
     def order_by(self, path: str | Path, *, descending: bool = False) -> Query:
-        return replace(self, order=(*self.order, Order(as_path(path), descending)))
+        return replace(self, order=(*self.order, OrderBy(as_path(path), descending)))
 
     def take(self, limit: int) -> Query:
         return replace(self, limit=limit)
@@ -141,15 +142,27 @@ class Query:
         return replace(self, deleted=deleted)
 
     def count(self, *, group: str | Path | None = None) -> Query:
-        return self._aggregate(Aggregate("count", (), None if group is None else as_path(group)))
+        """The number of items, or of the items in each group."""
+        return self._aggregate("count", (), group)
 
-    def total(
-        self, function: Literal["sum", "mean", "min", "max"], path: str | Path, *, group: str | Path | None = None
-    ) -> Query:
-        return self._aggregate(Aggregate(function, as_path(path), None if group is None else as_path(group)))
+    def sum(self, path: str | Path, *, group: str | Path | None = None) -> Query:
+        """The exact sum of the numbers at a path, rounded once: a float if any of the numbers is one, else an int."""
+        return self._aggregate("sum", path, group)
 
-    def _aggregate(self, aggregate: Aggregate) -> Query:
-        return replace(self, aggregate=aggregate)
+    def mean(self, path: str | Path, *, group: str | Path | None = None) -> Query:
+        """The mean of the numbers at a path; None if there are none."""
+        return self._aggregate("mean", path, group)
+
+    def min(self, path: str | Path, *, group: str | Path | None = None) -> Query:
+        """The least value at a path, in the order of `value_order`; None if there are no values."""
+        return self._aggregate("min", path, group)
+
+    def max(self, path: str | Path, *, group: str | Path | None = None) -> Query:
+        """The greatest value at a path, in the order of `value_order`; None if there are no values."""
+        return self._aggregate("max", path, group)
+
+    def _aggregate(self, function: Function, path: str | Path, group: str | Path | None) -> Query:
+        return replace(self, aggregate=Aggregate(function, as_path(path), None if group is None else as_path(group)))
 
 
 def as_path(path: str | Path) -> Path:

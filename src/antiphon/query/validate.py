@@ -18,7 +18,7 @@ from antiphon.core.errors import InvalidInput
 from antiphon.model.value import Value, to_proto
 from antiphon.query import tokens
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, Op, Path
-from antiphon.query.query import Aggregate, Deleted, Order, Query, Step, Way
+from antiphon.query.query import Aggregate, Deleted, Function, OrderBy, Query, Step, Way
 
 DEPTH_MAX = 16  # filters in filters
 PARTS_MAX = 1000  # filters of a query, in its steps too
@@ -29,7 +29,7 @@ LIMIT_MAX = (1 << 63) - 1
 LISTS = frozenset({Fact.EMBEDS, Fact.REFERENCES})
 
 _OPS = frozenset(get_args(Op))
-_FUNCTIONS = frozenset({"count", "sum", "mean", "min", "max"})
+_FUNCTIONS = frozenset(get_args(Function))
 
 
 def check(query: Query) -> None:
@@ -85,7 +85,7 @@ def check_path(path: Path) -> None:
 def _ranked(query: Query) -> Iterator[Path]:
     """What is ordered, grouped or summed by."""
     for order in query.order:
-        _type(order, Order, "an order")
+        _type(order, OrderBy, "an order")
         yield order.path
     aggregate = query.aggregate
     if aggregate is None:

@@ -1,7 +1,7 @@
 """`Schema`: what values of a type look like. A plain value itself, made from a class or from JSON Schema.
 
 >>> from dataclasses import dataclass
->>> @schema("task", version=2)
+>>> @typed("task", version=2)
 ... @dataclass
 ... class Task:
 ...     title: str
@@ -44,15 +44,35 @@ T = TypeVar("T")
 _MARK = "__antiphon_schema__"
 
 
-def schema(name: str, *, version: int = 1) -> Callable[[type[T]], type[T]]:
-    """Give a class the name and version of its schema."""
-    _check_name(name, version)
+@overload
+def typed(cls: type[T], /) -> type[T]: ...
+@overload
+def typed(name: str | None = None, *, version: int = 1) -> Callable[[type[T]], type[T]]: ...
+def typed(name: Any = None, *, version: int = 1) -> Any:
+    """Give a class the name and version of its schema.
+
+    Without a name, the name of the class is taken, in lower case and with hyphens.
+
+    >>> @typed
+    ... @dataclass
+    ... class ShoppingList:
+    ...     title: str
+    >>> print(Schema.of(ShoppingList))
+    the schema shopping-list 1
+    """
 
     def mark(cls: type[T]) -> type[T]:
-        setattr(cls, _MARK, (name, version))
+        if not isinstance(cls, type):
+            raise InvalidInput(f"`typed` decorates a class, and {cls!r:.80} is none")
+        own = _kebab(cls.__name__) if name is None else name
+        _check_name(own, version)
+        setattr(cls, _MARK, (own, version))
         return cls
 
-    return mark
+    if name is None or isinstance(name, str):
+        return mark
+    decorated, name = name, None  # `@typed` alone, without a call
+    return mark(decorated)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from antiphon.model.value import Reference
 from antiphon.query import filters as f
 from antiphon.query.facts import Facts
 from antiphon.query.forks import forks_of
-from antiphon.query.query import Aggregate, Deleted, Order, Query, Step, Way
+from antiphon.query.query import Aggregate, Deleted, OrderBy, Query, Step, Way
 from antiphon.query.validate import LISTS
 
 IDS = [bytes([number]) * 16 for number in range(1, 9)]
@@ -122,7 +122,7 @@ where: st.SearchStrategy[f.Filter] = st.recursive(
     max_leaves=5,
 )
 _single_facts = st.sampled_from([fact for fact in f.Fact if fact not in LISTS])
-orders = st.builds(Order, paths | _single_facts, st.booleans())
+orders = st.builds(OrderBy, paths | _single_facts, st.booleans())
 steps = st.builds(Step, st.sampled_from(list(Way)), st.just(f.EVERYTHING) | where)
 _groups = st.none() | paths | _single_facts
 aggregates = st.builds(Aggregate, st.just("count"), st.just(()), _groups) | st.builds(

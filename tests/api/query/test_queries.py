@@ -14,7 +14,6 @@ import antiphon
 from antiphon import Deleted, Fact, InvalidInput, Match, Object, OrderBy, Party, Query, Store, exchange, prop
 from antiphon.core.errors import PartyPaused
 from antiphon.query.delta import Delta
-from antiphon.query.query import Order
 
 
 @antiphon.typed("ware")
@@ -42,7 +41,7 @@ def test_a_query_is_said_in_its_parts(shop: Party) -> None:
     assert titles(shop.query(prop("price") > 1, where=prop("price") < 3)) == ["Milk"]
     assert titles(shop.query(match="mil*", order="-price")) == ["Oat milk", "Milk"]
     assert titles(shop.query(order=("-price", "title"), limit=2)) == ["Oat milk", "Milk"]
-    assert titles(shop.query(type=Ware, order=Order(("title",), True))) == ["Salt", "Oat milk", "Milk"]
+    assert titles(shop.query(type=Ware, order=OrderBy(("title",), True))) == ["Salt", "Oat milk", "Milk"]
     assert titles(shop.query(order=[Fact.NAME])) == ["Shelf", "Milk", "Oat milk", "Salt"]
     assert titles(shop.query(where=prop("maker", "land") == "DE", limit=1)) == ["Salt"]
     assert titles(shop.query(limit=0)) == []
@@ -92,16 +91,16 @@ def test_a_query_that_cannot_run_says_why(shop: Party, parts: dict[str, object],
 
 def test_totals(shop: Party) -> None:
     wares = Query(Fact.TYPE.is_("ware"))
-    assert shop.total(wares.count()) == 3
-    assert shop.total(wares.total("sum", "price")) == 6
-    assert shop.total(wares.total("mean", "price")) == 2.0
-    assert shop.total(wares.total("min", "title")) == "Milk"
-    assert shop.total(wares.total("max", "nothing")) is None
-    assert shop.total(Query().count(group=Fact.TYPE)) == [("shelf", 1), ("ware", 3)]
-    assert dict(shop.total(Query().total("sum", "price", group=("maker", "land")))) == {"DE": 6}
+    assert shop.aggregate(wares.count()) == 3
+    assert shop.aggregate(wares.sum("price")) == 6
+    assert shop.aggregate(wares.mean("price")) == 2.0
+    assert shop.aggregate(wares.min("title")) == "Milk"
+    assert shop.aggregate(wares.max("nothing")) is None
+    assert shop.aggregate(Query().count(group=Fact.TYPE)) == [("shelf", 1), ("ware", 3)]
+    assert dict(shop.aggregate(Query().sum("price", group=("maker", "land")))) == {"DE": 6}
     with pytest.raises(InvalidInput, match="counts or sums"):
-        shop.total(wares)
-    with pytest.raises(InvalidInput, match="ask for its `total`"):
+        shop.aggregate(wares)
+    with pytest.raises(InvalidInput, match="ask for its `aggregate`"):
         shop.query(wares.count())
 
 
@@ -200,11 +199,11 @@ def test_counting_and_totals_take_the_parts_of_a_query(party: Party) -> None:
     assert (
         party.count(type="odd", deleted=Deleted.SHOWN) == party.count(Query(Fact.TYPE.is_("even")).order_by("n")) == 2
     )
-    sums = Query(prop("n") > 0).total("sum", "n")
-    assert party.total(sums) == 5
-    assert party.total(sums, type="odd") == 3
-    assert party.total(sums, where=prop("n") < 3, deleted=Deleted.SHOWN) == 3
-    assert party.total(Query().children(prop("n") > 5).count(), type="odd") == 0
+    sums = Query(prop("n") > 0).sum("n")
+    assert party.aggregate(sums) == 5
+    assert party.aggregate(sums, type="odd") == 3
+    assert party.aggregate(sums, where=prop("n") < 3, deleted=Deleted.SHOWN) == 3
+    assert party.aggregate(Query().children(prop("n") > 5).count(), type="odd") == 0
     with pytest.raises(InvalidInput, match="counts or sums already"):
         party.count(sums)
     assert [party.count(limit=limit) for limit in (0, 1, 3, 9)] == [0, 1, 3, 3]
@@ -213,11 +212,11 @@ def test_counting_and_totals_take_the_parts_of_a_query(party: Party) -> None:
         with pytest.raises(InvalidInput, match="limit"):
             party.count(limit=wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="no order and no limit"):
-        party.total(sums, order="n")
+        party.aggregate(sums, order="n")
     with pytest.raises(InvalidInput, match="a query that counts or sums"):
-        party.total(prop("n") > 0)  # type: ignore[arg-type]
+        party.aggregate(prop("n") > 0)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a query has no 'tpye'"):
-        party.total(sums, tpye="odd")  # type: ignore[call-arg]
+        party.aggregate(sums, tpye="odd")  # type: ignore[call-arg]
 
 
 def test_what_a_batch_did_is_told_at_once(party: Party) -> None:

@@ -29,7 +29,7 @@ def test_a_query_loads_only_what_is_looked_at(tmp_path: Path) -> None:
         assert len(found) == 40
         assert found
         assert len(found.ids) == 40
-        assert party.total(antiphon.Query().count()) == 50
+        assert party.aggregate(antiphon.Query().count()) == 50
         assert open_items(party) == before
 
         assert found[0].value == {"n": 49}

@@ -24,7 +24,7 @@ from antiphon.query.facts import Facts
 from antiphon.query.filters import Contains, Fact, Match, prop
 from antiphon.query.packed_json import pack
 from antiphon.query.query import Query, Way
-from antiphon.query.totals import Sum, mean, total
+from antiphon.query.sums import Sum, mean_of, sum_of
 from antiphon.query.value_order import canonical, sort_key
 from antiphon.testing.query_strategies import IDS, derived, numbers, queries, told, values
 
@@ -83,9 +83,9 @@ BATTERY = [
     Query().order_by("a").order_by("b", descending=True),
     Query().order_by(DEEP).order_by("a", descending=True).take(3).with_deleted(),
     Query().count(group="a"),
-    Query().total("max", "a", group=Fact.PARENT),
-    Query().total("sum", "b", group=Fact.TYPE),
-    Query().total("mean", DEEP),
+    Query().max("a", group=Fact.PARENT),
+    Query().sum("b", group=Fact.TYPE),
+    Query().mean(DEEP),
 ]
 PARTIES = 60
 ASKED = 200 if os.environ.get("ANTIPHON_SOAK") == "1" else 8
@@ -166,5 +166,5 @@ def test_sums_in_parts_are_sums_of_all(parts: list[list[int | float]]) -> None:
         whole.add_all(some)
     every = [number for part in parts for number in part]
 
-    assert pack(whole.total()) == pack(total(every))
-    assert pack(whole.mean()) == pack(mean(every))
+    assert pack(whole.value()) == pack(sum_of(every))
+    assert pack(whole.mean()) == pack(mean_of(every))

@@ -14,7 +14,7 @@ from antiphon.query.filters import All, Any, Compare, Fact, Filter, Match, Not, 
 from antiphon.query.query import Query
 from antiphon.testing.query_strategies import queries
 
-TASKS = Query(Fact.TYPE.is_("task") & (prop("done") == False)).children().order_by("due").take(3)  # noqa: E712
+TASKS = Query(Fact.TYPE.is_("task") & prop("done").is_(False)).children().order_by("due").take(3)
 
 
 @given(queries())

@@ -313,7 +313,7 @@ def test_damage_is_named(db: sqlite3.Connection, harm: str) -> None:
 
     def everything() -> None:
         index.run(Query())
-        index.run(Query().total("max", "size", group="size"))
+        index.run(Query().max("size", group="size"))
         index.run(Query(Match("a") & prop("size").has(1)))
         index.facts([A])
         index.put([(A, encode_facts(sized(A, 2)))])

@@ -37,8 +37,8 @@ QUERIES = [
     Query(deleted=Deleted.SHOWN).backlinks().source().embeds(),
     Query(Fact.TYPE.is_("task")).embedders().referrers(),
     Query().references().count(),
-    Query().total("sum", "n", group=Fact.TYPE),
-    Query(deleted=Deleted.ONLY).total("max", "n"),
+    Query().sum("n", group=Fact.TYPE),
+    Query(deleted=Deleted.ONLY).max("n"),
 ]
 
 

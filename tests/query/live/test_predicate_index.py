@@ -54,7 +54,7 @@ def test_the_part_that_lets_the_fewest_through_stands_for_the_rest() -> None:
     assert necessary(task & (prop("n") == 3)) == (Equal(("n",), (0, 3)),)
     assert necessary(task & Match("hello wor*")) == (Word("hello", False),)
     assert necessary(~task & prop("n").exists()) == (Present(("n",)),)
-    assert necessary(task & (prop("done") == False)) == necessary(task)  # noqa: E712
+    assert necessary(task & prop("done").is_(False)) == necessary(task)
     assert necessary(~task) is None
     assert necessary(task | ~task) is None
     assert necessary(AnyOf()) == ()
@@ -96,7 +96,7 @@ def test_ten_thousand_unrelated_subscriptions_are_not_tried() -> None:
     source = EveryItem()
     matcher = Matcher(source)
     for number in range(MANY):
-        matcher.subscribe(Query((prop("owner") == f"person {number}") & (prop("done") == False)))  # noqa: E712
+        matcher.subscribe(Query((prop("owner") == f"person {number}") & prop("done").is_(False)))
         matcher.subscribe(Query((prop("at") >= number) & (prop("at") < number + 3)))
     for number in range(MANY // 10):
         matcher.subscribe(Query(Fact.PARENT.is_(number.to_bytes(16, "big"))))

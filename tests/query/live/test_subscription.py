@@ -29,7 +29,7 @@ class TakenBack(Exception):
     """Ends a batch so that nothing of it has happened."""
 
 
-OPEN = Query(prop("done") == False)  # noqa: E712
+OPEN = Query(prop("done").is_(False))
 
 
 def task(peer: Peer, **values: Any) -> Item:

@@ -9,7 +9,7 @@ from antiphon.api.options import By, Parts
 from antiphon.core.errors import InvalidInput
 from antiphon.model.value import Reference
 from antiphon.query.filters import EVERYTHING, All, Any, Compare, Contains, Fact, Filter, Match, Not, Prop
-from antiphon.query.query import Deleted, Order, Query, Step
+from antiphon.query.query import Deleted, OrderBy, Query, Step
 from antiphon.schema.definition import Schema
 
 Lead = Callable[[bytes], bytes]  # to where an item is now, through forks
@@ -29,10 +29,10 @@ def narrowed(query: Query, parts: Parts, party: bytes, lead: Lead) -> Query:
     """A whole query of which only what the parts ask for is wanted."""
     _check_names(parts)
     if not isinstance(query, Query):
-        raise InvalidInput('a total is asked with a query that counts or sums: `Query().total("sum", "price")`')
+        raise InvalidInput('an aggregate is asked with a query that counts or sums: `Query().sum("price")`')
     more = _assembled(None, parts)
     if more.order or more.limit is not None:
-        raise InvalidInput("a total is of all items; it goes with no order and no limit")
+        raise InvalidInput("an aggregate is of all items; it goes with no order and no limit")
     found = query if more.where == EVERYTHING else query.filter(more.where)
     return _local(replace(found, deleted=more.deleted) if "deleted" in parts else found, party, lead)
 
@@ -61,15 +61,15 @@ def _assembled(query: Filter | None, parts: Parts) -> Query:
     return Query(found, order=tuple(_orders(parts.get("order", ()))), limit=parts.get("limit"), deleted=hidden)
 
 
-def _orders(order: By | list[By] | tuple[By, ...]) -> Iterator[Order]:
+def _orders(order: By | list[By] | tuple[By, ...]) -> Iterator[OrderBy]:
     """A tuple or list is of several orders; a path of keys is a `prop`."""
     several = order if isinstance(order, list | tuple) else [order]
     for by in several:
         if isinstance(by, str):
-            yield Order((by.removeprefix("-"),), by.startswith("-"))
+            yield OrderBy((by.removeprefix("-"),), by.startswith("-"))
         elif isinstance(by, Prop | Fact):
-            yield Order(by.path if isinstance(by, Prop) else by)
-        elif isinstance(by, Order):
+            yield OrderBy(by.path if isinstance(by, Prop) else by)
+        elif isinstance(by, OrderBy):
             yield by
         else:
             raise InvalidInput(

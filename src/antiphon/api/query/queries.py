@@ -84,9 +84,9 @@ class Queries:
             index = self._current(engine)
             return Result(tuple(index.edges(way, index.forks().lead(item), Deleted.HIDDEN)))
 
-    def total(self, query: Query) -> Any:
+    def aggregate(self, query: Query) -> Any:
         if query.aggregate is None:
-            raise InvalidInput("a total is asked with a query that counts or sums: `Query(...).count()`, `.total(...)`")
+            raise InvalidInput("an aggregate is asked with a query that counts or sums: `Query().count()`, `.sum(...)`")
         found = self.run(query)
         return found.value if query.aggregate.group is None else list(found.groups)
 

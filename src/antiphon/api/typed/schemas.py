@@ -38,7 +38,7 @@ from antiphon.model.object.model import ObjectModel
 from antiphon.model.object.mutation_codec import read_mutation
 from antiphon.model.value import Value
 from antiphon.party.live.batch import Batch
-from antiphon.schema.definition import Schema, schema as typed
+from antiphon.schema.definition import Schema
 from antiphon.schema.document import same
 from antiphon.schema.errors import Problem, SchemaViolation
 from antiphon.schema.migrations import Migrations
@@ -47,7 +47,7 @@ from antiphon.schema.reader import Read
 if TYPE_CHECKING:
     from antiphon.api.party import Party
 
-__all__ = ["SCHEMA_TYPE", "Schemas", "typed"]
+__all__ = ["SCHEMA_TYPE", "Schemas"]
 
 T = TypeVar("T")
 _FAILED_TOLD = 3

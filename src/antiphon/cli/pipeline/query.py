@@ -55,7 +55,7 @@ def read_query(text: str) -> Query:
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
-    """Keys in hex; totals as JSON has them, with tags for what it lacks."""
+    """Keys in hex; aggregates as JSON has them, with tags for what it lacks."""
     found = {name: bytes(one).hex() if isinstance(one, bytes | bytearray) else one for name, one in row.items()}
     for name in {"group", "value"} & found.keys():
         found[name] = None if found[name] is None else plain(unpack(found[name]))

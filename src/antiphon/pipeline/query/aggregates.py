@@ -14,13 +14,13 @@ from antiphon.pipeline.tables.sort_key import NUMBER, value_of
 from antiphon.query.evaluate import Result
 from antiphon.query.packed_json import pack, unpack
 from antiphon.query.query import Aggregate
-from antiphon.query.totals import Sum
+from antiphon.query.sums import Sum
 
 _PARTS = "party binary, group binary, ints boolean, whole binary, count long, up boolean, down boolean"
 _TOTALS = "party binary, group binary, value string"
 
 
-def totals(aggregate: Aggregate, rows: DataFrame, parties: DataFrame) -> DataFrame:
+def aggregated(aggregate: Aggregate, rows: DataFrame, parties: DataFrame) -> DataFrame:
     """`party`, `group` and `value`, as packed text, by ascending group; without groups, a row for each party."""
     group = f.lit(None).cast("binary") if aggregate.group is None else whole_key(aggregate.group)
     chosen = rows.withColumn("group", group)
@@ -41,7 +41,7 @@ def totals(aggregate: Aggregate, rows: DataFrame, parties: DataFrame) -> DataFra
 
 
 def read_groups(aggregate: Aggregate, rows: Iterable[Row]) -> dict[bytes, Result]:
-    """The results of parties, of the rows that `totals` gave."""
+    """The results of parties, of the rows that `aggregated` gave."""
     found: dict[bytes, list[tuple[Value, Value]]] = {}
     for row in rows:
         group = None if row["group"] is None else unpack(row["group"])
@@ -75,7 +75,7 @@ def _sums(aggregate: Aggregate, rows: DataFrame) -> DataFrame:
         whole = Sum()
         for part in parts.to_pylist():
             whole.add_all(_read(part))
-        value = pack(whole.mean() if mean else whole.total())
+        value = pack(whole.mean() if mean else whole.value())
         return pa.table({"party": [first["party"]], "group": pa.array([first["group"]], pa.binary()), "value": [value]})
 
     return counted.mapInArrow(_add, _PARTS).groupBy("party", "group").applyInArrow(finish, _TOTALS)

@@ -1,10 +1,10 @@
 """Stage `found`: a `Query`, the very value that peers run and subscribe to, over the tables of any number of parties.
 
     tables = open_tables(spark, TableLog("tables"))
-    found(Query(Fact.TYPE.is_("task") & (prop("done") == False)).order_by("due"), tables).show()
+    found(Query(Fact.TYPE.is_("task") & prop("done").is_(False)).order_by("due"), tables).show()
 
-Each party is asked by itself: steps stay in it, a limit is one for each, and so is a total. What a query means is said
-by `antiphon.query.evaluate`, and tests compare.
+Each party is queried by itself: steps stay inside it, and it has a limit, or an aggregate, of its own.
+`antiphon.query.evaluate` defines what a query means, and tests compare.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from pyspark.sql import Column, DataFrame, Window, functions as f
 
-from antiphon.pipeline.query.aggregates import read_groups, totals
+from antiphon.pipeline.query.aggregates import aggregated, read_groups
 from antiphon.pipeline.query.filters import condition, needs_parents, whole_key
 from antiphon.pipeline.query.resolved_items import Seen
 from antiphon.pipeline.tables.sort_key import REFERENCE_KIND
@@ -51,7 +51,7 @@ def found(query: Query, tables: Seen) -> DataFrame:
     for step in query.steps:
         rows = _follow(step, rows, seen)
     if query.aggregate is not None:
-        return totals(query.aggregate, rows, tables.parties)
+        return aggregated(query.aggregate, rows, tables.parties)
     orders = [f"order{number}" for number in range(len(query.order))]
     for name, order in zip(orders, query.order, strict=True):
         rows = rows.withColumn(name, whole_key(order.path))

@@ -24,7 +24,7 @@ from typing import Any as AnyValue, TypeVar
 from antiphon.core.errors import InvalidInput
 from antiphon.model.value import Reference, Value, read_value, to_proto
 from antiphon.query.filters import EVERYTHING, All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, Path
-from antiphon.query.query import Aggregate, Deleted, Order, Query, Step, Way
+from antiphon.query.query import Aggregate, Deleted, OrderBy, Query, Step, Way
 from antiphon.query.validate import DEPTH_MAX, VALUE_DEPTH_MAX, check
 
 Json = dict[str, AnyValue]
@@ -162,12 +162,12 @@ def _read_step(data: object, place: str) -> Step:
     return Step(_one_of(Way, found["way"], f"{place}.way"), where)
 
 
-def _read_order(data: object, place: str) -> Order:
+def _read_order(data: object, place: str) -> OrderBy:
     found = _fields(data, place, {"path"}, {"descending"})
     descending = found.get("descending", False)
     if not isinstance(descending, bool):
         raise InvalidInput(f"{place}.descending: true or false is wanted, not {_short(descending)}")
-    return Order(_read_path(found["path"], f"{place}.path"), descending)
+    return OrderBy(_read_path(found["path"], f"{place}.path"), descending)
 
 
 def _read_aggregate(data: object, place: str) -> Aggregate:

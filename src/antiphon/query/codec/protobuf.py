@@ -1,7 +1,7 @@
 """Queries as bytes (`antiphon.v1.Query`): what travels to others, and what names a query, as it has one encoding.
 
 >>> from antiphon.query.filters import Fact, prop
->>> query = Query(Fact.TYPE.is_("task") & (prop("done") == False)).order_by("priority").take(10)
+>>> query = Query(Fact.TYPE.is_("task") & prop("done").is_(False)).order_by("priority").take(10)
 >>> decode(encode(query)) == query
 True
 
@@ -18,7 +18,7 @@ from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
 from antiphon.core.v1 import query_pb2 as pb
 from antiphon.model.value import read_value, to_proto
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, Op, Path
-from antiphon.query.query import Aggregate, Deleted, Order, Query, Step, Way
+from antiphon.query.query import Aggregate, Deleted, OrderBy, Query, Step, Way
 from antiphon.query.validate import DEPTH_MAX, check
 
 SIZE_MAX = 1 << 16
@@ -121,7 +121,7 @@ def _query(proto: pb.Query) -> Query:
     return Query(
         where=_read_filter(proto.where, 1),
         steps=tuple(Step(_READ_WAYS[step.way], _read_filter(step.where, 1)) for step in proto.steps),
-        order=tuple(Order(_read_path(order.path), order.descending) for order in proto.order),
+        order=tuple(OrderBy(_read_path(order.path), order.descending) for order in proto.order),
         limit=proto.limit if proto.HasField("limit") else None,
         aggregate=_read_aggregate(proto.aggregate) if proto.HasField("aggregate") else None,
         deleted=_READ_DELETED[proto.deleted],

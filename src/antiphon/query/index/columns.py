@@ -19,7 +19,7 @@ from antiphon.query.filters import Fact, Path
 from antiphon.query.index.forks import StoredForks
 from antiphon.query.index.sql import Needs, Slots, column_name
 from antiphon.query.index.tables import CREATE_WORDS, FORMAT, transaction
-from antiphon.query.query import Order
+from antiphon.query.query import OrderBy
 from antiphon.query.tokens import RULES, to_fts
 from antiphon.query.validate import PATHS_MAX
 from antiphon.query.value_order import Column, column
@@ -145,7 +145,7 @@ class Columns:
             db.execute(f"CREATE INDEX docs_v{slot} ON docs (v{slot}, id, deleted)")
             db.execute(f"ANALYZE docs_v{slot}")
 
-    def _make_order(self, order: Order, slots: Slots) -> None:
+    def _make_order(self, order: OrderBy, slots: Slots) -> None:
         """An index to walk along for the first items of an order: of equals by ascending id, whichever way it goes."""
         name, column = order_name(order, slots), column_name(order.path, slots)
         self._db.execute(
@@ -166,11 +166,11 @@ class Columns:
         return found
 
 
-def order_name(order: Order, slots: Slots) -> str:
+def order_name(order: OrderBy, slots: Slots) -> str:
     return column_name(order.path, slots) + ("_desc" if order.descending else "_asc")
 
 
-def _has_order(order: Order, slots: Slots) -> bool:
+def _has_order(order: OrderBy, slots: Slots) -> bool:
     there = order.path is Fact.ID or (not order.descending and order.path in {*slots.columns, Fact.TYPE, Fact.MODEL})
     return there or order_name(order, slots) in slots.orders
 

@@ -8,7 +8,7 @@
 []
 >>> [found.hex()[:2] for found in index.run(Query(prop("size") >= 2)).ids]
 ['02', '03']
->>> index.run(Query().total("sum", "size")).value
+>>> index.run(Query().sum("size")).value
 6
 """
 
@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 from antiphon.core.stamp import Stamp
 from antiphon.model.item_state import ItemState
 from antiphon.model.value import Value
-from antiphon.query import totals
 from antiphon.query.codec.facts import decode_facts, decode_parts, encode_facts
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts, Missing, facts_of
@@ -32,6 +31,7 @@ from antiphon.query.index.columns import Columns
 from antiphon.query.index.forks import StoredForks
 from antiphon.query.index.prepared import Prepared
 from antiphon.query.query import Aggregate, Deleted, Query, Way
+from antiphon.query.sums import mean_of, sum_of
 from antiphon.query.value_order import value_of
 
 _PUT_AT_ONCE = 1000
@@ -180,11 +180,11 @@ def _one(stored: bytes) -> Callable[[str], sql.Sql]:
 def _aggregated(aggregate: Aggregate, rows: Sequence[Any]) -> Result:
     function = aggregate.function
     if function in ("sum", "mean"):
-        total: Callable[[list[Any]], Value] = totals.total if function == "sum" else totals.mean
+        combine: Callable[[list[Any]], Value] = sum_of if function == "sum" else mean_of
         if aggregate.group is None:
-            return Result(value=total([value for (value,) in rows]))
+            return Result(value=combine([value for (value,) in rows]))
         grouped = groupby(rows, key=lambda row: row[0])
-        return Result(groups=tuple((value_of(group), total([row[1] for row in some])) for group, some in grouped))
+        return Result(groups=tuple((value_of(group), combine([row[1] for row in some])) for group, some in grouped))
     if aggregate.group is not None:
         return Result(groups=tuple((value_of(group), value_of(value)) for group, value in rows))
     found = value_of(rows[0][0])

@@ -13,7 +13,7 @@ from typing import Any as AnyValue, NamedTuple
 from antiphon.query import tokens as words
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, Path
 from antiphon.query.index.tables import EDGES, EMBEDS, FIXED, REFERENCES
-from antiphon.query.query import Aggregate, Deleted, Order, Query, Way
+from antiphon.query.query import Aggregate, Deleted, OrderBy, Query, Way
 from antiphon.query.validate import wheres
 from antiphon.query.value_order import CONTAINER, column, kind_of, sort_key
 
@@ -50,7 +50,7 @@ class Needs(NamedTuple):
     columns: set[Path]
     members: set[Path]
     words: bool = False
-    first: Order | None = None  # whose first items are wanted, without sorting all
+    first: OrderBy | None = None  # whose first items are wanted, without sorting all
 
 
 _TRUE, _FALSE = Sql("1"), Sql("0")
@@ -147,7 +147,7 @@ def along(way: Way, alias: str, origins: Callable[[str], Sql]) -> Sql:
     return Sql(f"{alias}.n IN ({edges})", ids.values)
 
 
-def _order(order: Order, alias: str, slots: Slots) -> str:
+def _order(order: OrderBy, alias: str, slots: Slots) -> str:
     name = _column(order.path, alias, slots)
     return f"{name} DESC" if order.descending else f"{name} NULLS LAST"  # NULL is the least anyway
 

@@ -143,7 +143,7 @@ class Tally:
         for item, facts in moved.items():
             self._take(item, facts)
         same = all(_same(value, self._known(group)) for group, value in before.items())
-        return Delta() if same else Delta(total=self.result)
+        return Delta() if same else Delta(aggregate=self.result)
 
     def _known(self, group: SortKey | None) -> tuple[Value, ...]:
         total = self._totals.get(group)

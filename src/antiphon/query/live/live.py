@@ -6,7 +6,7 @@
 >>> with tempfile.TemporaryDirectory() as folder, Peers(folder) as peers:
 ...     party = peers.add("alice").party
 ...     live = LiveQueries(party)
-...     open_tasks = live.subscribe(Query(prop("done") == False))
+...     open_tasks = live.subscribe(Query(prop("done").is_(False)))
 ...     stop = open_tasks.on(lambda delta: print(len(delta.added), "added,", len(delta.removed), "removed"))
 ...     task = party.create("antiphon/object")
 ...     _ = task.edit("set", "done", False)

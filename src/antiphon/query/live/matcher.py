@@ -3,7 +3,7 @@
 >>> from antiphon.query.filters import prop
 >>> from antiphon.query.live.port import EveryItem
 >>> matcher = Matcher(EveryItem())
->>> standing = matcher.subscribe(Query(prop("done") == False))
+>>> standing = matcher.subscribe(Query(prop("done").is_(False)))
 >>> item = Facts(b"i" * 16, "antiphon/object", 1, {"done": False})
 >>> matcher.changed([item])[standing].added
 {b'iiiiiiiiiiiiiiii': 0}
@@ -59,7 +59,7 @@ class Standing:
         """From nothing to the result."""
         result = self.result
         if self.query.aggregate is not None:
-            return Delta(total=result)
+            return Delta(aggregate=result)
         return Delta({item: place for place, item in enumerate(result.ids)})
 
     def placed(self, items: Collection[bytes]) -> dict[bytes, int]:

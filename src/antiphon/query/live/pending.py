@@ -24,7 +24,7 @@ class Pending:
     def put(self, delta: Delta) -> None:
         if self._all:
             return
-        if (self._one is None and not (self._added or self._changed or self._removed)) or delta.total is not None:
+        if (self._one is None and not (self._added or self._changed or self._removed)) or delta.aggregate is not None:
             self._one = delta
         else:
             if self._one is not None:

@@ -3,7 +3,7 @@
 >>> from antiphon.query.filters import Fact, prop
 >>> necessary(Fact.TYPE.is_("task") & (prop("owner") == "Ada"))
 (Equal(path=('owner',), key=(1, 'Ada')),)
->>> necessary(~(prop("done") == True)) is None
+>>> necessary(~prop("done").is_(True)) is None
 True
 
 Of what must all hold, the probe that is likely to let the fewest items through stands for the rest; of what may hold

@@ -14,7 +14,7 @@ from antiphon.query.facts import Facts, Missing
 from antiphon.query.live.edges import News
 from antiphon.query.live.port import Source, facts_in_parts
 from antiphon.query.packed_json import pack
-from antiphon.query.query import Order, Query
+from antiphon.query.query import OrderBy, Query
 from antiphon.query.value_order import sort_key
 
 _PRINT_SIZE = 16
@@ -48,11 +48,11 @@ class _Descending:
     __hash__ = None  # type: ignore[assignment]
 
 
-def row_of(order: tuple[Order, ...], facts: Facts) -> Row:
+def row_of(order: tuple[OrderBy, ...], facts: Facts) -> Row:
     return (*(_rank(each, facts) for each in order), facts.id) if order else facts.id
 
 
-def _rank(order: Order, facts: Facts) -> tuple[Any, ...]:
+def _rank(order: OrderBy, facts: Facts) -> tuple[Any, ...]:
     found = facts.get(order.path)
     if isinstance(found, Missing):
         return (1,)

@@ -1,11 +1,11 @@
-"""Sums and means of numbers: exact, rounded once, whatever the order in which the numbers come.
+"""Exact sums and means of numbers, rounded once at the end, so that the order of adding does not matter.
 
->>> total([1e16, 1, -1e16]), mean([1, 2]), total([1, 2])
-(1.0, 1.5, 3)
+>>> sum_of([1e16, 1, -1e16]), mean_of([1, 2]), sum_of([1, 2]), sum_of([1.0, 2.0])
+(1.0, 1.5, 3, 3.0)
 >>> one, other = Sum(), Sum()
 >>> one.add(1e16), one.add(1), other.add(-1e16), one.add_all(other)
 (None, None, None, None)
->>> one.total(), one.count
+>>> one.value(), one.count
 (1.0, 3)
 """
 
@@ -21,7 +21,7 @@ _WHOLE_MAX = 1 << 53  # reals hold every integer up to here
 Number = int | float
 
 
-def total(numbers: Sequence[Number]) -> Number:
+def sum_of(numbers: Sequence[Number]) -> Number:
     """The sum: an int if all are, else the nearest real."""
     if all(type(number) is int for number in numbers):
         return sum(numbers)
@@ -36,7 +36,7 @@ def total(numbers: Sequence[Number]) -> Number:
     return _nearest(_exact(numbers))
 
 
-def mean(numbers: Sequence[Number]) -> float | None:
+def mean_of(numbers: Sequence[Number]) -> float | None:
     """The nearest real to the mean; of nothing there is none."""
     if not numbers:
         return None
@@ -46,9 +46,7 @@ def mean(numbers: Sequence[Number]) -> float | None:
 
 @dataclass(slots=True)
 class Sum:
-    """A sum that is made in parts, as engines do that divide their work: what they come to is what `total` and `mean`
-    say of all numbers.
-    """
+    """An exact sum, computed in parts and merged: `value` is `sum_of` all numbers, `mean` is `mean_of` them."""
 
     ints: bool = True  # whether all numbers are
     whole: int = 0  # exact, in units of 2^-1074
@@ -69,7 +67,7 @@ class Sum:
         self.ints, self.whole, self.count = self.ints and other.ints, self.whole + other.whole, self.count + other.count
         self.up, self.down = self.up or other.up, self.down or other.down
 
-    def total(self) -> Number:
+    def value(self) -> Number:
         return self.whole >> _SCALE if self.ints else self._over(1)
 
     def mean(self) -> float | None:
