@@ -158,7 +158,7 @@ def test_a_new_device_begins_at_the_childs_epoch(
         eve.join(party.invite(eve.me, Role.READER))
         exchange(ada, eve)
         (child,) = eve.party(party.key).child_parties()
-        eve.manager.follow(child.key)
+        eve.manager.subscribe(child.key)
         exchange(ada, eve)
         hers = eve.party(party.key).open_child(child)
         exchange(ada, eve)
@@ -250,7 +250,7 @@ def test_without_an_owner_at_hand_what_a_revoked_member_wrote_is_void_until_one_
     with antiphon.open(tmp_path / "eve", name="Eve") as eve:
         eve.join(party.invite(eve.me))
         exchange(ada, eve)
-        eve.manager.follow(game.key)
+        eve.manager.subscribe(game.key)
         note = his.object({"by": "Bob"})
         exchange(ada, bob)
         exchange(ada, eve)
@@ -337,7 +337,7 @@ def test_a_child_goes_through_a_file_after_its_parent(party: Party, game: Party,
 def test_a_strangers_party_that_names_this_one_is_no_child(ada: Store, party: Party, tmp_path: Path) -> None:
     """Mallory, who holds the club's control feeds and is no member, founds a party in its name."""
     with antiphon.open(tmp_path / "mallory", name="Mallory") as mallory:
-        mallory.manager.follow(party.key, party.member.genesis_feed)
+        mallory.manager.subscribe(party.key, party.member.genesis_feed)
         exchange(ada, mallory)
         theirs = mallory.party(party.key)
         with pytest.raises(NotAuthorised, match="no owner or editor"):
@@ -347,7 +347,7 @@ def test_a_strangers_party_that_names_this_one_is_no_child(ada: Store, party: Pa
             patch("antiphon.halo.rights.authority.Authority.roles", lambda *_: frozenset(Role)),
         ):
             key = mallory.manager.create(mallory.identity, "Trap", parent=party.key).key
-        ada.manager.follow(key)
+        ada.manager.subscribe(key)
         copy(mallory.manager.feeds, ada.manager.feeds, key)
         with pytest.raises(NotAuthorised, match="is no child of party"):
             party.open_child(key)

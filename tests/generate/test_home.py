@@ -19,7 +19,7 @@ from antiphon.core.errors import InvalidInput
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
-from antiphon.generate.report import FUTURE, NO_ITEM, NO_MESSAGE, NOT_NAMED, REVOKED, RUBBISH, Made, PartyMade
+from antiphon.generate.report import FUTURE, NO_ITEM, NO_MESSAGE, NOT_NAMED, REVOKED, RUBBISH, HomeReport, PartyReport
 from antiphon.model.access import NOT_NAMED as NOT_IN_LIST
 from antiphon.model.fold import NO_ITEM as NO_SUCH_ITEM
 from antiphon.model.object.model import ObjectModel
@@ -41,25 +41,25 @@ REASONS = {
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Made]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, HomeReport]:
     """One that the tests here only read from."""
     folder = tmp_path_factory.mktemp("homes") / "home"
     return folder, generate(folder, USUAL)
 
 
 @pytest.fixture(scope="module")
-def store(home: tuple[Path, Made]) -> Iterator[Store]:
+def store(home: tuple[Path, HomeReport]) -> Iterator[Store]:
     with Store.open(home[0]) as opened:
         yield opened
 
 
-def processor_of(store: Store, made: PartyMade) -> PartyProcessor:
+def processor_of(store: Store, made: PartyReport) -> PartyProcessor:
     party = store.party(made.party)
     party.refresh()
     return party.processor
 
 
-def check(store: Store, made: PartyMade) -> None:
+def check(store: Store, made: PartyReport) -> None:
     """What the live pipeline makes of a party is what was said."""
     processor = processor_of(store, made)
     refused = {(one.feed, one.seq): one.reason for one in processor.refused(1_000_000)}
@@ -84,14 +84,14 @@ def digests(folder: Path) -> dict[str, str]:
 # -- what a peer finds
 
 
-def test_every_feed_verifies(home: tuple[Path, Made]) -> None:
+def test_every_feed_verifies(home: tuple[Path, HomeReport]) -> None:
     with FeedStore.open(home[0] / "feeds", readonly=True) as feeds:
         for record in feeds.feeds():
             feeds.verify(record.feed)
         assert sum(record.length for record in feeds.feeds()) > USUAL.messages
 
 
-def test_the_data_feeds_hold_as_many_messages_as_were_asked_for(home: tuple[Path, Made], store: Store) -> None:
+def test_the_data_feeds_hold_as_many_messages_as_were_asked_for(home: tuple[Path, HomeReport], store: Store) -> None:
     held = 0
     for made in home[1].parties:
         lanes = store.party(made.party).member.machine.authority.admitted()
@@ -104,12 +104,12 @@ def test_the_data_feeds_hold_as_many_messages_as_were_asked_for(home: tuple[Path
 
 @pytest.mark.parametrize("index", range(USUAL.parties))
 def test_the_live_pipeline_finds_the_items_and_the_quarantine_that_were_said(
-    home: tuple[Path, Made], store: Store, index: int
+    home: tuple[Path, HomeReport], store: Store, index: int
 ) -> None:
     check(store, home[1].parties[index])
 
 
-def test_all_that_can_be_wrong_is_there(home: tuple[Path, Made]) -> None:
+def test_all_that_can_be_wrong_is_there(home: tuple[Path, HomeReport]) -> None:
     row = home[1].row()
 
     assert set(row["refused"]) == set(REASONS)
@@ -121,7 +121,7 @@ def test_all_that_can_be_wrong_is_there(home: tuple[Path, Made]) -> None:
 
 
 def test_forked_feeds_are_cut_where_it_was_said_and_control_feeds_tell_of_it(
-    home: tuple[Path, Made], store: Store
+    home: tuple[Path, HomeReport], store: Store
 ) -> None:
     forks = {feed: bounds for made in home[1].parties for feed, bounds in made.forks.items()}
     feeds = store.manager.feeds
@@ -133,7 +133,7 @@ def test_forked_feeds_are_cut_where_it_was_said_and_control_feeds_tell_of_it(
     assert told == {feed: end for feed, (end, _) in forks.items()}
 
 
-def test_writers_have_not_always_heard_each_other(home: tuple[Path, Made], store: Store) -> None:
+def test_writers_have_not_always_heard_each_other(home: tuple[Path, HomeReport], store: Store) -> None:
     model, conflicts = ObjectModel(), 0
     for made in home[1].parties:
         processor = processor_of(store, made)
@@ -149,7 +149,9 @@ def test_writers_have_not_always_heard_each_other(home: tuple[Path, Made], store
     assert conflicts > 0
 
 
-def test_the_epochs_are_what_their_messages_make_and_two_devices_say_so(home: tuple[Path, Made], store: Store) -> None:
+def test_the_epochs_are_what_their_messages_make_and_two_devices_say_so(
+    home: tuple[Path, HomeReport], store: Store
+) -> None:
     with_epochs = [made for made in home[1].parties if made.epochs]
     for made in with_epochs:
         party = store.party(made.party)

@@ -169,7 +169,7 @@ def posts_dropped(patch: Patch) -> None:
 
 def feeds_kept(patch: Patch) -> None:
     """Who is admitted again goes on with feeds that have ended."""
-    patch.setattr(simpeer, "let_go_of_ended", lambda party, member: True)
+    patch.setattr(simpeer, "drop_ended_feeds", lambda party, member: True)
 
 
 _SAME = frozenset({"one history", "one quarantine"})

@@ -58,7 +58,7 @@ def referred(parent: Party) -> Iterator[ChildParty]:
 def open_child(parent: Party, key: bytes) -> Party:
     """Follow a child, and open it, if it is one; `MissingBlocks` as long as its genesis is not here."""
     store = parent.store
-    store.manager.follow(key)
+    store.manager.subscribe(key)
     child = store.party(key)
     machine = child.member.machine
     if machine.parent is None or machine.parent.party != parent.key or not founded(child):

@@ -25,9 +25,8 @@ from antiphon.core.keys import KEY_SIZE
 from antiphon.core.timeframe import Timeframe
 from antiphon.halo.credentials.claims import Policy
 from antiphon.party.engine.epoch_base import EpochBase
-from antiphon.party.epochs.disagreement import Disagreement
-from antiphon.party.epochs.epochs import Epochs
-from antiphon.party.epochs.external_snapshot import Maker
+from antiphon.party.epochs.epochs import Disagreement, Epochs
+from antiphon.party.epochs.external_snapshot import SnapshotMaker
 from antiphon.party.epochs.listing import EpochRecord, list_epochs
 from antiphon.party.live.history import PartyPast
 from antiphon.party.maintenance.verify_epoch import Verification, verify_epoch
@@ -140,7 +139,7 @@ class PartyEpochs:
 
     # -- taking part
 
-    def declare(self, *, raw: bool = False, maker: Maker | None = None) -> EpochRecord:
+    def declare(self, *, raw: bool = False, maker: SnapshotMaker | None = None) -> EpochRecord:
         """Begin an epoch here and now, if it is this device's turn. It is final once enough attesters agree.
 
         Items whose model has no code here stop it, unless they are to be kept `raw`. A `maker` computes the snapshot

@@ -19,8 +19,8 @@ from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.core.ids import ItemId
 from antiphon.core.keys import PublicKey
 from antiphon.party.store.item_store import ItemStore, delete_file
-from antiphon.party.views.follower import ViewFollower
-from antiphon.party.views.partial_party import OneView, open_items
+from antiphon.party.views.partial_party import PartialParty, open_items
+from antiphon.party.views.selection import ViewSelection
 
 if TYPE_CHECKING:
     from antiphon.api.party import Party
@@ -47,8 +47,8 @@ class FollowedViews:
         self._lock = threading.Lock()
         self.driving = threading.RLock()  # one thread at a time takes a view on; taken before any party's lock
         self._views = self._read()
-        self._followers: dict[bytes, ViewFollower] = {}
-        self._open: dict[bytes, tuple[PartyProcessor, OneView]] = {}
+        self._selections: dict[bytes, ViewSelection] = {}
+        self._open: dict[bytes, tuple[PartyProcessor, PartialParty]] = {}
 
     # -- what is followed
 
@@ -87,7 +87,7 @@ class FollowedViews:
 
     def _forget(self, key: bytes) -> None:
         """What was derived of a party."""
-        self._followers.pop(key, None)
+        self._selections.pop(key, None)
         self._open.pop(key, None)
         delete_file(self._path(key))
 
@@ -100,37 +100,37 @@ class FollowedViews:
 
     def open_items(self, party: bytes) -> ItemStore:
         """How a party's item store is opened: as a whole, or for the one view of it."""
-        path, follower = self._path(party), self._follower(party)
-        return ItemStore(path, party) if follower is None else open_items(follower, path, party)()
+        path, selection = self._path(party), self._selection(party)
+        return ItemStore(path, party) if selection is None else open_items(selection, path, party)()
 
     def _path(self, party: bytes) -> Path:
         return self._folder / f"{party.hex()}.db"
 
-    def _follower(self, party: bytes) -> ViewFollower | None:
+    def _selection(self, party: bytes) -> ViewSelection | None:
         key = bytes(party)
         with self._lock:
             if key not in self._views:
                 return None
-            if key not in self._followers:
+            if key not in self._selections:
                 found = self._views[key]
-                self._followers[key] = ViewFollower(found.item or _unknown(found.locator))
-            return self._followers[key]
+                self._selections[key] = ViewSelection(found.item or _unknown(found.locator))
+            return self._selections[key]
 
     def keeps(self, party: bytes) -> Callable[[int, bytes], bool] | None:
         """Which bodies are wanted of a party, by kind and item; None: all."""
-        follower = None if self.leaving(party) else self._follower(party)
-        return None if follower is None else follower.keeps
+        selection = None if self.leaving(party) else self._selection(party)
+        return None if selection is None else selection.keeps
 
-    def of(self, party: Party) -> OneView | None:
+    def of(self, party: Party) -> PartialParty | None:
         """The view that is followed of an open party. What changes there is looked at, to see what belongs to it."""
-        follower = self._follower(party.key)
-        if follower is None:
+        selection = self._selection(party.key)
+        if selection is None:
             return None
         key, processor = bytes(party.key), party.processor
         known = self._open.get(key)
         if known is not None and known[0] is processor:
             return known[1]
-        made = OneView(processor, party.store.manager.epochs(key), follower)
+        made = PartialParty(processor, party.store.manager.epochs(key), selection)
         with self._lock:
             known = self._open.setdefault(key, (processor, made))
             if known[0] is not processor:
@@ -176,7 +176,7 @@ def follow_view(store: Store, view: Locator | str, invitation: Invitation | str 
         raise InvalidInput(f"the invitation is to party {invited.party.short}, the view of {locator.party.short}")
     party, genesis = store.running(bytes(locator.party)), None if invited is None else invited.genesis
     _follow(store, locator, b"" if party is None else _find(locator, party.processor))
-    store.manager.follow(locator.party, genesis, "" if invited is None else invited.label, again=True)
+    store.manager.subscribe(locator.party, genesis, "" if invited is None else invited.label, again=True)
 
 
 def learn(store: Store, there: Party) -> None:

@@ -48,9 +48,9 @@ from antiphon.model.file import FileModel
 from antiphon.model.messenger.model import MessengerModel
 from antiphon.model.object.model import ObjectModel
 from antiphon.model.text.model import TextModel
-from antiphon.party.bundle.export import Bundled, Tick, export_party, no_tick
+from antiphon.party.bundle.export import ExportReport, Tick, export_party, no_tick
 from antiphon.party.engine.ports import Refused
-from antiphon.party.epochs.renewal import let_go_of_ended
+from antiphon.party.epochs.renewal import drop_ended_feeds
 from antiphon.party.live.history import PartyPast
 from antiphon.party.live.item import Item
 from antiphon.party.live.processor import PartyProcessor
@@ -135,7 +135,7 @@ class Party:
     def join(self) -> None:
         """Open this device's feed, once its identity is admitted (again); the store and `refresh` see to that."""
         member = self.member
-        admitted = self.store.may_vouch and let_go_of_ended(self.processor, member)
+        admitted = self.store.may_vouch and drop_ended_feeds(self.processor, member)
         if member.control is not None or not admitted:
             child_party.echo(self)
             return
@@ -437,7 +437,9 @@ class Party:
         """Make messages void everywhere; their bytes go with `epochs.prune`, once a final epoch covers them."""
         erase(self, stamps)
 
-    def export(self, path: str | Path, *, whole: bool = False, files: bool = True, tick: Tick = no_tick) -> Bundled:
+    def export(
+        self, path: str | Path, *, whole: bool = False, files: bool = True, tick: Tick = no_tick
+    ) -> ExportReport:
         """Write it into a CAR file: control feeds, the last snapshot, the messages since; with `whole`, all messages.
 
         `files` takes the contents of files along, as far as they are here.

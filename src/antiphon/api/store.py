@@ -62,7 +62,7 @@ from antiphon.model.value import Reference
 from antiphon.party.bundle.export import Tick, no_tick
 from antiphon.party.bundle.import_ import Bundle
 from antiphon.party.live.manager import KnownParty, PartyManager
-from antiphon.party.maintenance.garbage import Collected, collect_garbage
+from antiphon.party.maintenance.garbage import GarbageReport, collect_garbage
 from antiphon.party.store.meta_store import MetaStore, SubscriptionState
 from antiphon.query.index.index import ItemIndex
 from antiphon.snapshot.car_file import CarFile
@@ -135,7 +135,7 @@ class Store:
                 models=models,
                 clock=clock,
                 randomness=randomness,
-                follow=follow,
+                live=follow,
                 epochs=epochs,
                 prune=prune,
                 items=followed.open_items,
@@ -212,7 +212,7 @@ class Store:
         invited = Invitation.parse(invitation) if isinstance(invitation, str) else invitation
         if not isinstance(invited, Invitation):
             raise InvalidInput(f"one joins with what `party.invite` gives, or its text, not with {invited!r:.80}")
-        self.manager.follow(invited.party, invited.genesis, invited.label)
+        self.manager.subscribe(invited.party, invited.genesis, invited.label)
 
     def follow_view(self, view: Locator | str, invitation: Invitation | str | None = None) -> None:
         """Hold one view of a party, what belongs to it, and of all else headers only. `exchange` fetches it.
@@ -319,12 +319,12 @@ class Store:
             bundle = Bundle(file, tick, store=self.manager.feeds)
             with self.manager.blobs.putting():  # so that nobody collects them before the party is known
                 taken = bundle.take(self.manager.feeds, self.manager.blobs)
-                self.manager.follow(taken.party, taken.genesis, label, again=True)
+                self.manager.subscribe(taken.party, taken.genesis, label, again=True)
         party = self._party(bytes(taken.party))
         party.refresh()
         return party
 
-    def collect_garbage(self, *, earlier: int | None = 0) -> Collected:
+    def collect_garbage(self, *, earlier: int | None = 0) -> GarbageReport:
         """Let go of blobs that no party refers to; keep `earlier` snapshots more than policy asks for, or all (None).
 
         While a file or an epoch is being written it does nothing, and says so.

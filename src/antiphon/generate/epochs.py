@@ -11,7 +11,7 @@ from pathlib import Path
 
 from antiphon.core.ports import SeededRandomness
 from antiphon.feed.store.tables import Tables
-from antiphon.generate.members import House
+from antiphon.generate.members import HomeStores
 from antiphon.generate.seeded import pair_of
 from antiphon.halo.credentials.claims import Policy, Role
 from antiphon.halo.keys.identity import Device, Identity
@@ -25,11 +25,13 @@ from antiphon.party.live.processor import PartyProcessor
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 
 
-class Keeper:
+class EpochMaker:
     """The two devices that make epochs of a party. Close it when the party is made."""
 
-    def __init__(self, house: House, founder: Membership, folder: Path, blobs: Blobs, names: tuple[int, int]) -> None:
-        self._house = house
+    def __init__(
+        self, home: HomeStores, founder: Membership, folder: Path, blobs: Blobs, names: tuple[int, int]
+    ) -> None:
+        self._home = home
         self._stack = ExitStack()
         self._founder = founder
         identity = Identity(pair_of(*names, "keeper"))
@@ -42,17 +44,17 @@ class Keeper:
         keys.add(device.pair, KeyKind.DEVICE, "archive", owner=identity.key)
         founder.admit(identity.key, [Role.EPOCH_GENERATOR])
         member = Membership.open(
-            house.store,
+            home.store,
             keys,
             device,
             founder.party,
             founder.genesis_feed,
-            clock=house.clock,
+            clock=home.clock,
             randomness=SeededRandomness(f"{names} member"),
         )
         member.join(member.vouch(identity))
         founder.sync()
-        founder.set_policy(Policy(attesters=tuple(sorted((house.device.key, device.key))), generator=house.device.key))
+        founder.set_policy(Policy(attesters=tuple(sorted((home.device.key, device.key))), generator=home.device.key))
         self._member = member
         self._blobs = blobs
         self._epochs: list[Epochs] = []
@@ -62,10 +64,10 @@ class Keeper:
         for member, blobs in ((self._founder, self._blobs), (self._member, MemoryBlobs())):
             processor = PartyProcessor(
                 member.party,
-                self._house.store,
-                PartyAuthority.of(self._house.store, member),
+                self._home.store,
+                PartyAuthority.of(self._home.store, member),
                 models=models,
-                clock=self._house.clock,
+                clock=self._home.clock,
                 randomness=SeededRandomness("not drawn from"),
                 blobs=blobs,
             )
@@ -91,5 +93,5 @@ class Keeper:
         def give(tables: Tables) -> None:
             tables.put_record(replace(tables.record(feed), writable=False))
 
-        with self._house.store.batch() as batch:
+        with self._home.store.batch() as batch:
             batch.changes.append(give)

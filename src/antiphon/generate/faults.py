@@ -10,7 +10,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
 from antiphon.generate.item_edits import OBJECT
 from antiphon.generate.members import Writer
-from antiphon.generate.memory_feed import Scribe
+from antiphon.generate.memory_feed import MemoryFeed
 from antiphon.generate.report import FUTURE, NO_ITEM, NO_MESSAGE, NOT_NAMED, REVOKED, RUBBISH
 from antiphon.generate.sink import Sink
 from antiphon.generate.world import Side, World
@@ -19,48 +19,48 @@ from antiphon.model.message import wrap
 from antiphon.model.wire import plain_bytes
 
 
-def spoil(side: Side, scribe: Scribe, index: int, roll: int) -> None:
+def write_invalid(side: Side, log: MemoryFeed, index: int, roll: int) -> None:
     """A message that is refused, and nothing else with it."""
     world = side.world
     why = (RUBBISH, NO_ITEM, FUTURE, NO_MESSAGE, NOT_NAMED)[roll % 5]
     kind, item = Kind.MUTATION, world.ids[index]
     if why == NO_ITEM:
-        item = scribe.next_lamport.to_bytes(5, "big") + world.chance.randbytes(ITEM_ID_SIZE - 5)
+        item = log.next_lamport.to_bytes(5, "big") + world.chance.randbytes(ITEM_ID_SIZE - 5)
         message = wrap(kind, plain_bytes("title", "lost", None))
-    elif why == FUTURE and index not in world.works:  # it has the form of an object's
-        later = Stamp(scribe.next_lamport + 1_000, scribe.feed, scribe.next_seq + 1_000)
+    elif why == FUTURE and index not in world.tracked:  # it has the form of an object's
+        later = Stamp(log.next_lamport + 1_000, log.feed, log.next_seq + 1_000)
         message = wrap(kind, plain_bytes("title", "told before", later))
-    elif why == NO_MESSAGE and scribe.next_seq:  # a feed that begins with a credential is no data feed
+    elif why == NO_MESSAGE and log.next_seq:  # a feed that begins with a credential is no data feed
         kind, item, message = Kind.CREDENTIAL, SYSTEM_ITEM, b"no credential"
-    elif why == NOT_NAMED and (barred := _barred(side, scribe)):
+    elif why == NOT_NAMED and (barred := _barred(side, log)):
         item = world.ids[barred[roll // 5 % len(barred)]]
         message = wrap(kind, plain_bytes("title", "not mine to say", None))
     else:
         why, message = RUBBISH, wrap(kind, b"\xff" * (1 + roll % 7))
-    world.made.refused[scribe.feed, scribe.next_seq] = why
+    world.made.refused[log.feed, log.next_seq] = why
     world.made.kinds["credential"] += kind is Kind.CREDENTIAL
-    scribe.add(kind, item, message)
+    log.add(kind, item, message)
 
 
-def _barred(side: Side, scribe: Scribe) -> list[int]:
+def _barred(side: Side, log: MemoryFeed) -> list[int]:
     """The items that a writer knows and may not write to."""
-    return [known for known in side.world.guarded if known < side.base and not side.may(scribe, known)]
+    return [known for known in side.world.guarded if known < side.base and not side.may(log, known)]
 
 
 def _alone(world: World, writer: Writer, count: int) -> Side:
     """A writer who hears of nobody, and of whom nobody hears: an item, and registers of others."""
     side = Side(world, 1, 2)
-    scribe = writer.scribe
-    scribe.see(side.view.values())
-    return _scribble(side, scribe, count)
+    log = writer.log
+    log.see(side.view.values())
+    return _scribble(side, log, count)
 
 
-def _scribble(side: Side, scribe: Scribe, count: int) -> Side:
+def _scribble(side: Side, log: MemoryFeed, count: int) -> Side:
     world = side.world
-    begun = world.genesis(scribe, scribe.next_lamport, OBJECT.name, OBJECT.version, [])
-    scribe.add(Kind.GENESIS, begun.id, begun.message)
+    begun = world.genesis(log, log.next_lamport, OBJECT.name, OBJECT.version, [])
+    log.add(Kind.GENESIS, begun.id, begun.message)
     for _ in range(count - 1):
-        side.write(scribe, world.plains[int(world.chance.random() * len(world.plains))], world.chance.getrandbits(62))
+        side.write(log, world.plains[int(world.chance.random() * len(world.plains))], world.chance.getrandbits(62))
     world.made.kinds["genesis"] += 1
     return side
 
@@ -69,11 +69,11 @@ def revoke(world: World, founder: Membership, writer: Writer, sink: Sink, count:
     """A member is revoked; `count` blocks that it wrote before it heard of that come late."""
     sink.flush()
     founder.revoke(writer.identity)
-    first = writer.scribe.length
+    first = writer.log.length
     _alone(world, writer, count)
-    entry = writer.scribe.end()
+    entry = writer.log.end()
     assert entry is not None
-    world.made.refused.update(((writer.scribe.feed, seq), REVOKED) for seq in range(first, entry.seq + 1))
+    world.made.refused.update(((writer.log.feed, seq), REVOKED) for seq in range(first, entry.seq + 1))
     world.hear(founder.machine.entries())
     sink.flush()
 
@@ -81,9 +81,9 @@ def revoke(world: World, founder: Membership, writer: Writer, sink: Sink, count:
 def fork(world: World, founder: Membership, writer: Writer, sink: Sink, count: int) -> None:
     """A writer signs two histories: `count` blocks of one are held, then some of the other show it."""
     sink.flush()
-    start, other = writer.scribe.length, writer.scribe.branch()
+    start, other = writer.log.length, writer.log.branch()
     _alone(world, writer, count)
-    writer.scribe.end()
+    writer.log.end()
     sink.flush()
     kinds = world.made.kinds.copy()
     other.see(world.latest.values())
@@ -91,7 +91,7 @@ def fork(world: World, founder: Membership, writer: Writer, sink: Sink, count: i
     other.end()
     world.made.kinds = kinds  # those of the other history are not held
     sink.flush()
-    assert sink.store.record(writer.scribe.feed).valid_length == start
-    world.made.forks[writer.scribe.feed] = (start, writer.scribe.length)
+    assert sink.store.record(writer.log.feed).valid_length == start
+    world.made.forks[writer.log.feed] = (start, writer.log.length)
     founder.publish_forks()
     world.hear(founder.machine.entries())

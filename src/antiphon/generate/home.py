@@ -19,13 +19,13 @@ from pathlib import Path
 from antiphon.core.errors import InvalidInput
 from antiphon.core.ports import SeededRandomness
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.generate.epochs import Keeper
+from antiphon.generate.epochs import EpochMaker
 from antiphon.generate.item_edits import CONTENTS
-from antiphon.generate.members import House
+from antiphon.generate.members import HomeStores
 from antiphon.generate.options import Options, zipf
-from antiphon.generate.party import Author, Plan
-from antiphon.generate.report import Made
-from antiphon.generate.seeded import BEGIN_MS, Dial
+from antiphon.generate.party import PartyWriter, Plan
+from antiphon.generate.report import HomeReport
+from antiphon.generate.seeded import BEGIN_MS, ManualClock
 from antiphon.generate.sink import Sink
 from antiphon.halo.keys.identity import new_device, new_identity
 from antiphon.halo.keys.key_store import KeyStore, Protection
@@ -39,7 +39,7 @@ EPOCH_PARTIES = 4  # of so many parties one has epochs: the smaller ones, as eac
 Tick = Callable[[int], None]  # told how many messages were written since it was last told
 
 
-def generate(home: str | Path, options: Options, tick: Tick = lambda _: None) -> Made:
+def generate(home: str | Path, options: Options, tick: Tick = lambda _: None) -> HomeReport:
     """Write a home into a folder that is empty, or not there yet."""
     options.check()
     folder, begin = Path(home), time.perf_counter()
@@ -63,8 +63,8 @@ def _clear(folder: Path) -> None:
             found.unlink()
 
 
-def _write(folder: Path, options: Options, tick: Tick) -> Made:
-    clock, dice, made = Dial(), SeededRandomness(f"home {options.seed}"), Made()
+def _write(folder: Path, options: Options, tick: Tick) -> HomeReport:
+    clock, dice, made = ManualClock(), SeededRandomness(f"home {options.seed}"), HomeReport()
     with ExitStack() as opened:
         keys = KeyStore.create(folder / "keys", protection=Protection.UNPROTECTED, randomness=dice)
         identity, _ = new_identity(keys, "founder", dice)
@@ -75,13 +75,13 @@ def _write(folder: Path, options: Options, tick: Tick) -> Made:
         scratch = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         for content in CONTENTS:
             blobs.put(content)
-        house, sink = House(store, keys, identity, device, clock), Sink(store, tick)
+        home, sink = HomeStores(store, keys, identity, device, clock), Sink(store, tick)
         for plan in plans(options):
             clock.ms = BEGIN_MS
             founder = Membership.found(store, keys, identity, device, clock=clock, randomness=dice)
             meta.subscribe(founder.party, label=f"party {plan.index}", genesis_feed=founder.genesis_feed)
-            keeper = partial(Keeper, house, founder, scratch, blobs, (options.seed, plan.index))
-            made.parties.append(Author(house, founder, sink, options, plan, keeper).write())
+            keeper = partial(EpochMaker, home, founder, scratch, blobs, (options.seed, plan.index))
+            made.parties.append(PartyWriter(home, founder, sink, options, plan, keeper).write())
         sink.flush()
         store.flush()
     return made

@@ -1,6 +1,6 @@
 """Items with real states: what people do to texts, arrays, messengers, files, and to objects with more than registers.
 
-A state is needed to make the next mutation, so it is kept, as the side that works on it has seen it.
+A state is needed to make the next mutation, so it is kept, as the side that tracked on it has seen it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TEXT_MAX, _ARRAY_MAX = 1_500, 120  # so that a hot item does not grow without e
 _RECENT = 12  # posts that are still talked about
 
 
-class Work:
+class TrackedItem:
     """An item's model, its state, and how many mutations are in it."""
 
     __slots__ = ("count", "model", "state")
@@ -38,17 +38,17 @@ class Work:
         self.count = 0
 
 
-class Copy:
+class StateCopy:
     """A state as one side has it, and what that side did to it."""
 
     __slots__ = ("log", "state")
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: TrackedItem) -> None:
         self.state = work.model.restore(work.model.snapshot(work.state))
         self.log: list[tuple[bytes, Stamp]] = []
 
 
-def join(work: Work, copies: list[Copy]) -> None:
+def join(work: TrackedItem, copies: list[StateCopy]) -> None:
     """What several sides did to one item comes together."""
     work.state = copies[0].state
     work.count += sum(len(copy.log) for copy in copies)

@@ -10,8 +10,8 @@ from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair
 from antiphon.feed.header import Kind
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.generate.memory_feed import Scribe
-from antiphon.generate.seeded import Dial, pair_of
+from antiphon.generate.memory_feed import MemoryFeed
+from antiphon.generate.seeded import ManualClock, pair_of
 from antiphon.generate.sink import Sink
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import DeviceAdmission, FeedAdmission, FeedKind, Role
@@ -29,28 +29,28 @@ class Writer:
     """A device that writes to a party."""
 
     identity: bytes
-    scribe: Scribe
+    log: MemoryFeed
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class HomeStores:
     """The home's own keys and stores, and what all parties share."""
 
     store: FeedStore
     keys: KeyStore
     identity: Identity
     device: Device
-    clock: Dial
+    clock: ManualClock
 
 
-def gather(
-    house: House, founder: Membership, sink: Sink, chance: random.Random, names: tuple[int, int], count: int
+def admit_writers(
+    home: HomeStores, founder: Membership, sink: Sink, chance: random.Random, names: tuple[int, int], count: int
 ) -> list[Writer]:
     """The founder's writer, and those of others, admitted and with open feeds. `names`: the seed, and the party's."""
     data = founder.open_data_feed()
-    own = Scribe(house.keys.pair(data.feed), bytes(founder.party), sink, house.clock, chance, own=True)
+    own = MemoryFeed(home.keys.pair(data.feed), bytes(founder.party), sink, home.clock, chance, own=True)
     own.owner = True
-    writers = [_writer(house.identity.key, own)]
+    writers = [_writer(home.identity.key, own)]
     if count == 1:
         return writers
     seed, party = names
@@ -62,20 +62,20 @@ def gather(
         role = Role.OWNER if person == OWNER else Role.EDITOR
         founder.admit(identity.key, [role])
         feeds = [pair_of(seed, party, nth, kind) for kind in ("control", "data")]
-        _join(house, founder, chance, Identity(identity), Device(device, identity.key), feeds)
-        scribe = Scribe(feeds[1], bytes(founder.party), sink, house.clock, chance, own=False)
-        scribe.owner = role is Role.OWNER
-        writers.append(_writer(identity.key, scribe))
+        _join(home, founder, chance, Identity(identity), Device(device, identity.key), feeds)
+        log = MemoryFeed(feeds[1], bytes(founder.party), sink, home.clock, chance, own=False)
+        log.owner = role is Role.OWNER
+        writers.append(_writer(identity.key, log))
     return writers
 
 
-def _writer(identity: bytes, scribe: Scribe) -> Writer:
-    scribe.identity = bytes(identity)
-    return Writer(scribe.identity, scribe)
+def _writer(identity: bytes, log: MemoryFeed) -> Writer:
+    log.identity = bytes(identity)
+    return Writer(log.identity, log)
 
 
 def _join(
-    house: House,
+    home: HomeStores,
     founder: Membership,
     chance: random.Random,
     identity: Identity,
@@ -85,8 +85,8 @@ def _join(
     """A device opens its control feed and, in it, its data feed, on a machine of its own."""
     party = bytes(founder.party)
     word = credential.sign(party, DeviceAdmission(identity.key, device.key), [identity.pair, device.pair])
-    gathered = Sink(house.store, lambda _: None)
-    pen = Scribe(feeds[0], party, gathered, house.clock, chance, own=False)
+    gathered = Sink(home.store, lambda _: None)
+    pen = MemoryFeed(feeds[0], party, gathered, home.clock, chance, own=False)
     pen.see(founder.machine.entries())
     for kind, feed in zip((FeedKind.CONTROL, FeedKind.DATA), feeds, strict=True):
         claim = FeedAdmission(feed.key, kind, identity.key, device.key, word)

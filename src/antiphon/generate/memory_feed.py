@@ -11,15 +11,15 @@ from antiphon.feed.encoder import Append, Built, Draft, build
 from antiphon.feed.feed_record import Record
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.limits import SALT_SIZE
-from antiphon.generate.seeded import Dial
+from antiphon.generate.seeded import ManualClock
 from antiphon.generate.sink import Sink
 
 
-class Scribe:
+class MemoryFeed:
     """Appends drafts to a feed in turns. A turn is one head; what it has seen stands in its first block."""
 
     def __init__(
-        self, pair: KeyPair, party: bytes, sink: Sink, clock: Dial, chance: random.Random, *, own: bool
+        self, pair: KeyPair, party: bytes, sink: Sink, clock: ManualClock, chance: random.Random, *, own: bool
     ) -> None:
         self.pair = pair
         self.feed = bytes(pair.key)
@@ -105,9 +105,9 @@ class Scribe:
     def _build(self) -> Built:
         return build(self._record, self._appends, self._frontier.get)
 
-    def branch(self) -> Scribe:
+    def branch(self) -> MemoryFeed:
         """Another history of the same feed, from here on: what only a liar writes."""
-        other = Scribe(self.pair, self._party, self._sink, self._clock, self._chance, own=False)
+        other = MemoryFeed(self.pair, self._party, self._sink, self._clock, self._chance, own=False)
         other._record, other._frontier = replace(self._record), dict(self._frontier)
         other._begin()
         return other

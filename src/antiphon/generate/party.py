@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from antiphon.generate.epochs import Keeper
-from antiphon.generate.faults import fork, revoke, spoil
-from antiphon.generate.members import House, Writer, gather, members_of
-from antiphon.generate.memory_feed import Scribe
+from antiphon.generate.epochs import EpochMaker
+from antiphon.generate.faults import fork, revoke, write_invalid
+from antiphon.generate.members import HomeStores, Writer, admit_writers, members_of
+from antiphon.generate.memory_feed import MemoryFeed
 from antiphon.generate.mutation_parts import Parts
 from antiphon.generate.options import Options
-from antiphon.generate.report import PartyMade
+from antiphon.generate.report import PartyReport
 from antiphon.generate.seeded import BEGIN_MS, LENGTH_MS
 from antiphon.generate.sink import Sink
-from antiphon.generate.world import SHARED_EACH, Side, World, meet
+from antiphon.generate.world import SHARED_EACH, Side, World, merge_sides
 from antiphon.halo.member.membership import Membership
 
 PHASE_MAX = 4_000  # messages between two meetings
@@ -40,30 +40,30 @@ class Plan:
     epochs: int
 
 
-class Author:
+class PartyWriter:
     """Writes one party."""
 
     def __init__(
         self,
-        house: House,
+        home: HomeStores,
         founder: Membership,
         sink: Sink,
         options: Options,
         plan: Plan,
-        keeper: Callable[[], Keeper] | None,
+        keeper: Callable[[], EpochMaker] | None,
     ) -> None:
-        self._house = house
+        self._home = home
         self._founder = founder
         self._sink = sink
         self._options = options
         self._plan = plan
-        self.made = PartyMade(bytes(founder.party), f"party {plan.index}")
+        self.made = PartyReport(bytes(founder.party), f"party {plan.index}")
         names = f"{options.seed}/{plan.index}"
         self._chance = random.Random(names)  # noqa: S311
         words = [options.seed & 0xFFFFFFFF, options.seed >> 32, plan.index]
         self._draws = np.random.RandomState(words)  # its streams never change; those of `default_rng` may
         self._world = World(self.made.party, Parts(self._chance), self.made, self._chance, plain=options.plain)
-        self._writers = gather(house, founder, sink, self._chance, (options.seed, plan.index), options.writers)
+        self._writers = admit_writers(home, founder, sink, self._chance, (options.seed, plan.index), options.writers)
         self._world.people = list(dict.fromkeys(writer.identity for writer in self._writers))
         self._keeper = None if keeper is None or not plan.epochs else keeper()
         self.made.writers = len(self._writers)
@@ -86,7 +86,7 @@ class Author:
 
     # -- all of it
 
-    def write(self) -> PartyMade:
+    def write(self) -> PartyReport:
         total, epochs = self._plan.messages, self._plan.epochs
         due = [total * (nth + 1) // (epochs + 1) for nth in range(epochs)]
         while left := total - self._late - self._forked - self._done:
@@ -151,7 +151,7 @@ class Author:
             at = stop
             if epoch and nth == 0:  # what the other sides have written meanwhile comes late
                 self._epoch()
-        meet(self._world, sides)
+        merge_sides(self._world, sides)
 
     def _draw(self, count: int) -> tuple[list[int], list[int]]:
         """Random numbers, and items by their popularity, for so many messages."""
@@ -169,58 +169,58 @@ class Author:
         turn = max(3, min(TURN_MAX, len(rolls) // (2 * len(writers))))
         while at < len(rolls):
             stop = min(len(rolls), at + 1 + int(self._chance.random() * 2 * turn))
-            scribe = writers[nth % len(writers)].scribe
-            scribe.see(side.view.values())
-            self._house.clock.ms = BEGIN_MS + LENGTH_MS * self._done // self._plan.messages
+            log = writers[nth % len(writers)].log
+            log.see(side.view.values())
+            self._home.clock.ms = BEGIN_MS + LENGTH_MS * self._done // self._plan.messages
             if stop - at > 4 and self._chance.random() < 0.25:
                 middle = at + 2 + int(self._chance.random() * min(6, stop - at - 2))
-                scribe.open_batch()
-                self._write_run(side, scribe, rolls, picks, at, middle, batch=True)
-                scribe.close()
+                log.open_batch()
+                self._write_run(side, log, rolls, picks, at, middle, batch=True)
+                log.close()
                 self.made.batches += 1
                 at = middle
-            self._write_run(side, scribe, rolls, picks, at, stop, batch=False)
-            entry = scribe.end()
+            self._write_run(side, log, rolls, picks, at, stop, batch=False)
+            entry = log.end()
             assert entry is not None
             side.view[entry.feed] = entry
             at, nth = stop, nth + 1
 
     def _write_run(
-        self, side: Side, scribe: Scribe, rolls: list[int], picks: list[int], at: int, stop: int, *, batch: bool
+        self, side: Side, log: MemoryFeed, rolls: list[int], picks: list[int], at: int, stop: int, *, batch: bool
     ) -> None:
         """The messages of one writer. Nothing in a batch rests on states, for what is there shares a lamport."""
-        world, plan, works, now_ms = self._world, self._plan, self._world.works, self._house.clock.ms
+        world, plan, tracked, now_ms = self._world, self._plan, self._world.tracked, self._home.clock.ms
         items, messages, done, hottest = plan.items, plan.messages, self._done, 0
         spoilt = 0 if batch else int(self._options.bad * _SPOIL)
         write, pick, guarded, guard = side.write, side.pick, world.guarded, 0
         for nth in range(at, stop):
             roll = rolls[nth]
             if len(world.ids) * messages <= done * items:
-                index = side.create(scribe)
-                guard = index if scribe.own and not batch and index > 7 and (not guarded or roll & 3 == 0) else 0
+                index = side.create(log)
+                guard = index if log.own and not batch and index > 7 and (not guarded or roll & 3 == 0) else 0
                 done += 1
                 continue
             done += 1
             if guard:
-                side.guard(scribe, guard)
+                side.guard(log, guard)
                 guard = 0
                 continue
             index = pick(picks[nth])
-            if guarded and not side.may(scribe, index):
+            if guarded and not side.may(log, index):
                 index = 0  # which is open to everybody
             hottest += not index
             act = roll & 1023
             if (roll >> 40) & (_SPOIL - 1) < spoilt:
-                spoil(side, scribe, index, roll)
-            elif act >= _NAMES and index not in works:
-                write(scribe, index, roll)
+                write_invalid(side, log, index, roll)
+            elif act >= _NAMES and index not in tracked:
+                write(log, index, roll)
             elif act < _MOVES:
-                side.move(scribe, index)
+                side.move(log, index)
             elif act < _DELETES:
-                side.delete(scribe, index, roll)
+                side.delete(log, index, roll)
             elif act < _NAMES or batch:
-                side.describe(scribe, index)
+                side.describe(log, index)
             else:
-                side.mutate(scribe, index, roll, now_ms)
+                side.mutate(log, index, roll, now_ms)
         self._done = done
         self.made.hottest += hottest

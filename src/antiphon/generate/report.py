@@ -11,7 +11,7 @@ REVOKED, NOT_NAMED = "revoked", "not named"
 
 
 @dataclass(slots=True)
-class PartyMade:
+class PartyReport:
     """One party."""
 
     party: bytes
@@ -58,10 +58,10 @@ class PartyMade:
 
 
 @dataclass(slots=True)
-class Made:
+class HomeReport:
     """A home."""
 
-    parties: list[PartyMade] = field(default_factory=list)
+    parties: list[PartyReport] = field(default_factory=list)
     seconds: float = 0.0
 
     @property

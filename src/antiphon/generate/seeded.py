@@ -10,7 +10,7 @@ BEGIN_MS = 1_700_000_000_000
 LENGTH_MS = 90 * 24 * 3_600_000  # how long the history of a party is
 
 
-class Dial:
+class ManualClock:
     """A clock that is set."""
 
     def __init__(self) -> None:

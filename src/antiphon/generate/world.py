@@ -14,16 +14,16 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Entry, Kind
-from antiphon.generate.item_edits import ARRAY, FILE, OBJECT, TEXT, THREAD, Copy, Work, act, join
-from antiphon.generate.memory_feed import Scribe
+from antiphon.generate.item_edits import ARRAY, FILE, OBJECT, TEXT, THREAD, StateCopy, TrackedItem, act, join
+from antiphon.generate.memory_feed import MemoryFeed
 from antiphon.generate.mutation_parts import KEYS, Names, Parts, phrase
-from antiphon.generate.report import PartyMade
+from antiphon.generate.report import PartyReport
 from antiphon.model.access import EVERYONE, Access
 from antiphon.model.message import Change, Genesis, Inception, wrap, write_change, write_genesis
 from antiphon.model.model import Model
 from antiphon.model.wire import plain_bytes
 
-SHARED_MAX = 60  # mutations of an item with a state, beyond which only one side works on it: copies cost
+SHARED_MAX = 60  # mutations of an item with a state, beyond which only one side tracked on it: copies cost
 SHARED_EACH = 8  # of so many items with a state, all sides of a partition may work on one
 LINKS, VIEWS, CHILDREN = 0.03, 0.01, 0.3  # shares of the items
 #: The first items of a party, which the small ones have, too. The first of all may become the hot one.
@@ -35,7 +35,7 @@ _MUTATION = Kind.MUTATION
 _MODELS = (None,) * 87 + (OBJECT,) * 4 + (TEXT,) * 3 + (ARRAY,) * 3 + (THREAD,) * 2 + (FILE,)
 
 
-class Begun(NamedTuple):
+class NewItem(NamedTuple):
     """An item that begins: its id, the message, and whether it is a link or a view."""
 
     id: bytes
@@ -48,7 +48,7 @@ class World:
     """The items of a party as everybody has heard of them."""
 
     def __init__(
-        self, party: bytes, parts: Parts, made: PartyMade, chance: random.Random, *, plain: bool = False
+        self, party: bytes, parts: Parts, made: PartyReport, chance: random.Random, *, plain: bool = False
     ) -> None:
         self.party = party
         self.first: tuple[Model[Any] | None, ...] = () if plain else _FIRST
@@ -59,7 +59,7 @@ class World:
         self.ids: list[bytes] = []
         self.plains: list[int] = []  # indexes of plain objects
         self.heads: dict[int, Names] = {}  # by index and key: what stands there
-        self.works: dict[int, Work] = {}  # by index, of the others
+        self.tracked: dict[int, TrackedItem] = {}  # by index, of the others
         self.guarded: dict[int, frozenset[bytes]] = {}  # by index: who may write to it, besides owners
         self.people: list[bytes] = []  # who may be named in an access list
         self.latest: dict[bytes, Entry] = {}  # the last block of each feed that others have heard of
@@ -70,7 +70,7 @@ class World:
             if known is None or entry.seq > known.seq:
                 self.latest[entry.feed] = entry
 
-    def genesis(self, scribe: Scribe, lamport: int, model: str, version: int, known: list[bytes]) -> Begun:
+    def genesis(self, log: MemoryFeed, lamport: int, model: str, version: int, known: list[bytes]) -> NewItem:
         """How an item begins that some writer makes, who knows these others."""
         chance, nth = self.chance, len(self.ids)
         roll = chance.random()
@@ -79,17 +79,17 @@ class World:
         parent = known[int(chance.random() * len(known))] if known and chance.random() < CHILDREN else b""
         if roll < VIEWS:
             pair = KeyPair.from_seed(chance.randbytes(32))
-            inception = Inception(pair.key, pair.sign(Inception.statement(self.party, scribe.feed)))
+            inception = Inception(pair.key, pair.sign(Inception.statement(self.party, log.feed)))
             item = ItemId.of_view(lamport, party=self.party, key=pair.key)
             message = write_genesis(Genesis(b"", model, version, parent, None, inception))
-            return Begun(bytes(item), message, False, True)
+            return NewItem(bytes(item), message, False, True)
         link = None
         if known and roll < VIEWS + LINKS:
             link = (known[int(chance.random() * len(known))], known[int(chance.random() * len(known))])
         nonce = chance.randbytes(NONCE_SIZE)
-        item = ItemId.derive(lamport, party=self.party, feed=scribe.feed, nonce=nonce)
+        item = ItemId.derive(lamport, party=self.party, feed=log.feed, nonce=nonce)
         message = write_genesis(Genesis(nonce, model, version, parent, link))
-        return Begun(bytes(item), message, link is not None, False)
+        return NewItem(bytes(item), message, link is not None, False)
 
 
 class Side:
@@ -104,7 +104,7 @@ class Side:
         self._shared = shared  # which items with a state all sides may work on
         self.new: list[int] = []
         self.over: dict[int, Names] = world.heads if count == 1 else {}
-        self.copies: dict[int, Copy] = {}
+        self.copies: dict[int, StateCopy] = {}
 
     # -- what to write to
 
@@ -124,21 +124,21 @@ class Side:
 
     # -- writing
 
-    def create(self, scribe: Scribe) -> int:
+    def create(self, log: MemoryFeed) -> int:
         """A new item."""
         world = self.world
         index = len(world.ids)
         first, models = world.first, world.models
         model = models[int(world.chance.random() * len(models))] if index >= len(first) else first[index]
         kind = model or OBJECT
-        begun = world.genesis(scribe, scribe.next_lamport, kind.name, kind.version, self.sample())
-        scribe.add(Kind.GENESIS, begun.id, begun.message)
+        begun = world.genesis(log, log.next_lamport, kind.name, kind.version, self.sample())
+        log.add(Kind.GENESIS, begun.id, begun.message)
         world.ids.append(begun.id)
         self.new.append(index)
         if model is None:
             world.plains.append(index)
         else:
-            world.works[index] = Work(model)
+            world.tracked[index] = TrackedItem(model)
         made = world.made
         made.items += 1
         made.models[kind.name] += 1
@@ -147,27 +147,27 @@ class Side:
         made.views += begun.view
         return index
 
-    def mutate(self, scribe: Scribe, index: int, roll: int, now_ms: int) -> None:
+    def mutate(self, log: MemoryFeed, index: int, roll: int, now_ms: int) -> None:
         """A mutation of an item, by its model."""
-        work = self.world.works.get(index)
+        work = self.world.tracked.get(index)
         if work is None:
-            self.write(scribe, index, roll)
+            self.write(log, index, roll)
         elif self._count == 1 or index >= self.base:
-            self._act(scribe, index, work.state, work, None, now_ms)
+            self._act(log, index, work.state, work, None, now_ms)
         elif index % SHARED_EACH == self._shared and work.count <= SHARED_MAX:
             copy = self.copies.get(index)
             if copy is None:
-                copy = self.copies[index] = Copy(work)
-            self._act(scribe, index, copy.state, work, copy, now_ms)
+                copy = self.copies[index] = StateCopy(work)
+            self._act(log, index, copy.state, work, copy, now_ms)
         elif (index // SHARED_EACH) % self._count == self._nth and index % SHARED_EACH != self._shared:
-            self._act(scribe, index, work.state, work, None, now_ms)
+            self._act(log, index, work.state, work, None, now_ms)
         elif self._plains:
             other = self.world.plains[roll % self._plains]
-            self.write(scribe, other if self.may(scribe, other) else 0, roll)
+            self.write(log, other if self.may(log, other) else 0, roll)
         else:
-            self.describe(scribe, index)
+            self.describe(log, index)
 
-    def write(self, scribe: Scribe, index: int, roll: int) -> None:
+    def write(self, log: MemoryFeed, index: int, roll: int) -> None:
         """A register of a plain object."""
         heads = self.world.heads
         key = (roll >> 10) % _WIDTH
@@ -176,69 +176,69 @@ class Side:
         names = over.get(slot)
         if names is None and over is not heads:
             names = heads.get(slot)
-        feed, drafts = scribe.feed, scribe.drafts
+        feed, drafts = log.feed, log.drafts
         mutation = self.world.parts.write(key, (roll >> 30) & 255, names, feed)
         at = len(drafts)
-        over[slot] = (scribe.lamport + at * scribe.step, feed, scribe.first + at)
+        over[slot] = (log.lamport + at * log.step, feed, log.first + at)
         size = len(mutation)
         message = b"\x22%c%b" % (size, mutation) if size < 128 else wrap(_MUTATION, mutation)
         drafts.append(Draft(_MUTATION, self.world.ids[index], message))
 
-    def _act(self, scribe: Scribe, index: int, state: object, work: Work, copy: Copy | None, now_ms: int) -> None:
-        mutation = act(work.model, state, self.world.chance, scribe.feed, now_ms)
-        stamp = Stamp(scribe.next_lamport, scribe.feed, scribe.next_seq)
+    def _act(
+        self, log: MemoryFeed, index: int, state: object, work: TrackedItem, copy: StateCopy | None, now_ms: int
+    ) -> None:
+        mutation = act(work.model, state, self.world.chance, log.feed, now_ms)
+        stamp = Stamp(log.next_lamport, log.feed, log.next_seq)
         work.model.apply(state, mutation, stamp)
         if copy is None:
             work.count += 1
         else:
             copy.log.append((mutation, stamp))
-        scribe.add(_MUTATION, self.world.ids[index], wrap(_MUTATION, mutation))
+        log.add(_MUTATION, self.world.ids[index], wrap(_MUTATION, mutation))
 
-    def move(self, scribe: Scribe, index: int) -> None:
+    def move(self, log: MemoryFeed, index: int) -> None:
         """Another parent, or none."""
         item = self.world.ids[index]
         parents = [known for known in self.sample() if known != item]
-        self._change(scribe, item, Change(parent=parents[-1] if parents else b""))
+        self._change(log, item, Change(parent=parents[-1] if parents else b""))
 
-    def delete(self, scribe: Scribe, index: int, roll: int) -> None:
+    def delete(self, log: MemoryFeed, index: int, roll: int) -> None:
         """Delete an item, or restore it."""
-        self._change(scribe, self.world.ids[index], Change(deleted=roll % 4 != 0))
+        self._change(log, self.world.ids[index], Change(deleted=roll % 4 != 0))
 
-    def _change(self, scribe: Scribe, item: bytes, change: Change) -> None:
-        scribe.add(Kind.CHANGE, item, write_change(change))
+    def _change(self, log: MemoryFeed, item: bytes, change: Change) -> None:
+        log.add(Kind.CHANGE, item, write_change(change))
         self.world.made.kinds["change"] += 1
 
-    def guard(self, scribe: Scribe, index: int) -> None:
+    def guard(self, log: MemoryFeed, index: int) -> None:
         """An access list, for an item that only its creator knows: itself, owners, and some others may write to it."""
         world = self.world
-        named = frozenset(
-            person for person in world.people if world.chance.random() < 0.5 and person != scribe.identity
-        )
-        cuts = ((scribe.feed, scribe.next_seq),)
-        self._change(scribe, world.ids[index], Change(access=Access(tuple(sorted(named)), (EVERYONE,), cuts)))
+        named = frozenset(person for person in world.people if world.chance.random() < 0.5 and person != log.identity)
+        cuts = ((log.feed, log.next_seq),)
+        self._change(log, world.ids[index], Change(access=Access(tuple(sorted(named)), (EVERYONE,), cuts)))
         world.guarded[index] = named
         world.made.guarded += 1
 
-    def may(self, scribe: Scribe, index: int) -> bool:
+    def may(self, log: MemoryFeed, index: int) -> bool:
         """Whether the access list of an item, if it has one, lets a writer write to it."""
         named = self.world.guarded.get(index)
-        return named is None or scribe.owner or scribe.identity in named
+        return named is None or log.owner or log.identity in named
 
-    def describe(self, scribe: Scribe, index: int) -> None:
+    def describe(self, log: MemoryFeed, index: int) -> None:
         """A name, in the metadata."""
         named = plain_bytes("name", phrase(self.world.chance), None)
-        scribe.add(Kind.METADATA, self.world.ids[index], wrap(Kind.METADATA, named))
+        log.add(Kind.METADATA, self.world.ids[index], wrap(Kind.METADATA, named))
         self.world.made.kinds["metadata"] += 1
 
 
-def meet(world: World, sides: list[Side]) -> None:
+def merge_sides(world: World, sides: list[Side]) -> None:
     """The partition is over: everybody hears of what all sides did."""
     for side in sides:
         world.hear(side.view.values())
     if len(sides) == 1:
         return
     merged: dict[int, Names] = {}
-    copies: dict[int, list[Copy]] = {}
+    copies: dict[int, list[StateCopy]] = {}
     for side in sides:
         for slot, name in side.over.items():
             known = merged.get(slot)
@@ -250,4 +250,4 @@ def meet(world: World, sides: list[Side]) -> None:
             copies.setdefault(index, []).append(copy)
     world.heads.update(merged)
     for index, made in copies.items():
-        join(world.works[index], made)
+        join(world.tracked[index], made)

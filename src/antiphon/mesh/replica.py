@@ -32,8 +32,7 @@ from antiphon.mesh.in_flight import UnderWay
 from antiphon.mesh.limits import ANSWER_SIZE
 from antiphon.mesh.message import NONCE_SIZE, Holding
 from antiphon.party.engine.epoch_base import EpochBase
-from antiphon.party.epochs.disagreement import Disagreement
-from antiphon.party.epochs.epochs import Epochs
+from antiphon.party.epochs.epochs import Disagreement, Epochs
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.snapshot.blobs import Blobs
 

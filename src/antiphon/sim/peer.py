@@ -19,7 +19,7 @@ from antiphon.model.factory import ModelFactory
 from antiphon.party.engine.authority import PartyAuthority
 from antiphon.party.epochs.driver import EpochDriver
 from antiphon.party.epochs.epochs import Epochs
-from antiphon.party.epochs.renewal import let_go_of_ended
+from antiphon.party.epochs.renewal import drop_ended_feeds
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.sim.disk import Crashed, SimDisk, SimItems
 from antiphon.sim.epoch_words import words_of
@@ -260,7 +260,7 @@ class SimPeer:
         member.sync()
         if member.machine.act_count != self._acts:
             self._acts = member.machine.act_count
-            let_go_of_ended(self.party, member)
+            drop_ended_feeds(self.party, member)
         if member.control is not None:
             return
         if member.machine.roles_of(self.identity.key):

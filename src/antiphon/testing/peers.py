@@ -35,8 +35,8 @@ from antiphon.party.engine.authority import OpenAuthority, PartyAuthority
 from antiphon.party.engine.ports import Authority
 from antiphon.party.epochs.epochs import Epochs
 from antiphon.party.live.processor import PartyProcessor
-from antiphon.party.views.follower import ViewFollower
-from antiphon.party.views.partial_party import OneView, open_items
+from antiphon.party.views.partial_party import PartialParty, open_items
+from antiphon.party.views.selection import ViewSelection
 from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 from antiphon.testing.view_exchange import fetch_view
 
@@ -67,7 +67,7 @@ class Peer:
         self._open_party = open_party
         self._path = folder / "items.db"
         self.blobs: Blobs = MemoryBlobs()
-        self.follower: ViewFollower | None = None
+        self.selection: ViewSelection | None = None
         self.member: Membership | None = None
         if open_party is None:
             self._enrol(founder)
@@ -105,25 +105,25 @@ class Peer:
             clock=self.clock,
             randomness=self.dice,
             blobs=self.blobs,
-            open_items=open_items(self.follower, self._path, key) if self.follower is not None else None,
+            open_items=open_items(self.selection, self._path, key) if self.selection is not None else None,
         )
 
-    def follow(self, view: bytes) -> OneView:
+    def hold_view(self, view: bytes) -> PartialParty:
         """Hold one view alone from now on, and drop the state of other items; see `testing.view_exchange`."""
         self.party.delete()
-        self.follower = ViewFollower(view)
+        self.selection = ViewSelection(view)
         self.party = self._run()
-        return self.one_view
+        return self.partial
 
     @property
-    def one_view(self) -> OneView:
+    def partial(self) -> PartialParty:
         """The view that this device follows alone."""
-        assert self.follower is not None
-        if self._one_view is None or self._one_view[0] is not self.party:
-            self._one_view = self.party, OneView(self.party, self.epochs, self.follower)
-        return self._one_view[1]
+        assert self.selection is not None
+        if self._partial is None or self._partial[0] is not self.party:
+            self._partial = self.party, PartialParty(self.party, self.epochs, self.selection)
+        return self._partial[1]
 
-    _one_view: tuple[PartyProcessor, OneView] | None = None
+    _partial: tuple[PartyProcessor, PartialParty] | None = None
 
     @property
     def epochs(self) -> Epochs:
@@ -233,17 +233,17 @@ class Peers:
     def pass_on(self, giver: Peer, taker: Peer) -> int:
         """One peer gives another all that it has and the other lacks; who follows one view, what that has."""
         spans: Iterable[Span] = giver.ranges(taker.lengths())
-        if taker.follower is not None:
-            spans = [span.keeping(taker.follower.keeps) for span in spans]
-        elif giver.follower is not None:
+        if taker.selection is not None:
+            spans = [span.keeping(taker.selection.keeps) for span in spans]
+        elif giver.selection is not None:
             spans = [span for span in spans if not span.states]  # the others come from those who have them whole
         return taker.take(spans)
 
     def pass_blobs(self, giver: Peer, taker: Peer, *, whole: bool = False) -> int:
         """One peer gives another the blobs that it wants to stand on an epoch; with `whole`, all of the snapshot."""
         moved = 0
-        if taker.follower is not None:
-            return fetch_view(giver, taker).count if giver.follower is None else 0
+        if taker.selection is not None:
+            return fetch_view(giver, taker).count if giver.selection is None else 0
         while wanted := [cid for cid in taker.epochs.wanted(whole=whole) if giver.blobs.has(cid)]:
             taker.blobs.put_all((cid, giver.blobs.get(cid)) for cid in wanted)
             moved += len(wanted)

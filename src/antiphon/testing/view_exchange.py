@@ -32,7 +32,7 @@ class Fetched:
 def fetch_view(giver: Peer, taker: Peer) -> Fetched:
     """Until the taker wants nothing more that the giver has. Blocks are passed on before: `Peers.pass_on`."""
     source = ViewSource(giver.party.key, giver.store, giver.blobs)
-    view, fetched = taker.one_view, Fetched()
+    view, fetched = taker.partial, Fetched()
     view.step()
     while _answer(source, taker, fetched) + _blobs(giver, taker, fetched) + _bodies(source, taker, fetched):
         fetched.rounds += 1
@@ -41,21 +41,21 @@ def fetch_view(giver: Peer, taker: Peer) -> Fetched:
 
 
 def _answer(source: ViewSource, taker: Peer, fetched: Fetched) -> int:
-    ask = taker.one_view.ask()
+    ask = taker.partial.ask()
     if ask is None:
         return 0
     try:
         listed = source.belonging(ask.snapshot, ask.roots)
     except MissingBlob:
         return 0
-    taker.one_view.take_list(ask, listed)
+    taker.partial.take_list(ask, listed)
     fetched.listed += len(listed.items)
     fetched.size += ITEM_ID_SIZE * (len(listed.items) + len(ask.roots)) + CID_SIZE
     return 1
 
 
 def _blobs(giver: Peer, taker: Peer, fetched: Fetched) -> int:
-    wanted = [cid for cid in taker.one_view.blobs() if giver.blobs.has(cid)]
+    wanted = [cid for cid in taker.partial.blobs() if giver.blobs.has(cid)]
     found = [(cid, giver.blobs.get(cid)) for cid in wanted]
     taker.blobs.put_all(found)
     fetched.blobs += len(found)
@@ -65,9 +65,9 @@ def _blobs(giver: Peer, taker: Peer, fetched: Fetched) -> int:
 
 def _bodies(source: ViewSource, taker: Peer, fetched: Fetched) -> int:
     count = 0
-    for feed, seqs in taker.one_view.bodies().items():
+    for feed, seqs in taker.partial.bodies().items():
         bodies = source.bodies(feed, seqs)
-        count += taker.one_view.take_bodies(feed, bodies)
+        count += taker.partial.take_bodies(feed, bodies)
         fetched.size += sum(map(len, bodies.values()))
     fetched.bodies += count
     return count

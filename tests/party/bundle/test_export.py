@@ -21,7 +21,7 @@ from antiphon.feed import span as spans
 from antiphon.feed.chain import verify_span
 from antiphon.halo.credentials.claims import Policy, Role
 from antiphon.model.file import UNKNOWN_TYPE
-from antiphon.party.bundle.export import Bundled, export_party
+from antiphon.party.bundle.export import ExportReport, export_party
 from antiphon.party.bundle.import_ import Bundle
 from antiphon.party.bundle.nodes import BundleRoot, decode_list, encode_list
 from antiphon.party.epochs.snapshot_fold import EpochSnapshot
@@ -49,7 +49,7 @@ def write_file(peer: Peer, data: bytes) -> Cid:
     return cid
 
 
-def export(peer: Peer, path: Path, *, whole: bool = False, files: bool = True) -> Bundled:
+def export(peer: Peer, path: Path, *, whole: bool = False, files: bool = True) -> ExportReport:
     assert peer.member is not None
     return export_party(peer.party, peer.member.machine, path, whole=whole, files=files)
 

@@ -114,5 +114,5 @@ def test_who_has_all_rows_reads_nothing(carol: Peer, monkeypatch: pytest.MonkeyP
     carol.party.items()
     read = list[int]()
     interrupt(monkeypatch, read.append)
-    rebase.hydrate_beside(carol.party)
+    rebase.hydrate_in_steps(carol.party)
     assert read == []

@@ -37,20 +37,20 @@ class Machine:
         self.keys.add(self.device.pair, KeyKind.DEVICE, "laptop", owner=self.identity.key)
         self.open()
 
-    def open(self, *, follow: bool = False) -> None:
+    def open(self, *, live: bool = False) -> None:
         self._open = ExitStack()
         self.feeds = self._open.enter_context(FeedStore.open(self.folder / "feeds", durable=False))
         self.meta = self._open.enter_context(MetaStore.open(self.folder / "meta.db"))
         self.parties = self._open.enter_context(
-            PartyManager(self.feeds, self.meta, self.keys, self.device, folder=self.folder / "items", follow=follow)
+            PartyManager(self.feeds, self.meta, self.keys, self.device, folder=self.folder / "items", live=live)
         )
 
     def close(self) -> None:
         self._open.close()
 
-    def restart(self, *, follow: bool = False) -> None:
+    def restart(self, *, live: bool = False) -> None:
         self.close()
-        self.open(follow=follow)
+        self.open(live=live)
 
     def give(self, other: Machine, party: bytes) -> None:
         """Everything of a party, as ranges."""
@@ -122,11 +122,11 @@ def test_a_deleted_party_does_not_come_back_unasked_and_its_feeds_stay(alice: Ma
     alice.parties.delete(party.key)
     assert not path.exists()
     assert alice.parties.list() == ()
-    with pytest.raises(InvalidInput, match="is not followed here; follow it first"):
+    with pytest.raises(InvalidInput, match="is not followed here; subscribe to it first"):
         alice.parties.open(party.key)
     with pytest.raises(StoreError, match="was forgotten here"):
-        alice.parties.follow(party.key)
-    alice.parties.follow(party.key, again=True)
+        alice.parties.subscribe(party.key)
+    alice.parties.subscribe(party.key, again=True)
     assert alice.parties.open(party.key).items() == [note.id]
 
 
@@ -134,7 +134,7 @@ def test_what_is_not_followed_is_not_opened(alice: Machine) -> None:
     stranger = key_pair("nobody's party").key
     with pytest.raises(InvalidInput, match=rf"party {stranger.short} is not followed here"):
         alice.parties.open(stranger)
-    alice.parties.follow(stranger, label="to come")
+    alice.parties.subscribe(stranger, label="to come")
     with pytest.raises(MissingBlocks, match=r"its genesis is not here yet; fetch its control feeds from a peer"):
         alice.parties.open(stranger)
 
@@ -145,7 +145,7 @@ def test_one_machine_joins_the_party_of_another(alice: Machine, bob: Machine) ->
     note = party.create("antiphon/text")
     note.edit("insert", 0, "hello")
     alice.parties.member(party.key).admit(bob.identity.key, [Role.EDITOR])
-    bob.parties.follow(party.key, label="Alice's club")
+    bob.parties.subscribe(party.key, label="Alice's club")
     alice.give(bob, party.key)
     assert find_genesis(bob.feeds, party.key) == alice.parties.member(party.key).genesis_feed
     theirs = bob.parties.open(party.key)
@@ -167,8 +167,8 @@ def test_one_machine_joins_the_party_of_another(alice: Machine, bob: Machine) ->
 
 def test_parties_that_follow_take_what_comes_by_themselves(alice: Machine, bob: Machine) -> None:
     party = alice.parties.create(alice.identity)
-    bob.restart(follow=True)
-    bob.parties.follow(party.key)
+    bob.restart(live=True)
+    bob.parties.subscribe(party.key)
     alice.give(bob, party.key)
     theirs = bob.parties.open(party.key)
     stamp = party.create("antiphon/object").edit("set", "a", 1)

@@ -24,8 +24,8 @@ from antiphon.core.keys import KeyPair
 from antiphon.feed.block import BodyState
 from antiphon.party.epochs.checks import why_wait
 from antiphon.party.live.item import Item
-from antiphon.party.views.follower import ViewFollower
 from antiphon.party.views.outline import Reach
+from antiphon.party.views.selection import ViewSelection
 from antiphon.party.views.source import ViewSource
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import MemoryBlobs
@@ -51,7 +51,7 @@ def agrees(whole: Peer, part: Peer, view: bytes) -> None:
     """The view's items are the same on both, byte for byte."""
     members = closure(whole, view)
     assert closure(part, view) == members
-    followed = part.one_view.follower.items
+    followed = part.partial.selection.items
     assert followed.issuperset(members)
     for item in followed:
         assert snapshot(part, item) == snapshot(whole, item)
@@ -91,7 +91,7 @@ def board(alice: Peer) -> Board:
 def follow(peers: Peers, giver: Peer, view: Item) -> Peer:
     """A reader who follows the view from the beginning of its membership on."""
     part = peers.add("part", None)
-    part.follow(view.id)
+    part.hold_view(view.id)
     peers.pass_on(giver, part)
     fetch_view(giver, part)
     return part
@@ -101,7 +101,7 @@ def test_without_epochs_the_view_is_followed_from_the_feeds(peers: Peers, alice:
     part = follow(peers, alice, board.view)
     assert closure(part, board.view.id) == board.ids
     agrees(alice, part, board.view.id)
-    assert part.one_view.complete
+    assert part.partial.complete
 
     blocks = [block for feed in part.lengths() for block in part.store.read(feed)]
     left_out = {block.item for block in blocks if block.state is BodyState.LEFT_OUT}
@@ -168,16 +168,16 @@ def test_the_next_epoch_is_stood_on_with_the_view_there_all_the_time(peers: Peer
     extra = new(alice, "extra", board.lane)
     alice.epochs.declare()
     peers.pass_on(alice, part)
-    part.one_view.step()
+    part.partial.step()
     while part.epochs.number < 2:
         assert part.party.item(board.view.id).id == board.view.id
-        ask = part.one_view.ask()
+        ask = part.partial.ask()
         if ask is not None:
             source = ViewSource(alice.party.key, alice.store, alice.blobs)
-            part.one_view.take_list(ask, source.belonging(ask.snapshot, ask.roots))
-        wanted = part.one_view.blobs(limit=1)
+            part.partial.take_list(ask, source.belonging(ask.snapshot, ask.roots))
+        wanted = part.partial.blobs(limit=1)
         held(part).put_all((cid, alice.blobs.get(cid)) for cid in wanted)
-        part.one_view.step()
+        part.partial.step()
     assert part.party.item(extra.id).value == {"title": "extra"}
     fetch_view(alice, part)
     agrees(alice, part, board.view.id)
@@ -200,7 +200,7 @@ def test_a_restart_needs_nobody(peers: Peers, alice: Peer, board: Board) -> None
     board.cards[0].edit("set", "title", "later")
     peers.pass_on(alice, part)
     part.party.close()
-    part.follower = type(part.one_view.follower)(board.view.id)
+    part.selection = type(part.partial.selection)(board.view.id)
     part.party = part._run()
     agrees_offline = {item: part.party.snapshot(item) for item in board.ids}
     assert agrees_offline == {item: alice.party.snapshot(item) for item in board.ids}
@@ -211,7 +211,7 @@ def test_a_restart_needs_nobody(peers: Peers, alice: Peer, board: Board) -> None
 def test_a_list_that_says_too_much_is_seen_through(peers: Peers, alice: Peer, board: Board) -> None:
     alice.epochs.declare()
     part = peers.add("part", None)
-    view = part.follow(board.view.id)
+    view = part.hold_view(board.view.id)
     peers.pass_on(alice, part)
     source = ViewSource(alice.party.key, alice.store, alice.blobs)
     while part.epochs.number < 1 or view.blobs():
@@ -221,7 +221,7 @@ def test_a_list_that_says_too_much_is_seen_through(peers: Peers, alice: Peer, bo
             view.take_list(ask, source.belonging(ask.snapshot, ask.roots).joined(more))
         held(part).put_all((cid, alice.blobs.get(cid)) for cid in view.blobs())
         view.step()
-    assert list(view.follower.strays()) == sorted(bytes(item.id) for item in board.others[:5])
+    assert list(view.selection.strays()) == sorted(bytes(item.id) for item in board.others[:5])
     assert closure(part, board.view.id) == board.ids
     agrees(alice, part, board.view.id)
 
@@ -231,7 +231,7 @@ def test_a_list_that_is_too_long_is_dropped_and_another_peer_is_asked(
 ) -> None:
     alice.epochs.declare()
     part = peers.add("part", None)
-    view = part.follow(board.view.id)
+    view = part.hold_view(board.view.id)
     peers.pass_on(alice, part)
     monkeypatch.setattr("antiphon.party.views.outline.REACH_MAX", 30)
     much = Reach(members=frozenset(bytes(item.id) for item in board.others))
@@ -249,8 +249,8 @@ def test_a_list_that_is_too_long_is_dropped_and_another_peer_is_asked(
         view.step()
     assert refused
     with pytest.raises(TooLarge, match="ask another peer"):
-        view.follower.take_list((), much)
-    view.follower.take_list((), Reach())
+        view.selection.take_list((), much)
+    view.selection.take_list((), Reach())
     assert closure(part, board.view.id) == board.ids
     agrees(alice, part, board.view.id)
 
@@ -263,7 +263,7 @@ def test_what_was_followed_for_another_view_before_is_taken_up_when_it_joins(
     alice.epochs.declare()
     part = follow(peers, alice, board.view)
     part.party.close()
-    part.follower = ViewFollower(other.id)
+    part.selection = ViewSelection(other.id)
     part.party = part._run()
     fetch_view(alice, part)
     agrees(alice, part, other.id)
@@ -273,7 +273,7 @@ def test_what_was_followed_for_another_view_before_is_taken_up_when_it_joins(
     fetch_view(alice, part)
     assert closure(part, other.id) == closure(alice, other.id)
     agrees(alice, part, other.id)
-    assert part.one_view.complete
+    assert part.partial.complete
 
 
 class Torn(MemoryBlobs):
@@ -316,10 +316,10 @@ def test_a_body_that_is_another_is_refused(peers: Peers, alice: Peer, board: Boa
     part = follow(peers, alice, board.view)
     board.view.embed(board.others[0].id)
     peers.pass_on(alice, part)
-    part.one_view.step()
-    ((feed, seqs),) = part.one_view.bodies().items()
+    part.partial.step()
+    ((feed, seqs),) = part.partial.bodies().items()
     with pytest.raises(RefusedBlocks, match="not the one in its header"):
-        part.one_view.take_bodies(feed, {seqs[0]: b"x" * 40})
+        part.partial.take_bodies(feed, {seqs[0]: b"x" * 40})
     fetch_view(alice, part)
     agrees(alice, part, board.view.id)
 

@@ -98,12 +98,12 @@ def check_history(folder: str, seed: int, steps: int) -> None:
         peers.exchange()
         if chance.random() < 0.5:
             alice.epochs.declare()
-        part.follow(view)
+        part.hold_view(view)
         for _ in range(steps):
             some_step(peers, part, view, chance)
         peers.settle()
         fetch_view(alice, part)
-        assert part.one_view.complete
+        assert part.partial.complete
         assert part.epochs.number == alice.epochs.number
         agrees(alice, part, view)
 

@@ -21,7 +21,7 @@ from antiphon.party.store.meta_store import SubscriptionState
 if TYPE_CHECKING:
     from antiphon.api.party import Party
     from antiphon.api.store import Store
-    from antiphon.party.views.partial_party import OneView
+    from antiphon.party.views.partial_party import PartialParty
 
 
 def exchange(one: Store, other: Store) -> int:
@@ -78,7 +78,7 @@ def _give(giver: Store, taker: Store, key: bytes) -> _Gift:
     return _Gift(blocks, party.epochs.fetch(giver.manager.blobs), moved)
 
 
-def _give_view(there: Party, party: Party, view: OneView) -> int:
+def _give_view(there: Party, party: Party, view: PartialParty) -> int:
     """What a device that follows a view alone wants; and the rest, where it wants the whole party again."""
     came = fetch_view(there, party, view)
     if party.store.followed.leaving(party.key):

@@ -15,11 +15,11 @@ from antiphon.feed.block import BodyState
 if TYPE_CHECKING:
     from antiphon.api.party import Party
     from antiphon.feed.store.reader import FeedReader
-    from antiphon.party.views.partial_party import OneView
+    from antiphon.party.views.partial_party import PartialParty
     from antiphon.party.views.source import ViewSource
 
 
-def fetch_view(giver: Party, taker: Party, view: OneView) -> int:
+def fetch_view(giver: Party, taker: Party, view: PartialParty) -> int:
     """Until the taker wants nothing more that the giver has; returns how many lists, blobs and bodies came."""
     source, theirs, ours, total = giver.epochs.views, giver.processor.blobs, taker.processor.blobs, 0
     with taker.store.followed.driving, ours.putting():  # nobody collects them before the party stands on them
@@ -30,7 +30,7 @@ def fetch_view(giver: Party, taker: Party, view: OneView) -> int:
     return total
 
 
-def _answer(source: ViewSource, view: OneView) -> int:
+def _answer(source: ViewSource, view: PartialParty) -> int:
     ask = view.ask()
     if ask is None:
         return 0
@@ -41,7 +41,7 @@ def _answer(source: ViewSource, view: OneView) -> int:
     return 1
 
 
-def _bodies(source: ViewSource, view: OneView) -> int:
+def _bodies(source: ViewSource, view: PartialParty) -> int:
     return sum(view.take_bodies(feed, source.bodies(feed, seqs)) for feed, seqs in view.bodies().items())
 
 

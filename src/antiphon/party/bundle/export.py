@@ -42,7 +42,7 @@ def no_tick(what: str, done: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Bundled:
+class ExportReport:
     """What was written."""
 
     root: Cid
@@ -63,7 +63,7 @@ def export_party(
     whole: bool = False,
     files: bool = True,
     tick: Tick = no_tick,
-) -> Bundled:
+) -> ExportReport:
     """Write a party into a file: control feeds, the last epoch's snapshot, and the messages since.
 
     With `whole`, also the messages before it, of feeds that are held from their beginning. `files` takes the contents
@@ -86,7 +86,7 @@ def export_party(
     raise MovedOn(f"party {party.key.short}: it was cut or pruned again and again meanwhile; try again")
 
 
-class _Reading:
+class _FeedExport:
     """A feed on its way into the file."""
 
     def __init__(self, feed: bytes, control: bool, first: int) -> None:
@@ -109,7 +109,7 @@ class _Export:
         self._files: list[Cid] = []
         self._seen: dict[bytes, int] = {}  # of each feed, the last block that a message in the file has seen
 
-    def run(self, *, whole: bool, files: bool) -> Bundled:
+    def run(self, *, whole: bool, files: bool) -> ExportReport:
         epoch, control, data = self._now()
         self._write(encode_header([_NOTHING]))
         base = None if epoch is None else self._snapshot(epoch)
@@ -119,7 +119,7 @@ class _Export:
         if files:
             self._take_files()
         # What data refers to is in control feeds that are read after it.
-        read += [self._read(_Reading(bytes(record.feed), True, 0)) for record in control]
+        read += [self._read(_FeedExport(bytes(record.feed), True, 0)) for record in control]
         feeds = [self._feed(one) for one in read]
         if self._now()[0] != epoch:
             raise MovedOn("an epoch became final")
@@ -132,7 +132,7 @@ class _Export:
         self._stream.write(encode_header([cid]))
         number = 0 if base is None else base.number
         count = len(self._written)
-        return Bundled(cid, number, len(feeds), self._blocks, count, self._size, len(self._files), self._left_out)
+        return ExportReport(cid, number, len(feeds), self._blocks, count, self._size, len(self._files), self._left_out)
 
     def _now(self) -> tuple[FinalEpoch | None, list[Record], list[Record]]:
         """The last final epoch, and the party's control and data feeds."""
@@ -158,14 +158,14 @@ class _Export:
 
     # -- feeds
 
-    def _data(self, record: Record, base: EpochBase | None, whole: bool) -> _Reading:
+    def _data(self, record: Record, base: EpochBase | None, whole: bool) -> _FeedExport:
         """A data feed from the cut on, unless all of it is wanted and here."""
         first = 0 if base is None or (whole and not record.start) else base.length(record.feed)
-        found = _Reading(bytes(record.feed), False, first)
+        found = _FeedExport(bytes(record.feed), False, first)
         # Of a feed that was forked before the cut, the blocks here need not be those that the snapshot goes on with.
         return found if first and record.valid_length <= first else self._read(found)
 
-    def _go_on(self, one: _Reading) -> bool:
+    def _go_on(self, one: _FeedExport) -> bool:
         """Read on where a feed that was read later has seen more of this one; was there any?
 
         Writers go on meanwhile. What is in the file has seen nothing that was here and is not in it.
@@ -175,7 +175,7 @@ class _Export:
         self._read(one, self._seen[one.feed])
         return True
 
-    def _read(self, one: _Reading, upto: int | None = None) -> _Reading:
+    def _read(self, one: _FeedExport, upto: int | None = None) -> _FeedExport:
         """The blocks that follow, to the end, or to a block."""
         store = self._party.store
         try:
@@ -197,7 +197,7 @@ class _Export:
             for entry in decode_entries(span.advance[offsets[index] : offsets[index + 1]]):
                 self._seen[entry.feed] = max(entry.seq, self._seen.get(entry.feed, 0))
 
-    def _feed(self, one: _Reading) -> BundleFeed:
+    def _feed(self, one: _FeedExport) -> BundleFeed:
         named = tuple(self._add(found, DAG_CBOR) for found in lists(one.links))
         return BundleFeed(one.feed, one.control, one.first, one.end, named)
 
@@ -275,4 +275,4 @@ def _fit(one: Span, other: Span) -> bool:
     )
 
 
-__all__ = ["Bundled", "export_party"]
+__all__ = ["ExportReport", "export_party"]

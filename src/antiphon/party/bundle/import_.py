@@ -37,7 +37,7 @@ from antiphon.snapshot.limits import BATCH_COUNT_MAX, BATCH_SIZE_MAX
 
 
 @dataclass(frozen=True, slots=True)
-class Unbundled:
+class ImportReport:
     """What was taken."""
 
     party: PublicKey
@@ -213,7 +213,7 @@ class Bundle:
 
     # -- taking
 
-    def take(self, feeds: FeedStore, blobs: Blobs) -> Unbundled:
+    def take(self, feeds: FeedStore, blobs: Blobs) -> ImportReport:
         """Put blobs and blocks into the stores of a device; what is there already is left as it is."""
         count = self._take_blobs(blobs)
         added = 0
@@ -223,7 +223,7 @@ class Bundle:
                 added += feeds.ingest(span, base).added
                 self._tick("taken", span.size)
         number = 0 if self.base is None else self.base.number
-        return Unbundled(PublicKey(self.root.party), PublicKey(self.root.genesis), number, added, count)
+        return ImportReport(PublicKey(self.root.party), PublicKey(self.root.genesis), number, added, count)
 
     def _take_blobs(self, blobs: Blobs) -> int:
         seen: set[Cid] = set()
@@ -248,4 +248,4 @@ def type_of(error: AntiphonError) -> type[AntiphonError]:
     return RefusedBlocks if isinstance(error, RefusedBlocks) else BadEncoding
 
 
-__all__ = ["Bundle", "Unbundled"]
+__all__ = ["Bundle", "ImportReport"]

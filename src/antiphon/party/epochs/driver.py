@@ -14,22 +14,22 @@ from antiphon.core.errors import AntiphonError, PartyPaused, StoreClosed
 from antiphon.halo.finality import voting
 from antiphon.halo.finality.epoch_chain import EpochChain
 from antiphon.halo.finality.epoch_values import SILENT_MS, rank
-from antiphon.party.epochs.due import Due, Thresholds
 from antiphon.party.epochs.snapshot_fold import Cancelled
+from antiphon.party.epochs.thresholds import Due, Thresholds
 
 if TYPE_CHECKING:
     from antiphon.halo.member.membership import Membership
     from antiphon.party.epochs.epochs import Epochs
     from antiphon.party.live.processor import PartyProcessor
 
-Sign = tuple[int, int, int]  # of life in a term: how many geneses, attestations and endorsements there are
+Activity = tuple[int, int, int]  # of life in a term: how many geneses, attestations and endorsements there are
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class LastActivity:
     """The last sign of life in a term, and when it was heard here."""
 
-    sign: Sign
+    activity: Activity
     at_ms: int
 
 
@@ -44,7 +44,7 @@ class EpochDriver:
         self._thresholds = Thresholds(party)
         self._number = 0
         self._reason = ""  # why the open number is due; it stays so until it is final
-        self._terms: dict[int, Heard] = {}
+        self._terms: dict[int, LastActivity] = {}
         self.status = ""  # what it waits for; empty if there is nothing to do
 
     def tick(self, now_ms: int) -> int | None:
@@ -114,11 +114,11 @@ class EpochDriver:
             self._number, self._reason, self._terms = number, "", {}
         due = Due(self._reason) if self._reason else self._look(chain, now_ms)
         self._reason = due.reason
-        signs = _signs(chain)
-        if due.reason or any(map(any, signs.values())):
-            for term, sign in signs.items():
-                if term not in self._terms or self._terms[term].sign != sign:
-                    self._terms[term] = Heard(sign, now_ms)
+        activities = _activities(chain)
+        if due.reason or any(map(any, activities.values())):
+            for term, activity in activities.items():
+                if term not in self._terms or self._terms[term].activity != activity:
+                    self._terms[term] = LastActivity(activity, now_ms)
         return due.wake_ms
 
     def _look(self, chain: EpochChain, now_ms: int) -> Due:
@@ -188,7 +188,7 @@ class EpochDriver:
         return sorted(turns, key=lambda device: (turns[device], ranks[device]))
 
 
-def _signs(chain: EpochChain) -> dict[int, Sign]:
+def _activities(chain: EpochChain) -> dict[int, Activity]:
     """How much each term of the open number has shown so far.
 
     A term that nobody had reason to open does not count, so that nobody can use up the numbers of terms.
@@ -197,10 +197,12 @@ def _signs(chain: EpochChain) -> dict[int, Sign]:
     terms |= {found.genesis.term for found in chain.open.proposals if not found.reason}
     quorum = chain.open.config.quorum
     settled = {term for term in terms if len(_spoken(chain, term)) >= quorum}
-    return {term: _sign(chain, term) for term in {0} | terms if term < 2 or not settled.isdisjoint((term - 1, term))}
+    return {
+        term: _activity(chain, term) for term in {0} | terms if term < 2 or not settled.isdisjoint((term - 1, term))
+    }
 
 
-def _sign(chain: EpochChain, term: int) -> Sign:
+def _activity(chain: EpochChain, term: int) -> Activity:
     proposals = [found for found in chain.open.proposals if found.genesis.term == term and not found.reason]
     votes = sum(len(found.attested) + len(found.confirmed) for found in proposals)
     return len(proposals), votes, sum(found.claim.term == term for found in chain.open.endorsements)

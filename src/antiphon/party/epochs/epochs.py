@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -39,13 +39,11 @@ from antiphon.party.engine.gc_pause import uncollected
 from antiphon.party.engine.yielding import Breath
 from antiphon.party.epochs.capture import Captured, capture
 from antiphon.party.epochs.checks import is_other_branch, lacks_body, why_behind, why_refuse, why_wait
-from antiphon.party.epochs.disagreement import Disagreement
-from antiphon.party.epochs.erasing import erase_bodies
-from antiphon.party.epochs.external_snapshot import Maker, TakenOver
-from antiphon.party.epochs.listing import has_refused, unsaid
+from antiphon.party.epochs.external_snapshot import ExternalSnapshotFold, SnapshotMaker
+from antiphon.party.epochs.listing import genesis_to_refuse, has_refused
 from antiphon.party.epochs.plan import common_control, declared_again, plan_of, policy_at
-from antiphon.party.epochs.pruning import prune
-from antiphon.party.epochs.rebase import hydrate, hydrate_beside, newer, rebase
+from antiphon.party.epochs.pruning import erase_bodies, prune
+from antiphon.party.epochs.rebase import changes_since, hydrate, hydrate_in_steps, rebase
 from antiphon.party.epochs.snapshot_fold import Cancelled, EpochFold, EpochPlan, EpochSnapshot
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import missing_blob
@@ -59,6 +57,15 @@ Declared = EpochGenesis | FinalEpoch
 WRONG = "its snapshot is not what the messages make"
 _REASON_MAX = 500  # characters
 _LACKING = (MissingBlob, DamagedBlob, MissingBlocks, UnknownFeed)  # on this machine: that is nobody's fault
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """This device came to another snapshot than the party did. It goes on with its own until somebody decides."""
+
+    number: int
+    theirs: Cid
+    ours: Cid
 
 
 class Epochs:
@@ -114,7 +121,7 @@ class Epochs:
 
     # -- making one
 
-    def declare(self, *, raw: bool = False, maker: Maker | None = None) -> EpochGenesis:
+    def declare(self, *, raw: bool = False, maker: SnapshotMaker | None = None) -> EpochGenesis:
         """Cut the history here: compute the snapshot of all that is delivered, keep its blobs, and say so.
 
         An item whose model has no code here stops it, unless such items are to be kept `raw`. With a `maker`, that
@@ -153,11 +160,11 @@ class Epochs:
             f"party {self._party.key.short}: this device may not declare epoch {chain.open.number}: {reasons[-1]}"
         )
 
-    def _afresh(self, chain: EpochChain, term: int, raw: bool, maker: Maker | None = None) -> EpochGenesis:
+    def _afresh(self, chain: EpochChain, term: int, raw: bool, maker: SnapshotMaker | None = None) -> EpochGenesis:
         number, last = chain.open.number, chain.last
         self._party.save()
         # Items of models that no epoch has listed are found by their rows alone.
-        hydrate_beside(self._party, lambda: self._check(number))
+        hydrate_in_steps(self._party, lambda: self._check(number))
         with ExitStack() as stack:
             with self._party.locked() as engine:
                 if engine.scope.follows is not None:
@@ -202,7 +209,9 @@ class Epochs:
         self._over = self._over or for_good
         self._called_off.set()
 
-    def _compute(self, plan: EpochPlan, captured: Captured | None = None, maker: Maker | None = None) -> EpochSnapshot:
+    def _compute(
+        self, plan: EpochPlan, captured: Captured | None = None, maker: SnapshotMaker | None = None
+    ) -> EpochSnapshot:
         """The snapshot of a plan; one that was computed for it before need not be again."""
         if self._made is not None and self._made[0] == plan:
             return self._made[1]
@@ -213,7 +222,7 @@ class Epochs:
         held = capture(self._party) if captured is None else nullcontext(captured)
         try:
             with self._blobs.putting(), held as (engine, lanes, items):
-                fold = EpochFold if maker is None else partial(TakenOver, maker(plan))
+                fold = EpochFold if maker is None else partial(ExternalSnapshotFold, maker(plan))
                 made = fold(
                     self._party.key,
                     plan,
@@ -287,7 +296,7 @@ class Epochs:
             self.disagreement = Disagreement(following.number, Cid(following.snapshot), made.cid)
             self._refuse_final(following, WRONG, made.cid)
             return False
-        base, known = EpochBase(made.cid, made.root, self._blobs, made.states), newer(self._party, made)
+        base, known = EpochBase(made.cid, made.root, self._blobs, made.states), changes_since(self._party, made)
         with self._party.locked() as engine:
             self._made = None
             if not why_behind(engine, following):  # as it is if a fork came to light meanwhile: look again
@@ -303,7 +312,7 @@ class Epochs:
     def _refuse_final(self, epoch: FinalEpoch, reason: str, computed: bytes = b"") -> None:
         """Say aloud that a final epoch is not what the messages make here."""
         with self._party.locked():
-            act = unsaid(self._member.machine, self._device, epoch, computed)
+            act = genesis_to_refuse(self._member.machine, self._device, epoch, computed)
             if act is not None and self._member.control is not None:
                 self._member.refuse(act, reason, computed)
 

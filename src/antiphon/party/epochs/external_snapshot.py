@@ -21,11 +21,11 @@ from antiphon.snapshot import tree
 from antiphon.snapshot.root import SnapshotRoot
 
 #: Computes the snapshot of a plan, and puts its blobs where the party's are before it gives the CID back.
-Maker = Callable[[EpochPlan], Cid]
+SnapshotMaker = Callable[[EpochPlan], Cid]
 _COMPARED_AT_ONCE = 1_000
 
 
-class TakenOver(EpochFold):
+class ExternalSnapshotFold(EpochFold):
     """What standing on such a snapshot takes here: what `EpochFold` finds out while it computes one."""
 
     def __init__(self, made: Cid, *given: Any) -> None:

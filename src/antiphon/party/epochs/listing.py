@@ -62,7 +62,7 @@ def has_refused(chain: EpochChain, device: bytes, genesis: EpochGenesis) -> bool
     )
 
 
-def unsaid(machine: PartyMachine, device: bytes, epoch: FinalEpoch, computed: bytes) -> Act | None:
+def genesis_to_refuse(machine: PartyMachine, device: bytes, epoch: FinalEpoch, computed: bytes) -> Act | None:
     """The genesis of a final epoch that a device finds wrong; None if it has said so, as it finds out at each start."""
     genesis = None
     for act in machine.acts():

@@ -17,7 +17,7 @@ from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.gc_pause import uncollected
 from antiphon.party.engine.ports import Authority, ItemRow, Items, LaneState, Mark, Save
 from antiphon.party.engine.row_cache import row_of
-from antiphon.party.epochs.snapshot_fold import EpochSnapshot, otherwise
+from antiphon.party.epochs.snapshot_fold import EpochSnapshot, judged_differently
 from antiphon.snapshot.blobs import Blobs
 
 if TYPE_CHECKING:
@@ -30,19 +30,19 @@ ROWS_BESIDE = 250  # at once: a writer waits for no more
 UNUSABLE = (MissingBlob, DamagedBlob, InvalidInput)
 
 
-class Newer(NamedTuple):
+class ChangesSince(NamedTuple):
     """What came since a snapshot was computed."""
 
     positions: dict[bytes, int]  # as far as was looked
-    items: set[bytes]  # with geneses and changes of access, which decide otherwise about what is in a base
+    items: set[bytes]  # with geneses and changes of access, which decide judged_differently about what is in a base
 
 
-def newer(party: PartyProcessor, made: EpochSnapshot) -> Newer:
+def changes_since(party: PartyProcessor, made: EpochSnapshot) -> ChangesSince:
     """Look for most of it before the lock is held: then writers wait only for what comes meanwhile."""
     party.save()
     with party.locked() as engine:
         positions = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
-    return Newer(positions, _decisive(engine, made.positions, positions))
+    return ChangesSince(positions, _decisive(engine, made.positions, positions))
 
 
 def _decisive(engine: Engine, since: Mapping[bytes, int], positions: Mapping[bytes, int]) -> set[bytes]:
@@ -53,14 +53,14 @@ def _decisive(engine: Engine, since: Mapping[bytes, int], positions: Mapping[byt
     return found
 
 
-def rebase(engine: Engine, base: EpochBase, made: EpochSnapshot, known: Newer) -> None:
+def rebase(engine: Engine, base: EpochBase, made: EpochSnapshot, known: ChangesSince) -> None:
     """Stand on the snapshot that was computed here. Everything in its cut was delivered, so few items change."""
     engine.save()
     stale = set(made.stale) | known.items
     for feed, cut in base.feeds.items():
         lane = engine.delivery.lanes.get(feed)
         if lane is not None:  # what became void, or counts again, since the snapshot was computed
-            for start, stop in otherwise(lane.state.voids, made.voids.get(feed, ()), cut.length):
+            for start, stop in judged_differently(lane.state.voids, made.voids.get(feed, ()), cut.length):
                 stale |= engine.items_in(feed, max(start, lane.state.base), stop)
         engine.delivery.rebase(feed, cut)
     positions = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
@@ -82,13 +82,13 @@ def _outside(engine: Engine, item: bytes) -> bool:
     return bool(engine.outside(item, entry.postings if entry else []))
 
 
-def begin_at(items: Items, base: EpochBase) -> None:
+def start_at(items: Items, base: EpochBase) -> None:
     """Begin an empty item store at a snapshot: lanes go on after its cut, and items are read when asked for."""
     with items.saving() as put:
-        put(Save(lanes=begun(base), base=Mark(base.number, base.cid, False)))
+        put(Save(lanes=lanes_after(base), base=Mark(base.number, base.cid, False)))
 
 
-def begun(base: EpochBase) -> list[LaneState]:
+def lanes_after(base: EpochBase) -> list[LaneState]:
     """The lanes of a party that stands on a snapshot, before anything outside its cut is delivered."""
     return [
         LaneState(
@@ -105,14 +105,14 @@ def begun(base: EpochBase) -> list[LaneState]:
     ]
 
 
-class Ground(NamedTuple):
+class ChosenBase(NamedTuple):
     """What an item store stands on, and why it was put aside for that, if it was."""
 
     base: EpochBase | None
     why_rebuilt: str = ""
 
 
-def ground(items: Items, authority: Authority, blobs: Blobs, party: bytes) -> Ground:
+def choose_base(items: Items, authority: Authority, blobs: Blobs, party: bytes) -> ChosenBase:
     """The snapshot that an item store stands on. An empty one begins at the last final epoch, if that is here.
 
     One whose snapshot cannot be read is emptied: nothing could be fetched through a party that does not open.
@@ -121,7 +121,7 @@ def ground(items: Items, authority: Authority, blobs: Blobs, party: bytes) -> Gr
     try:
         mark = items.base()
         if mark is not None or items.lanes():
-            return Ground(EpochBase.of(mark, blobs, party))
+            return ChosenBase(EpochBase.of(mark, blobs, party))
     except UNUSABLE as error:
         why = f"the snapshot that its items stand on cannot be read: {error}"
         items.clear()
@@ -131,9 +131,9 @@ def ground(items: Items, authority: Authority, blobs: Blobs, party: bytes) -> Gr
         with suppress(*UNUSABLE):  # the feeds have it, or it is to be fetched; `Epochs` says so
             base = EpochBase.load(Cid(epoch.snapshot), blobs, party=party, number=epoch.number)
             if not base.contradicts(epoch):
-                begin_at(items, base)
-                return Ground(base, why)
-    return Ground(None, why)
+                start_at(items, base)
+                return ChosenBase(base, why)
+    return ChosenBase(None, why)
 
 
 def hydrate(engine: Engine) -> None:
@@ -148,7 +148,7 @@ def hydrate(engine: Engine) -> None:
     _hydrated(engine, base, waiting)
 
 
-def hydrate_beside(party: PartyProcessor, tick: Callable[[], None] = lambda: None) -> None:
+def hydrate_in_steps(party: PartyProcessor, tick: Callable[[], None] = lambda: None) -> None:
     """The same, some items at a time: writers go on meanwhile. Not to be called with the party's lock.
 
     `tick` is called again and again, and may raise to stop it; what is done then need not be done again.

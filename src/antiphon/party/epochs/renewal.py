@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from antiphon.party.live.processor import PartyProcessor
 
 
-def let_go_of_ended(party: PartyProcessor, member: Membership) -> bool:
+def drop_ended_feeds(party: PartyProcessor, member: Membership) -> bool:
     """Let go of the device's feeds that have ended, as opening the party anew does; False if its identity is no member.
 
     `join` and `open_data_feed` then open others. Who may not join keeps them, and is told where they ended.

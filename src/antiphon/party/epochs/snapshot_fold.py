@@ -161,7 +161,7 @@ class EpochFold:
             end = self._plan.cut.get(lane.feed, 0)
             self._sort(lane, end, touched)
             self._found[lane.feed] = found = list(self._judge.voids(lane, lane.state.base, end))
-            for start, stop in otherwise(lane.state.voids, found, end):
+            for start, stop in judged_differently(lane.state.voids, found, end):
                 self._unlike |= self._ids(lane.feed, start, stop)
         slow = self._beyond | self._unlike
         return touched, slow if self._items is not None else touched
@@ -403,7 +403,7 @@ class EpochFold:
                 yield feed, FeedCut(length, last.hash, last.lamport, last.created_ms, seen).encode()
 
 
-def otherwise(mine: Iterable[Void], epochs: Iterable[Void], end: int) -> list[tuple[int, int]]:
+def judged_differently(mine: Iterable[Void], epochs: Iterable[Void], end: int) -> list[tuple[int, int]]:
     """The parts of a feed before `end` that an epoch judges in another way than this machine does now."""
     clipped = [void._replace(stop=min(void.stop, end)) for void in mine if void.start < end]
     return changed(clipped, epochs)

@@ -62,7 +62,7 @@ def _inside(note: Note) -> bytes:
         return note.message
 
 
-class Shown:
+class PastItem:
     """What can be seen of an item in the past."""
 
     __slots__ = ()
@@ -100,7 +100,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Past(Shown):
+class Past(PastItem):
     """An item as it was. Judged by what is known now: a message that was void later is void here too."""
 
     id: ItemId
@@ -183,7 +183,7 @@ def _lacking(number: int, error: MissingBlob) -> MissingBlob:
     )
 
 
-class _Standing(EpochBase):
+class _PatchedBase(EpochBase):
     """A snapshot in which one item is as it was at some moment after it."""
 
     def __init__(self, base: EpochBase, data: bytes | None) -> None:
@@ -215,7 +215,7 @@ def _fold_upto(
     return EpochFold(
         engine.party,
         plan,
-        None if base is None else _Standing(base, data),
+        None if base is None else _PatchedBase(base, data),
         lanes_at(engine.store, engine.authority.is_control, base, cut),
         None,
         engine.store,

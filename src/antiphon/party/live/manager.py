@@ -68,7 +68,7 @@ class PartyManager:
         models: ModelFactory | None = None,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
-        follow: bool = False,
+        live: bool = False,
         epochs: bool = False,
         prune: bool = False,
         blobs: Blobs | None = None,
@@ -84,7 +84,7 @@ class PartyManager:
         self._folder = Path(folder) if folder is not None else None
         self._clock = clock
         self._randomness = randomness
-        self._follow = follow  # run each open party in a thread of its own
+        self._live = live  # run each open party in a thread of its own
         self._work = epochs  # and take part in its epochs in another
         self._prune = prune  # and let go there of what they hold
         self._blob_store: BlobStore | None = None  # beside the item stores, if no other was handed in
@@ -117,7 +117,7 @@ class PartyManager:
             self.meta.subscribe(member.party, label=label, genesis_feed=member.genesis_feed)
             return self._run(member)
 
-    def follow(
+    def subscribe(
         self, party: bytes, genesis_feed: bytes | None = None, label: str = "", *, again: bool = False
     ) -> Subscription:
         """Know of a party, from an invitation say. It can be opened once its genesis is here.
@@ -135,7 +135,7 @@ class PartyManager:
                 return running
             known = self.meta.find(key)
             if known is None or known.state is SubscriptionState.FORGOTTEN:
-                raise InvalidInput(f"party {key.short} is not followed here; follow it first")
+                raise InvalidInput(f"party {key.short} is not followed here; subscribe to it first")
             if known.state is SubscriptionState.PAUSED:
                 raise InvalidInput(f"party {key.short} is paused; resume it first")
             genesis = known.genesis_feed or find_genesis(self.feeds, key)
@@ -200,7 +200,7 @@ class PartyManager:
         party, key = self._processor(member), bytes(member.party)
         self._stop_work(key, wait=False)  # of a party that was paused without us
         self._members[key], self._open[key], self._epochs[key] = member, party, Epochs(party, member)
-        if self._follow:
+        if self._live:
             party.start()
         if self._work:
             self._workers[key] = EpochWorker(party, member, self._epochs[key], prune=self._prune)

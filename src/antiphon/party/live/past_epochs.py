@@ -17,7 +17,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.model import item_codec
 from antiphon.model.fold import ItemState
 from antiphon.party.engine.epoch_base import EpochBase
-from antiphon.party.live.history import Shown
+from antiphon.party.live.history import PastItem
 from antiphon.snapshot import tree
 from antiphon.snapshot.blob_overlay import Overlay
 
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier(Shown):
+class Earlier(PastItem):
     """An item as the snapshot of an epoch has it."""
 
     id: ItemId

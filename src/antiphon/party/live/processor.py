@@ -36,7 +36,7 @@ from antiphon.party.engine.engine import Engine
 from antiphon.party.engine.lane import Lane
 from antiphon.party.engine.ports import Authority, Index, Items, Refused
 from antiphon.party.engine.row_cache import make_beside
-from antiphon.party.epochs.rebase import ground, hydrate
+from antiphon.party.epochs.rebase import choose_base, hydrate
 from antiphon.party.live.batch import Batch
 from antiphon.party.live.follower import Follower
 from antiphon.party.live.history import PartyPast
@@ -120,7 +120,7 @@ class PartyProcessor:
                 why = items.why_rebuilt or why_rebuild(items, self.store)
                 if why:
                     items.clear()
-                base, lost = ground(items, self.authority, self.blobs, self.key)
+                base, lost = choose_base(items, self.authority, self.blobs, self.key)
                 self.why_rebuilt = why or lost or self.why_rebuilt
                 self._engine = Engine(
                     self.key,

@@ -26,7 +26,7 @@ from antiphon.snapshot.walk import reached
 
 
 @runtime_checkable
-class Collectable(Blobs, Protocol):
+class GarbageBlobs(Blobs, Protocol):
     """A store of blobs that lets some go."""
 
     def collecting(self) -> AbstractContextManager[BlobCollection]: ...
@@ -37,7 +37,7 @@ class Collectable(Blobs, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class GarbageReport:
     """What was let go. `stopped` says why it ended early, if it did: try again later."""
 
     count: int
@@ -48,18 +48,20 @@ class Collected:
 
 def collect_garbage(
     manager: PartyManager, *, earlier: int | None = 0, tick: Callable[[str], None] = lambda _: None
-) -> Collected:
+) -> GarbageReport:
     """Let go of all blobs that no party refers to; of each party's snapshots keep `earlier` ones too, or with None all.
 
     Nothing waits for it: where a file or an epoch is being written, it ends, or does not begin.
     """
     blobs = manager.blobs
-    if not isinstance(blobs, Collectable):
+    if not isinstance(blobs, GarbageBlobs):
         raise InvalidInput(f"a {type(blobs).__name__} lets no blob go")
-    return _collect(manager, blobs, earlier, tick)
+    return _sweep(manager, blobs, earlier, tick)
 
 
-def _collect(manager: PartyManager, blobs: Collectable, earlier: int | None, tick: Callable[[str], None]) -> Collected:
+def _sweep(
+    manager: PartyManager, blobs: GarbageBlobs, earlier: int | None, tick: Callable[[str], None]
+) -> GarbageReport:
     keep: set[Cid] = set()
     count = size = 0
     with blobs.collecting() as collection:
@@ -67,7 +69,7 @@ def _collect(manager: PartyManager, blobs: Collectable, earlier: int | None, tic
             try:
                 with manager.looking(known.party) as (party, member):
                     if lost := _lost(party):
-                        return Collected(0, 0, 0, lost)
+                        return GarbageReport(0, 0, 0, lost)
                     _mark(party, member.machine, keep, earlier, tick)
             except MissingBlocks:  # nothing of it has come yet
                 continue
@@ -77,7 +79,7 @@ def _collect(manager: PartyManager, blobs: Collectable, earlier: int | None, tic
             count, size = count + gone[0], size + gone[1]
             if collection.stopped:
                 break
-        return Collected(count, size, len(keep), collection.stopped)
+        return GarbageReport(count, size, len(keep), collection.stopped)
 
 
 def _lost(party: PartyProcessor) -> str:
@@ -119,4 +121,4 @@ def _snapshots(party: PartyProcessor, machine: PartyMachine, earlier: int | None
         return found, [Cid(proposal.genesis.snapshot) for proposal in chain.open.proposals]
 
 
-__all__ = ["Collected", "collect_garbage"]
+__all__ = ["GarbageReport", "collect_garbage"]

@@ -1,4 +1,4 @@
-"""`OneView`: a party of which one view is followed here. It says what to fetch; whoever has a network fetches it.
+"""`PartialParty`: a party of which one view is followed here. It says what to fetch; whoever has a network fetches it.
 
 ```text
  step ─▶ asks      (snapshot, roots)   ─▶ a whole peer's ViewSource.belonging ─▶ take_list
@@ -24,8 +24,8 @@ from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.epochs.epochs import Epochs
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.store.item_store import ItemStore
-from antiphon.party.views.follower import ViewFollower
 from antiphon.party.views.outline import Reach
+from antiphon.party.views.selection import ViewSelection
 from antiphon.snapshot import tree
 from antiphon.snapshot.limits import BATCH_COUNT_MAX
 from antiphon.snapshot.tree_paths import missing_on_paths
@@ -33,14 +33,14 @@ from antiphon.snapshot.tree_paths import missing_on_paths
 BODIES_COUNT_MAX = 10_000
 
 
-class Ask(NamedTuple):
+class ReachRequest(NamedTuple):
     """A question to a peer that has a snapshot whole: what belongs to these items in it?"""
 
     snapshot: Cid
     roots: frozenset[bytes]
 
 
-def open_items(follower: ViewFollower, path: Path | None, party: bytes) -> Callable[[], ItemStore]:
+def open_items(selection: ViewSelection, path: Path | None, party: bytes) -> Callable[[], ItemStore]:
     """How a `PartyProcessor` opens the item store of a party of which one view is followed: hand it in as `open_items`.
 
     What was taken up before a restart is read and followed on, also where nobody is there to ask.
@@ -48,26 +48,26 @@ def open_items(follower: ViewFollower, path: Path | None, party: bytes) -> Calla
 
     def opened() -> ItemStore:
         store = ItemStore(path, party)
-        follower.taken_up.update(store.ids())
-        store.follows = follower.taken_up
+        selection.taken_up.update(store.ids())
+        store.follows = selection.taken_up
         return store
 
     return opened
 
 
-class OneView:
+class PartialParty:
     """Follows a view. Call `step` after anything came; then fetch what `ask`, `blobs` and `bodies` name."""
 
-    def __init__(self, party: PartyProcessor, epochs: Epochs, follower: ViewFollower) -> None:
+    def __init__(self, party: PartyProcessor, epochs: Epochs, selection: ViewSelection) -> None:
         self._party = party
         self._epochs = epochs
-        self.follower = follower
+        self.selection = selection
         self._engine = party.engine
         self._base = self._engine.base
-        self._folded = set(follower.taken_up)  # on this base, so that they have rows
+        self._folded = set(selection.taken_up)  # on this base, so that they have rows
         self._next: tuple[Cid, Reach] | None = None  # the list for an epoch that is not stood on yet
         self._scanned: dict[bytes, int] = {}  # of each feed, up to where its geneses and changes were read
-        self._changed: set[bytes] = set(follower.taken_up)
+        self._changed: set[bytes] = set(selection.taken_up)
         self._left: dict[bytes, set[int]] = {}  # bodies that are wanted and were left out
         self._came: set[bytes] = set()  # items of bodies that came since
         self._known: frozenset[bytes] = frozenset()
@@ -80,10 +80,10 @@ class OneView:
 
     # -- what came
 
-    def take_list(self, ask: Ask, listed: Reach) -> None:
+    def take_list(self, ask: ReachRequest, listed: Reach) -> None:
         """The answer to a question; several peers may answer the same one."""
         if self._base is not None and ask.snapshot == self._base.cid:
-            self.follower.take_list(ask.roots, listed)
+            self.selection.take_list(ask.roots, listed)
         else:
             known = self._next[1] if self._next is not None and self._next[0] == ask.snapshot else Reach()
             self._next = ask.snapshot, known.joined(listed)
@@ -104,8 +104,8 @@ class OneView:
             while True:
                 self._scan(engine)
                 self._describe(engine)
-                joined = self.follower.items - self._known
-                self._known = self.follower.items
+                joined = self.selection.items - self._known
+                self._known = self.selection.items
                 self._note(engine, joined)
                 if not joined and not self._take_up(engine):
                     return
@@ -115,13 +115,13 @@ class OneView:
         base, listed = engine.base, None
         if base is not None and self._next is not None and self._next[0] == base.cid:
             listed = self._next[1]
-        self.follower.begin(() if listed is None else (self.follower.view,), listed)
+        self.selection.begin(() if listed is None else (self.selection.view,), listed)
         self._engine, self._base, self._next = engine, base, None
         self._folded.clear()
         self._scanned.clear()
         self._left.clear()
         self._known = frozenset()
-        self._hear(self.follower.taken_up)
+        self._hear(self.selection.taken_up)
 
     def _start(self, feed: bytes) -> int:
         base = 0 if self._base is None else self._base.length(feed)
@@ -134,24 +134,24 @@ class OneView:
             start = max(self._start(feed), self._scanned.get(feed, 0))
             unread = None
             for span, _, _ in self._party.store.runs(feed, start):
-                unread = self.follower.take(span, start) if unread is None else unread
-                self._left.setdefault(feed, set()).update(self.follower.wants(span, start))
+                unread = self.selection.take(span, start) if unread is None else unread
+                self._left.setdefault(feed, set()).update(self.selection.wants(span, start))
                 self._scanned[feed] = span.end if unread is None else unread
 
     def _describe(self, engine: Engine) -> None:
         """See what items say: in the snapshot, and now."""
-        for item in self.follower.undescribed():
+        for item in self.selection.undescribed():
             try:
                 data = None if self._base is None else self._base.item(item)
             except MissingBlob:
                 continue
-            self.follower.describe(item, None if data is None else ties_in(data), based=True)
+            self.selection.describe(item, None if data is None else ties_in(data), based=True)
         with self._hearing:
             changed, self._changed = self._changed, set()
-        for item in changed & self.follower.taken_up:
+        for item in changed & self.selection.taken_up:
             state = None if engine.scope.lacks(item) else engine.find(item)  # else it is when it is folded
             if state is not None:
-                self.follower.describe(item, ties_of(state))
+                self.selection.describe(item, ties_of(state))
 
     def _note(self, engine: Engine, joined: frozenset[bytes]) -> None:
         """Messages to what has joined passed before, and their bodies may have been left out."""
@@ -161,14 +161,14 @@ class OneView:
 
     def _take_up(self, engine: Engine) -> bool:
         """Fold items of which all is here now; was there any?"""
-        items = self.follower.items
-        dropped = self.follower.taken_up - items
-        self.follower.taken_up -= dropped
+        items = self.selection.items
+        dropped = self.selection.taken_up - items
+        self.selection.taken_up -= dropped
         self._folded -= dropped  # it may join again
         came, self._came = self._came, set()
         engine.refold_all(dropped | (came & self._folded))
-        ready = {item for item in items - self._folded - self.follower.undescribed() if self._is_here(engine, item)}
-        self.follower.taken_up |= ready
+        ready = {item for item in items - self._folded - self.selection.undescribed() if self._is_here(engine, item)}
+        self.selection.taken_up |= ready
         self._folded |= ready
         engine.refold_all(ready)
         self._hear(ready)
@@ -180,20 +180,24 @@ class OneView:
 
     # -- what to fetch
 
-    def ask(self) -> Ask | None:
+    def ask(self) -> ReachRequest | None:
         """What to ask of a peer that has everything; the answer goes to `take_list`."""
         root = self._following()
         if root is not None:
             known = self._next is not None and self._next[0] == root
-            return None if known or not self._party.blobs.has(root) else Ask(root, frozenset({self.follower.view}))
-        roots = frozenset() if self._base is None else self.follower.roots()
-        return Ask(self._base.cid, roots) if self._base is not None and roots else None
+            return (
+                None
+                if known or not self._party.blobs.has(root)
+                else ReachRequest(root, frozenset({self.selection.view}))
+            )
+        roots = frozenset() if self._base is None else self.selection.roots()
+        return ReachRequest(self._base.cid, roots) if self._base is not None and roots else None
 
     def blobs(self, limit: int = BATCH_COUNT_MAX) -> list[Cid]:
         """The next blobs to fetch: the paths to what is followed; of a new epoch, after these, its feeds too."""
         root = self._following()
         if root is None:
-            return self._on_paths(self._base, self.follower.items, limit)
+            return self._on_paths(self._base, self.selection.items, limit)
         if not self._party.blobs.has(root):
             return [root]
         if self._next is None or self._next[0] != root:
@@ -225,4 +229,4 @@ class OneView:
     @property
     def complete(self) -> bool:
         """Whether all that is followed, as far as it is known what that is, is here and shown."""
-        return self.follower.items <= self._folded and self.ask() is None
+        return self.selection.items <= self._folded and self.ask() is None

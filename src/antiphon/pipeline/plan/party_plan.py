@@ -30,7 +30,7 @@ from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.judge import Judge
 from antiphon.party.engine.lane import Lane
 from antiphon.party.engine.ports import NO_END, Authority, EpochJudge, Void
-from antiphon.party.epochs.rebase import begun
+from antiphon.party.epochs.rebase import lanes_after
 from antiphon.party.epochs.snapshot_fold import EpochPlan
 from antiphon.party.live.manager import find_genesis
 from antiphon.pipeline.source.ranges import Fault
@@ -220,7 +220,7 @@ class Planner:
         return delivery
 
     def _begin(self, held: Held, authority: Authority, base: EpochBase | None) -> Delivery:
-        return Delivery(held, authority, [] if base is None else begun(base))
+        return Delivery(held, authority, [] if base is None else lanes_after(base))
 
     def _lanes(self, held: Held, delivery: Delivery, authority: Authority) -> tuple[LanePlan, ...]:
         waiting = {blocked.feed: blocked.reason for blocked in delivery.blocked()}

@@ -1,11 +1,11 @@
-"""`ViewFollower`: what a device that follows one view wants of a party. It does no I/O: spans and ties in, wishes out.
+"""`ViewSelection`: what a device that follows one view wants of a party. It does no I/O: spans and ties in, wishes out.
 
 >>> view, note = b"v" * 16, b"n" * 16
->>> follower = ViewFollower(view)
->>> follower.keeps(Kind.MUTATION, view), follower.keeps(Kind.MUTATION, note), follower.keeps(Kind.GENESIS, note)
+>>> selection = ViewSelection(view)
+>>> selection.keeps(Kind.MUTATION, view), selection.keeps(Kind.MUTATION, note), selection.keeps(Kind.GENESIS, note)
 (True, False, True)
->>> _ = follower.describe(view, Ties(embeds=frozenset({note})))
->>> follower.keeps(Kind.MUTATION, note)
+>>> _ = selection.describe(view, Ties(embeds=frozenset({note})))
+>>> selection.keeps(Kind.MUTATION, note)
 True
 """
 
@@ -26,7 +26,7 @@ ALWAYS = (int(Kind.GENESIS), int(Kind.CHANGE))
 _NOTHING = Ties()
 
 
-class ViewFollower:
+class ViewSelection:
     """Follows one view from a snapshot on; `begin` starts anew on the next. What it follows grows in between."""
 
     def __init__(self, view: bytes) -> None:
