@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from antiphon.core.keys import KeyPair as KeyPair, PublicKey as PublicKey
     from antiphon.core.ports import SystemRandomness as SystemRandomness
     from antiphon.core.stamp import Stamp as Stamp
-    from antiphon.core.timeframe import Order as Order, Timeframe as Timeframe
+    from antiphon.core.timeframe import Causality as Causality, Timeframe as Timeframe
     from antiphon.feed.block import Block as Block
     from antiphon.feed.encoder import Draft as Draft
     from antiphon.feed.fork import Fork as Fork

@@ -7,7 +7,7 @@ from hypothesis import example, given, strategies as st
 
 from antiphon.core.codec import u32, u64
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
-from antiphon.core.timeframe import TIMEFRAME_ENTRIES_MAX, Order, Timeframe
+from antiphon.core.timeframe import TIMEFRAME_ENTRIES_MAX, Causality, Timeframe
 
 A, B, C = b"a" * 32, b"b" * 32, b"c" * 32
 
@@ -17,10 +17,10 @@ seqs = st.integers(0, 4) | st.integers(0, (1 << 63) - 1)
 timeframes = st.dictionaries(feeds, seqs, max_size=6).map(Timeframe)
 
 OPPOSITE = {
-    Order.BEFORE: Order.AFTER,
-    Order.AFTER: Order.BEFORE,
-    Order.EQUAL: Order.EQUAL,
-    Order.CONCURRENT: Order.CONCURRENT,
+    Causality.BEFORE: Causality.AFTER,
+    Causality.AFTER: Causality.BEFORE,
+    Causality.EQUAL: Causality.EQUAL,
+    Causality.CONCURRENT: Causality.CONCURRENT,
 }
 
 
@@ -52,15 +52,15 @@ def test_covers_is_a_partial_order(x: Timeframe, y: Timeframe, z: Timeframe) -> 
 @given(timeframes, timeframes)
 def test_compare_agrees_with_covers(x: Timeframe, y: Timeframe) -> None:
     expected = {
-        (True, True): Order.EQUAL,
-        (True, False): Order.AFTER,
-        (False, True): Order.BEFORE,
-        (False, False): Order.CONCURRENT,
+        (True, True): Causality.EQUAL,
+        (True, False): Causality.AFTER,
+        (False, True): Causality.BEFORE,
+        (False, False): Causality.CONCURRENT,
     }[x.covers(y), y.covers(x)]
 
     assert x.compare(y) is expected
     assert y.compare(x) is OPPOSITE[expected]
-    assert (expected is Order.EQUAL) == (x == y)
+    assert (expected is Causality.EQUAL) == (x == y)
 
 
 @given(timeframes, timeframes)

@@ -12,9 +12,9 @@ from antiphon.core.errors import FeedRetired, InvalidInput, TooLarge
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.stamp import Stamp
 from antiphon.feed.chain import verify_span
-from antiphon.feed.encoder import Append, Draft, Written, build
+from antiphon.feed.encoder import Append, Draft, Written, build, encode_blocks, encode_columns
 from antiphon.feed.feed_record import End, Record
-from antiphon.feed.header import HEADER_SIZE, Entry, Flag, Kind
+from antiphon.feed.header import HEADER_SIZE, Entry, Flag, Kind, encode_entries
 from antiphon.feed.limits import (
     ADVANCE_MAX,
     BODY_SIZE_MAX,
@@ -120,6 +120,27 @@ def test_whatever_is_appended_a_receiver_finds_it_right(
             assert [span.block(i).message for i in range(span.count)] == [draft.message for draft in batch]
             assert [(span.block(i).kind, span.block(i).item) for i in range(span.count)] == [d[:2] for d in batch]
     assert frontier == writer.frontier
+
+
+@given(
+    st.lists(messages(), min_size=1, max_size=60),
+    st.lists(entries(), max_size=4),
+    st.booleans(),
+    st.binary(min_size=32, max_size=32),
+    st.data(),
+)
+def test_columns_encode_the_same_bytes_as_the_loop_over_blocks(
+    batch: list[Draft], seen: list[Entry], atomic: bool, before: bytes, data: st.DataObject
+) -> None:
+    salts = data.draw(st.binary(min_size=SALT_SIZE * len(batch), max_size=SALT_SIZE * len(batch)))
+    made = Append(ALICE, PARTY, batch, (), atomic=atomic, created_ms=5, salts=salts)
+    start = 0 if made.atomic else data.draw(st.integers(0, len(batch) - 1))
+    stop = len(batch) if made.atomic else data.draw(st.integers(start + 1, len(batch)))
+    place = (made, start, stop, (bytes(128), before, 1 << 40, 7), encode_entries(seen))
+
+    one_by_one, by_columns = encode_blocks(*place), encode_columns(*place)
+
+    assert [b"".join(pieces) for pieces in one_by_one] == [b"".join(pieces) for pieces in by_columns]
 
 
 def test_several_appends_share_one_signature() -> None:

@@ -3,7 +3,7 @@
 >>> a, b = b"a" * 32, b"b" * 32
 >>> first, second = Timeframe({a: 3}), Timeframe({a: 1, b: 0})
 >>> first.compare(second)
-<Order.CONCURRENT: 'concurrent'>
+<Causality.CONCURRENT: 'concurrent'>
 >>> merged = first.merge(second)
 >>> merged.covers(first), merged.missing(Timeframe({a: 5})) == Timeframe({a: 5})
 (True, True)
@@ -24,8 +24,8 @@ TIMEFRAME_ENTRIES_MAX = 1 << 20
 _ENTRY_SIZE = KEY_SIZE + 8
 
 
-class Order(enum.Enum):
-    """How one timeframe stands to another."""
+class Causality(enum.Enum):
+    """The causal relation of one timeframe to another."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -85,11 +85,11 @@ class Timeframe(Mapping[bytes, int]):
         mine = self._seqs
         return Timeframe({feed: seq for feed, seq in other._seqs.items() if mine.get(feed, -1) < seq})
 
-    def compare(self, other: Timeframe) -> Order:
+    def compare(self, other: Timeframe) -> Causality:
         mine, theirs = self.covers(other), other.covers(self)
         if mine:
-            return Order.EQUAL if theirs else Order.AFTER
-        return Order.BEFORE if theirs else Order.CONCURRENT
+            return Causality.EQUAL if theirs else Causality.AFTER
+        return Causality.BEFORE if theirs else Causality.CONCURRENT
 
     def encode(self) -> bytes:
         """Canonical bytes: the count, then (feed, seq) by ascending feed. Also the form of an anchor."""

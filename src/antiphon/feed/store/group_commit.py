@@ -16,7 +16,7 @@ import lmdb
 from antiphon.core.errors import StoreError
 from antiphon.feed.encoder import Append, Written, build
 from antiphon.feed.store.env import Env
-from antiphon.feed.store.single import append_single
+from antiphon.feed.store.single_append import append_single
 from antiphon.feed.store.tables import Tables
 
 GROUP_MAX = 1024

@@ -1,4 +1,4 @@
-"""A message appended alone: another way to the very same bytes."""
+"""A message appended alone: `append_single` and `build` write the same bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antiphon.feed.encoder import Append, Draft, Written
 from antiphon.feed.header import Kind
 from antiphon.feed.store import group_commit
 from antiphon.feed.store.feed_store import FeedStore
-from antiphon.feed.store.single import append_single
+from antiphon.feed.store.single_append import append_single
 from antiphon.feed.store.tables import Tables
 from antiphon.testing.spans import SeededRandomness, StillClock
 
