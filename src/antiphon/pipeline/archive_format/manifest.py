@@ -1,12 +1,12 @@
-"""What an archive is made of: a folder with Parquet files, and `archive.json`, which names those that count.
+"""The layout of an archive: a folder of Parquet files, and `archive.json`, which lists the files that belong to it.
 
     archive.json                       format, number of exports, files with sizes and digests, labels of parties
-    records-<number>-<id>.parquet      a row for each feed: which blocks are here, its head, its end, evidence of a fork
+    records-<number>-<id>.parquet      a row for each feed: its range of blocks, head, end, and evidence of a fork
     spans-<number>-<id>.parquet        a row for each range of blocks under one signed head
     blobs-<number>-<id>.parquet        a row for each blob
 
-`archive.json` is replaced at once, and no file that it names is ever changed: whoever reads meanwhile sees one export
-or the other. Nothing in an archive is trusted more than what a peer sends, and no key is in it.
+`archive.json` is replaced atomically, and no file that it names ever changes: a concurrent reader sees the export
+before or the export after. An archive is trusted no more than data from a peer, and holds no private key.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from antiphon.pipeline.archive_format.page_guard import check_pages
 FORMAT = "antiphon.archive.1"
 MANIFEST = "archive.json"
 MANIFEST_SIZE_MAX = 64 << 20
-FILE_SIZE = 512 << 20  # bytes of a file before they are compressed, about
-GROUP_SIZE = 4 << 20  # bytes of a row group, about: whoever wants one block reads one
+FILE_SIZE = 512 << 20  # approximate bytes of a file, before compression
+GROUP_SIZE = 4 << 20  # approximate bytes of a row group: reading one block reads one row group
 GROUP_SIZE_MAX = 64 << 20
 GROUP_ROWS_MAX = 1 << 16
-#: Without dictionaries, of which a few bytes become many: keys that repeat are compressed well without them.
+#: Without dictionaries, which let a few bytes expand to gigabytes. Repeated keys compress well without them.
 PARQUET: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True, "use_dictionary": False}
 _NAME = re.compile(r"(records|spans|blobs)-[0-9]{1,9}-[0-9a-f]{32}\.parquet")
 _CHUNK = 1 << 20
@@ -76,7 +76,7 @@ BLOBS = pa.schema([pa.field("cid", pa.binary(), nullable=False), pa.field("data"
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of an archive, as it was when it was written."""
+    """A file of an archive, with its size and digest at the time of writing."""
 
     name: str
     rows: int
@@ -86,7 +86,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What `archive.json` says."""
+    """The contents of `archive.json`."""
 
     number: int = 0  # of exports
     records: File | None = None
@@ -95,6 +95,7 @@ class Manifest:
     labels: Mapping[str, str] = field(default_factory=dict)  # of the parties that the home followed, by key in hex
 
     def files(self) -> Iterator[File]:
+        """All files of the archive."""
         if self.records is not None:
             yield self.records
         yield from self.spans
@@ -102,7 +103,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """The manifest of an archive; refused if it is none of ours, or names files that are not its own."""
+        """Read the manifest of an archive. Refuse another format, and file names that no export writes."""
         path = folder / MANIFEST
         try:
             with path.open("rb") as file:
@@ -128,7 +129,7 @@ class Manifest:
         return cls(number, next(iter(kinds["records"]), None), kinds["spans"], kinds["blobs"], labels)
 
     def write(self, folder: Path) -> None:
-        """From here on readers see this: all of it, or none if this is not reached."""
+        """Replace `archive.json` atomically and durably. Readers that open the archive from now on see this export."""
         told: dict[str, Any] = {"format": FORMAT, "number": self.number, "labels": dict(self.labels)}
         for kind, files in (("records", [self.records]), ("spans", self.spans), ("blobs", self.blobs)):
             told[kind] = [asdict(file) for file in files if file is not None]
@@ -161,6 +162,7 @@ def _text(value: object) -> str:
 
 
 def is_archive(folder: str | Path) -> bool:
+    """True if the folder holds an `archive.json`."""
     return (Path(folder).expanduser() / MANIFEST).is_file()
 
 
@@ -168,7 +170,7 @@ def is_archive(folder: str | Path) -> bool:
 
 
 class Writing:
-    """A new file of an archive. It counts once a manifest names it."""
+    """Writes one new file of an archive. The file belongs to the archive once a manifest names it."""
 
     def __init__(self, folder: Path, kind: str, number: int, schema: pa.Schema) -> None:
         self.path = folder / f"{kind}-{number}-{uuid.uuid4().hex}.parquet"
@@ -178,6 +180,7 @@ class Writing:
         self._writer = pq.ParquetWriter(self.path, schema, **PARQUET)
 
     def add(self, row: dict[str, Any], size: int) -> None:
+        """Add a row of about `size` bytes."""
         self._rows.append(row)
         self._size += size
         if self._size >= GROUP_SIZE or len(self._rows) >= GROUP_ROWS_MAX:
@@ -190,7 +193,7 @@ class Writing:
             self._rows, self._size = [], 0
 
     def close(self) -> File:
-        """On the disk; what the manifest is to say of it."""
+        """Sync the file to disk, and return its entry for the manifest."""
         self._flush()
         self._writer.close()
         with self.path.open("rb") as file:
@@ -199,7 +202,7 @@ class Writing:
 
 
 class WritingMany:
-    """New files of an archive, none much larger than `FILE_SIZE`; none at all where there is nothing to write."""
+    """Writes as many new files as the rows need, none much larger than `FILE_SIZE`. Without rows it writes no file."""
 
     def __init__(self, folder: Path, kind: str, number: int, schema: pa.Schema) -> None:
         self._given = folder, kind, number, schema
@@ -208,6 +211,7 @@ class WritingMany:
         self._size = 0
 
     def add(self, row: dict[str, Any], size: int) -> None:
+        """Add a row of about `size` bytes."""
         if self._now is None:
             self._now = Writing(*self._given)
         self._now.add(row, size)
@@ -221,11 +225,13 @@ class WritingMany:
         self._now, self._size = None, 0
 
     def close(self) -> list[File]:
+        """Sync the last file to disk, and return the manifest entries of all files."""
         self._end()
         return self._files
 
 
 def digest_of(path: Path) -> str:
+    """SHA-256 of a file, in hex."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -234,7 +240,7 @@ def digest_of(path: Path) -> str:
 
 
 def check_file(folder: Path, file: File) -> None:
-    """Whether a file is what it was when it was written."""
+    """Raise `BadEncoding` if the size or the digest of a file differs from its manifest entry."""
     path = folder / file.name
     try:
         if path.stat().st_size != file.bytes or digest_of(path) != file.sha256:
@@ -245,7 +251,7 @@ def check_file(folder: Path, file: File) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Whatever is wrong with a file of Parquet is told with its name."""
+    """Turn any error of Arrow or of the file system into `BadEncoding` that names the file."""
     try:
         yield
     except (pa.ArrowException, OSError, MemoryError, ValueError, KeyError) as error:
@@ -255,7 +261,7 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def open_file(folder: Path, file: File, schema: pa.Schema) -> pq.ParquetFile:
-    """A file with the columns that it must have."""
+    """Open a Parquet file. Refuse it if its schema differs."""
     path = folder / file.name
     with reading(path):
         opened = pq.ParquetFile(path, page_checksum_verification=True)
@@ -266,7 +272,7 @@ def open_file(folder: Path, file: File, schema: pa.Schema) -> pq.ParquetFile:
 
 
 def read_group(path: Path, opened: pq.ParquetFile, group: int, columns: list[str] | None = None) -> pa.Table:
-    """Some columns of a row group, or all, once it is sure that they are not too large to be read."""
+    """Read some columns of a row group, or all. Refuse a row group that would decode to more than the limits."""
     with reading(path):
         about = opened.metadata.row_group(group)
         if about.total_byte_size > GROUP_SIZE_MAX or about.num_rows > GROUP_ROWS_MAX:
@@ -276,7 +282,7 @@ def read_group(path: Path, opened: pq.ParquetFile, group: int, columns: list[str
 
 
 def groups(folder: Path, file: File, schema: pa.Schema) -> Iterator[list[dict[str, Any]]]:
-    """The rows of a file, row group by row group."""
+    """Yield the rows of a file, one row group at a time."""
     path = folder / file.name
     with open_file(folder, file, schema) as opened:
         for group in range(opened.num_row_groups):

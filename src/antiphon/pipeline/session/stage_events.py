@@ -1,4 +1,4 @@
-"""Stages of a job as they begin: who watches is told, and how long each takes is measured."""
+"""Report the stages of a job as they begin, and measure how long each takes."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-#: That a stage begins, and over how many messages it goes, as soon as that is known; 0 until then.
+#: Called when a stage begins, with its name and the number of its messages; 0 while that is not known.
 Tell = Callable[[str, int], None]
 
 VERIFY = "verify and plan"
 
 
 def silent(_: str, __: int) -> None:
-    """Tell nobody."""
+    """A `Tell` that does nothing."""
 
 
 @contextmanager
 def timed(name: str, tell: Tell, seconds: dict[str, float], messages: int = 0) -> Iterator[None]:
-    """Tell that a stage begins, and measure it."""
+    """Report that a stage begins, and add its duration to `seconds`."""
     tell(name, messages)
     begun = monotonic()
     try:

@@ -1,4 +1,4 @@
-"""Work for Spark's Python workers: something is done with each of some values, and what comes of it is given back."""
+"""Run a function over values in Spark's Python workers, and return the results in order."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pyspark import RDD
 from pyspark.sql import SparkSession
 
 TASKS_PER_CORE = 8
-TASK_BLOCKS = 300_000  # to verify fewer, tasks more than there are cores take longer than they gain
+TASK_BLOCKS = 300_000  # with fewer blocks per task, more tasks than cores cost more time than they gain
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 
 def tasks_for(spark: SparkSession, blocks: int) -> int:
-    """How many tasks so many blocks are worth: each core gets as many, so that all end at once."""
+    """The number of tasks for so many blocks: a multiple of the cores, so that all cores finish together."""
     cores = spark.sparkContext.defaultParallelism
     return cores * max(1, round(blocks / TASK_BLOCKS / cores))
 
@@ -32,9 +32,9 @@ def in_workers(
     tasks: int = sys.maxsize,
     weights: Sequence[int] | None = None,
 ) -> list[Result]:
-    """Do something with each value, in Spark's Python workers, in so many tasks at most; the results in the same order.
+    """Call `act` with each value in Spark's Python workers, in at most `tasks` tasks. Return the results in order.
 
-    `weights` say how long each will take, so that all tasks take as long.
+    `weights` estimate how long each call takes. Values are dealt so that all tasks have about the same weight.
     """
     if not given:
         return []
@@ -43,10 +43,10 @@ def in_workers(
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[Result]):
-    """What is to be done with values, in tasks of Spark's, that have been dealt."""
+    """Calls that are dealt to Spark tasks, and not run yet."""
 
     rdd: RDD[list[Result]]  # a list for each task
-    dealt: Sequence[Sequence[int]]  # the places of its values
+    dealt: Sequence[Sequence[int]]  # the indexes of its values
 
     @classmethod
     def deal(
@@ -57,25 +57,25 @@ class Work(Generic[Result]):
         tasks: int = sys.maxsize,
         weights: Sequence[int] | None = None,
     ) -> Work[Result]:
-        """As `in_workers` does it; there is at least one value."""
+        """Deal the values to tasks, as `in_workers` does. There must be at least one value."""
         count = min(len(given), tasks, TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
         dealt = _dealt(weights or [1] * len(given), count)
         each = [[given[at] for at in some] for some in dealt]
         return cls(spark.sparkContext.parallelize(each, count).map(partial(_each, act)), dealt)
 
     def done(self) -> list[Result]:
-        """Do it, in a job of its own."""
+        """Run the tasks in a Spark job of their own, and return the results in order."""
         return self.results(self.rdd.collect())
 
     def results(self, done: Sequence[Sequence[Result]]) -> list[Result]:
-        """What came of each value, in order, of what came of each task."""
+        """Put the results of the tasks into the order of the values."""
         pairs = zip(self.dealt, done, strict=True)
         found = {at: made for some, told in pairs for at, made in zip(some, told, strict=True)}
         return [found[at] for at in range(len(found))]
 
 
 def _dealt(weights: Sequence[int], count: int) -> list[list[int]]:
-    """Places divided among so many tasks: the heaviest first, each to the task that has least."""
+    """Deal the indexes of values to `count` tasks: the heaviest first, each to the task with the least weight."""
     tasks: list[list[int]] = [[] for _ in range(count)]
     least = [(0, number) for number in range(count)]
     for at in sorted(range(len(weights)), key=lambda at: -weights[at]):

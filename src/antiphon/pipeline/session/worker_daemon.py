@@ -1,10 +1,15 @@
-"""Where Spark's Python workers come from: a process that has imported what they need before it forks them.
+"""The process that forks Spark's Python workers. It imports the modules that workers need before the first fork.
 
-`open_session` names it as `spark.python.daemon.module` for sessions on this machine. A worker of Spark's own imports
-for a second before its first task, and looks through all of that for garbage after each: 25 ms, as long as some ten
-thousand messages take. Here both are done once. With each task Spark also sends a few bytes, and the next ones when the
-kernel has acknowledged those, which it puts off by 40 ms; here it is told not to. Nothing that is imported may start a
-thread that holds a lock, or open a file: forks would have the lock, and share the file.
+`open_session` sets it as `spark.python.daemon.module` for sessions on this machine. Three costs go away:
+
+- A worker forked by Spark's own daemon imports for a second before its first task. Here the imports are done once.
+- After each task it runs a garbage collection over all imported objects: 25 ms, as long as some ten thousand messages
+  take. Here these objects are frozen.
+- With each task Spark sends a few bytes, and waits for the kernel to acknowledge them before it sends the rest. The
+  kernel delays acknowledgements by 40 ms unless `TCP_QUICKACK` is set.
+
+No module imported here may start a thread that holds a lock, or open a file: the forks would inherit the lock and share
+the file.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from pyspark import daemon
 
 Worker = Callable[[socket.socket, bool], int]
 
-#: What tasks of the pipeline use: the source, the survey, the fold, the models, and the files of tables.
+#: Modules that tasks of the pipeline use: the source, the survey, the fold, the models, and the files of tables.
 NEEDED = (
     "pyspark.worker",
     "antiphon.pipeline.source.datasource",
@@ -29,18 +34,18 @@ NEEDED = (
 
 
 def make_ready() -> None:
-    """Import all that workers need, and let no collector of garbage look at it again."""
+    """Import the modules that workers need, and exempt their objects from garbage collection."""
     for name in NEEDED:
         import_module(name)
     gc.collect()
     gc.freeze()
-    # Rows wait for their batch, and states for their rows, and none of them is garbage. With Python's own thresholds
-    # looking through them takes 2 % of decoding, folding and telling 5,000 items, and 21 % where all of these are kept.
+    # Tasks keep many rows and states until a batch is complete, and none of them is garbage. With Python's default
+    # thresholds, collections take 2 % of decoding, folding and returning 5,000 items, and 21 % if all items are kept.
     gc.set_threshold(50_000, 20, 100)
 
 
 def prompt(work: Worker) -> Worker:
-    """A worker to whose task nothing comes late. The kernel forgets what it was told, so it is told for each task."""
+    """Wrap a worker so that it sets `TCP_QUICKACK` for each task: the kernel resets the option by itself."""
 
     def act(sock: socket.socket, authenticated: bool) -> int:
         if hasattr(socket, "TCP_QUICKACK") and sock.family in (socket.AF_INET, socket.AF_INET6):
@@ -51,6 +56,7 @@ def prompt(work: Worker) -> Worker:
 
 
 def main() -> None:
+    """Run the daemon."""
     make_ready()
     daemon.worker = prompt(daemon.worker)  # type: ignore[assignment]
     daemon.manager()

@@ -1,4 +1,4 @@
-"""What went wrong in one of Spark's workers, told as it was there, and not as a traceback of Java's."""
+"""Raise errors of Spark's workers in the driver as the Antiphon errors they were, not as Java tracebacks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OURS = re.compile(r"^(?:\S*: )?antiphon\.core\.errors\.(\w+): (.+)$", re.MULTIL
 
 @contextmanager
 def workers_told() -> Iterator[None]:
-    """An error of ours in a worker is raised here as one of ours; whatever else it was, as it came."""
+    """Raise an `AntiphonError` of a worker as the same class here. Other errors pass unchanged."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -32,6 +32,6 @@ def _again(name: str, text: str) -> AntiphonError:
     if isinstance(kind, type) and issubclass(kind, AntiphonError):
         try:
             return kind(text)
-        except TypeError:  # it wants to know a feed or a CID, which the text names
+        except TypeError:  # the class requires a feed or a CID; the text names it
             pass
     return AntiphonError(text)

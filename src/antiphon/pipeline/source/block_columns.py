@@ -1,7 +1,7 @@
-"""Blocks as Spark has them: the columns of a block, their types, and Arrow batches of them out of spans.
+"""The columns of a block for Spark: names, types, and Arrow record batches made of spans.
 
-Spark knows neither unsigned integers nor binaries of a fixed size, so these differ from `antiphon.feed.arrow` in types,
-and `message` is the body without its salt: what a fold takes.
+Spark has neither unsigned integers nor binaries of a fixed size, so the types differ from those of
+`antiphon.feed.arrow`. The column `message` is the body without its salt, as the fold takes it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _TYPES: dict[str, DataType] = {
     "message": BinaryType(),
     "fault": StringType(),
 }
-#: Every column that the source offers; `message` is part of `body`, so it has to be asked for.
+#: All columns of the source. `message` is part of `body`, so it is not among the default columns.
 COLUMNS = tuple(_TYPES)
 DEFAULT_COLUMNS = tuple(name for name in COLUMNS if name != "message")
 _ARROW: dict[type[DataType], pa.DataType] = {
@@ -58,7 +58,7 @@ _ARROW: dict[type[DataType], pa.DataType] = {
     StringType: pa.string(),
     BooleanType: pa.bool_(),
 }
-_MAYBE = {"body", "message", "fault"}  # null: not here, or nothing wrong
+_MAYBE = {"body", "message", "fault"}  # null: the body is not held; the block has no fault
 BATCH_ROWS = 16_384
 
 
@@ -71,31 +71,31 @@ def spark_schema(names: Sequence[str]) -> StructType:
 
 
 def arrow_schema(names: Sequence[str]) -> pa.Schema:
-    """The same for Arrow, as Spark wants it to the letter."""
+    """The Arrow schema for these columns. Spark requires it to match `spark_schema` exactly, nullability included."""
     return pa.schema([pa.field(name, _ARROW[type(_TYPES[name])], nullable=name in _MAYBE) for name in names])
 
 
 def arrow_of(schema: StructType) -> pa.Schema:
-    """The schema of what a stage gives to Spark: that holds it to its own as for nulls."""
+    """The Arrow schema of record batches that a stage returns to Spark. Spark checks nulls against its own schema."""
     return pa.schema([(field.name, _ARROW[type(field.dataType)]) for field in schema.fields])
 
 
 def batch_of(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows, of which there are some, as a batch."""
+    """A record batch of rows. There must be at least one."""
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def batches(spans: Iterable[Span], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Record batches of spans of one feed, with these columns; bounded in rows and bytes."""
+    """Yield record batches of spans of one feed, with these columns. Rows and bytes of a batch are bounded."""
     schema = arrow_schema(names)
     for some in arrow.gathered(spans, BATCH_ROWS):
         yield _batch(some, schema)
 
 
 def fault_batch(party: bytes, feed: bytes, seq: int, reason: str, names: Sequence[str]) -> pa.RecordBatch:
-    """A row that stands for what cannot be read: where, and why."""
+    """A batch of one row that marks blocks that cannot be read: from which seq on, and why."""
     known: dict[str, Any] = {"party": party, "feed": feed, "seq": seq, "fault": reason}
     schema = arrow_schema(names)
     empty = {pa.binary(): b"", pa.int64(): 0, pa.int32(): 0, pa.string(): None}
@@ -139,7 +139,7 @@ def _bodies(spans: list[Span], headers: Any, *, salted: bool) -> pa.Array:
         sizes = np.where(present, sizes, 0).astype(np.int32)
     if salted:
         return arrow.variable(pa.binary(), data, sizes, present)
-    # Without the salt: its bytes stay in the buffer of a larger array, of which every second value is taken.
+    # Salts and messages alternate in one array over the same buffer; take every second value.
     salts = np.full(len(sizes), SALT_SIZE, dtype=np.int32) if present is None else np.where(present, SALT_SIZE, 0)
     pairs = np.empty(2 * len(sizes), dtype=np.int32)
     pairs[0::2], pairs[1::2] = salts, sizes - salts
@@ -150,6 +150,6 @@ def _bodies(spans: list[Span], headers: Any, *, salted: bool) -> pa.Array:
 
 
 def fixed(data: bytes, width: int) -> pa.Array:
-    """Values of one width, as binaries of any."""
+    """A binary array of values that all have `width` bytes."""
     offsets = np.arange(0, len(data) + 1, width, dtype=np.int32)
     return pa.Array.from_buffers(pa.binary(), len(data) // width, [None, pa.py_buffer(offsets), pa.py_buffer(data)])

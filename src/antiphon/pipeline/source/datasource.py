@@ -1,11 +1,11 @@
-"""The data source `antiphon`: a home's blocks as rows, for `spark.read` and `spark.readStream`.
+"""The Spark data source `antiphon`: the blocks of a home as rows, for `spark.read` and `spark.readStream`.
 
     spark.read.format("antiphon").option("columns", "feed,seq,lamport,item").load("laptop")
 
 Options: `path` (the home; `load` takes several), `party` (keys in hex, with commas; all of them by default), `columns`,
 `after` and `until` (anchors), `verify` (true: every hash, link, body, head and rule is checked), `blocks` (how many a
-task reads), `maxBlocksPerTrigger` (of a stream). Filters on party, feed and seq decide which ranges are read; those on
-other columns are Spark's own work.
+task reads), `maxBlocksPerTrigger` (of a stream). Filters on party, feed and seq are pushed down and narrow the ranges
+that are read. Spark evaluates filters on other columns.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MICRO_BATCH_BLOCKS = 200_000
 
 
 class Task(InputPartition):
-    """Ranges that one task reads, one after the other."""
+    """The ranges that one task reads, one after the other."""
 
     def __init__(self, ranges: tuple[Range, ...]) -> None:
         super().__init__(None)
@@ -54,7 +54,7 @@ class Task(InputPartition):
 
 
 class Options:
-    """What a reader was asked for, read once."""
+    """The options of a reader, parsed and checked."""
 
     def __init__(self, asked: Mapping[str, str]) -> None:
         given = {name.lower(): value for name, value in asked.items()}  # Spark takes them in any case
@@ -81,7 +81,7 @@ def _count(given: dict[str, str], name: str, otherwise: int) -> int:
 
 
 class AntiphonSource(DataSource):
-    """Registered by `antiphon.pipeline`, or with `spark.dataSource.register`."""
+    """The data source. `antiphon.pipeline` registers it; `spark.dataSource.register` does so by hand."""
 
     @classmethod
     def name(cls) -> str:
@@ -98,7 +98,7 @@ class AntiphonSource(DataSource):
 
 
 class BlockReader(DataSourceReader):
-    """What is there when the query is planned."""
+    """Reads the blocks that are held when Spark plans the query."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -120,7 +120,7 @@ class BlockReader(DataSourceReader):
 
 
 def read_task(options: Options, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The batches of one task. A range that cannot be read ends in a row that says why."""
+    """Yield the record batches of one task. A range that cannot be read ends with a row that says why."""
     if not isinstance(partition, Task):
         return
     faults: list[Fault] = []
@@ -133,13 +133,13 @@ def read_task(options: Options, partition: InputPartition) -> Iterator[pa.Record
 
 
 def _refuse(fault: Fault, options: Options) -> None:
-    """A gap is never silent: whoever did not ask for the column that tells of it gets an error."""
+    """Raise if the column `fault` was not selected: a gap must not pass silently."""
     if "fault" not in options.columns:
         raise InvalidInput(f"{fault.reason}; add the column `fault` to have this as a row")
 
 
 def _narrowed(limits: Limits, one: Filter) -> Limits | None:
-    """The limits with what a filter says; None if it is none of theirs."""
+    """The limits narrowed by a filter; None if the filter cannot be pushed down."""
     path: tuple[str, ...] = getattr(one, "attribute", ())
     if len(path) != 1:
         return None
@@ -150,7 +150,7 @@ def _narrowed(limits: Limits, one: Filter) -> Limits | None:
     if name in ("party", "feed") and isinstance(one, EqualTo | In) and values:
         known = limits.parties if name == "party" else limits.feeds
         both = frozenset(values & known if known else values)
-        # An empty set stands for everything, and here nothing is left: a range without blocks says so.
+        # An empty set means "all", so "none" is expressed as a range of seqs without blocks.
         if not both:
             return replace(limits, seq_max=-1)
         return replace(limits, parties=both) if name == "party" else replace(limits, feeds=both)
@@ -168,7 +168,7 @@ def _between(limits: Limits, one: Filter, seq: int) -> Limits | None:
 
 
 class BlockStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Blocks as they come. An offset is an anchor: for each feed, the last block that was read."""
+    """Streams blocks as they arrive. An offset is an anchor: for each feed, the last block that was read."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -181,12 +181,12 @@ class BlockStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.rows_max)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """What comes from now on is left to the next run."""
+        """Fix the end of the stream: blocks that arrive from now on are left to the next run."""
         last = {one.feed: one.stop - 1 for one in wanted(self._options.homes, self._limits)}
         self._limits = replace(self._limits, until=Timeframe(last))
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
-        """As much further as the limit allows, each feed by its share, so that none is starved."""
+        """The next offset. The limit is divided among feeds in proportion to their new blocks, so that none starves."""
         done = read_anchor(start[ANCHOR])
         found = wanted(self._options.homes, replace(self._limits, after=done))
         room = limit.max_rows if isinstance(limit, ReadMaxRows) else sum(one.count for one in found)
@@ -200,11 +200,11 @@ class BlockStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(self._options, partition)
 
     def commit(self, end: dict[str, str]) -> None:
-        """Nothing to let go of: feeds stay."""
+        """Nothing to do: feeds are not consumed."""
 
 
 def _shares(found: list[Range], room: int) -> dict[bytes, int]:
-    """The last seq to read of each feed, if about `room` blocks are read in all; at least one block is."""
+    """The last seq to read of each feed, for about `room` blocks in all, and at least one."""
     total = sum(one.count for one in found)
     if total <= room:
         return {one.feed: one.stop - 1 for one in found}
@@ -218,9 +218,9 @@ def _shares(found: list[Range], room: int) -> dict[bytes, int]:
 
 
 def _batch_end(store: FeedReader, one: Range, share: int) -> int:
-    """The last block of the batch that the last one of a share is in: nobody sees half of one.
+    """The last seq of a share, moved up to the end of its batch, because a reader sees a batch whole or not at all.
 
-    Where that cannot be read, what is pruned is not counted, and damage is taken as an end: whoever reads it is told.
+    Pruned blocks do not count towards the share. A damaged block ends the share; the task that reads it reports it.
     """
     seq = one.start + share - 1
     try:

@@ -1,7 +1,7 @@
-"""A home, as the pipeline reads it: the folder in which a device keeps its feeds and blobs. Nothing in it is changed.
+"""Open a home read-only. A home is the folder in which a device keeps its feeds and blobs.
 
-A peer may write meanwhile. Stores are opened in Spark's Python workers, never in the program that asks: that may be
-the very process in which the peer runs, and a process opens a store once.
+A peer may write to the home at the same time. The pipeline opens stores in Spark's Python workers, never in the
+driver: the driver may be the process in which the peer runs, and a process can open a store only once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 
 
 def feeds_folder(home: str | Path) -> Path:
-    """Where the feeds of a home are; the folder of a feed store will do as well."""
+    """The folder of the feed store in a home. The folder of a feed store itself is accepted as well."""
     folder = Path(home).expanduser()
     for found in (folder / "feeds", folder):
         if (found / "data.mdb").is_file():
@@ -34,7 +34,7 @@ def feeds_folder(home: str | Path) -> Path:
 
 @contextmanager
 def open_feeds(home: str | Path) -> Iterator[FeedReader]:
-    """The feeds of a home or of an archive, to be read."""
+    """Open the feeds of a home or of an archive for reading."""
     store = archived_feeds(home) if is_archive(home) else FeedStore.open(feeds_folder(home), readonly=True)
     try:
         yield store
@@ -44,7 +44,7 @@ def open_feeds(home: str | Path) -> Iterator[FeedReader]:
 
 @contextmanager
 def open_blobs(home: str | Path) -> Iterator[Blobs]:
-    """The blobs of a home or of an archive, to be read; none where it keeps none."""
+    """Open the blobs of a home or of an archive for reading. A home without a blob store has no blobs."""
     if is_archive(home):
         with closing(ArchiveBlobs(home)) as archived:
             yield archived
@@ -58,7 +58,7 @@ def open_blobs(home: str | Path) -> Iterator[Blobs]:
 
 
 def read_parties(text: str) -> tuple[bytes, ...]:
-    """Keys of parties in hex, with commas between."""
+    """Parse party keys: hex, separated by commas."""
     try:
         return tuple(bytes(PublicKey(bytes.fromhex(part.strip()))) for part in text.split(",") if part.strip())
     except ValueError:
@@ -66,11 +66,12 @@ def read_parties(text: str) -> tuple[bytes, ...]:
 
 
 def write_anchor(frame: Timeframe) -> str:
-    """An anchor as Spark's options and offsets hold it."""
+    """An anchor as hex, for Spark's options and offsets."""
     return frame.encode().hex()
 
 
 def read_anchor(text: str) -> Timeframe:
+    """Parse an anchor that `write_anchor` wrote."""
     try:
         return Timeframe.decode(bytes.fromhex(text))
     except ValueError:

@@ -1,6 +1,7 @@
-"""What homes hold, by their stores' own records: which parties, which ranges are to be read, and how many blocks.
+"""Count what homes hold, from the records of their stores: parties, ranges to read, numbers of blocks.
 
-The books of a run begin here: what is held is counted before anything is planned, and by nothing that plans.
+The accounts of a run start from these counts. They are taken before planning and independently of the planner, so that
+a block that the planner loses shows up in the accounts.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from antiphon.pipeline.source.ranges import Limits, Range
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A party, as the records of its home have it."""
+    """One party in the records of its home."""
 
     home: str
     party: bytes
     ranges: tuple[Range, ...]
-    held: int  # blocks, also those that nobody will read
+    held: int  # number of blocks, also those outside of the ranges
 
     @property
     def anchor(self) -> Timeframe:
@@ -34,27 +35,27 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Homes at one moment."""
+    """The parties of some homes at one moment."""
 
     homes: tuple[str, ...]
     parties: tuple[Listed, ...]
-    here: frozenset[bytes]  # parties of which there is anything, wanted or not
+    here: frozenset[bytes]  # all parties with at least one block, selected or not
 
     def check(self, asked: Collection[bytes]) -> None:
-        """`UnknownParty`, if one was asked for of which there is nothing."""
+        """Raise `UnknownParty` if the homes hold nothing of one of the parties."""
         unknown = sorted({bytes(party).hex() for party in asked if bytes(party) not in self.here})
         if unknown:
             raise UnknownParty(f"there is nothing of party {', '.join(unknown)} in {', '.join(self.homes)}")
 
 
 def places(homes: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
-    """Where homes are, for everybody: Spark's workers may stand in another folder than the program that asks."""
+    """Absolute paths of homes. Spark's workers may run in another working directory than the driver."""
     each = [homes] if isinstance(homes, str | Path) else homes
     return tuple(str(Path(home).expanduser().absolute()) for home in each)
 
 
 def listing(asked: tuple[Sequence[str], Limits]) -> Listing:
-    """What homes hold now, up to an anchor if the limits have one. A party is in one of them alone."""
+    """Take the inventory of some homes, up to an anchor if the limits have one. Refuse a party in two homes."""
     homes, limits = asked
     found: dict[bytes, Listed] = {}
     here: set[bytes] = set()
@@ -76,6 +77,6 @@ def listing(asked: tuple[Sequence[str], Limits]) -> Listing:
 
 
 def _held(record: Record, until: Timeframe | None) -> int:
-    """How many blocks of a feed are held, up to an anchor. Those beyond its end are no part of it, and always count."""
+    """Number of held blocks of a feed, up to an anchor. Blocks beyond the end of the feed always count."""
     stop = record.length if until is None else until.get(record.feed, record.start - 1) + 1
     return max(0, (record.length if record.end <= stop else min(record.length, stop)) - record.start)

@@ -1,4 +1,4 @@
-"""How the blocks of a home are divided: ranges of one feed each, about as large as a task should be."""
+"""Ranges of blocks: select them from homes, divide them into tasks of about equal size, read and verify them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from antiphon.pipeline.source.home import open_feeds
 
 RANGE_BLOCKS = 100_000
 FEEDS_PER_TASK = 64  # a home may have many small feeds
-CHECKED_BLOCKS, CHECKED_SIZE = 4_096, 4 << 20  # that are verified at once
+CHECKED_BLOCKS, CHECKED_SIZE = 4_096, 4 << 20  # verified together
 
-Run = tuple[Span, int, int]  # a stored span, and which of its blocks count
+Run = tuple[Span, int, int]  # a stored span, and the blocks [low, high) of it that are in the range
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +41,20 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Which blocks are wanted; empty sets of parties or feeds stand for all."""
+    """A selection of blocks. An empty set of parties or of feeds selects all."""
 
     parties: frozenset[bytes] = frozenset()
     feeds: frozenset[bytes] = frozenset()
     seq_min: int = 0
     seq_max: int = (1 << 63) - 1
     after: Timeframe = field(default_factory=Timeframe)
-    until: Timeframe | None = None  # feeds that it does not have are left out
+    until: Timeframe | None = None  # excludes feeds that it does not name
 
     def of(self, home: str, record: Record) -> Range | None:
-        """What is wanted of a feed; None if nothing is."""
+        """The selected range of a feed; None if it is empty."""
         if (self.parties and record.party not in self.parties) or (self.feeds and record.feed not in self.feeds):
             return None
-        # Behind an anchor nothing may be left out: if blocks are pruned there, whoever reads the range is told.
+        # After an anchor no block may be skipped: if the blocks there are pruned, reading the range reports a fault.
         start = max(self.after[record.feed] + 1 if record.feed in self.after else record.start, self.seq_min)
         stop = min(record.valid_length, self.seq_max + 1)
         if self.until is not None:
@@ -63,7 +63,7 @@ class Limits:
 
 
 def wanted(homes: Iterable[str], limits: Limits) -> list[Range]:
-    """What is wanted of some homes, and is there now. A party is read from one home alone."""
+    """The selected ranges that some homes hold now. Refuse a party in two homes."""
     found: list[Range] = []
     seen: dict[bytes, str] = {}
     for home in homes:
@@ -78,7 +78,7 @@ def wanted(homes: Iterable[str], limits: Limits) -> list[Range]:
 
 
 def divided(found: Sequence[Range], size: int = RANGE_BLOCKS) -> list[tuple[Range, ...]]:
-    """Tasks of about `size` blocks: long feeds are cut, short ones put together; the largest first."""
+    """Divide ranges into tasks of about `size` blocks, the largest first. Cut long ranges, combine short ones."""
     tasks: list[tuple[Range, ...]] = []
     small: list[Range] = []
     held = 0
@@ -100,7 +100,7 @@ def divided(found: Sequence[Range], size: int = RANGE_BLOCKS) -> list[tuple[Rang
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The first block of a range that does not verify, and why."""
+    """The first block of a range that cannot be read or does not verify, and why."""
 
     party: bytes
     feed: bytes
@@ -111,7 +111,7 @@ class Fault:
 def read_ranges(
     task: Iterable[Range], told: Callable[[Fault], None], *, verify: bool = True
 ) -> Iterator[Iterator[Span]]:
-    """The blocks of each range of a task, from homes that are opened for it."""
+    """Yield the spans of each range of a task. Homes are opened one after the other."""
     for home, ranges in groupby(task, key=lambda one: one.home):
         with open_feeds(home) as store:
             for one in ranges:
@@ -119,10 +119,11 @@ def read_ranges(
 
 
 def read_range(store: FeedReader, one: Range, told: Callable[[Fault], None], *, verify: bool = True) -> Iterator[Span]:
-    """The blocks of a range, up to the first fault, which is told.
+    """Yield the spans of a range up to its first fault, and report the fault to `told`.
 
-    With `verify` every hash, link, body, head and rule is checked. Order matters to none of them, but for one hash and
-    lamport: those of the block before the range, which its neighbour checks.
+    With `verify`, every hash, link, body, head and rule is checked. Ranges can be checked in any order, because the
+    only facts from outside the range are the hash and the lamport of the block before it, and the task of that block
+    checks those.
     """
     at = one.start
     try:
@@ -141,7 +142,7 @@ def read_range(store: FeedReader, one: Range, told: Callable[[Fault], None], *, 
     except RefusedBlocks as error:
         told(Fault(one.party, one.feed, at if error.seq is None else max(error.seq, at), str(error)))
         return
-    except AntiphonError as error:  # pruned meanwhile, or damaged: of such a span the store hands out no block at all
+    except AntiphonError as error:  # pruned meanwhile, or damaged: the store returns no block of such a span
         told(Fault(one.party, one.feed, at, str(error)))
         return
     if at < one.stop:
@@ -149,7 +150,7 @@ def read_range(store: FeedReader, one: Range, told: Callable[[Fault], None], *, 
 
 
 def _together(runs: Iterator[Run]) -> Iterator[list[Run]]:
-    """Spans that are looked at together; what cannot be read is raised behind those that can."""
+    """Group spans that are verified together. If a span cannot be read, yield those before it first, then raise."""
     some: list[Run] = []
     count = size = 0
     try:
@@ -168,9 +169,9 @@ def _together(runs: Iterator[Run]) -> Iterator[list[Run]]:
 
 
 def _all_right(spans: Sequence[Span], previous: bytes, lamport: int) -> bool:
-    """Whether spans that follow each other are surely without a fault. If not, each by itself tells which one it has.
+    """True if consecutive spans have no fault. If False, the caller checks each span by itself to find the fault.
 
-    As one span, they are hashed and judged in a third of the time: most of that for one is not for its blocks.
+    The spans are joined into one, which takes a third of the time: most of the cost of a span is not for its blocks.
     """
     first = spans[0]
     for span, after in pairwise(spans):
@@ -192,7 +193,7 @@ def _all_right(spans: Sequence[Span], previous: bytes, lamport: int) -> bool:
 
 
 def _joined(spans: Sequence[Span]) -> Span:
-    """Spans that follow each other, as one under the last one's head."""
+    """Consecutive spans as one span under the head of the last."""
     if len(spans) == 1:
         return spans[0]
     first, last = spans[0], spans[-1]
@@ -225,5 +226,5 @@ def _check(span: Span, before: tuple[bytes, int]) -> None:
 
 
 def _nothing(feed: bytes) -> Entry | None:
-    """What a header's entries moved is of no interest here."""
+    """No known entries: this check does not follow the timeframe entries of headers."""
     return None
