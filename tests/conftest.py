@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis profiles and the folder of large test data."""
+"""Shared by all tests: Hypothesis profiles, the scheduler for xdist, and the folder of large test data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).resolve().parent.parent
-SPARK = "tests/pipeline/"
+SPARK = "spark"  # the id of the parameter of `spark_worker`
 
 # No deadline: two cores are shared, and a slow example is no wrong one. CI must not fail by luck.
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ)
@@ -23,18 +23,27 @@ settings.load_profile(
 
 
 class OneSpark(LoadScopeScheduling):  # type: ignore[misc]
-    """Each test goes to whichever worker is free, but those of the pipeline to one: a second Spark costs more than it
-    saves.
+    """Run all tests that need Spark on one worker, and any other test on whichever worker is free.
 
-    Marks of groups would say the same, but xdist 3.8 writes them where pytest 9.2 does not look.
+    A second Spark costs more than it saves. The scheduler sees nothing but node ids, so the fixture `spark_worker`
+    writes its parameter into the id of each test that uses it: `test_survey.py::test_x[spark]`. xdist's own mark for
+    groups does not work here: xdist 3.8 writes the group to an attribute that pytest 9.2 does not read.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return SPARK if nodeid.startswith(SPARK) else nodeid
+        _, _, parameters = nodeid.removesuffix("]").partition("[")
+        return SPARK if SPARK in parameters.split("-") else nodeid
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneSpark | None:
     return OneSpark(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+@pytest.fixture(scope="session", params=[SPARK], ids=[SPARK])
+def spark_worker() -> None:
+    """Send the test to the worker that runs Spark. The `spark` fixture uses it; tests that start a Spark themselves do
+    so with `pytest.mark.usefixtures("spark_worker")`.
+    """
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,13 @@
-"""One Spark for all tests of the pipeline: it takes seconds to start. And homes that peers have written."""
+"""One Spark session for all tests of the pipeline: it takes seconds to start.
+
+A test that uses Spark asks for `spark` (or `quick`), also if only the command line that it calls uses the session. All
+such tests run on one worker of xdist; the others run on any, where `open_session` is refused.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -12,8 +16,9 @@ from pyspark.sql import SparkSession
 from tests.pipeline.small import small_jobs
 
 from antiphon.pipeline import open_session
+from antiphon.pipeline.session import session as session_module
 
-# Sockets of Spark's that are closed when they are collected are none of ours.
+# Spark leaves sockets to the garbage collector, which warns of them.
 QUIET = ["ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"]
 
 
@@ -26,8 +31,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.filterwarnings(rule))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Function) -> Generator[None, object, object]:
+    with pytest.MonkeyPatch.context() as patch:
+        if "spark_worker" not in item.fixturenames:
+            patch.setattr(session_module, "prepare", _refuse)
+        return (yield)
+
+
+def _refuse(_: SparkSession) -> SparkSession:
+    raise AssertionError('the test uses Spark: it needs the fixture "spark"')
+
+
 @pytest.fixture(scope="session")
-def spark(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(spark_worker: None, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # Executors import models of the tests.
     os.environ["PYTHONPATH"] = str(root)
     scratch = tmp_path_factory.mktemp("spark")
@@ -51,6 +68,6 @@ def spark(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
 
 @pytest.fixture
 def quick(spark: SparkSession) -> Iterator[SparkSession]:
-    """The same for tests of many tiny jobs; in `make soak` they are played as large ones are."""
+    """The session, set for many tiny jobs. In `make soak` it keeps its settings for large ones."""
     with nullcontext() if os.environ.get("ANTIPHON_SOAK") == "1" else small_jobs(spark):
         yield spark

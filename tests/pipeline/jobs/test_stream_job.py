@@ -118,7 +118,7 @@ def in_flight(folder: Path) -> bool:
 
 
 @pytest.fixture(scope="module", params=range(ROUNDS))
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def killed(spark_worker: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where streams write that are killed, one after another: each goes on from what the one before it has left."""
     return tmp_path_factory.mktemp("killed")
 
@@ -149,6 +149,7 @@ def test_after_all_that_every_batch_was_counted_once(
     assert DeltaTable(str(log.folder / "progress")).transaction_version(stream) == batch
 
 
+@pytest.mark.usefixtures("spark")
 def test_the_command_line_follows_a_home_and_tells_what_changed(home: Path, tmp_path: Path) -> None:
     tables = ("--tables", tmp_path / "tables")
     done = call("pipeline", "stream", "--home", home, *tables, "--checkpoint", tmp_path / "c", "--once", "--json")

@@ -83,6 +83,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     until(lambda: not cluster.inside(folder), "that nothing of it is left")
 
 
+@pytest.mark.usefixtures("spark_worker")
 def test_a_cluster_comes_to_what_a_peer_comes_to_also_if_a_worker_is_killed_at_work(
     cluster: Cluster, tmp_path: Path, root: Path
 ) -> None:
