@@ -79,6 +79,7 @@ class Parts:
 
 
 PARTS = Parts()
+PATCHED = ("fold.fold_job", "order.shuffle_chunk", "plan.survey")
 
 
 def wrap() -> None:
@@ -86,17 +87,18 @@ def wrap() -> None:
     from antiphon.model import item_codec
     from antiphon.pipeline.columnar.register_fold import Registers
     from antiphon.pipeline.fold.summary import Tally
-    from antiphon.pipeline.order.total_order import Ordered
+    from antiphon.pipeline.order.total_order import OrderedMessages
     from antiphon.pipeline.plan.party_plan import Planner
 
-    modules: list[Any] = [import_module(f"antiphon.pipeline.{name}") for name in ("bulk", "parcel", "survey")]
-    bulk, parcel, survey = modules
+    modules: list[Any] = [import_module(f"antiphon.pipeline.{name}") for name in PATCHED]
+    fold_job, shuffle_chunk, survey = modules
     survey.verify_task = PARTS.during("verify: hashes, heads, rules", survey.verify_task)
     Planner.plan = PARTS.during("plan: delivery, rights", Planner.plan)  # type: ignore[method-assign]
-    bulk.read_parcels = parcel.read_parcels = PARTS.each("read blocks, pack parcels", parcel.read_parcels)
-    Ordered.of = PARTS.during("put into the total order", Ordered.of)  # type: ignore[method-assign]
+    read_chunks = PARTS.each("read blocks, pack chunks", shuffle_chunk.read_chunks)
+    fold_job.read_chunks = shuffle_chunk.read_chunks = read_chunks
+    OrderedMessages.of = PARTS.during("put into the total order", OrderedMessages.of)  # type: ignore[method-assign]
     Registers.__init__ = PARTS.during("registers on columns", Registers.__init__)  # type: ignore[method-assign]
-    bulk._fold = PARTS.each("fold items", bulk._fold)
+    fold_job._fold = PARTS.each("fold items", fold_job._fold)
     item_codec.snapshot = PARTS.during("items' bytes", item_codec.snapshot)
     for name in ("folded", "done"):
         setattr(Tally, name, PARTS.during("digests of items", getattr(Tally, name)))

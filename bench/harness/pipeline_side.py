@@ -38,7 +38,7 @@ from antiphon.pipeline.plan.party_plan import Planner
 from antiphon.pipeline.plan.survey import survey
 from antiphon.pipeline.source.block_columns import arrow_schema, batches
 from antiphon.pipeline.source.home import open_blobs, open_feeds
-from antiphon.pipeline.source.ranges import Limits, read_ranges, wanted
+from antiphon.pipeline.source.ranges import Limits, find_ranges, read_ranges
 from harness.pipeline_parts import FOLDER
 from harness.processes import WORKERS, cpu_seconds, jvm_seconds, peaks
 
@@ -131,7 +131,7 @@ def rows(folder: str, to: str) -> dict[str, Any]:
 
 
 def _tasks(folder: str) -> list[Any]:
-    parties = sorted({one.party for one in wanted([folder], Limits())})
+    parties = sorted({one.party for one in find_ranges([folder], Limits())})
     with open_feeds(folder) as store, open_blobs(folder) as blobs:
         return lane_tasks([Planner(folder, store, blobs, party).plan() for party in parties], 1)
 

@@ -27,5 +27,5 @@ def test_it_answers_with_every_goal_and_leaves_nothing_behind(tmp_path: Path) ->
     ]
     assert all(goal["value"] for goal in answer["goals"])
     parts = answer["figures"]["runs"]["900"][-1]["parts"]
-    wanted = {"verify: hashes, heads, rules", "plan: delivery, rights", "read blocks, pack parcels", "fold items"}
+    wanted = {"verify: hashes, heads, rules", "plan: delivery, rights", "read blocks, pack chunks", "fold items"}
     assert wanted <= parts.keys()

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from antiphon.api.store import Store
 from antiphon.feed.block import Block
 from antiphon.feed.feed_record import End
-from antiphon.pipeline.archive_format.manifest import BLOBS, PARQUET, RECORDS, SPANS, File, Manifest, digest_of
+from antiphon.pipeline.archive_format.manifest import BLOBS, PARQUET, RECORDS, SPANS, ArchiveFile, Manifest, digest_of
 from antiphon.pipeline.fold.digest import states_digest
 from antiphon.pipeline.source.home import open_feeds
 
@@ -71,7 +71,7 @@ def redigest(folder: Path) -> None:
     """Let the manifest name the files as they are now."""
     manifest = Manifest.read(folder)
 
-    def now(file: File) -> File:
+    def now(file: ArchiveFile) -> ArchiveFile:
         path = folder / file.name
         return replace(file, bytes=path.stat().st_size, sha256=digest_of(path))
 

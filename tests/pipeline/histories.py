@@ -1,4 +1,4 @@
-"""Random histories of objects, most of their messages plain, and the parcels and plans that they come in."""
+"""Random histories of objects, most of their messages plain, and the chunks and plans that they come in."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class History:
 
 
 def rows_of(messages: Sequence[Message], chance: random.Random) -> Iterator[tuple[Any, ...]]:
-    """Parcels: the messages of each lane, in a few pieces, and these in any order."""
+    """Shuffle chunks: the messages of each lane, in a few pieces, and these in any order."""
     found = []
     for lane in range(len(FEEDS)):
         mine = [(item, note) for where, item, note in messages if where == lane]

@@ -23,8 +23,8 @@ from antiphon.pipeline.jobs.stream_job import Batch, StreamJob
 from antiphon.pipeline.jobs.table_run import GoOn
 from antiphon.pipeline.plan import replan
 from antiphon.pipeline.plan.party_plan import PartyPlan
-from antiphon.pipeline.plan.replan import DAMAGED, MANY_BODILESS, Look, Step, _why_afresh, look_again
-from antiphon.pipeline.plan.resume_point import Progress
+from antiphon.pipeline.plan.replan import DAMAGED, MANY_BODILESS, PartyStep, ReplanRequest, _why_afresh, replan_parties
+from antiphon.pipeline.plan.resume_point import ResumePoint
 from antiphon.pipeline.source.datasource import _batch_end
 from antiphon.pipeline.source.ranges import Limits, Range
 from antiphon.pipeline.tables import delta_folder
@@ -197,7 +197,7 @@ def test_a_block_that_no_table_accounts_for_ends_a_stream(
     """What is held is the word of the store's records, so a plan that forgets a feed is found out."""
     seen: list[Batch] = []
     monkeypatch.setattr(
-        table_run, "look_again", lambda *given, **named: list(map(_forgetful, look_again(*given, **named)))
+        table_run, "replan_parties", lambda *given, **named: list(map(_forgetful, replan_parties(*given, **named)))
     )
     with Peers(tmp_path) as peers:
         alice = peers.add("alice of lost blocks")
@@ -210,7 +210,7 @@ def test_a_block_that_no_table_accounts_for_ends_a_stream(
     assert [batch.books["lost"] for batch in seen] == [5]
 
 
-def _forgetful(step: Step) -> Step:
+def _forgetful(step: PartyStep) -> PartyStep:
     """A planner that takes the feed with the messages for none."""
     return replace(step, now=replace(step.now, plan=replace(step.plan, lanes=())))
 
@@ -249,8 +249,8 @@ def test_a_party_with_too_many_bodiless_messages_is_read_afresh(
     log.publish(Current(1, {"quarantine": version}))
 
     found = GoOn(cast(SparkSession, None), log, [])._bodiless()
-    known = {party: Progress(PartyPlan("", party, (), {}, {})) for party in (few, many)}
-    look = Look((), Limits(), known, found, "", frozenset())
+    known = {party: ResumePoint(PartyPlan("", party, (), {}, {})) for party in (few, many)}
+    look = ReplanRequest((), Limits(), known, found, "", frozenset())
 
     with Peers(tmp_path / "peers") as peers:
         store = peers.add("alice").store

@@ -18,7 +18,7 @@ from antiphon.api.store import Store
 from antiphon.pipeline.archive import export as archive, plan as archiveplan
 from antiphon.pipeline.archive.export import export_archive
 from antiphon.pipeline.archive.import_ import import_archive
-from antiphon.pipeline.archive.plan import Plan, plan_export
+from antiphon.pipeline.archive.plan import ExportPlan, plan_export
 from antiphon.pipeline.archive_format import manifest, reader as archivereader
 from antiphon.pipeline.archive_format.manifest import Manifest, open_file
 from antiphon.pipeline.archive_format.reader import ArchiveBlobs
@@ -192,7 +192,7 @@ def test_of_a_long_feed_that_is_damaged_the_archive_has_what_is_before_and_later
     with stored(home, feed) as (_, _, keys):
         middle = len(keys) // 2
 
-    def late(asked: tuple[str, str, int]) -> Plan:
+    def late(asked: tuple[str, str, int]) -> ExportPlan:
         """It is damaged once it has been cut."""
         plan = plan_export(asked)
         damage(home, feed, middle)

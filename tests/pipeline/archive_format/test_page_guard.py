@@ -12,15 +12,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
-from antiphon.pipeline.archive_format.manifest import BLOBS, PARQUET, RECORDS, SPANS, File, Writing, groups
+from antiphon.pipeline.archive_format.manifest import (
+    BLOBS,
+    PARQUET,
+    RECORDS,
+    SPANS,
+    ArchiveFile,
+    FileWriter,
+    read_row_groups,
+)
 from antiphon.pipeline.archive_format.page_guard import check_pages
 
 NAME = f"blobs-1-{'0' * 32}.parquet"
 
 
-def written(folder: Path, table: pa.Table, **options: Any) -> File:
+def written(folder: Path, table: pa.Table, **options: Any) -> ArchiveFile:
     pq.write_table(table, folder / NAME, **PARQUET | options)
-    return File(NAME, table.num_rows, (folder / NAME).stat().st_size, "")
+    return ArchiveFile(NAME, table.num_rows, (folder / NAME).stat().st_size, "")
 
 
 def blobs(count: int, size: int) -> pa.Table:
@@ -32,7 +40,7 @@ def test_a_dictionary_is_refused(tmp_path: Path, columns: object) -> None:
     file = written(tmp_path, blobs(100, 100_000), use_dictionary=columns, dictionary_pagesize_limit=1 << 30)
     assert file.bytes < 30_000
     with pytest.raises(InvalidInput, match=NAME):
-        list(groups(tmp_path, file, BLOBS))
+        list(read_row_groups(tmp_path, file, BLOBS))
 
 
 def test_a_list_of_nothing_that_is_long_is_refused(tmp_path: Path) -> None:
@@ -46,14 +54,14 @@ def test_a_list_of_nothing_that_is_long_is_refused(tmp_path: Path) -> None:
     file = written(tmp_path, table.set_column(12, RECORDS.field(12), nulls))
     assert file.bytes < 10_000
     with pytest.raises(TooLarge, match="values"):
-        list(groups(tmp_path, file, RECORDS))
+        list(read_row_groups(tmp_path, file, RECORDS))
 
 
 @pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
 def test_another_encoding_is_refused(tmp_path: Path, encoding: str) -> None:
     file = written(tmp_path, blobs(10, 1_000), column_encoding={"data": encoding})
     with pytest.raises(BadEncoding, match="encoded otherwise"):
-        list(groups(tmp_path, file, BLOBS))
+        list(read_row_groups(tmp_path, file, BLOBS))
 
 
 class Liar:
@@ -106,7 +114,7 @@ def test_headers_of_pages_that_are_no_headers_are_refused(tmp_path: Path) -> Non
 
 def test_whatever_we_write_is_read(tmp_path: Path) -> None:
     chance = random.Random(7)
-    writing = Writing(tmp_path, "spans", 1, SPANS)
+    writing = FileWriter(tmp_path, "spans", 1, SPANS)
     rows = []
     for number in range(50):
         names = ("party", "feed", "previous", "signature", "headers", "advance", "states", "bodies")
@@ -114,6 +122,6 @@ def test_whatever_we_write_is_read(tmp_path: Path) -> None:
         rows.append(row | {"first": number, "count": 1})
         writing.add(rows[-1], sum(len(row[name]) for name in names))
     file = writing.close()
-    assert [row for some in groups(tmp_path, file, SPANS) for row in some] == [
+    assert [row for some in read_row_groups(tmp_path, file, SPANS) for row in some] == [
         {name: row[name] for name in SPANS.names} for row in rows
     ]

@@ -19,7 +19,7 @@ from antiphon.pipeline.columnar.mutation_reader import Lanes
 from antiphon.pipeline.columnar.register_fold import Registers
 from antiphon.pipeline.fold.fold_job import fold_ordered
 from antiphon.pipeline.fold.item_fold import Folding
-from antiphon.pipeline.order.total_order import Ordered
+from antiphon.pipeline.order.total_order import OrderedMessages
 from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan
 
 SEEDS = 400 if os.environ.get("ANTIPHON_SOAK") else 30
@@ -32,7 +32,7 @@ def test_partitions_are_folded_as_messages_one_by_one_are(wild: float) -> None:
         chance = random.Random(f"{seed} {wild}")
         messages = History(chance, wild).write()
         plan = plan_of(messages, chance, wild)
-        ordered = Ordered.of(rows_of(messages, chance), [plan])
+        ordered = OrderedMessages.of(rows_of(messages, chance), [plan])
         assert ordered is not None
         taken += int(Registers(ordered, Lanes.of([plan])).plain.sum())
         found = sorted(fold_ordered(Folding({PARTY: plan}, MODELS), ordered), key=repr)
@@ -45,7 +45,7 @@ def test_an_object_of_plain_writes_is_folded_on_columns() -> None:
     chance = random.Random(7)
     messages = History(chance, 0.0).write()
     plan = plan_of(messages, chance, 0.0)
-    ordered = Ordered.of(rows_of(messages, chance), [plan])
+    ordered = OrderedMessages.of(rows_of(messages, chance), [plan])
 
     assert ordered is not None
     assert Registers(ordered, Lanes.of([plan])).plain.all()
@@ -58,15 +58,15 @@ def test_items_whose_numbers_meet_are_told_apart(monkeypatch: pytest.MonkeyPatch
     chance = random.Random(3)
     messages = History(chance, 1.0).write()
     plan = plan_of(messages, chance, 1.0)
-    ordered = Ordered.of(rows_of(messages, chance), [plan])
+    ordered = OrderedMessages.of(rows_of(messages, chance), [plan])
 
     assert ordered is not None
     found = sorted(fold_ordered(Folding({PARTY: plan}, MODELS), ordered), key=repr)
     assert found == fold_whole(messages, plan)
 
 
-def parcels_of(feeds: Sequence[bytes], notes: Sequence[tuple[bytes, Note]]) -> list[tuple[Any, ...]]:
-    """Parcels, one for each feed."""
+def chunks_of(feeds: Sequence[bytes], notes: Sequence[tuple[bytes, Note]]) -> list[tuple[Any, ...]]:
+    """Shuffle chunks, one for each feed."""
     rows = []
     for lane, feed in enumerate(feeds):
         mine = [(item, note) for item, note in notes if note.feed == feed]
@@ -81,7 +81,7 @@ def parcels_of(feeds: Sequence[bytes], notes: Sequence[tuple[bytes, Note]]) -> l
 def both(feeds: Sequence[bytes], notes: Sequence[tuple[bytes, Note]]) -> tuple[Any, Any, bool]:
     """What columns come to, what `fold` comes to, and whether it was columns that did it."""
     plan = PartyPlan("home", PARTY, tuple(LanePlan(feed, 0, 0, 99, 1 << 62, 99) for feed in feeds), {}, {})
-    ordered = Ordered.of(parcels_of(feeds, notes), [plan])
+    ordered = OrderedMessages.of(chunks_of(feeds, notes), [plan])
     assert ordered is not None
     folding, plain = Folding({PARTY: plan}, MODELS), Registers(ordered, Lanes.of([plan])).plain.all()
     (found,) = fold_ordered(folding, ordered)
@@ -120,9 +120,9 @@ def test_a_write_in_the_batch_that_makes_the_item_is_folded_on_columns(monkeypat
     item, genesis = genesis_of(FEEDS[0])
     mutation = wrap(Kind.MUTATION, OBJECT.set(OBJECT.initial(), "title", "x"))
     notes = [(item, genesis), (item, Note(Kind.MUTATION, 1, FEEDS[0], 1, 5, mutation))]
-    monkeypatch.setattr(Ordered, "group", None)  # by which whole items go to `fold`
+    monkeypatch.setattr(OrderedMessages, "group", None)  # by which whole items go to `fold`
     plan = plan_of([(0, item, note) for item, note in notes], random.Random(1), 0.0)
-    ordered = Ordered.of(parcels_of(FEEDS[:1], notes), [plan])
+    ordered = OrderedMessages.of(chunks_of(FEEDS[:1], notes), [plan])
     assert ordered is not None
 
     (row,) = fold_ordered(Folding({PARTY: plan}, MODELS), ordered)

@@ -89,7 +89,7 @@ def test_spark_folds_what_live_peers_fold(spark: SparkSession, tmp_path: Path) -
         looked = survey(spark, [peer.folder for peer in peers.values()])
         sorted_ = messages(judged(blocks(spark, looked), looked.plans), bases(spark, looked))
         made = run(looked, folded(sorted_, looked.plans, models))
-        assert run(looked, fold_survey(spark, looked, models)) == made  # the same in parcels
+        assert run(looked, fold_survey(spark, looked, models)) == made  # the same in chunks
         for party, peer in peers.items():
             states, refusals = live(peer)
 

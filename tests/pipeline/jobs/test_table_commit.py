@@ -140,7 +140,7 @@ def test_the_command_line_asks_each_party_a_query(spark: SparkSession, written: 
 def test_an_interrupt_ends_with_130_and_publishes_nothing(
     written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("antiphon.pipeline.tables.incremental_write.in_parcels", _interrupted)
+    monkeypatch.setattr("antiphon.pipeline.tables.incremental_write.in_chunks", _interrupted)
 
     done = call("pipeline", "run", "--home", written.home, "--tables", tmp_path / "tables")
 

@@ -20,7 +20,7 @@ from antiphon.model.object.mutation_codec import write_mutation
 from antiphon.model.object.state import Op
 from antiphon.pipeline.columnar import register_fold
 from antiphon.pipeline.fold.item_fold import DELETED, MESSAGES, MODEL, REASON, STATE
-from antiphon.pipeline.order.total_order import Ordered
+from antiphon.pipeline.order.total_order import OrderedMessages
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.tables.columnar_display import PlainShown
 from antiphon.pipeline.tables.columnar_resume import GoingPlain
@@ -39,7 +39,7 @@ def items_in(messages: list[Message], plan: PartyPlan) -> dict[bytes, Row]:
 
 def gone_on(before: dict[bytes, Row], more: list[Message], plan: PartyPlan, chance: random.Random) -> Iterator[Any]:
     """Each item with nothing but mutations that was folded on columns, with what was made of it."""
-    ordered = Ordered.of(rows_of(more, chance), [plan])
+    ordered = OrderedMessages.of(rows_of(more, chance), [plan])
     if ordered is None:
         return
     ids = [bytes(item) for item in ordered.items[ordered.starts[:-1]]]
@@ -178,7 +178,7 @@ def test_snapshots_that_are_damaged_harm_no_other() -> None:
             history.plain(chance.randrange(3), item)
         plan = plan_of(history.messages, chance, 0.0)
         rows = items_in(history.messages[:cut], plan)
-        ordered = Ordered.of(rows_of(history.messages[cut:], chance), [plan])
+        ordered = OrderedMessages.of(rows_of(history.messages[cut:], chance), [plan])
         assert ordered is not None
         if len(rows) < 2:  # both were made at once, and one has the id of another place
             continue

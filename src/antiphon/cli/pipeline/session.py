@@ -54,12 +54,12 @@ def spark_session(
         from pyspark.sql import SparkSession
 
         from antiphon.pipeline.session.session import open_session
-        from antiphon.pipeline.session.worker_errors import workers_told
+        from antiphon.pipeline.session.worker_errors import raise_worker_errors
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     ran = SparkSession.getActiveSession() is not None
     session = None
     try:
-        with Progress(*columns, console=err, transient=True, disable=as_json) as progress, workers_told():
+        with Progress(*columns, console=err, transient=True, disable=as_json) as progress, raise_worker_errors():
             task = progress.add_task("start Spark", total=None)
             session = open_session(master=master)
             watch = Watch(session.sparkContext.statusTracker())

@@ -10,16 +10,16 @@ from pyspark.sql import SparkSession
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError
-from antiphon.pipeline.archive_format.manifest import BLOBS, File, Manifest, check_file, groups
+from antiphon.pipeline.archive_format.manifest import BLOBS, ArchiveFile, Manifest, check_file, read_row_groups
 from antiphon.pipeline.jobs.verify import DAMAGED, UNKNOWN, Verified, verify
 from antiphon.pipeline.session.tasks import in_workers
-from antiphon.pipeline.session.worker_errors import workers_told
+from antiphon.pipeline.session.worker_errors import raise_worker_errors
 
 REASONS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckReport:
     """What is wrong with files and blobs, and what verifying the feeds has found."""
 
     files: int
@@ -39,11 +39,11 @@ class Checked:
         return {**found, "files": self.files, "blobs": self.blobs, "wrong": list(self.wrong), "right": self.right}
 
 
-def check_archive(spark: SparkSession, folder: str | Path) -> Checked:
+def check_archive(spark: SparkSession, folder: str | Path) -> CheckReport:
     """Compare files with their digests, then verify what is in them."""
     place = Path(folder).expanduser().absolute()
     manifest = Manifest.read(place)
-    with workers_told():
+    with raise_worker_errors():
         wrong = [text for text in in_workers(spark, _file, [(str(place), file) for file in manifest.files()]) if text]
         blobs = in_workers(spark, _blobs, [(str(place), file) for file in manifest.blobs])
     wrong += [text for _, found in blobs for text in found]
@@ -53,10 +53,10 @@ def check_archive(spark: SparkSession, folder: str | Path) -> Checked:
     except AntiphonError as error:  # its records cannot be read
         wrong.append(str(error))
     count = sum(seen for seen, _ in blobs)
-    return Checked(len(list(manifest.files())), count, tuple(dict.fromkeys(wrong[:REASONS_MAX])), verified)
+    return CheckReport(len(list(manifest.files())), count, tuple(dict.fromkeys(wrong[:REASONS_MAX])), verified)
 
 
-def _file(asked: tuple[str, File]) -> str:
+def _file(asked: tuple[str, ArchiveFile]) -> str:
     folder, file = asked
     try:
         check_file(Path(folder), file)
@@ -65,11 +65,11 @@ def _file(asked: tuple[str, File]) -> str:
     return ""
 
 
-def _blobs(asked: tuple[str, File]) -> tuple[int, list[str]]:
+def _blobs(asked: tuple[str, ArchiveFile]) -> tuple[int, list[str]]:
     folder, file = asked
     count, wrong = 0, []
     try:
-        for rows in groups(Path(folder), file, BLOBS):
+        for rows in read_row_groups(Path(folder), file, BLOBS):
             for row in rows:
                 count += 1
                 if not Cid(row["cid"]).matches(row["data"]):

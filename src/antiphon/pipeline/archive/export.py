@@ -27,23 +27,23 @@ from antiphon.feed.feed_record import OPEN_END, End
 from antiphon.feed.span import Span
 from antiphon.feed.store.reader import FeedReader
 from antiphon.party.bundle.export import joined
-from antiphon.pipeline.archive.plan import Piece, Plan, plan_export
+from antiphon.pipeline.archive.plan import ExportPlan, NewBlocks, plan_export
 from antiphon.pipeline.archive_format.manifest import (
     BLOBS,
     MANIFEST,
     RECORDS,
     SPANS,
-    File,
+    ArchiveFile,
+    FileWriter,
     Manifest,
-    Writing,
-    WritingMany,
-    groups,
+    RollingFileWriter,
     is_archive,
+    read_row_groups,
 )
-from antiphon.pipeline.archive_format.reader import ArchiveBlobs, ArchiveTables, Files, Place
+from antiphon.pipeline.archive_format.reader import ArchiveBlobs, ArchiveTables, ParquetFiles, RowPosition
 from antiphon.pipeline.archive_format.rows import FeedRow, span_of, span_row, without
 from antiphon.pipeline.session.tasks import Given, Result, in_workers
-from antiphon.pipeline.session.worker_errors import workers_told
+from antiphon.pipeline.session.worker_errors import raise_worker_errors
 from antiphon.pipeline.source.home import feeds_folder, open_blobs, open_feeds
 from antiphon.pipeline.source.ranges import Fault
 from antiphon.snapshot.blob_store import BlobStore
@@ -60,7 +60,7 @@ def _silent(_: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportReport:
     """What an export has added, and what it could not read."""
 
     number: int
@@ -77,7 +77,7 @@ class Exported:
 class _Written:
     """What a task has written."""
 
-    files: list[File] = field(default_factory=list)
+    files: list[ArchiveFile] = field(default_factory=list)
     rows: list[FeedRow] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     blocks: int = 0
@@ -86,7 +86,7 @@ class _Written:
 
 def export_archive(
     spark: SparkSession | None, home: str | Path, folder: str | Path, *, tell: Tell = _silent, blocks: int = TASK_BLOCKS
-) -> Exported:
+) -> ExportReport:
     """Write all feeds and blobs of a home into an archive; into one that is there, what is new.
 
     Nobody sees it before it is whole. A feed that is damaged is taken as far as it can be read, and named. Without a
@@ -104,7 +104,7 @@ def export_archive(
             raise InvalidInput(f"{place} is neither empty nor an archive; name a folder of its own for the archive")
         _sweep(place, before.files())
         try:
-            with workers_told():
+            with raise_worker_errors():
                 made, exported = _export(spark, source, place, before, tell, blocks)
             if made != before:
                 made.write(place)
@@ -122,7 +122,7 @@ def _each(spark: SparkSession | None, act: Callable[[Given], Result], given: Seq
 
 def _export(
     spark: SparkSession | None, home: str, folder: Path, before: Manifest, tell: Tell, blocks: int
-) -> tuple[Manifest, Exported]:
+) -> tuple[Manifest, ExportReport]:
     number = before.number + 1
     tell("look for what is new")
     (plan,) = _each(spark, plan_export, [(home, str(folder), blocks)])
@@ -154,10 +154,10 @@ def _export(
     damaged = tuple(cid for one in blobs for cid in one.damaged)
     counts = sum(one.blocks for one in written), sum(file.rows for file in added)
     erased = sum(len(one.erased) for one in rewritten)
-    return made, Exported(made.number, len(rows), *counts, size, erased, tuple(faults), damaged)
+    return made, ExportReport(made.number, len(rows), *counts, size, erased, tuple(faults), damaged)
 
 
-def _whole(plan: Plan, done: Sequence[_Written]) -> tuple[list[_Written], dict[bytes, FeedRow]]:
+def _whole(plan: ExportPlan, done: Sequence[_Written]) -> tuple[list[_Written], dict[bytes, FeedRow]]:
     """What counts of the tasks' work, and the feeds with it: a part of one whose part before was cut short does not."""
     rows = dict(plan.kept)
     written = []
@@ -176,10 +176,10 @@ def _whole(plan: Plan, done: Sequence[_Written]) -> tuple[list[_Written], dict[b
 # -- in workers
 
 
-def _write_spans(asked: tuple[str, str, int, tuple[Piece, ...]]) -> _Written:
+def _write_spans(asked: tuple[str, str, int, tuple[NewBlocks, ...]]) -> _Written:
     home, folder, number, pieces = asked
     done = _Written()
-    writing = WritingMany(Path(folder), "spans", number, SPANS)
+    writing = RollingFileWriter(Path(folder), "spans", number, SPANS)
     with open_feeds(home) as store:
         for piece in pieces:
             last: Span | None = None
@@ -201,7 +201,7 @@ def _write_spans(asked: tuple[str, str, int, tuple[Piece, ...]]) -> _Written:
     return done
 
 
-def _upto(store: FeedReader, piece: Piece) -> Iterator[Span]:
+def _upto(store: FeedReader, piece: NewBlocks) -> Iterator[Span]:
     """The ranges of a piece, each under a head; what a peer has written since stays for the next export."""
     for span in store.spans(piece.record.feed, piece.start):
         if span.first >= piece.stop:
@@ -209,7 +209,7 @@ def _upto(store: FeedReader, piece: Piece) -> Iterator[Span]:
         yield span  # it may reach further, if it grew meanwhile: a range ends at its head
 
 
-def _row(store: FeedReader, piece: Piece, last: Span | None) -> FeedRow | None:
+def _row(store: FeedReader, piece: NewBlocks, last: Span | None) -> FeedRow | None:
     """The record of a feed in the archive, as far as it was written."""
     if last is None:
         return None
@@ -245,7 +245,7 @@ def _new_blobs(asked: tuple[str, str]) -> list[bytes]:
 def _write_blobs(asked: tuple[str, str, int, list[bytes]]) -> _Written:
     home, folder, number, cids = asked
     done = _Written()
-    writing = WritingMany(Path(folder), "blobs", number, BLOBS)
+    writing = RollingFileWriter(Path(folder), "blobs", number, BLOBS)
     with open_blobs(home) as blobs:
         for cid in map(Cid, cids):
             try:
@@ -265,25 +265,25 @@ def _write_blobs(asked: tuple[str, str, int, list[bytes]]) -> _Written:
 class _Rewritten:
     """A file of ranges, what stands for it now, and whose bodies went: nobody's if it stays."""
 
-    file: File
-    files: list[File] = field(default_factory=list)
+    file: ArchiveFile
+    files: list[ArchiveFile] = field(default_factory=list)
     erased: list[tuple[bytes, int]] = field(default_factory=list)  # feed and seq
 
 
-def _rewrite(asked: tuple[str, int, File, dict[bytes, list[int]]]) -> _Rewritten:
+def _rewrite(asked: tuple[str, int, ArchiveFile, dict[bytes, list[int]]]) -> _Rewritten:
     """Write a file of ranges again without some bodies, if it has any of them; also of ranges that no record needs."""
     folder, number, file, erased = asked
     done = _Rewritten(file)
-    with closing(Files(Path(folder), (file,), SPANS)) as files:
+    with closing(ParquetFiles(Path(folder), (file,), SPANS)) as files:
         columns = ["feed", "first", "count", "states"]
         hit = {place for place, row in files.keys(columns) if _bodies(dict(zip(columns, row, strict=True)), erased)}
     if not hit:
         return done
-    writing = WritingMany(Path(folder), "spans", number, SPANS)
-    for group, rows in enumerate(groups(Path(folder), file, SPANS)):
+    writing = RollingFileWriter(Path(folder), "spans", number, SPANS)
+    for group, rows in enumerate(read_row_groups(Path(folder), file, SPANS)):
         for at, row in enumerate(rows):
             kept = row
-            if Place(0, group, at) in hit:
+            if RowPosition(0, group, at) in hit:
                 seqs = _bodies(row, erased)
                 done.erased += [(row["feed"], seq) for seq in seqs]
                 kept = span_row(without(span_of(row), seqs))
@@ -299,8 +299,8 @@ def _bodies(row: dict[str, Any], erased: dict[bytes, list[int]]) -> list[int]:
     return [seq for seq in inside if states[seq - first : seq - first + 1] != bytes([BodyState.ERASED])]
 
 
-def _write_records(folder: Path, number: int, rows: Iterable[FeedRow]) -> File:
-    writing = Writing(folder, "records", number, RECORDS)
+def _write_records(folder: Path, number: int, rows: Iterable[FeedRow]) -> ArchiveFile:
+    writing = FileWriter(folder, "records", number, RECORDS)
     for row in sorted(rows, key=lambda row: (row.record.party, row.record.feed)):
         writing.add(row.row(), 400 + len(row.fork or b""))
     return writing.close()
@@ -325,7 +325,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _sweep(folder: Path, files: Iterable[File]) -> None:
+def _sweep(folder: Path, files: Iterable[ArchiveFile]) -> None:
     """Let go of all files but these: what an export has left that was not finished, and what was replaced."""
     named = {file.name for file in files}
     leftovers = [*folder.glob("*-*-*.parquet"), *folder.glob(f"{MANIFEST}.*")]

@@ -61,7 +61,7 @@ def _silent(_: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportReport:
     """What a home was made of."""
 
     parties: int
@@ -70,7 +70,7 @@ class Imported:
     blobs: int
 
 
-def import_archive(folder: str | Path, home: str | Path, *, tell: Tell = _silent) -> Imported:
+def import_archive(folder: str | Path, home: str | Path, *, tell: Tell = _silent) -> ImportReport:
     """Make a home of an archive. Where anything is refused there is none; the error names feed, block and reason."""
     source, target = Path(folder).expanduser().absolute(), Path(home).expanduser().absolute()
     manifest = Manifest.read(source)
@@ -126,7 +126,7 @@ class _Import:
     manifest: Manifest
     tell: Tell
 
-    def run(self, home: Path) -> Imported:
+    def run(self, home: Path) -> ImportReport:
         with BlobStore.open(home / "blobs") as blobs:
             self.tell("take blobs")
             count = self._take_blobs(blobs)
@@ -135,7 +135,7 @@ class _Import:
                 blocks = sum(self._take_party(store, blobs, party, records) for party, records in parties.items())
                 store.flush()
                 followed = self._follow(home, store, parties)
-        return Imported(followed, sum(map(len, parties.values())), blocks, count)
+        return ImportReport(followed, sum(map(len, parties.values())), blocks, count)
 
     def _take_blobs(self, blobs: Blobs) -> int:
         cids, count = iter(self.blobs), 0
@@ -319,4 +319,4 @@ def _otherwise(record: Record, seq: int) -> RefusedBlocks:
     )
 
 
-__all__ = ["Imported", "import_archive"]
+__all__ = ["ImportReport", "import_archive"]

@@ -23,7 +23,7 @@ from antiphon.pipeline.source.home import feeds_folder, open_feeds
 from antiphon.pipeline.source.ranges import Fault
 
 
-class Piece(NamedTuple):
+class NewBlocks(NamedTuple):
     """Blocks of a feed that an archive does not have: from `start` to `stop`, which are those of one moment."""
 
     record: Record
@@ -43,19 +43,19 @@ class Piece(NamedTuple):
 
 
 @dataclass(slots=True)
-class Plan:
-    tasks: list[tuple[Piece, ...]] = field(default_factory=list)
+class ExportPlan:
+    tasks: list[tuple[NewBlocks, ...]] = field(default_factory=list)
     kept: dict[bytes, FeedRow] = field(default_factory=dict)  # feeds as they are without what is written now
     labels: dict[str, str] = field(default_factory=dict)  # of parties
     erased: dict[bytes, list[int]] = field(default_factory=dict)  # bodies that must not be in the archive
     faults: list[Fault] = field(default_factory=list)
 
 
-def plan_export(asked: tuple[str, str, int]) -> Plan:
+def plan_export(asked: tuple[str, str, int]) -> ExportPlan:
     """What to write of a home, in tasks of about so many blocks."""
     home, folder, blocks = asked
     known = ArchiveTables(Path(folder)).rows if is_archive(folder) else {}
-    plan = Plan(kept=dict(known), labels=_labels(home))
+    plan = ExportPlan(kept=dict(known), labels=_labels(home))
     pieces = []
     with open_feeds(home) as store:
         for record in store.feeds():
@@ -81,7 +81,7 @@ def _fault(party: bytes, feed: bytes, error: AntiphonError) -> Fault:
     return Fault(party, getattr(error, "feed", None) or feed, getattr(error, "seq", None) or 0, str(error))
 
 
-def _piece(store: FeedReader, record: Record, known: FeedRow | None) -> Piece | None:
+def _piece(store: FeedReader, record: Record, known: FeedRow | None) -> NewBlocks | None:
     held = Record(record.feed, record.party) if known is None else known.record
     where = f"feed {record.feed.hex()[:8]}"
     if held.party != record.party:
@@ -92,7 +92,7 @@ def _piece(store: FeedReader, record: Record, known: FeedRow | None) -> Piece | 
             "restored; export into a new folder"
         )
     if not held.length or held.length < record.start:  # what was pruned meanwhile is in a snapshot
-        return Piece(record, record.start, record.length, known) if record.length > record.start else None
+        return NewBlocks(record, record.start, record.length, known) if record.length > record.start else None
     if held.length > record.start:
         (last,) = store.held(record.feed, held.length - 1, held.length)
         theirs = last.hash_at(held.length - 1)
@@ -100,7 +100,7 @@ def _piece(store: FeedReader, record: Record, known: FeedRow | None) -> Piece | 
         theirs = record.start_hash
     if theirs != held.hash:
         raise InvalidInput(f"{where}: the archive has another history of it; export into a new folder")
-    return Piece(record, held.length, record.length, known) if record.length > held.length else None
+    return NewBlocks(record, held.length, record.length, known) if record.length > held.length else None
 
 
 def _newer(known: FeedRow, record: Record, fork: bytes | None) -> FeedRow:
@@ -121,14 +121,14 @@ def _labels(home: str) -> dict[str, str]:
 # -- tasks
 
 
-def _divided(store: FeedReader, pieces: Sequence[Piece], size: int) -> list[tuple[Piece, ...]]:
+def _divided(store: FeedReader, pieces: Sequence[NewBlocks], size: int) -> list[tuple[NewBlocks, ...]]:
     """Tasks of about so many blocks, by party and feed, so that rows which are read together lie together.
 
     Each part of a feed that is cut is a task, and so a file, by itself: it is left out if the one before it is not
     whole.
     """
-    tasks: list[tuple[Piece, ...]] = []
-    some: list[Piece] = []
+    tasks: list[tuple[NewBlocks, ...]] = []
+    some: list[NewBlocks] = []
     held = 0
     for piece in sorted(pieces, key=lambda piece: (piece.record.party, piece.record.feed)):
         parts = _parts(store, piece, size)
@@ -143,9 +143,9 @@ def _divided(store: FeedReader, pieces: Sequence[Piece], size: int) -> list[tupl
     return [*tasks, tuple(some)] if some else tasks
 
 
-def _parts(store: FeedReader, piece: Piece, size: int) -> list[Piece]:
+def _parts(store: FeedReader, piece: NewBlocks, size: int) -> list[NewBlocks]:
     """A long piece, cut behind signed heads. What cannot be read is not cut: whoever writes it tells why."""
-    parts: list[Piece] = []
+    parts: list[NewBlocks] = []
     rest = piece
     while rest.blocks > size:
         try:

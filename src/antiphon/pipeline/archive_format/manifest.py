@@ -75,7 +75,7 @@ BLOBS = pa.schema([pa.field("cid", pa.binary(), nullable=False), pa.field("data"
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ArchiveFile:
     """A file of an archive, with its size and digest at the time of writing."""
 
     name: str
@@ -89,12 +89,12 @@ class Manifest:
     """The contents of `archive.json`."""
 
     number: int = 0  # of exports
-    records: File | None = None
-    spans: tuple[File, ...] = ()
-    blobs: tuple[File, ...] = ()
+    records: ArchiveFile | None = None
+    spans: tuple[ArchiveFile, ...] = ()
+    blobs: tuple[ArchiveFile, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)  # of the parties that the home followed, by key in hex
 
-    def files(self) -> Iterator[File]:
+    def files(self) -> Iterator[ArchiveFile]:
         """All files of the archive."""
         if self.records is not None:
             yield self.records
@@ -142,8 +142,8 @@ class Manifest:
         sync_folder(folder)
 
 
-def _file(kind: str, row: dict[str, Any]) -> File:
-    found = File(_text(row["name"]), _count(row["rows"]), _count(row["bytes"]), _text(row["sha256"]))
+def _file(kind: str, row: dict[str, Any]) -> ArchiveFile:
+    found = ArchiveFile(_text(row["name"]), _count(row["rows"]), _count(row["bytes"]), _text(row["sha256"]))
     if not _NAME.fullmatch(found.name) or not found.name.startswith(kind):
         raise ValueError(f"{found.name!r:.80} is no file of {kind}")
     return found
@@ -169,7 +169,7 @@ def is_archive(folder: str | Path) -> bool:
 # -- Parquet
 
 
-class Writing:
+class FileWriter:
     """Writes one new file of an archive. The file belongs to the archive once a manifest names it."""
 
     def __init__(self, folder: Path, kind: str, number: int, schema: pa.Schema) -> None:
@@ -192,28 +192,28 @@ class Writing:
             self._count += len(self._rows)
             self._rows, self._size = [], 0
 
-    def close(self) -> File:
+    def close(self) -> ArchiveFile:
         """Sync the file to disk, and return its entry for the manifest."""
         self._flush()
         self._writer.close()
         with self.path.open("rb") as file:
             os.fsync(file.fileno())
-        return File(self.path.name, self._count, self.path.stat().st_size, digest_of(self.path))
+        return ArchiveFile(self.path.name, self._count, self.path.stat().st_size, digest_of(self.path))
 
 
-class WritingMany:
+class RollingFileWriter:
     """Writes as many new files as the rows need, none much larger than `FILE_SIZE`. Without rows it writes no file."""
 
     def __init__(self, folder: Path, kind: str, number: int, schema: pa.Schema) -> None:
         self._given = folder, kind, number, schema
-        self._files: list[File] = []
-        self._now: Writing | None = None
+        self._files: list[ArchiveFile] = []
+        self._now: FileWriter | None = None
         self._size = 0
 
     def add(self, row: dict[str, Any], size: int) -> None:
         """Add a row of about `size` bytes."""
         if self._now is None:
-            self._now = Writing(*self._given)
+            self._now = FileWriter(*self._given)
         self._now.add(row, size)
         self._size += size
         if self._size >= FILE_SIZE:
@@ -224,7 +224,7 @@ class WritingMany:
             self._files.append(self._now.close())
         self._now, self._size = None, 0
 
-    def close(self) -> list[File]:
+    def close(self) -> list[ArchiveFile]:
         """Sync the last file to disk, and return the manifest entries of all files."""
         self._end()
         return self._files
@@ -239,7 +239,7 @@ def digest_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def check_file(folder: Path, file: File) -> None:
+def check_file(folder: Path, file: ArchiveFile) -> None:
     """Raise `BadEncoding` if the size or the digest of a file differs from its manifest entry."""
     path = folder / file.name
     try:
@@ -260,7 +260,7 @@ def reading(path: Path) -> Iterator[None]:
         raise BadEncoding(f"{path} cannot be read: {error!s:.200}. Get another copy of it") from None
 
 
-def open_file(folder: Path, file: File, schema: pa.Schema) -> pq.ParquetFile:
+def open_file(folder: Path, file: ArchiveFile, schema: pa.Schema) -> pq.ParquetFile:
     """Open a Parquet file. Refuse it if its schema differs."""
     path = folder / file.name
     with reading(path):
@@ -281,7 +281,7 @@ def read_group(path: Path, opened: pq.ParquetFile, group: int, columns: list[str
         return opened.read_row_group(group, columns=columns)
 
 
-def groups(folder: Path, file: File, schema: pa.Schema) -> Iterator[list[dict[str, Any]]]:
+def read_row_groups(folder: Path, file: ArchiveFile, schema: pa.Schema) -> Iterator[list[dict[str, Any]]]:
     """Yield the rows of a file, one row group at a time."""
     path = folder / file.name
     with open_file(folder, file, schema) as opened:

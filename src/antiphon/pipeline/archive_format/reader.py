@@ -41,11 +41,11 @@ from antiphon.pipeline.archive_format.manifest import (
     MANIFEST,
     RECORDS,
     SPANS,
-    File,
+    ArchiveFile,
     Manifest,
-    groups,
     open_file,
     read_group,
+    read_row_groups,
     reading,
 )
 from antiphon.pipeline.archive_format.rows import FeedRow, span_of, with_hashes
@@ -55,7 +55,7 @@ GROUPS_KEPT = 2
 SPANS_KEPT = 8
 
 
-class Place(NamedTuple):
+class RowPosition(NamedTuple):
     """The position of a row: number of the file, of the row group in it, of the row in that."""
 
     file: int
@@ -63,22 +63,22 @@ class Place(NamedTuple):
     row: int
 
 
-class Files:
+class ParquetFiles:
     """The files of one kind, with a cache of the last row groups that were read."""
 
-    def __init__(self, folder: Path, files: tuple[File, ...], schema: pa.Schema) -> None:
+    def __init__(self, folder: Path, files: tuple[ArchiveFile, ...], schema: pa.Schema) -> None:
         self._folder = folder
         self._files = files
         self._schema = schema
         self._open: dict[int, pq.ParquetFile] = {}
         self._groups: OrderedDict[tuple[int, int], list[dict[str, Any]]] = OrderedDict()
 
-    def keys(self, columns: list[str]) -> Iterator[tuple[Place, tuple[Any, ...]]]:
+    def keys(self, columns: list[str]) -> Iterator[tuple[RowPosition, tuple[Any, ...]]]:
         """Yield the position and some small columns of every row. Raise when a file is reached that cannot be read."""
         for number in range(len(self._files)):
             yield from self.keys_of(number, columns)
 
-    def keys_of(self, number: int, columns: list[str]) -> list[tuple[Place, tuple[Any, ...]]]:
+    def keys_of(self, number: int, columns: list[str]) -> list[tuple[RowPosition, tuple[Any, ...]]]:
         """The position and some small columns of every row of one file."""
         opened, found = self._opened(number), []
         path = self._folder / self._files[number].name
@@ -86,10 +86,10 @@ class Files:
             table = read_group(path, opened, group, columns)
             with reading(path):
                 values = zip(*(table.column(name).to_pylist() for name in columns), strict=True)
-                found += [(Place(number, group, row), each) for row, each in enumerate(values)]
+                found += [(RowPosition(number, group, row), each) for row, each in enumerate(values)]
         return found
 
-    def row(self, place: Place) -> dict[str, Any]:
+    def row(self, place: RowPosition) -> dict[str, Any]:
         """Read one row, with its row group if that is not in the cache."""
         key = place.file, place.group
         rows = self._groups.get(key)
@@ -119,16 +119,16 @@ class Files:
 class SpanIndex(NamedTuple):
     """The spans of each feed: their first seqs, ascending, and their positions; and the errors of unreadable files."""
 
-    found: dict[bytes, tuple[list[int], list[Place]]]
+    found: dict[bytes, tuple[list[int], list[RowPosition]]]
     broken: tuple[str, ...]
 
 
 @lru_cache(maxsize=4)
-def _index(folder: Path, manifest: tuple[File, ...]) -> SpanIndex:
+def _index(folder: Path, manifest: tuple[ArchiveFile, ...]) -> SpanIndex:
     """Index the spans. Cached between tasks, because a worker reads the same archive many times."""
-    firsts: dict[bytes, list[tuple[int, Place]]] = defaultdict(list)
+    firsts: dict[bytes, list[tuple[int, RowPosition]]] = defaultdict(list)
     broken = []
-    with closing(Files(folder, manifest, SPANS)) as files:
+    with closing(ParquetFiles(folder, manifest, SPANS)) as files:
         for number in range(len(manifest)):
             try:
                 for place, (feed, first) in files.keys_of(number, ["feed", "first"]):
@@ -141,8 +141,8 @@ def _index(folder: Path, manifest: tuple[File, ...]) -> SpanIndex:
 
 
 @lru_cache(maxsize=4)
-def _records(folder: Path, file: File | None) -> dict[bytes, FeedRow]:
-    rows = [row for group in ([] if file is None else groups(folder, file, RECORDS)) for row in group]
+def _records(folder: Path, file: ArchiveFile | None) -> dict[bytes, FeedRow]:
+    rows = [row for group in ([] if file is None else read_row_groups(folder, file, RECORDS)) for row in group]
     found = {}
     for row in rows:
         one = FeedRow.of(row)
@@ -159,9 +159,9 @@ class ArchiveTables:
         self.folder = folder
         self.manifest = Manifest.read(folder)
         self.rows = _records(folder, self.manifest.records)
-        self._files = Files(folder, self.manifest.spans, SPANS)
-        self._spans: OrderedDict[Place, Span] = OrderedDict()
-        self._verified: set[Place] = set()
+        self._files = ParquetFiles(folder, self.manifest.spans, SPANS)
+        self._spans: OrderedDict[RowPosition, Span] = OrderedDict()
+        self._verified: set[RowPosition] = set()
 
     # -- records
 
@@ -233,7 +233,7 @@ class ArchiveTables:
     def hash_before(self, record: Record, seq: int) -> bytes:
         return record.start_hash if seq == record.start else self.span_at(record, seq - 1).hash_at(seq - 1)
 
-    def _at(self, record: Record, seq: int) -> tuple[Place, Span]:
+    def _at(self, record: Record, seq: int) -> tuple[RowPosition, Span]:
         index = _index(self.folder, self.manifest.spans)
         firsts, places = index.found.get(record.feed, ([], []))
         at = bisect_right(firsts, seq) - 1
@@ -302,9 +302,9 @@ def _folder(folder: str | Path) -> Path:
 
 
 @lru_cache(maxsize=4)
-def _cids(folder: Path, files: tuple[File, ...]) -> dict[bytes, Place]:
-    found: dict[bytes, Place] = {}
-    with closing(Files(folder, files, BLOBS)) as opened:
+def _cids(folder: Path, files: tuple[ArchiveFile, ...]) -> dict[bytes, RowPosition]:
+    found: dict[bytes, RowPosition] = {}
+    with closing(ParquetFiles(folder, files, BLOBS)) as opened:
         for number, file in enumerate(files):
             try:
                 found.update({cid: place for place, (cid,) in opened.keys_of(number, ["cid"])})
@@ -320,7 +320,7 @@ class ArchiveBlobs(Blobs):
         self._folder = _folder(folder)
         files = Manifest.read(self._folder).blobs
         self._places = _cids(self._folder, files)
-        self._files = Files(self._folder, files, BLOBS)
+        self._files = ParquetFiles(self._folder, files, BLOBS)
 
     def __iter__(self) -> Iterator[Cid]:
         """All CIDs, in the order of the files."""

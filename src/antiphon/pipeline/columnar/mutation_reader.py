@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from antiphon.pipeline.columnar.snapshot_writer import FEED_SIZE, KEY_MAX
 from antiphon.pipeline.order.shuffle_chunk import I64, U64
-from antiphon.pipeline.order.total_order import Ordered
+from antiphon.pipeline.order.total_order import OrderedMessages
 from antiphon.pipeline.order.varints import HIGH, Bools, Bytes, Wire
 from antiphon.pipeline.plan.party_plan import PartyPlan
 
@@ -87,7 +87,7 @@ class Lanes:
 class Reader:
     """Reads mutations among ordered messages; `lane` is that of each message, counted through all parties."""
 
-    def __init__(self, ordered: Ordered, wire: Wire, lane: I64, lanes: Lanes) -> None:
+    def __init__(self, ordered: OrderedMessages, wire: Wire, lane: I64, lanes: Lanes) -> None:
         self._ordered = ordered
         self._wire = wire
         self._lane = lane

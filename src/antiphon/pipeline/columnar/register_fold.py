@@ -23,7 +23,7 @@ from antiphon.pipeline.columnar.snapshot_reader import Held
 from antiphon.pipeline.columnar.snapshot_writer import FEED_SIZE, Entries, Hearings, write_states
 from antiphon.pipeline.order.messages import BASE_STATE
 from antiphon.pipeline.order.shuffle_chunk import I64, U64
-from antiphon.pipeline.order.total_order import Ordered
+from antiphon.pipeline.order.total_order import OrderedMessages
 from antiphon.pipeline.order.varints import Bools, Wire
 
 _LAST = Stamp((1 << 63) - 1, b"\xff" * FEED_SIZE, (1 << 63) - 1)
@@ -36,7 +36,9 @@ _new = tuple.__new__  # half the price of calling the class, for every entry
 class Registers:
     """The plain objects of a partition, by the places of its items."""
 
-    def __init__(self, ordered: Ordered, lanes: Lanes, wire: Wire | None = None, held: Held | None = None) -> None:
+    def __init__(
+        self, ordered: OrderedMessages, lanes: Lanes, wire: Wire | None = None, held: Held | None = None
+    ) -> None:
         """Of all messages of each item; or of those since the state that is held, which `wire` has behind them."""
         self._ordered = ordered
         self.wire = Wire(ordered.buffer) if wire is None else wire

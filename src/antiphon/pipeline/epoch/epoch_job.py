@@ -22,7 +22,7 @@ from antiphon.party.epochs.snapshot_fold import EpochPlan
 from antiphon.pipeline.epoch.epoch_snapshot import changed, plan_epoch, snapshot
 from antiphon.pipeline.fold.item_fold import Models
 from antiphon.pipeline.session.session import prepare
-from antiphon.pipeline.session.worker_errors import workers_told
+from antiphon.pipeline.session.worker_errors import raise_worker_errors
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.limits import BATCH_COUNT_MAX
 
@@ -50,7 +50,7 @@ class EpochJob:
 
     def __call__(self, epoch: EpochPlan) -> Cid:
         self.blob_count = self.size = 0
-        with workers_told():
+        with raise_worker_errors():
             self.tell("plan the epoch")
             plan = plan_epoch(prepare(self.spark), self.home, self.party, epoch)
             self.tell("fold, and build the trees")

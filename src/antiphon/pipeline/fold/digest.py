@@ -1,9 +1,9 @@
 """The digest of the states of a party's items: one that many tasks can compute, each for its share of items.
 
 An item has the hash of its id and of its state's hash. Some hashes, `LEAF_MAX` at most, come to the hash of all of them
-in order; more of them are divided by the next bit of the places of their items (`parcel.places`), and come to the hash
+in order; more of them are divided by the next bit of the hashes of their items (`item_hashes`), and come to the hash
 of what both halves come to. So it depends on the items and on nothing else, and the digests of the parts of a fold,
-whose partitions are the first bits of places, can be joined to that of the whole.
+whose partitions are the first bits of these hashes, can be joined to that of the whole.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from antiphon.pipeline.order.shuffle_chunk import U64, ids_of, places
+from antiphon.pipeline.order.shuffle_chunk import U64, ids_of, item_hashes
 
 LEAF_MAX = 32
 HASH_SIZE = 32
@@ -23,7 +23,7 @@ _BITS = 64  # of a place
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Of some items whose places begin with the same bits."""
+    """Of some items whose hashes begin with the same bits."""
 
     count: int = 0
     held: bytes = b""  # the hashes in order, as long as they are few; then the digest
@@ -56,8 +56,8 @@ def item_hash(item: bytes, data: bytes | None) -> bytes:
 
 
 def digest_of(items: Iterable[bytes], hashes: Iterable[bytes], bits: int = 0) -> Digest:
-    """Of all items whose places begin with some bits, so many, in any order; ids and hashes may be joined."""
-    found = places(ids_of(items))
+    """Of all items whose hashes begin with some bits, so many, in any order; ids and hashes may be joined."""
+    found = item_hashes(ids_of(items))
     order = np.argsort(found, kind="stable")
     ordered = np.frombuffer(b"".join(hashes), dtype=np.uint8).reshape(-1, HASH_SIZE)[order].tobytes()
     return _divided(found[order], ordered, bits)
@@ -82,7 +82,7 @@ def hashes_digest(states: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def _divided(ordered: U64, hashes: bytes, bits: int) -> Digest:
-    """Of items by ascending places, which have so many bits in common."""
+    """Of items by ascending hashes, which have so many bits in common."""
     count = len(ordered)
     if count <= LEAF_MAX or bits == _BITS:
         held = _sorted(hashes)

@@ -1,4 +1,4 @@
-"""A whole survey folded at once: what `blocks`, `judged`, `messages` and `folded` come to, in parcels.
+"""A whole survey folded at once: what `blocks`, `judged`, `messages` and `folded` come to, in chunks.
 
 Those stages are for whoever wants rows of messages. Here none is ever made: executors read the blocks that count, send
 them in columns to where their items are folded, and put them into the total order there.
@@ -24,23 +24,30 @@ from antiphon.pipeline.columnar.register_fold import Registers
 from antiphon.pipeline.fold.frame_fold import fold_frames, gathered
 from antiphon.pipeline.fold.item_fold import SCHEMA as FOLDED, Folding, Models, batches_of, known_models, refusals
 from antiphon.pipeline.fold.summary import Summary, Tally, total
-from antiphon.pipeline.order.shuffle_chunk import BASE_LANE, BUCKETS_MAX, LaneTask, Parcel, opened, read_parcels
-from antiphon.pipeline.order.total_order import Ordered
+from antiphon.pipeline.order.shuffle_chunk import (
+    BASE_LANE,
+    BUCKETS_MAX,
+    LaneTask,
+    ShuffleChunk,
+    open_chunk,
+    read_chunks,
+)
+from antiphon.pipeline.order.total_order import OrderedMessages
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.plan.survey import Survey
-from antiphon.pipeline.session.tasks import Work
+from antiphon.pipeline.session.tasks import DealtTasks
 from antiphon.pipeline.source.block_columns import arrow_of, batch_of
-from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Range, divided
+from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Range, divide_ranges
 
 PARTITION_MESSAGES = 160_000  # at most about so many are in a worker's memory at once, or the messages of one item
 PARTITIONS_PER_CORE = 2
 TASK_BLOCKS = 200_000  # that one task reads at most, or about so many
 #: What all tasks together may read if each reads everything: less than it takes to send messages to where they belong.
 FEW_MESSAGES, FEW_RANGES = 200_000, 2_000
-FEW_SIZE = 64 << 20  # bytes of parcels that a task then holds; if there are more, it reads them again for each half
-_PARCELS = StructType([StructField("bucket", IntegerType(), False), StructField("data", BinaryType(), False)])
-_ARROW = arrow_of(_PARCELS)
-_AT_ONCE = 64  # parcels that Spark gets
+FEW_SIZE = 64 << 20  # bytes of chunks that a task then holds; if there are more, it reads them again for each half
+_CHUNKS = StructType([StructField("bucket", IntegerType(), False), StructField("data", BinaryType(), False)])
+_ARROW = arrow_of(_CHUNKS)
+_AT_ONCE = 64  # chunks that Spark gets
 
 Task = tuple[LaneTask, ...]
 Result = TypeVar("Result")
@@ -55,17 +62,17 @@ class _Known(NamedTuple):
     shared: Any
 
 
-def in_parcels(
+def in_chunks(
     spark: SparkSession,
     tasks: Sequence[Task],
     buckets: int,
-    act: Callable[[Shared, int, Iterator[Parcel]], Result],
+    act: Callable[[Shared, int, Iterator[ShuffleChunk]], Result],
     shared: Shared,
     only: Mapping[bytes, Collection[bytes]] | None = None,
-    beside: Work[Any] | None = None,
+    beside: DealtTasks[Any] | None = None,
 ) -> tuple[list[Result], list[Any]]:
     """Send what tasks read, of some items or of all, to where these belong, and act there with what is `shared`, the
-    number of the partition, and its parcels; what comes of each partition, in their order.
+    number of the partition, and its chunks; what comes of each partition, in their order.
 
     What is to be done `beside` that is done in the same job, last: so it fills up cores that are done before others.
     It goes without DataFrames: Spark would plan and compile them for longer than some hundred thousand messages take.
@@ -80,8 +87,8 @@ def in_parcels(
             acting = places.mapPartitions(partial(_read_and_act, known, act, buckets, buckets // count))
         else:
             numbers = context.parallelize(range(len(tasks)), len(tasks))
-            parcels = numbers.mapPartitions(partial(_read, known, buckets))
-            acting = parcels.partitionBy(buckets, int).mapPartitionsWithIndex(partial(_act, known, act))
+            chunks = numbers.mapPartitions(partial(_read, known, buckets))
+            acting = chunks.partitionBy(buckets, int).mapPartitionsWithIndex(partial(_act, known, act))
         if beside is None:
             return acting.collect(), []
         done: list[Any] = context.union([cast("RDD[Any]", acting), beside.rdd]).collect()
@@ -95,7 +102,7 @@ def tally_survey(spark: SparkSession, survey: Survey, models: Models = ModelFact
     tasks = lane_tasks(survey.plans, spark.sparkContext.defaultParallelism)
     buckets = buckets_for(spark.sparkContext.defaultParallelism, messages_in(tasks))
     tally = partial(_tally, models, buckets.bit_length() - 1)
-    return total(in_parcels(spark, tasks, buckets, tally, survey.plans)[0])
+    return total(in_chunks(spark, tasks, buckets, tally, survey.plans)[0])
 
 
 def fold_survey(
@@ -116,19 +123,19 @@ def fold_survey(
     def read(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in given:
             for number in batch.column(0).to_pylist():
-                parcels = read_parcels(known.value[0][number], buckets)
-                while some := list(islice(parcels, _AT_ONCE)):
+                chunks = read_chunks(known.value[0][number], buckets)
+                while some := list(islice(chunks, _AT_ONCE)):
                     yield batch_of(some, _ARROW)
 
     def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plans = known.value[1]
-        ordered = Ordered.of((opened(data) for batch in given for data in batch.column(1).to_pylist()), plans)
+        ordered = OrderedMessages.of((open_chunk(one) for batch in given for one in batch.column(1).to_pylist()), plans)
         if ordered is not None:
             by_party = {plan.party: plan for plan in plans}
             yield from batches_of(fold_ordered(folding(by_party, known_models(models)), ordered))
 
-    parcels = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, _PARCELS)
-    return parcels.repartitionById(buckets, f.col("bucket")).mapInArrow(act, FOLDED)
+    chunks = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, _CHUNKS)
+    return chunks.repartitionById(buckets, f.col("bucket")).mapInArrow(act, FOLDED)
 
 
 def buckets_for(cores: int, messages: int) -> int:
@@ -176,10 +183,10 @@ def tasks_of(plans: Sequence[PartyPlan], ranges: Sequence[Range], size: int = RA
         for party, plan in enumerate(plans)
         for number, lane in enumerate(plan.lanes)
     }
-    return [tuple(LaneTask(*places[one.party, one.feed], one) for one in some) for some in divided(ranges, size)]
+    return [tuple(LaneTask(*places[one.party, one.feed], one) for one in some) for some in divide_ranges(ranges, size)]
 
 
-def fold_ordered(folding: Folding, ordered: Ordered) -> Iterator[tuple[Any, ...]]:
+def fold_ordered(folding: Folding, ordered: OrderedMessages) -> Iterator[tuple[Any, ...]]:
     """The rows of a partition: plain objects are folded on columns, other items one by one."""
     if type(folding) is not Folding:  # another way of folding has rows of its own
         return folding.rows(ordered.groups())
@@ -191,21 +198,21 @@ def fold_ordered(folding: Folding, ordered: Ordered) -> Iterator[tuple[Any, ...]
 
 def _read(known: Broadcast[_Known], buckets: int, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
     for number in numbers:
-        yield from read_parcels(known.value.tasks[number], buckets, known.value.only)
+        yield from read_chunks(known.value.tasks[number], buckets, known.value.only)
 
 
 def _act(
     known: Broadcast[_Known],
-    act: Callable[[Any, int, Iterator[Parcel]], Result],
+    act: Callable[[Any, int, Iterator[ShuffleChunk]], Result],
     bucket: int,
     given: Iterable[tuple[int, bytes]],
 ) -> Iterator[Result]:
-    yield act(known.value.shared, bucket, (opened(data) for _, data in given))
+    yield act(known.value.shared, bucket, (open_chunk(data) for _, data in given))
 
 
 def _read_and_act(
     known: Broadcast[_Known],
-    act: Callable[[Any, int, Iterator[Parcel]], Result],
+    act: Callable[[Any, int, Iterator[ShuffleChunk]], Result],
     buckets: int,
     each: int,
     places: Iterable[int],
@@ -215,13 +222,13 @@ def _read_and_act(
 
 
 def _act_on(
-    known: _Known, act: Callable[[Any, int, Iterator[Parcel]], Result], buckets: int, mine: range
+    known: _Known, act: Callable[[Any, int, Iterator[ShuffleChunk]], Result], buckets: int, mine: range
 ) -> Iterator[Result]:
     """Act on some partitions, one after another."""
     found: dict[int, list[bytes]] = defaultdict(list)
     size = 0
     for task in known.tasks:
-        for bucket, data in read_parcels(task, buckets, known.only):
+        for bucket, data in read_chunks(task, buckets, known.only):
             if bucket in mine:
                 found[bucket].append(data)
                 size += len(data)
@@ -232,12 +239,12 @@ def _act_on(
                     yield from _act_on(known, act, buckets, mine[middle:])
                     return
     for bucket in mine:
-        yield act(known.shared, bucket, map(opened, found.pop(bucket, ())))
+        yield act(known.shared, bucket, map(open_chunk, found.pop(bucket, ())))
 
 
-def _tally(models: Models, bits: int, plans: Sequence[PartyPlan], bucket: int, parcels: Iterator[Parcel]) -> Tally:
+def _tally(models: Models, bits: int, plans: Sequence[PartyPlan], bucket: int, chunks: Iterator[ShuffleChunk]) -> Tally:
     tally = Tally()
-    ordered = Ordered.of(parcels, plans)
+    ordered = OrderedMessages.of(chunks, plans)
     if ordered is not None:
         folding = Folding({plan.party: plan for plan in plans}, known_models(models))
         for row in fold_ordered(folding, ordered):
@@ -245,7 +252,7 @@ def _tally(models: Models, bits: int, plans: Sequence[PartyPlan], bucket: int, p
     return tally.done(bits)
 
 
-def _fold(folding: Folding, ordered: Ordered) -> Iterator[tuple[Any, ...]]:
+def _fold(folding: Folding, ordered: OrderedMessages) -> Iterator[tuple[Any, ...]]:
     registers = Registers(ordered, Lanes.of(ordered.plans))
     for some in gathered(fold_frames(folding, ordered, registers, np.flatnonzero(registers.plain)), registers):
         for one in some:

@@ -16,7 +16,7 @@ from antiphon.model.object.model import ObjectModel
 from antiphon.pipeline.columnar.register_fold import Registers
 from antiphon.pipeline.fold.item_fold import ROWS_MAX, SIZE_MAX, Folding
 from antiphon.pipeline.order.shuffle_chunk import I64
-from antiphon.pipeline.order.total_order import Ordered
+from antiphon.pipeline.order.total_order import OrderedMessages
 
 SHOWN_TIMES = 4  # a state is in a row of a table as bytes, as JSON, and in facts
 
@@ -39,13 +39,13 @@ class Party(NamedTuple):
     authors: Authors
 
 
-def parties_of(folding: Folding, ordered: Ordered) -> list[Party]:
+def parties_of(folding: Folding, ordered: OrderedMessages) -> list[Party]:
     """By their numbers among the plans."""
     known = zip(ordered.plans, ordered.feeds, strict=True)
     return [Party(plan.party, feeds, folding.authors(plan.party)) for plan, feeds in known]
 
 
-def fold_frames(folding: Folding, ordered: Ordered, registers: Registers, items: I64) -> Iterator[Framed | int]:
+def fold_frames(folding: Folding, ordered: OrderedMessages, registers: Registers, items: I64) -> Iterator[Framed | int]:
     """Items from all their messages; the number of one that has to be folded whole."""
     parties = parties_of(folding, ordered)
     for nth, party in zip(items.tolist(), ordered.party[ordered.starts[items]].tolist(), strict=True):

@@ -27,7 +27,7 @@ from antiphon.pipeline.jobs.table_run import GoOn
 from antiphon.pipeline.session.tasks import in_workers
 from antiphon.pipeline.source.datasource import ANCHOR, MICRO_BATCH_BLOCKS
 from antiphon.pipeline.source.home import read_anchor
-from antiphon.pipeline.source.inventory import listing
+from antiphon.pipeline.source.inventory import take_inventory
 from antiphon.pipeline.source.ranges import Limits
 from antiphon.pipeline.tables.delta_folder import Stream
 
@@ -107,7 +107,7 @@ class StreamJob:
         reader = self.go_on.spark.readStream.format("antiphon").option("columns", "feed,seq,fault")
         reader = reader.option("maxBlocksPerTrigger", str(self.max_blocks)).option("verify", "false")
         if self.go_on.parties:
-            (found,) = in_workers(self.go_on.spark, listing, [(self.go_on.places, Limits())])
+            (found,) = in_workers(self.go_on.spark, take_inventory, [(self.go_on.places, Limits())])
             found.check(self.go_on.parties)  # else it would wait for ever
             reader = reader.option("party", ",".join(bytes(party).hex() for party in self.go_on.parties))
         rows = reader.option("paths", json.dumps(self.go_on.places)).load()

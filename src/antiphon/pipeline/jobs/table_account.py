@@ -14,13 +14,15 @@ from antiphon.pipeline.jobs.batch_run import party_reports
 from antiphon.pipeline.jobs.report import Report
 from antiphon.pipeline.plan.judged_blocks import BASED, CONTROL, PENDING
 from antiphon.pipeline.plan.party_plan import NOT_ADMITTED
-from antiphon.pipeline.plan.replan import Step
+from antiphon.pipeline.plan.replan import PartyStep
 from antiphon.pipeline.session.tasks import in_workers
 from antiphon.pipeline.tables.delta_folder import TableLog
 from antiphon.pipeline.tables.shard_tally import SHELVES, tally_shelf
 
 
-def books_of(log: TableLog, steps: Sequence[Step], applied: Mapping[bytes, int] | None = None) -> dict[bytes, Account]:
+def books_of(
+    log: TableLog, steps: Sequence[PartyStep], applied: Mapping[bytes, int] | None = None
+) -> dict[bytes, Account]:
     """What has become of all blocks of some parties, also of those that came long ago.
 
     What is applied is counted in `items`, unless that is known already, and what is refused, waits or is ended in
@@ -41,7 +43,7 @@ def report_tables(
     spark: SparkSession,
     log: TableLog,
     homes: Sequence[str],
-    steps: Sequence[Step],
+    steps: Sequence[PartyStep],
     tallies: Sequence[Tally] | None = None,
 ) -> Report:
     """The report of a whole run, of what the tables have of some parties; `tallies` if that is known already."""
@@ -65,7 +67,7 @@ def _sums(part: pa.Table, keys: list[str], column: str) -> Iterator[tuple[Any, .
     return zip(*(found.column(at).to_pylist() for at in range(found.num_columns)), strict=True)
 
 
-def _begin(step: Step) -> Account:
+def _begin(step: PartyStep) -> Account:
     """A party before anything is counted: what no table has a row of is its plan's word."""
     plan = step.plan
     made = begin(plan, step.held, (CONTROL, BASED))

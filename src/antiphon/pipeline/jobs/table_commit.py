@@ -26,7 +26,7 @@ from antiphon.pipeline.fold.summary import Tally
 from antiphon.pipeline.jobs.batch_run import Run
 from antiphon.pipeline.plan.judged_blocks import ENDED, PENDING
 from antiphon.pipeline.plan.party_plan import PartyPlan
-from antiphon.pipeline.plan.replan import Step
+from antiphon.pipeline.plan.replan import PartyStep
 from antiphon.pipeline.plan.standings import standings
 from antiphon.pipeline.tables.delta_folder import Current, Stream, TableLog
 from antiphon.pipeline.tables.file_changes import FileSet
@@ -50,7 +50,7 @@ class Wrote(NamedTuple):
 
 def write_steps(
     spark: SparkSession,
-    steps: Sequence[Step],
+    steps: Sequence[PartyStep],
     models: Models,
     log: TableLog,
     stage: Stage,
@@ -110,7 +110,7 @@ def _commits(log: TableLog, files: FileSet, current: Current, stream: Stream | N
     return {table: partial(commit, table) for table in changed}
 
 
-def _memories(log: TableLog, steps: Sequence[Step], stream: Stream | None) -> dict[str, Commit]:
+def _memories(log: TableLog, steps: Sequence[PartyStep], stream: Stream | None) -> dict[str, Commit]:
     """Of those that are small, and have what is remembered for the next run."""
     plans = [step.plan for step in steps]
     ours = {plan.party for plan in plans}

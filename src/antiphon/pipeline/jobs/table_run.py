@@ -26,12 +26,12 @@ from antiphon.pipeline.fold.summary import Tally
 from antiphon.pipeline.jobs.report import Report
 from antiphon.pipeline.jobs.table_account import books_of, report_tables
 from antiphon.pipeline.jobs.table_commit import forget, write_steps
-from antiphon.pipeline.plan.replan import BODILESS_MAX, Step, look_again
+from antiphon.pipeline.plan.replan import BODILESS_MAX, PartyStep, replan_parties
 from antiphon.pipeline.plan.reread import CHANGED
-from antiphon.pipeline.plan.resume_point import Progress
+from antiphon.pipeline.plan.resume_point import ResumePoint
 from antiphon.pipeline.session.session import prepare
 from antiphon.pipeline.session.stage_events import VERIFY, Tell, silent, timed
-from antiphon.pipeline.source.inventory import places
+from antiphon.pipeline.source.inventory import absolute_paths
 from antiphon.pipeline.tables.delta_folder import Current, Stream, TableLog
 
 
@@ -46,13 +46,13 @@ class GoOn:
     models: Models = ModelFactory.standard
     tell: Tell = silent
     seconds: dict[str, float] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)  # of the last time
+    steps: list[PartyStep] = field(default_factory=list)  # of the last time
     places: tuple[str, ...] = field(init=False)  # of the homes, as workers reach them
     _files: Mapping[str, int] = field(default_factory=dict)  # of the tables that were written the last time
     _tallies: Sequence[Tally] | None = None
 
     def __post_init__(self) -> None:
-        self.places = places(self.homes)
+        self.places = absolute_paths(self.homes)
 
     def run(self, *, afresh: bool = False) -> Report:
         """Bring the tables to where the homes are now, and tell what they account for; `afresh`, from nothing."""
@@ -122,9 +122,9 @@ class GoOn:
                     raise
                 damaged |= more
 
-    def _look(self, known: Mapping[bytes, Progress], until: Timeframe | None, damaged: Collection[bytes]) -> None:
+    def _look(self, known: Mapping[bytes, ResumePoint], until: Timeframe | None, damaged: Collection[bytes]) -> None:
         with self.stage(VERIFY):
-            self.steps = look_again(
+            self.steps = replan_parties(
                 prepare(self.spark),
                 self.places,
                 known,
@@ -147,9 +147,9 @@ class GoOn:
         with timed(name, self.tell, self.seconds, messages):
             yield
 
-    def _progress(self) -> dict[bytes, Progress | None]:
+    def _progress(self) -> dict[bytes, ResumePoint | None]:
         """What is remembered of each party; None where it cannot be read any more."""
-        return {bytes(row["party"]): Progress.decode(row["progress"]) for row in self.log.read_small("progress")}
+        return {bytes(row["party"]): ResumePoint.decode(row["progress"]) for row in self.log.read_small("progress")}
 
     def _bodiless(self) -> dict[bytes, list[tuple[bytes, int]]]:
         found: dict[bytes, list[tuple[bytes, int]]] = {}
@@ -162,7 +162,7 @@ class GoOn:
         return found
 
 
-def _erases(step: Step, before: Mapping[bytes, Progress | None]) -> bool:
+def _erases(step: PartyStep, before: Mapping[bytes, ResumePoint | None]) -> bool:
     """Whether bodies of a party were erased since, which tables may still have."""
     was = before.get(step.plan.party)
     return step.plan.party in before and (was is None or was.erased != step.now.erased)

@@ -26,7 +26,7 @@ from antiphon.party.live.manager import find_genesis
 from antiphon.pipeline.plan.party_plan import FAULTY, FORKED, NOT_ADMITTED, LanePlan, PartyPlan
 from antiphon.pipeline.plan.survey import survey
 from antiphon.pipeline.session.tasks import in_workers
-from antiphon.pipeline.session.worker_errors import workers_told
+from antiphon.pipeline.session.worker_errors import raise_worker_errors
 from antiphon.pipeline.source.home import open_feeds
 
 # Kinds of findings. These are faults:
@@ -91,7 +91,7 @@ class Verified:
 
 def verify(spark: SparkSession, homes: str | Path | Sequence[str | Path], parties: Collection[bytes] = ()) -> Verified:
     """Verify some parties of homes or archives, or all."""
-    with workers_told():
+    with raise_worker_errors():
         looked = survey(spark, homes, parties)
         asked = [(plan.home, plan.party) for plan in looked.plans]
         controls = in_workers(spark, _control, asked)

@@ -1,11 +1,10 @@
-"""Parcels: messages of one feed in columns, one value of Spark's for some thousands of them.
+"""Shuffle chunks: messages of one feed in columns, some thousands of them in one value for Spark.
 
-What is shuffled are parcels and not messages: Spark then moves bytes, and neither turns each message into a row and
-back nor sorts rows. A parcel goes to the partition that its items belong to; there, `ordered` puts messages into the
-total order.
+A run shuffles chunks and not messages. Spark then moves bytes: it neither turns each message into a row and back nor
+sorts rows. A chunk goes to the partition of its items, where `total_order` sorts the messages.
 
-Its bytes are the numbers of party and lane, the sizes of its columns, and the columns; those of numbers are
-little-endian, one after another, and messages are bodies without their salt, joined.
+A chunk is encoded as the numbers of its party and lane, the sizes of its columns, and the columns. Numbers are
+little-endian. Messages are bodies without their salt, joined.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from antiphon.pipeline.plan.reread import read_spans
 from antiphon.pipeline.source.home import open_blobs
 from antiphon.pipeline.source.ranges import Range
 
-PARCEL_ROWS = 32_768  # that are divided at once
+CHUNK_ROWS = 32_768  # that are divided at once
 BASE_LANE = -1  # of the states that a party stands on, which come before all messages
 BASE_ROWS, BASE_SIZE = 4_096, 16 << 20
 BUCKETS_MAX = 1 << 14
@@ -45,9 +44,9 @@ Ids = npt.NDArray[np.uint8]  # 16 in each row
 
 _HEAD = Struct("<2i7q")
 _WIDTHS = (ITEM_ID_SIZE, 8, 8, 8, 1, 4)  # of a value in each column of numbers
-#: A parcel, opened: party and lane, as places among the plans and the party's lanes; ids, lamports, seqs, times, kinds,
-#: sizes and messages.
-Parcel = tuple[int, int, memoryview, memoryview, memoryview, memoryview, memoryview, memoryview, memoryview]
+#: A decoded chunk: index of the party among the plans, index of the lane in its plan; then the columns of item ids,
+#: lamports, seqs, times, kinds, sizes and messages.
+ShuffleChunk = tuple[int, int, memoryview, memoryview, memoryview, memoryview, memoryview, memoryview, memoryview]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +59,19 @@ class LaneTask:
     base: bytes = b""
 
 
-def opened(parcel: bytes) -> Parcel:
-    """The columns of a parcel, which are not copied."""
-    party, lane, *sizes = _HEAD.unpack_from(parcel)
+def open_chunk(chunk: bytes) -> ShuffleChunk:
+    """The columns of a chunk, which are not copied."""
+    party, lane, *sizes = _HEAD.unpack_from(chunk)
     bounds = list(accumulate(sizes, initial=_HEAD.size))
-    view = memoryview(parcel)
+    view = memoryview(chunk)
     ids, lamports, seqs, created, kinds, lengths, messages = (view[low:high] for low, high in pairwise(bounds))
     return party, lane, ids, lamports, seqs, created, kinds, lengths, messages
 
 
-def read_parcels(
+def read_chunks(
     task: Iterable[LaneTask], buckets: int, only: Mapping[bytes, Collection[bytes]] | None = None
 ) -> Iterator[tuple[int, bytes]]:
-    """The parcels of a task, each with the partition that it goes to; with `only`, of these items, by party."""
+    """The chunks of a task, each with the partition that it goes to; with `only`, of these items, by party."""
     lanes = list(task)
     for one in lanes:
         if one.base:
@@ -80,16 +79,16 @@ def read_parcels(
                 base = EpochBase.load(Cid(one.base), blobs, party=one.range.party)
                 some = None if only is None else sorted(only.get(one.range.party, ()))
                 for states in _some(base.all() if some is None else iter(base.sure(some).items())):
-                    yield from Piece.of_states(states).parcels(one.party, BASE_LANE, buckets)
+                    yield from MessageColumns.of_states(states).chunks(one.party, BASE_LANE, buckets)
     lanes = [one for one in lanes if not one.base]
-    wanted = {party: Wanted((only or {}).get(party, ())) for party in {one.range.party for one in lanes}}
+    wanted = {party: ItemSet((only or {}).get(party, ())) for party in {one.range.party for one in lanes}}
     # Whatever cannot be read is an error when the next range is asked for, so all are asked for, and one more.
     for one, (_, spans) in zip(lanes, read_spans([one.range for one in lanes]), strict=True):
-        for gathered in arrow.gathered(spans, PARCEL_ROWS):
-            piece = Piece.of(gathered)
+        for gathered in arrow.gathered(spans, CHUNK_ROWS):
+            piece = MessageColumns.of(gathered)
             if only is not None:
                 piece = piece.only(wanted[one.range.party])
-            yield from piece.parcels(one.party, one.lane, buckets)
+            yield from piece.chunks(one.party, one.lane, buckets)
 
 
 def _some(entries: Iterator[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
@@ -106,18 +105,18 @@ def _some(entries: Iterator[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, 
         yield states
 
 
-class Wanted:
+class ItemSet:
     """Some items, to be found among many; there may be very many of them, so they are put in order once."""
 
     def __init__(self, ids: Collection[bytes]) -> None:
         self._ids = set(ids)
-        self._places = np.sort(places(ids_of(self._ids)))
+        self._places = np.sort(item_hashes(ids_of(self._ids)))
 
     def among(self, items: Ids) -> I64:
         """Where they are."""
         if not len(self._places):
             return np.zeros(0, dtype=np.int64)
-        found = places(items)
+        found = item_hashes(items)
         near = self._places[np.minimum(np.searchsorted(self._places, found), len(self._places) - 1)]
         rows = np.flatnonzero(near == found)
         exact = [items[at].tobytes() in self._ids for at in rows.tolist()]  # two items may have one place
@@ -125,7 +124,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MessageColumns:
     """Messages in columns, before they are divided."""
 
     items: Ids
@@ -138,7 +137,7 @@ class Piece:
     salted: bool  # each message stands behind its salt: every second value is one
 
     @classmethod
-    def of(cls, spans: list[Span]) -> Piece:
+    def of(cls, spans: list[Span]) -> MessageColumns:
         headers = np.frombuffer(b"".join([span.headers for span in spans]), dtype=HEADER)
         sizes = headers["body_size"].astype(np.int32) - np.int32(SALT_SIZE)
         pairs = np.empty(2 * len(sizes), dtype=np.int32)
@@ -159,7 +158,7 @@ class Piece:
         )
 
     @classmethod
-    def of_states(cls, entries: Sequence[tuple[bytes, bytes]]) -> Piece:
+    def of_states(cls, entries: Sequence[tuple[bytes, bytes]]) -> MessageColumns:
         """The states of some items in a base."""
         count = len(entries)
         before = np.full(count, -1, dtype=np.int64)
@@ -174,14 +173,14 @@ class Piece:
             False,
         )
 
-    def only(self, wanted: Wanted) -> Piece:
+    def only(self, wanted: ItemSet) -> MessageColumns:
         """Of some items."""
         which = wanted.among(self.items)
         taken = self.messages.take(numbers(2 * which + 1 if self.salted else which, pa.int64()))
         numbered = self.lamports[which], self.seqs[which], self.created[which], self.kinds[which], self.sizes[which]
-        return Piece(self.items[which], *numbered, taken, False)
+        return MessageColumns(self.items[which], *numbered, taken, False)
 
-    def parcels(self, party: int, lane: int, buckets: int) -> Iterator[tuple[int, bytes]]:
+    def chunks(self, party: int, lane: int, buckets: int) -> Iterator[tuple[int, bytes]]:
         """The same, divided by the partitions that items belong to."""
         if not len(self.items):
             return
@@ -236,7 +235,7 @@ def joined_values(column: pa.Array) -> npt.NDArray[np.uint8]:
     return np.frombuffer(data, dtype=np.uint8)[bounds[0] : bounds[-1]].reshape(-1, size)
 
 
-def mixed(items: Ids, party: int | I64) -> U64:
+def hash_items(items: Ids, party: int | I64) -> U64:
     """Of each item a number that its bytes and its party settle, and that looks like chance."""
     halves = items.view("<u8")
     number = np.asarray(party).astype(np.uint64)
@@ -246,13 +245,13 @@ def mixed(items: Ids, party: int | I64) -> U64:
     return found ^ (found >> np.uint64(32))
 
 
-def places(items: Ids) -> U64:
+def item_hashes(items: Ids) -> U64:
     """Where each item lies among all, whatever its party: a number that looks like chance."""
-    return mixed(items, 0)
+    return hash_items(items, 0)
 
 
 def buckets_of(items: Ids, buckets: int) -> npt.NDArray[np.uint16]:
     """The partition of each item: the first bits of its place say it. There are a power of two of them."""
     bits = buckets.bit_length() - 1
-    found = places(items) >> np.uint64(64 - bits) if bits else np.zeros(len(items), np.uint64)
+    found = item_hashes(items) >> np.uint64(64 - bits) if bits else np.zeros(len(items), np.uint64)
     return found.astype(np.uint16)

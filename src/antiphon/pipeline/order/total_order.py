@@ -1,4 +1,4 @@
-"""The messages of one partition, put together from parcels into the total order, item by item. All of it on columns."""
+"""The messages of one partition, put together from chunks into the total order, item by item. All of it on columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from antiphon.feed.header import Kind
 from antiphon.model.message import Note
 from antiphon.party.engine.demux import NOT_AN_ITEM_MESSAGE
 from antiphon.pipeline.order.messages import BASE_STATE
-from antiphon.pipeline.order.shuffle_chunk import I64, MISSING, Ids, Parcel, mixed
+from antiphon.pipeline.order.shuffle_chunk import I64, MISSING, Ids, ShuffleChunk, hash_items
 from antiphon.pipeline.order.varints import ROOM
 from antiphon.pipeline.plan.party_plan import PartyPlan
 
@@ -26,7 +26,7 @@ _new = tuple.__new__  # half the price of calling the class, for every message
 
 
 @dataclass(slots=True)
-class Ordered:
+class OrderedMessages:
     """Messages, sorted by item and then by stamp: each column has one value for each of them.
 
     `starts` are where items begin, and the end. A message is `buffer[offsets[i] : offsets[i] + sizes[i]]`.
@@ -49,16 +49,16 @@ class Ordered:
     reasons: list[str]
 
     @classmethod
-    def of(cls, found: Iterable[Parcel], plans: Sequence[PartyPlan]) -> Ordered | None:
-        """From parcels, in any order; None where there are none."""
-        parcels = sorted(found, key=lambda parcel: (parcel[0], parcel[1], _first(parcel[4])))  # party, lane, first seq
-        if not parcels:
+    def of(cls, found: Iterable[ShuffleChunk], plans: Sequence[PartyPlan]) -> OrderedMessages | None:
+        """From chunks, in any order; None where there are none."""
+        chunks = sorted(found, key=lambda chunk: (chunk[0], chunk[1], _first(chunk[4])))  # party, lane, first seq
+        if not chunks:
             return None
-        counts = [len(parcel[6]) for parcel in parcels]
-        parties, lanes = (np.repeat(np.array([one[n] for one in parcels], dtype=np.int32), counts) for n in (0, 1))
-        joined = [b"".join([cast(memoryview, one[n]) for one in parcels]) for n in range(2, 8)]
-        buffer = b"".join([*(one[8] for one in parcels), bytes(ROOM)])
-        parcels.clear()  # what is sorted needs their memory
+        counts = [len(chunk[6]) for chunk in chunks]
+        parties, lanes = (np.repeat(np.array([one[n] for one in chunks], dtype=np.int32), counts) for n in (0, 1))
+        joined = [b"".join([cast(memoryview, one[n]) for one in chunks]) for n in range(2, 8)]
+        buffer = b"".join([*(one[8] for one in chunks), bytes(ROOM)])
+        chunks.clear()  # what is sorted needs their memory
         items = np.frombuffer(joined[0], dtype=np.uint8).reshape(-1, ITEM_ID_SIZE)
         lamports, seqs, created = (np.frombuffer(data, dtype="<i8") for data in joined[1:4])
         kinds, sizes = np.frombuffer(joined[4], dtype=np.uint8), np.frombuffer(joined[5], dtype="<i4")
@@ -161,7 +161,7 @@ def _order(items: Ids, parties: npt.NDArray[np.int32], lamports: I64) -> tuple[I
     Three numbers that settle the order are put into one, so that one sort of plain integers does it.
     """
     count = len(lamports)
-    numbers, ranks = np.unique(mixed(items, parties.astype(np.int64)), return_inverse=True)
+    numbers, ranks = np.unique(hash_items(items, parties.astype(np.int64)), return_inverse=True)
     least = lamports.min()
     position_bits, lamport_bits = count.bit_length(), int(lamports.max() - least).bit_length()
     if position_bits + lamport_bits + len(numbers).bit_length() > _KEY_BITS:

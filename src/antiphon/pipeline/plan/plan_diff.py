@@ -13,7 +13,7 @@ Parts = dict[bytes, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PlanDiff:
     """Parts of data feeds, one of each; where there would be several, one that holds them all."""
 
     delivered: Parts = field(default_factory=dict)  # that was not before
@@ -21,7 +21,7 @@ class Difference:
     authored: Parts = field(default_factory=dict)  # by somebody else, or one with other roles or groups
 
     @classmethod
-    def between(cls, before: PartyPlan, after: PartyPlan) -> Difference:
+    def between(cls, before: PartyPlan, after: PartyPlan) -> PlanDiff:
         """Of two plans that stand on the same base."""
         found = cls()
         old = {lane.feed: lane for lane in before.lanes}

@@ -20,13 +20,13 @@ from antiphon.party.engine.delivery import Delivery
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.ports import NO_END, Authority, LaneState
 from antiphon.pipeline.plan.party_plan import Held, LanePlan, PartyPlan, Planner, end_of
-from antiphon.pipeline.plan.resume_point import Head, Progress
+from antiphon.pipeline.plan.resume_point import Head, ResumePoint
 from antiphon.pipeline.plan.survey import verify_and_plan
 from antiphon.pipeline.session.stage_events import VERIFY, Tell, silent
 from antiphon.pipeline.session.tasks import in_workers
 from antiphon.pipeline.source.home import open_blobs, open_feeds
-from antiphon.pipeline.source.inventory import Listed, Listing, listing
-from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided
+from antiphon.pipeline.source.inventory import Inventory, PartyInventory, take_inventory
+from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Limits, Range, divide_ranges
 
 NEW = "the party is new here"
 HAD_ERROR = "nothing could be said of the party before"
@@ -45,11 +45,11 @@ Bodiless = Mapping[bytes, Collection[tuple[bytes, int]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PartyStep:
     """A party: as it was left, as it is now, and why it has to be read afresh if it has."""
 
-    now: Progress
-    before: Progress | None = None
+    now: ResumePoint
+    before: ResumePoint | None = None
     afresh: str = ""
     held: int = 0  # blocks, by the store's own records
 
@@ -70,22 +70,22 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ReplanRequest:
     """What is asked of each home."""
 
     homes: tuple[str, ...]
     limits: Limits
-    known: Mapping[bytes, Progress]
+    known: Mapping[bytes, ResumePoint]
     bodiless: Bodiless
     models: str
     damaged: frozenset[bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ListedParty:
     """A party that is listed, and why what is remembered of it does not hold."""
 
-    listed: Listed
+    listed: PartyInventory
     afresh: str
 
     @property
@@ -93,7 +93,7 @@ class Found:
         return self.listed.party
 
 
-class Task(NamedTuple):
+class PlanTask(NamedTuple):
     """A party to be planned."""
 
     home: str
@@ -101,7 +101,7 @@ class Task(NamedTuple):
     faults: tuple[Fault, ...]
     until: Timeframe
     exact: bool
-    before: Progress | None
+    before: ResumePoint | None
     models: str
 
     @property
@@ -111,10 +111,10 @@ class Task(NamedTuple):
         return sum(max(0, seq - had.get(feed, -1)) for feed, seq in self.until.items())
 
 
-def look_again(
+def replan_parties(
     spark: SparkSession,
     homes: Sequence[str],
-    known: Mapping[bytes, Progress],
+    known: Mapping[bytes, ResumePoint],
     models: str,
     *,
     parties: Collection[bytes] = (),
@@ -123,7 +123,7 @@ def look_again(
     blocks: int = RANGE_BLOCKS,
     tell: Tell = silent,
     damaged: Collection[bytes] = (),
-) -> list[Step]:
+) -> list[PartyStep]:
     """Verify what is new in some homes, and plan their parties. Nothing beyond the anchor `until` is looked at.
 
     Parties that are `damaged` where they had been verified are read afresh. Workers must reach the homes under these
@@ -132,7 +132,7 @@ def look_again(
     if until is not None:  # the tables may be ahead of who asks
         for progress in known.values():
             until = until.merge(progress.anchor)
-    asked = Look(
+    asked = ReplanRequest(
         tuple(homes),
         Limits(parties=frozenset(map(bytes, parties)), until=until),
         dict(known),
@@ -147,7 +147,7 @@ def look_again(
     # A batch of a stream may know more of control feeds than it reads: else it might stand on an epoch that is gone.
     exact = until is None
     tasks = [
-        Task(
+        PlanTask(
             some.listed.home,
             some.party,
             (),
@@ -158,11 +158,11 @@ def look_again(
         )
         for some in found
     ]
-    plans = verify_and_plan(spark, divided(new, blocks), _plan, tasks)
+    plans = verify_and_plan(spark, divide_ranges(new, blocks), _plan, tasks)
     return [_step(some, now, known.get(some.party)) for some, now in zip(found, plans, strict=True)]
 
 
-def _step(found: Found, now: Progress, before: Progress | None) -> Step:
+def _step(found: ListedParty, now: ResumePoint, before: ResumePoint | None) -> PartyStep:
     afresh = found.afresh
     if not afresh and before is not None:
         if before.plan.error:
@@ -177,10 +177,10 @@ def _step(found: Found, now: Progress, before: Progress | None) -> Step:
             afresh = MENDED
         elif {lane.feed for lane in before.plan.lanes} - {lane.feed for lane in now.plan.lanes}:
             afresh = "a feed is no longer admitted"
-    return Step(now, before, afresh, found.listed.held)
+    return PartyStep(now, before, afresh, found.listed.held)
 
 
-def _unverified(found: Found, known: Mapping[bytes, Progress]) -> list[Range]:
+def _unverified(found: ListedParty, known: Mapping[bytes, ResumePoint]) -> list[Range]:
     heads: Mapping[bytes, Head] = {} if found.afresh else known[found.party].heads
     ranges = [
         replace(one, start=max(one.start, heads[one.feed][0])) if one.feed in heads else one
@@ -192,17 +192,17 @@ def _unverified(found: Found, known: Mapping[bytes, Progress]) -> list[Range]:
 # -- in Spark's workers
 
 
-def _look(asked: Look) -> tuple[list[Found], Listing]:
-    listed = listing((asked.homes, asked.limits))
+def _look(asked: ReplanRequest) -> tuple[list[ListedParty], Inventory]:
+    listed = take_inventory((asked.homes, asked.limits))
     found = []
     for home in asked.homes:
         with open_feeds(home) as store:
             here = (one for one in listed.parties if one.home == home)
-            found += [Found(one, _why_afresh(store, asked, one.party)) for one in here]
+            found += [ListedParty(one, _why_afresh(store, asked, one.party)) for one in here]
     return found, listed
 
 
-def _why_afresh(store: FeedReader, asked: Look, party: bytes) -> str:
+def _why_afresh(store: FeedReader, asked: ReplanRequest, party: bytes) -> str:
     before = asked.known.get(party)
     if before is None:
         return NEW
@@ -244,33 +244,33 @@ def _body_of(store: FeedReader, feed: bytes, seq: int) -> BodyState:
         return BodyState.LEFT_OUT
 
 
-def _plan(task: Task) -> Progress:
+def _plan(task: PlanTask) -> ResumePoint:
     faults = sorted(task.faults, key=lambda fault: (fault.feed, fault.seq))
     with open_feeds(task.home) as store, open_blobs(task.home) as blobs:
-        planner = OnwardPlanner(
+        planner = ResumedPlanner(
             task.home, store, blobs, task.party, faults, task.until, exact=task.exact, before=task.before
         )
         return planner.progress(task.models)
 
 
 @dataclass(slots=True)
-class OnwardPlanner(Planner):
+class ResumedPlanner(Planner):
     """Plans a party from where its lanes stood, if nothing that was delivered then is taken back."""
 
-    before: Progress | None = None
+    before: ResumePoint | None = None
     kept: tuple[LaneState, ...] = ()
     erased: int = 0
 
-    def progress(self, models: str) -> Progress:
+    def progress(self, models: str) -> ResumePoint:
         plan = self.plan()
-        return Progress(plan, self.kept, self._heads(plan), self.erased, models)
+        return ResumePoint(plan, self.kept, self._heads(plan), self.erased, models)
 
     def _begin(self, held: Held, authority: Authority, base: EpochBase | None) -> Delivery:
         if self.before is not None and self._holds(self.before, held, authority, base):
             return Delivery(held, authority, self.before.lanes)
         return Planner._begin(self, held, authority, base)
 
-    def _holds(self, before: Progress, held: Held, authority: Authority, base: EpochBase | None) -> bool:
+    def _holds(self, before: ResumePoint, held: Held, authority: Authority, base: EpochBase | None) -> bool:
         """Whether all that was delivered still is: a fork, or damage, takes back what lies beyond it."""
         cuts = {} if base is None else base.feeds
         if before.plan.base != (b"" if base is None else bytes(base.cid)):

@@ -12,7 +12,7 @@ from antiphon.core.errors import CorruptBlock
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.feed.span import Span
 from antiphon.pipeline.session.tasks import in_workers
-from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Range, divided, read_ranges
+from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Range, divide_ranges, read_ranges
 
 Ids = dict[bytes, set[bytes]]  # of items, by party
 
@@ -31,7 +31,7 @@ def read_spans(ranges: Sequence[Range]) -> Iterator[tuple[Range, Iterator[Span]]
 def ids_in(spark: SparkSession, ranges: Sequence[Range]) -> Ids:
     """The items that the messages of some ranges are for."""
     found: Ids = defaultdict(set)
-    for told in in_workers(spark, _ids, divided(ranges, RANGE_BLOCKS)):
+    for told in in_workers(spark, _ids, divide_ranges(ranges, RANGE_BLOCKS)):
         for party, ids in told.items():
             found[party].update(ids[at : at + ITEM_ID_SIZE] for at in range(0, len(ids), ITEM_ID_SIZE))
     return dict(found)

@@ -25,7 +25,7 @@ Head = tuple[int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ResumePoint:
     """A party as a run has left it."""
 
     plan: PartyPlan
@@ -57,7 +57,7 @@ class Progress:
         )
 
     @classmethod
-    def decode(cls, text: str) -> Progress | None:
+    def decode(cls, text: str) -> ResumePoint | None:
         """What was written; None if another version of this program wrote it in another way."""
         try:
             found = json.loads(text)

@@ -17,13 +17,13 @@ from antiphon.pipeline.plan.party_plan import PartyPlan, Planner
 from antiphon.pipeline.session.stage_events import VERIFY, Tell, silent
 from antiphon.pipeline.session.tasks import in_workers, tasks_for
 from antiphon.pipeline.source.home import open_blobs, open_feeds
-from antiphon.pipeline.source.inventory import listing, places
-from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided, read_ranges
+from antiphon.pipeline.source.inventory import absolute_paths, take_inventory
+from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Limits, Range, divide_ranges, read_ranges
 
 PARTY_BLOCKS = 12_000  # to plan a party takes as long as to verify so many, at least
 
 Result = TypeVar("Result")
-Asked = TypeVar("Asked", bound="Planned")
+Request = TypeVar("Request", bound="PlanRequest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def survey(
     `open_parties` run without credentials: every feed of theirs counts, as with an `OpenAuthority`.
     """
     wanted = Limits(parties=frozenset(map(bytes, parties)))
-    (found,) = in_workers(spark, listing, [(places(homes), wanted)])
+    (found,) = in_workers(spark, take_inventory, [(absolute_paths(homes), wanted)])
     found.check(parties)
     tell(VERIFY, sum(one.held for one in found.parties))
     alone = frozenset(map(bytes, open_parties))
@@ -70,11 +70,11 @@ def survey(
     # What came meanwhile was not looked at.
     asked = [_Asked(one.home, one.party, (), one.anchor, one.party in alone) for one in known]
     ranges = [one for some in known for one in some.ranges] if verify else []
-    plans = verify_and_plan(spark, divided(ranges, blocks), _plan, asked)
+    plans = verify_and_plan(spark, divide_ranges(ranges, blocks), _plan, asked)
     return Survey(found.homes, tuple(plans), {one.party: one.held for one in known})
 
 
-class Planned(Protocol):
+class PlanRequest(Protocol):
     """A party to be planned, with the faults that verifying it has found."""
 
     @property
@@ -85,7 +85,7 @@ class Planned(Protocol):
 
 
 def verify_and_plan(
-    spark: SparkSession, tasks: Sequence[tuple[Range, ...]], plan: Callable[[Asked], Result], asked: Sequence[Asked]
+    spark: SparkSession, tasks: Sequence[tuple[Range, ...]], plan: Callable[[Request], Result], asked: Sequence[Request]
 ) -> list[Result]:
     """Verify ranges and plan parties, in the order of `asked`.
 
@@ -122,7 +122,7 @@ def _call(job: Callable[[], Result]) -> Result:
     return job()
 
 
-def _at_first(plan: Callable[[Asked], Result], asked: Asked) -> Result | None:
+def _at_first(plan: Callable[[Request], Result], asked: Request) -> Result | None:
     """The plan of a party that is not verified yet; None if that cannot be had."""
     try:
         return plan(asked)

@@ -38,11 +38,11 @@ def in_workers(
     """
     if not given:
         return []
-    return Work.deal(spark, act, given, tasks, weights).done()
+    return DealtTasks.deal(spark, act, given, tasks, weights).done()
 
 
 @dataclass(frozen=True, slots=True)
-class Work(Generic[Result]):
+class DealtTasks(Generic[Result]):
     """Calls that are dealt to Spark tasks, and not run yet."""
 
     rdd: RDD[list[Result]]  # a list for each task
@@ -56,7 +56,7 @@ class Work(Generic[Result]):
         given: Sequence[Given],
         tasks: int = sys.maxsize,
         weights: Sequence[int] | None = None,
-    ) -> Work[Result]:
+    ) -> DealtTasks[Result]:
         """Deal the values to tasks, as `in_workers` does. There must be at least one value."""
         count = min(len(given), tasks, TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
         dealt = _dealt(weights or [1] * len(given), count)

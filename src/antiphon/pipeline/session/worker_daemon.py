@@ -33,7 +33,7 @@ NEEDED = (
 )
 
 
-def make_ready() -> None:
+def preload() -> None:
     """Import the modules that workers need, and exempt their objects from garbage collection."""
     for name in NEEDED:
         import_module(name)
@@ -44,7 +44,7 @@ def make_ready() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def prompt(work: Worker) -> Worker:
+def with_quick_ack(work: Worker) -> Worker:
     """Wrap a worker so that it sets `TCP_QUICKACK` for each task: the kernel resets the option by itself."""
 
     def act(sock: socket.socket, authenticated: bool) -> int:
@@ -57,8 +57,8 @@ def prompt(work: Worker) -> Worker:
 
 def main() -> None:
     """Run the daemon."""
-    make_ready()
-    daemon.worker = prompt(daemon.worker)  # type: ignore[assignment]
+    preload()
+    daemon.worker = with_quick_ack(daemon.worker)  # type: ignore[assignment]
     daemon.manager()
 
 

@@ -16,7 +16,7 @@ _OURS = re.compile(r"^(?:\S*: )?antiphon\.core\.errors\.(\w+): (.+)$", re.MULTIL
 
 
 @contextmanager
-def workers_told() -> Iterator[None]:
+def raise_worker_errors() -> Iterator[None]:
     """Raise an `AntiphonError` of a worker as the same class here. Other errors pass unchanged."""
     try:
         yield

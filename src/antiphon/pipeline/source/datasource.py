@@ -39,13 +39,13 @@ from antiphon.feed.header import Flag
 from antiphon.feed.store.reader import FeedReader
 from antiphon.pipeline.source.block_columns import DEFAULT_COLUMNS, batches, fault_batch, spark_schema
 from antiphon.pipeline.source.home import open_feeds, read_anchor, read_parties, write_anchor
-from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Limits, Range, divided, read_ranges, wanted
+from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Limits, Range, divide_ranges, find_ranges, read_ranges
 
 ANCHOR = "anchor"
 MICRO_BATCH_BLOCKS = 200_000
 
 
-class Task(InputPartition):
+class ReadTask(InputPartition):
     """The ranges that one task reads, one after the other."""
 
     def __init__(self, ranges: tuple[Range, ...]) -> None:
@@ -53,7 +53,7 @@ class Task(InputPartition):
         self.ranges = ranges
 
 
-class Options:
+class ReadOptions:
     """The options of a reader, parsed and checked."""
 
     def __init__(self, asked: Mapping[str, str]) -> None:
@@ -88,19 +88,19 @@ class AntiphonSource(DataSource):
         return "antiphon"
 
     def schema(self) -> StructType:
-        return spark_schema(Options(self.options).columns)
+        return spark_schema(ReadOptions(self.options).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return BlockReader(Options(self.options))
+        return BlockReader(ReadOptions(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        return BlockStream(Options(self.options))
+        return BlockStream(ReadOptions(self.options))
 
 
 class BlockReader(DataSourceReader):
     """Reads the blocks that are held when Spark plans the query."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._limits = options.limits
 
@@ -113,15 +113,17 @@ class BlockReader(DataSourceReader):
                 self._limits = narrower
 
     def partitions(self) -> list[InputPartition]:
-        return [Task(ranges) for ranges in divided(wanted(self._options.homes, self._limits), self._options.blocks)]
+        return [
+            ReadTask(one) for one in divide_ranges(find_ranges(self._options.homes, self._limits), self._options.blocks)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(self._options, partition)
 
 
-def read_task(options: Options, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+def read_task(options: ReadOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """Yield the record batches of one task. A range that cannot be read ends with a row that says why."""
-    if not isinstance(partition, Task):
+    if not isinstance(partition, ReadTask):
         return
     faults: list[Fault] = []
     for spans in read_ranges(partition.ranges, faults.append, verify=options.verify):
@@ -132,7 +134,7 @@ def read_task(options: Options, partition: InputPartition) -> Iterator[pa.Record
             yield fault_batch(fault.party, fault.feed, fault.seq, fault.reason, options.columns)
 
 
-def _refuse(fault: Fault, options: Options) -> None:
+def _refuse(fault: Fault, options: ReadOptions) -> None:
     """Raise if the column `fault` was not selected: a gap must not pass silently."""
     if "fault" not in options.columns:
         raise InvalidInput(f"{fault.reason}; add the column `fault` to have this as a row")
@@ -170,7 +172,7 @@ def _between(limits: Limits, one: Filter, seq: int) -> Limits | None:
 class BlockStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Streams blocks as they arrive. An offset is an anchor: for each feed, the last block that was read."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._limits = options.limits
 
@@ -182,19 +184,19 @@ class BlockStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the end of the stream: blocks that arrive from now on are left to the next run."""
-        last = {one.feed: one.stop - 1 for one in wanted(self._options.homes, self._limits)}
+        last = {one.feed: one.stop - 1 for one in find_ranges(self._options.homes, self._limits)}
         self._limits = replace(self._limits, until=Timeframe(last))
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
         """The next offset. The limit is divided among feeds in proportion to their new blocks, so that none starves."""
         done = read_anchor(start[ANCHOR])
-        found = wanted(self._options.homes, replace(self._limits, after=done))
+        found = find_ranges(self._options.homes, replace(self._limits, after=done))
         room = limit.max_rows if isinstance(limit, ReadMaxRows) else sum(one.count for one in found)
         return {ANCHOR: write_anchor(done.merge(Timeframe(_shares(found, room))))}
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
         limits = replace(self._limits, after=read_anchor(start[ANCHOR]), until=read_anchor(end[ANCHOR]))
-        return [Task(ranges) for ranges in divided(wanted(self._options.homes, limits), self._options.blocks)]
+        return [ReadTask(one) for one in divide_ranges(find_ranges(self._options.homes, limits), self._options.blocks)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_task(self._options, partition)

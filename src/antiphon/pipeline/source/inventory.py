@@ -19,7 +19,7 @@ from antiphon.pipeline.source.ranges import Limits, Range
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class PartyInventory:
     """One party in the records of its home."""
 
     home: str
@@ -34,11 +34,11 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class Inventory:
     """The parties of some homes at one moment."""
 
     homes: tuple[str, ...]
-    parties: tuple[Listed, ...]
+    parties: tuple[PartyInventory, ...]
     here: frozenset[bytes]  # all parties with at least one block, selected or not
 
     def check(self, asked: Collection[bytes]) -> None:
@@ -48,16 +48,16 @@ class Listing:
             raise UnknownParty(f"there is nothing of party {', '.join(unknown)} in {', '.join(self.homes)}")
 
 
-def places(homes: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+def absolute_paths(homes: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
     """Absolute paths of homes. Spark's workers may run in another working directory than the driver."""
     each = [homes] if isinstance(homes, str | Path) else homes
     return tuple(str(Path(home).expanduser().absolute()) for home in each)
 
 
-def listing(asked: tuple[Sequence[str], Limits]) -> Listing:
+def take_inventory(asked: tuple[Sequence[str], Limits]) -> Inventory:
     """Take the inventory of some homes, up to an anchor if the limits have one. Refuse a party in two homes."""
     homes, limits = asked
-    found: dict[bytes, Listed] = {}
+    found: dict[bytes, PartyInventory] = {}
     here: set[bytes] = set()
     for home in homes:
         records: dict[bytes, list[Record]] = defaultdict(list)
@@ -72,8 +72,8 @@ def listing(asked: tuple[Sequence[str], Limits]) -> Listing:
             if party in found:
                 raise InvalidInput(f"party {party.hex()[:8]} is in {found[party].home} and in {home}; name one of them")
             ranges = tuple(one for record in some if (one := limits.of(home, record)) is not None)
-            found[party] = Listed(home, party, ranges, held)
-    return Listing(tuple(homes), tuple(found.values()), frozenset(here))
+            found[party] = PartyInventory(home, party, ranges, held)
+    return Inventory(tuple(homes), tuple(found.values()), frozenset(here))
 
 
 def _held(record: Record, until: Timeframe | None) -> int:

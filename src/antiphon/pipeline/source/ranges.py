@@ -21,7 +21,7 @@ RANGE_BLOCKS = 100_000
 FEEDS_PER_TASK = 64  # a home may have many small feeds
 CHECKED_BLOCKS, CHECKED_SIZE = 4_096, 4 << 20  # verified together
 
-Run = tuple[Span, int, int]  # a stored span, and the blocks [low, high) of it that are in the range
+SpanPart = tuple[Span, int, int]  # a stored span, and the blocks [low, high) of it that are in the range
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Limits:
         return Range(home, record.party, record.feed, start, stop) if start < stop else None
 
 
-def wanted(homes: Iterable[str], limits: Limits) -> list[Range]:
+def find_ranges(homes: Iterable[str], limits: Limits) -> list[Range]:
     """The selected ranges that some homes hold now. Refuse a party in two homes."""
     found: list[Range] = []
     seen: dict[bytes, str] = {}
@@ -77,7 +77,7 @@ def wanted(homes: Iterable[str], limits: Limits) -> list[Range]:
     return found
 
 
-def divided(found: Sequence[Range], size: int = RANGE_BLOCKS) -> list[tuple[Range, ...]]:
+def divide_ranges(found: Sequence[Range], size: int = RANGE_BLOCKS) -> list[tuple[Range, ...]]:
     """Divide ranges into tasks of about `size` blocks, the largest first. Cut long ranges, combine short ones."""
     tasks: list[tuple[Range, ...]] = []
     small: list[Range] = []
@@ -149,9 +149,9 @@ def read_range(store: FeedReader, one: Range, told: Callable[[Fault], None], *, 
         told(Fault(one.party, one.feed, at, f"feed {one.feed.hex()[:8]}: blocks {at} to {one.stop - 1} are gone"))
 
 
-def _together(runs: Iterator[Run]) -> Iterator[list[Run]]:
+def _together(runs: Iterator[SpanPart]) -> Iterator[list[SpanPart]]:
     """Group spans that are verified together. If a span cannot be read, yield those before it first, then raise."""
-    some: list[Run] = []
+    some: list[SpanPart] = []
     count = size = 0
     try:
         for run in runs:

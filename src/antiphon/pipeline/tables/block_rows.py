@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from antiphon.pipeline.plan.judged_blocks import ENDED, PENDING
 from antiphon.pipeline.plan.reread import read_spans
 from antiphon.pipeline.source.block_columns import batch_of, batches
-from antiphon.pipeline.source.ranges import Range, divided
+from antiphon.pipeline.source.ranges import Range, divide_ranges
 from antiphon.pipeline.tables.parquet_files import Place, TableFiles, Written, batches_in
 from antiphon.pipeline.tables.schemas import BLOCKS, arrow_table
 
@@ -54,7 +54,7 @@ def block_tasks(
     tasks = []
     for digit in sorted({*found, *map(digit_of, gone)}):
         files, parties = tuple(held.get(digit, ())), frozenset(one for one in gone if digit_of(one) == digit)
-        parts = divided(found[digit], TASK_BLOCKS) or [()]
+        parts = divide_ranges(found[digit], TASK_BLOCKS) or [()]
         # The first of them takes what is there, for it may be put together with what comes.
         tasks += [
             RowTask("blocks", place(digit), files if at == 0 else (), parties, part) for at, part in enumerate(parts)

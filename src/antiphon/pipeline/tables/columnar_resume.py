@@ -17,7 +17,7 @@ from antiphon.pipeline.columnar.mutation_reader import Lanes
 from antiphon.pipeline.columnar.register_fold import Registers
 from antiphon.pipeline.columnar.snapshot_reader import read_held
 from antiphon.pipeline.order.shuffle_chunk import I64
-from antiphon.pipeline.order.total_order import Ordered
+from antiphon.pipeline.order.total_order import OrderedMessages
 from antiphon.pipeline.order.varints import ROOM, Bools, Wire
 from antiphon.pipeline.tables.columnar_display import PlainShown, are_texts, show_plain
 
@@ -28,7 +28,7 @@ class GoingPlain:
     Of all items, `new` says which ones begin with these messages; what is neither new nor has a snapshot is not plain.
     """
 
-    def __init__(self, ordered: Ordered, items: I64, snapshots: Sequence[bytes], new: Bools) -> None:
+    def __init__(self, ordered: OrderedMessages, items: I64, snapshots: Sequence[bytes], new: Bools) -> None:
         self._snapshots = snapshots
         lanes = Lanes.of(ordered.plans)
         sizes = np.array([len(data) for data in snapshots], dtype=np.int64)

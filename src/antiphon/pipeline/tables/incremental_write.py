@@ -15,16 +15,16 @@ from functools import cached_property
 
 from pyspark.sql import SparkSession
 
-from antiphon.pipeline.fold.fold_job import Task, buckets_for, in_parcels, lane_tasks, messages_in, tasks_of
+from antiphon.pipeline.fold.fold_job import Task, buckets_for, in_chunks, lane_tasks, messages_in, tasks_of
 from antiphon.pipeline.fold.item_fold import Models
 from antiphon.pipeline.fold.summary import Tally
 from antiphon.pipeline.plan.judged_blocks import DELIVERED, ENDED, PENDING
 from antiphon.pipeline.plan.party_plan import NOT_ADMITTED, PartyPlan
-from antiphon.pipeline.plan.plan_diff import Difference, Parts
-from antiphon.pipeline.plan.replan import Step
+from antiphon.pipeline.plan.plan_diff import Parts, PlanDiff
+from antiphon.pipeline.plan.replan import PartyStep
 from antiphon.pipeline.plan.reread import Ids, ids_in
 from antiphon.pipeline.plan.standings import Row, counts, standings
-from antiphon.pipeline.session.tasks import Work, tasks_for
+from antiphon.pipeline.session.tasks import DealtTasks, tasks_for
 from antiphon.pipeline.source.ranges import Range
 from antiphon.pipeline.tables.block_rows import Part, RowTask, block_tasks, waiting_tasks, write_rows
 from antiphon.pipeline.tables.delta_folder import TableLog
@@ -39,7 +39,7 @@ class Advance:
     """The steps of some parties, and what they come to in tables."""
 
     spark: SparkSession
-    steps: Sequence[Step]
+    steps: Sequence[PartyStep]
     models: Models
     log: TableLog
     run: int  # which one it is
@@ -56,7 +56,7 @@ class Advance:
         self.on = [step for step in self._moved if not step.afresh]
         self.plans = (*self.afresh, *(step.plan for step in self.on))
         self._other = {
-            step.plan.party: Difference.between(step.before.plan, step.plan)
+            step.plan.party: PlanDiff.between(step.before.plan, step.plan)
             for step in self.on
             if step.before is not None
         }
@@ -74,7 +74,7 @@ class Advance:
         """Fold what is new, and write it; and blocks, and what waits."""
         rows, cores = self.row_tasks(), self.spark.sparkContext.defaultParallelism
         blocks = sum(one.count for task in rows for one in task.ranges)
-        work = Work.deal(self.spark, write_rows, rows, tasks_for(self.spark, blocks)) if rows else None
+        work = DealtTasks.deal(self.spark, write_rows, rows, tasks_for(self.spark, blocks)) if rows else None
         ranges = self._ranges({party: other.delivered for party, other in self._other.items()})
         new = tasks_of(self.plans, ranges)
         late: Ids = defaultdict(set)
@@ -97,14 +97,14 @@ class Advance:
         afresh: frozenset[bytes] = frozenset(),
         left: Ids | None = None,
         whole: Ids | None = None,
-        beside: Work[Written] | None = None,
+        beside: DealtTasks[Written] | None = None,
     ) -> tuple[list[Written], list[tuple[bytes, bytes]]]:
         """Fold onto the tables; what has come of other work, and items that could not be folded."""
         buckets = max(SHELVES, buckets_for(1, messages_in(tasks)))  # no more for more cores: tasks would share shelves
         about = (str(self.log.folder), self.part, self.files.held, self.plans, self.models, self.run, buckets)
         last = whole is not None or not self._spoilt  # what is left for another fold is counted there
         job = Job(*about, afresh, left or {}, whole, self._all if last else None)
-        done, others = in_parcels(self.spark, tasks, buckets, fold_onto, job, whole, beside)
+        done, others = in_chunks(self.spark, tasks, buckets, fold_onto, job, whole, beside)
         for made in done:
             for table, written in made.files.items():
                 self.files.take(table, written)
@@ -174,7 +174,7 @@ class Advance:
         return ranges
 
 
-def _waits_otherwise(step: Step) -> bool:
+def _waits_otherwise(step: PartyStep) -> bool:
     return step.before is None or _waits(step.before.plan) != _waits(step.plan)
 
 

@@ -42,8 +42,8 @@ from antiphon.pipeline.fold.item_fold import (
 )
 from antiphon.pipeline.fold.resume_fold import LATE, UNKNOWN, GoingOn
 from antiphon.pipeline.fold.summary import Tally
-from antiphon.pipeline.order.shuffle_chunk import I64, Parcel, buckets_of, flags, ids_of, is_true
-from antiphon.pipeline.order.total_order import Group, Ordered
+from antiphon.pipeline.order.shuffle_chunk import I64, ShuffleChunk, buckets_of, flags, ids_of, is_true
+from antiphon.pipeline.order.total_order import Group, OrderedMessages
 from antiphon.pipeline.order.varints import Bools
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.plan.reread import Ids
@@ -99,9 +99,9 @@ class Made(NamedTuple):
     tally: Tally | None
 
 
-def fold_onto(job: Job, bucket: int, parcels: Iterator[Parcel]) -> Made:
+def fold_onto(job: Job, bucket: int, chunks: Iterator[ShuffleChunk]) -> Made:
     """In Spark's workers: the part of a fold that concerns one partition of it."""
-    return Shelf(job, bucket).fold(parcels)
+    return Shelf(job, bucket).fold(chunks)
 
 
 class Shelf:
@@ -128,21 +128,21 @@ class Shelf:
         if self._tally is not None:
             self._files["items"].told = self._tally.add
 
-    def fold(self, parcels: Iterator[Parcel]) -> Made:
+    def fold(self, chunks: Iterator[ShuffleChunk]) -> Made:
         """Fold, and write what comes of it."""
         job = self.job
-        whole: list[Parcel] = []
-        on: list[Parcel] = []
-        for parcel in parcels:
-            is_whole = job.whole is not None or job.plans[parcel[0]].party in job.afresh
-            (whole if is_whole else on).append(parcel)
-        ordered = Ordered.of(on, job.plans)
+        whole: list[ShuffleChunk] = []
+        on: list[ShuffleChunk] = []
+        for chunk in chunks:
+            is_whole = job.whole is not None or job.plans[chunk[0]].party in job.afresh
+            (whole if is_whole else on).append(chunk)
+        ordered = OrderedMessages.of(on, job.plans)
         on.clear()
         models, by_party = known_models(job.models), {plan.party: plan for plan in job.plans}
         self._look_up(ordered, models)
         if ordered is not None:
             self._go_on(ordered, GoingOn(by_party, models, tell))
-        ordered = Ordered.of(whole, job.plans)
+        ordered = OrderedMessages.of(whole, job.plans)
         whole.clear()
         if ordered is not None:
             self._fold_whole(ordered, Folding(by_party, models, tell))
@@ -150,7 +150,7 @@ class Shelf:
 
     # -- what is there
 
-    def _look_up(self, ordered: Ordered | None, models: ModelFactory) -> None:
+    def _look_up(self, ordered: OrderedMessages | None, models: ModelFactory) -> None:
         """Find the items that will be replaced."""
         job = self.job
         keys = list(_keys(job.whole or {}, job.buckets, self.bucket) if ordered is None else _messaged(ordered))
@@ -165,14 +165,14 @@ class Shelf:
 
     # -- folding
 
-    def _fold_whole(self, ordered: Ordered, folding: Folding) -> None:
+    def _fold_whole(self, ordered: OrderedMessages, folding: Folding) -> None:
         """Fold items from all their messages."""
         registers = Registers(ordered, Lanes.of(ordered.plans))
         framed = fold_frames(folding, ordered, registers, np.flatnonzero(registers.plain))
         self._take_plain(framed, registers)
         self._take(folding.rows(ordered.groups(np.flatnonzero(~registers.plain))))
 
-    def _go_on(self, ordered: Ordered, folding: GoingOn) -> None:
+    def _go_on(self, ordered: OrderedMessages, folding: GoingOn) -> None:
         """Fold new messages onto what is there: on columns what is plain, and all others one by one."""
         shelved = self._shelved
         folding.refused = self._refused_before()
@@ -191,7 +191,7 @@ class Shelf:
         self._take_plain(framed, going.registers)
         self._take(folding.rows(self._groups(ordered, np.flatnonzero(rest & ~going.plain))))
 
-    def _simple(self, ordered: Ordered, folding: GoingOn, going: GoingPlain, parties: Sequence[Party]) -> Bools:
+    def _simple(self, ordered: OrderedMessages, folding: GoingOn, going: GoingPlain, parties: Sequence[Party]) -> Bools:
         """Of all items: nothing but mutations has come to it, and all of them count."""
         found = going.plain & ~np.logical_or.reduceat(ordered.kinds != _MUTATION, ordered.starts[:-1])
         objects = self._shelved.objects
@@ -204,7 +204,7 @@ class Shelf:
         return found
 
     def _frames(
-        self, ordered: Ordered, folding: GoingOn, going: GoingPlain, parties: Sequence[Party], items: I64
+        self, ordered: OrderedMessages, folding: GoingOn, going: GoingPlain, parties: Sequence[Party], items: I64
     ) -> Iterator[Framed | int]:
         """Plain items that begin now, or to which something else than mutations has come."""
         places = np.searchsorted(self._shelved.objects.nth, items)
@@ -228,7 +228,7 @@ class Shelf:
                 found.update(new.keys[at] for at in which[which >= 0].tolist())
         return found
 
-    def _groups(self, ordered: Ordered, items: I64) -> Iterator[Group]:
+    def _groups(self, ordered: OrderedMessages, items: I64) -> Iterator[Group]:
         for key, _, notes in ordered.groups(items):
             was = self._shelved.was.get(key)
             yield key, None if was is None else UNKNOWN if was.data is None else was.data, notes
@@ -352,7 +352,7 @@ class Shelf:
         return mine
 
 
-def _messaged(ordered: Ordered) -> Iterator[Key]:
+def _messaged(ordered: OrderedMessages) -> Iterator[Key]:
     """The items that messages are for, in order."""
     starts = ordered.starts[:-1]
     ids = ordered.items[starts].tobytes()

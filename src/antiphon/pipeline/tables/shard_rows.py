@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from antiphon.model.object.model import ObjectModel
 from antiphon.pipeline.fold.digest import item_hash
 from antiphon.pipeline.order.shuffle_chunk import I64, is_true, numbers
-from antiphon.pipeline.order.total_order import Ordered
+from antiphon.pipeline.order.total_order import OrderedMessages
 from antiphon.pipeline.order.varints import Bools
 from antiphon.pipeline.tables.columnar_display import PlainShown
 from antiphon.pipeline.tables.columnar_resume import GoingPlain
@@ -169,11 +169,11 @@ class Shelved:
             # One that has no number is folded from nothing.
             self.was[party, item] = Was(model, deleted, messages, data if nth >= 0 else None, hashed)
 
-    def begin(self, ordered: Ordered, new: Bools) -> GoingPlain:
+    def begin(self, ordered: OrderedMessages, new: Bools) -> GoingPlain:
         """Fold on columns what can be, of objects that are here and of items that are new."""
         return GoingPlain(ordered, self.objects.nth, self.objects.rows.column("data").to_pylist(), new)
 
-    def change(self, ordered: Ordered, going: GoingPlain, simple: Bools) -> Changed:
+    def change(self, ordered: OrderedMessages, going: GoingPlain, simple: Bools) -> Changed:
         """Let the rows of `simple` items stay, with new values; all others that were found are to be replaced."""
         stays = simple[self.objects.nth]
         self._keep(self.objects.where(np.flatnonzero(~stays)))
