@@ -87,7 +87,7 @@ class Bench:
         self.report = report
         self.folder = folder
         self.stack = stack
-        self.store: Store = stack.enter_context(antiphon.open(folder / "store"))
+        self.store: Store = stack.enter_context(antiphon.open(folder / "store", unprotected=True))
 
     def run(self) -> None:
         many, few = self._place("many", self.plan.items), self._place("few", self.plan.few_items)

@@ -59,7 +59,7 @@ def add_device(peers: Peers, owner: Peer, name: str) -> Peer:
     peer.restart()
     peers.pass_on(owner, peer)
     peer.join()
-    peers.exchange()
+    peers.sync()
     return peer
 
 
@@ -83,7 +83,7 @@ class Club:
 
     def meet(self) -> int:
         """All devices exchange what they have; how many blocks moved."""
-        return self.peers.exchange()
+        return self.peers.sync()
 
     def game(self, peer: Peer) -> Item:
         return peer.party.item(self._game)

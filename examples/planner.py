@@ -174,7 +174,7 @@ class Devices:
         return Planner.find(party)
 
     def meet(self) -> int:
-        return antiphon.exchange(self.ada, self.bob)
+        return antiphon.sync(self.ada, self.bob)
 
 
 @contextmanager
@@ -185,7 +185,9 @@ def devices(home: Path) -> Iterator[Devices]:
 
 
 def open_store(home: Path, name: str) -> Store:
-    return antiphon.open(home / name, name=name, clock=Ticks(), randomness=SeededRandomness(f"the planner of {name}"))
+    return antiphon.open(
+        home / name, name=name, clock=Ticks(), randomness=SeededRandomness(f"the planner of {name}"), unprotected=True
+    )
 
 
 def build(ada: Store) -> Planner:
@@ -309,7 +311,7 @@ def tell(both: Devices, console: Console) -> dict[str, Any]:
     locator = invite(both)
     console.print("[bold]A planner[/]: Ada makes a board, Bob is invited, and finds it by its class and its locator:")
     console.print(f"  {locator}", soft_wrap=True)
-    assert both.bob.follow(locator) == both.all["bob"].root
+    assert both.bob.resolve(locator) == both.all["bob"].root
     console.print(show_board(both.all["bob"], "on both devices"))
     told = Told(planner.party, console)
     console.print("\n[bold]Apart[/], both work on the same things:")

@@ -248,7 +248,7 @@ class Remote:
         self._process.communicate()
 
 
-def exchange(devices: list[Remote], chance: random.Random) -> int:
+def sync(devices: list[Remote], chance: random.Random) -> int:
     """Let every device have what the others have, in random pairs and orders, until nobody learns anything."""
     total = 0
     while True:
@@ -309,7 +309,7 @@ def cut(
     dora = Remote(NEWCOMER, home)
     alice("admit", identity=dora("whoami")["identity"], role="READER")
     number = alice("declare")["number"]
-    exchange(devices, chance)
+    sync(devices, chance)
     snapshots = {device("step")["snapshot"] for device in devices}
     dropped = [device("prune")["dropped"] for device in devices]
     console.print(f"\nalice declares [bold]epoch {number}[/]; each device computes the snapshot itself:")
@@ -317,12 +317,12 @@ def cut(
     console.print(f"what lies before it goes: {', '.join(map(str, dropped))} blocks are dropped")
     late = alice("create", model="antiphon/text")["item"]
     alice("edit", item=late, command="insert", arguments=[0, "After the epoch."])
-    exchange(devices, chance)
+    sync(devices, chance)
 
     dora("visit", **invitation)
-    moved = exchange([alice, dora], chance)
+    moved = sync([alice, dora], chance)
     blobs = fetch(alice, dora)
-    moved += exchange([alice, dora], chance)
+    moved += sync([alice, dora], chance)
     found, wanted = dora("step"), alice("step")
     same = not snapshots and found == wanted and dora("state")["items"] == alice("state")["items"]
     console.print(f"dora joins with {blobs} blobs, and {moved} blocks: those of the control feeds, and the tail")
@@ -334,12 +334,12 @@ def cut(
 def hold(console: Console, home: Path, devices: list[Remote], chance: random.Random, trip: str, notes: str) -> bool:
     """One epoch more, of which nothing is dropped, some messages, and what each device holds: `bulk.py` compares."""
     number = devices[0]("declare")["number"]
-    exchange(devices, chance)
+    sync(devices, chance)
     for device in devices:
         device("step")
     devices[0]("post", item=notes, count=20)
     devices[1]("edit", item=trip, command="set", arguments=["title", "A trip to the mountains"])
-    exchange(devices, chance)
+    sync(devices, chance)
     held = {device.name: device("held") for device in devices}
     (home / LIVE).write_text(json.dumps(held))
     console.print(f"alice declares epoch {number}, and all keep what lies before it, for the last part of the demo")
@@ -364,30 +364,30 @@ def direct(home: Path, seed: int, console: Console) -> bool:
     for device, role in ((bob, "OWNER"), (carol, "EDITOR")):
         alice("admit", identity=who[device.name], role=role)
         device("visit", **invitation)
-        exchange([alice, device], chance)
+        sync([alice, device], chance)
         device("join")
         console.print(f"{device.name} is admitted as {role.lower()}, joins, and opens its feeds")
-    exchange(devices, chance)
+    sync(devices, chance)
 
     trip, plan, notes = (str(alice("create", model=f"antiphon/{model}")["item"]) for model in MODELS)
     alice("edit", item=trip, command="set", arguments=["title", "A trip"])
     alice("edit", item=plan, command="insert", arguments=[0, "We go to the sea."])
-    exchange(devices, chance)
+    sync(devices, chance)
     console.print("\nalice makes an object, a text and a thread; all have them. [bold]Now alice and bob are apart:[/]")
     edit_apart(alice, bob, trip, plan)
     show(console, [alice, bob], trip, plan)
-    moved = exchange([alice, bob], chance)
+    moved = sync([alice, bob], chance)
     console.print(f"[bold]together again[/], after {moved} blocks: the same on both, byte for byte")
     same = show(console, [alice, bob], trip, plan)
 
     for device in (bob, carol):
         device("post", item=notes, count=50)
-    moved = exchange([bob, carol], chance)
+    moved = sync([bob, carol], chance)
     console.print(f"\nbob and carol post 50 notes each; {moved} blocks passed between the two")
     bob("revoke", identity=who["carol"])
     carol("post", item=notes, count=25)
     console.print("bob revokes carol, while carol, who has not heard, posts 25 notes more")
-    moved = exchange(devices, chance)
+    moved = sync(devices, chance)
     console.print(f"all exchange what they have, in orders of their own: {moved} blocks")
 
     states = [device("state") for device in devices]

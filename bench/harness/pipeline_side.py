@@ -151,7 +151,7 @@ def live(folder: str) -> dict[str, Any]:
     """The items of all parties, built anew from the feeds. To be asked of a process without Spark, which may fork."""
     keys = _parties(folder)
     states, count, start = {}, 0, now()
-    with Store.open(folder) as store:
+    with Store.open(folder, unprotected=True) as store:
         opened = {key: store.party(key) for key in keys}
         for party in opened.values():
             party.refresh()

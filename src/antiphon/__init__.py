@@ -17,8 +17,7 @@ cli      the command line
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from antiphon.core.exports import lazy_exports
 
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from antiphon.api.party import Party as Party
     from antiphon.api.query.results import Results as Results
     from antiphon.api.registry import LocalRegistry as LocalRegistry, Record as Record, Registry as Registry
-    from antiphon.api.store import Store as Store
-    from antiphon.api.sync.sync import exchange as exchange
+    from antiphon.api.store import Store as Store, open as open  # noqa: A004 - read as `antiphon.open`
+    from antiphon.api.sync.sync import sync as sync
     from antiphon.core.cid import Cid as Cid
     from antiphon.core.errors import (
         AntiphonError as AntiphonError,
@@ -108,10 +107,3 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __getattr__, __dir__ = lazy_exports(__name__)
-
-
-def open(path: str | Path, **options: Any) -> Store:  # noqa: A001 - `antiphon.open` reads as it is meant
-    """The store in a folder, made if there is none: see `Store.open` for the options."""
-    from antiphon.api.store import Store
-
-    return Store.open(path, **options)

@@ -32,19 +32,19 @@ def blobs(store: Store) -> BlobStore:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """A store where nobody else is needed."""
-    with antiphon.open(tmp_path / "home") as made:
+    with antiphon.open(tmp_path / "home", unprotected=True) as made:
         yield made
 
 
 @pytest.fixture
 def ada(tmp_path: Path) -> Iterator[Store]:
-    with antiphon.open(tmp_path / "ada", name="Ada") as store:
+    with antiphon.open(tmp_path / "ada", name="Ada", unprotected=True) as store:
         yield store
 
 
 @pytest.fixture
 def bob(tmp_path: Path) -> Iterator[Store]:
-    with antiphon.open(tmp_path / "bob", name="Bob") as store:
+    with antiphon.open(tmp_path / "bob", name="Bob", unprotected=True) as store:
         yield store
 
 
@@ -55,7 +55,7 @@ def party(ada: Store) -> Party:
 
 @pytest.fixture
 def theirs(ada: Store, bob: Store, party: Party) -> Party:
-    """The same party on Bob's device; what is written is apart until `exchange`."""
+    """The same party on Bob's device; what is written is apart until `sync`."""
     bob.join(party.invite(bob.me))
-    antiphon.exchange(ada, bob)
+    antiphon.sync(ada, bob)
     return bob.party(party.key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from antiphon import Object, Party, Store, exchange, prop
+from antiphon import Object, Party, Store, prop, sync
 from antiphon.api.query import queries
 from antiphon.core.errors import TooLarge
 
@@ -38,7 +38,7 @@ def test_what_a_batch_did_before_a_query_stays_or_goes_with_it(ada: Store, party
             listed.append(2)
             text.append("b")
             one.name = "One"
-            one.may_write()
+            one.restrict_writers()
             assert len(party.query(prop("n") == 1)) == 1
             assert (one["n"], listed.value, text.value, one.name) == (2, [1, 2], "ab", "One")
             listed.append(3)
@@ -107,14 +107,14 @@ def test_queries_in_batches_change_nothing(party: Party, batches: list[list[tupl
 
 def test_what_came_from_others_is_found_in_a_batch(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     item = party.object({"n": 1})
-    exchange(ada, bob)
+    sync(ada, bob)
     theirs.item(item.id, Object)["n"] = 2
-    exchange(ada, bob)
+    sync(ada, bob)
     with party.batch():
         item["n"] = 3
         assert [found.id for found in party.query(prop("n") == 2)] == [item.id]
         assert item["n"] == 3
-    exchange(ada, bob)
+    sync(ada, bob)
     assert theirs.item(item.id).snapshot() == item.snapshot()
 
 

@@ -14,7 +14,10 @@ from antiphon.core.errors import BadEncoding
 
 @pytest.fixture
 def stores(tmp_path: Path) -> Iterator[tuple[Store, Store]]:
-    with antiphon.open(tmp_path / "one") as one, antiphon.open(tmp_path / "two") as two:
+    with (
+        antiphon.open(tmp_path / "one", unprotected=True) as one,
+        antiphon.open(tmp_path / "two", unprotected=True) as two,
+    ):
         yield one, two
 
 
@@ -36,7 +39,7 @@ def test_it_is_exported_and_imported(stores: tuple[Store, Store], tmp_path: Path
     assert theirs.item(scan.id, File).read_bytes() == b"scan" * 50_000
     assert theirs.epochs.verify().whole
     theirs.object({"title": "Salt"})  # it has joined by the way
-    antiphon.exchange(one, two)
+    antiphon.sync(one, two)
     assert len(party.query()) == 3
     assert two.import_party(tmp_path / "party.car").key == party.key
 

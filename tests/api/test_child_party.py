@@ -12,7 +12,7 @@ import pytest
 from examples.chess_model import ChessModel
 
 import antiphon
-from antiphon import InvalidInput, NotAuthorised, Object, Party, Role, Store, UnknownParty, exchange
+from antiphon import InvalidInput, NotAuthorised, Object, Party, Role, Store, UnknownParty, sync
 from antiphon.api.sync.sync import copy
 from antiphon.core.errors import MissingBlocks
 from antiphon.core.ids import SYSTEM_ITEM
@@ -25,14 +25,14 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def ada(tmp_path: Path) -> Iterator[Store]:
-    with antiphon.open(tmp_path / "ada", name="Ada") as store:
+    with antiphon.open(tmp_path / "ada", name="Ada", unprotected=True) as store:
         store.models.register(ChessModel)
         yield store
 
 
 @pytest.fixture
 def bob(tmp_path: Path) -> Iterator[Store]:
-    with antiphon.open(tmp_path / "bob", name="Bob") as store:
+    with antiphon.open(tmp_path / "bob", name="Bob", unprotected=True) as store:
         store.models.register(ChessModel)
         yield store
 
@@ -45,11 +45,11 @@ def game(party: Party) -> Party:
 @pytest.fixture
 def his(ada: Store, bob: Store, party: Party, theirs: Party, game: Party) -> Party:
     """The game on Bob's device, which he found in the club; nobody invited him to it."""
-    exchange(ada, bob)
+    sync(ada, bob)
     (found,) = theirs.child_parties()
     with pytest.raises(MissingBlocks):
         theirs.open_child(found)
-    exchange(ada, bob)
+    sync(ada, bob)
     return theirs.open_child(found)
 
 
@@ -57,10 +57,10 @@ def test_a_child_is_made_found_and_written_by_members_of_the_parent(
     ada: Store, bob: Store, party: Party, game: Party, his: Party
 ) -> None:
     note = game.object({"title": "First"})
-    exchange(ada, bob)
+    sync(ada, bob)
     theirs = his.item(note.id, Object)
     theirs["title"] = "Bob's"
-    exchange(ada, bob)
+    sync(ada, bob)
     assert note["title"] == "Bob's"
     assert game.refused() == his.refused() == []
     assert his.members == game.members
@@ -70,10 +70,10 @@ def test_a_child_is_made_found_and_written_by_members_of_the_parent(
 
 
 def test_it_is_a_child_after_a_restart(tmp_path: Path) -> None:
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         game = store.create_party("Club").create_child("Game")
         note = game.object({"n": 1})
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         again = store.party("Game")
         assert again.parent is store.party("Club")
         again.item(note.id, Object)["n"] = 2
@@ -97,21 +97,21 @@ def test_a_game_in_a_child_beside_a_hundred_items_in_the_parent(
     with party.batch():
         items = [party.object({"number": number}) for number in range(100)]
     board = game.create(ChessModel.name)
-    exchange(ada, bob)
+    sync(ada, bob)
     his.item(board.id).item.edit("sit", "black")
     board.item.edit("sit", "white")
-    exchange(ada, bob)
+    sync(ada, bob)
     board.item.edit("move", "e2e4")
-    exchange(ada, bob)
+    sync(ada, bob)
     his.item(board.id).item.edit("move", "e7e5")
-    exchange(ada, bob)
+    sync(ada, bob)
     undo, undo_items = game.undo_stack(), party.undo_stack()
     before = {item.id: party.processor.snapshot(item.id) for item in items}
     length = len(ada.manager.feeds.feeds(party.key))
     digest = party.members.digest
 
     assert game.epochs.declare().final
-    exchange(ada, bob)
+    sync(ada, bob)
     assert (game.epochs.number, his.epochs.number, party.epochs.number, theirs.epochs.number) == (1, 1, 0, 0)
     assert game.epochs.prune() > 0
     assert {item.id: party.processor.snapshot(item.id) for item in items} == before
@@ -119,7 +119,7 @@ def test_a_game_in_a_child_beside_a_hundred_items_in_the_parent(
 
     played = game.processor.snapshot(board.id)
     assert party.epochs.declare().final
-    exchange(ada, bob)
+    sync(ada, bob)
     assert (game.epochs.number, his.epochs.number, party.epochs.number, theirs.epochs.number) == (1, 1, 1, 1)
     assert game.processor.snapshot(board.id) == played == his.processor.snapshot(board.id)
 
@@ -131,7 +131,7 @@ def test_a_game_in_a_child_beside_a_hundred_items_in_the_parent(
     undo_items.undo()
     assert items[0]["number"] == 0
     his.item(board.id).item.edit("resign")
-    exchange(ada, bob)
+    sync(ada, bob)
     assert game.processor.snapshot(board.id) == his.processor.snapshot(board.id)
 
 
@@ -139,7 +139,7 @@ def test_an_epoch_of_a_child_covers_what_it_rests_on_in_the_parent(
     ada: Store, bob: Store, party: Party, game: Party, his: Party
 ) -> None:
     his.object({"by": "Bob"})
-    exchange(ada, bob)
+    sync(ada, bob)
     game.epochs.declare()
     chain = game.member.machine.epochs()
     control = chain.final[-1].control
@@ -151,17 +151,17 @@ def test_a_new_device_begins_at_the_childs_epoch(
     ada: Store, party: Party, game: Party, his: Party, bob: Store, tmp_path: Path
 ) -> None:
     note = his.object({"by": "Bob"})
-    exchange(ada, bob)
+    sync(ada, bob)
     game.epochs.declare()
     game.epochs.prune()
-    with antiphon.open(tmp_path / "eve", name="Eve") as eve:
+    with antiphon.open(tmp_path / "eve", name="Eve", unprotected=True) as eve:
         eve.join(party.invite(eve.me, Role.READER))
-        exchange(ada, eve)
+        sync(ada, eve)
         (child,) = eve.party(party.key).child_parties()
         eve.manager.subscribe(child.key)
-        exchange(ada, eve)
+        sync(ada, eve)
         hers = eve.party(party.key).open_child(child)
-        exchange(ada, eve)
+        sync(ada, eve)
         assert hers.item(note.id, Object)["by"] == "Bob"
         assert hers.epochs.number == 1
         with pytest.raises(NotAuthorised):
@@ -186,7 +186,7 @@ def _watching(read: list[bytes]) -> Iterator[None]:
 
 
 def test_opening_one_does_not_read_the_others_messages(tmp_path: Path) -> None:
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         club = store.create_party("Club")
         game = club.create_child("Game")
         club.object({"n": 1})
@@ -197,7 +197,7 @@ def test_opening_one_does_not_read_the_others_messages(tmp_path: Path) -> None:
         }
     for name, other in (("Club", "Game"), ("Game", "Club")):
         read: list[bytes] = []
-        with _watching(read), antiphon.open(tmp_path / "home") as store:
+        with _watching(read), antiphon.open(tmp_path / "home", unprotected=True) as store:
             opened = store.party(name)
             opened.item(opened.query().ids[0])
             assert not data[other] & set(read), name
@@ -213,10 +213,10 @@ def test_a_revocation_in_the_parent_takes_effect_in_the_child(
     ada: Store, bob: Store, party: Party, game: Party, his: Party
 ) -> None:
     kept = his.object({"by": "Bob"})
-    exchange(ada, bob)
+    sync(ada, bob)
     late = his.object({"by": "Bob, who was not there yet"})
     party.revoke(bob.me)
-    exchange(ada, bob)
+    sync(ada, bob)
     assert game.item(kept.id, Object)["by"] == "Bob"
     assert not game.has(late.id)
     assert len(game.refused()) > 0
@@ -231,7 +231,7 @@ def test_a_revoked_member_who_does_not_look_writes_for_nobody(
 ) -> None:
     """Bob gets nothing of the club any more, and writes on in the game. Ada's device has said where he ends."""
     kept = his.object({"by": "Bob"})
-    exchange(ada, bob)
+    sync(ada, bob)
     party.revoke(bob.me)
     assert [act.claim.roles for act in game.member.machine.acts() if isinstance(act.claim, Narrowing)] == [frozenset()]
     bob.manager.pause(party.key)
@@ -247,13 +247,13 @@ def test_without_an_owner_at_hand_what_a_revoked_member_wrote_is_void_until_one_
     ada: Store, bob: Store, party: Party, theirs: Party, game: Party, his: Party, tmp_path: Path
 ) -> None:
     """Eve, an editor, hears of the revocation first: nothing of Bob's counts. Then Ada opens the game, and it does."""
-    with antiphon.open(tmp_path / "eve", name="Eve") as eve:
+    with antiphon.open(tmp_path / "eve", name="Eve", unprotected=True) as eve:
         eve.join(party.invite(eve.me))
-        exchange(ada, eve)
+        sync(ada, eve)
         eve.manager.subscribe(game.key)
         note = his.object({"by": "Bob"})
-        exchange(ada, bob)
-        exchange(ada, eve)
+        sync(ada, bob)
+        sync(ada, eve)
         hers = eve.party(party.key).open_child(game.key)
         assert hers.has(note.id)
         ada.manager.close_party(game.key)
@@ -261,7 +261,7 @@ def test_without_an_owner_at_hand_what_a_revoked_member_wrote_is_void_until_one_
         copy(ada.manager.feeds, eve.manager.feeds, party.key)
         hers.refresh()
         assert not hers.has(note.id)
-        exchange(ada, eve)
+        sync(ada, eve)
         assert hers.has(note.id)
         assert hers.members == ada.party(game.key).members
 
@@ -270,16 +270,16 @@ def test_what_an_epoch_of_the_child_holds_no_revocation_in_the_parent_takes(
     ada: Store, bob: Store, party: Party, game: Party, his: Party
 ) -> None:
     note = his.object({"by": "Bob"})
-    exchange(ada, bob)
+    sync(ada, bob)
     game.epochs.declare()
-    exchange(ada, bob)
+    sync(ada, bob)
     with party.processor.locked():
         grants = party.member.machine.authority.granted(bytes(bob.me))
         party.member.write_claim(Narrowing(tuple(act.position for act in grants), frozenset(), {}))
-    exchange(ada, bob)
+    sync(ada, bob)
     assert game.item(note.id, Object)["by"] == his.item(note.id, Object)["by"] == "Bob"
     assert game.epochs.declare().number == 2
-    exchange(ada, bob)
+    sync(ada, bob)
     assert his.epochs.number == 2
 
 
@@ -288,7 +288,7 @@ def test_an_attester_refuses_an_epoch_of_the_child_that_lacks_a_revocation_in_th
 ) -> None:
     """Bob, who generates the game's epochs, is revoked in the club, and declares one as if he had not heard."""
     game.epochs.set_policy(generator=bob.device, attesters=[ada.device, bob.device])
-    exchange(ada, bob)
+    sync(ada, bob)
     his.object({"by": "Bob"})
     party.revoke(bob.me)
     assert not his.epochs.declare().final
@@ -302,12 +302,12 @@ def test_an_attester_refuses_an_epoch_of_the_child_that_lacks_a_revocation_in_th
 
 def test_a_guest_of_a_child_sees_the_child_alone(ada: Store, party: Party, game: Party, tmp_path: Path) -> None:
     secret = party.object({"title": "for members"})
-    with antiphon.open(tmp_path / "guest", name="Guest") as guest:
+    with antiphon.open(tmp_path / "guest", name="Guest", unprotected=True) as guest:
         guest.join(game.invite(guest.me))
-        exchange(ada, guest)
+        sync(ada, guest)
         theirs = guest.party(game.key)
         note = theirs.object({"by": "a guest"})
-        exchange(ada, guest)
+        sync(ada, guest)
         assert game.item(note.id, Object)["by"] == "a guest"
         with pytest.raises(UnknownParty):
             _ = theirs.parent
@@ -336,9 +336,9 @@ def test_a_child_goes_through_a_file_after_its_parent(party: Party, game: Party,
 
 def test_a_strangers_party_that_names_this_one_is_no_child(ada: Store, party: Party, tmp_path: Path) -> None:
     """Mallory, who holds the club's control feeds and is no member, founds a party in its name."""
-    with antiphon.open(tmp_path / "mallory", name="Mallory") as mallory:
+    with antiphon.open(tmp_path / "mallory", name="Mallory", unprotected=True) as mallory:
         mallory.manager.subscribe(party.key, party.member.genesis_feed)
-        exchange(ada, mallory)
+        sync(ada, mallory)
         theirs = mallory.party(party.key)
         with pytest.raises(NotAuthorised, match="no owner or editor"):
             theirs.create_child("Trap")

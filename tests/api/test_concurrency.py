@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import antiphon
-from antiphon import Party, exchange, prop
+from antiphon import Party, prop, sync
 from antiphon.api.sync.sync import copy as copy_blocks
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
@@ -120,12 +120,12 @@ def test_a_callback_may_write(party: Party) -> None:
 
 def test_a_store_that_follows_takes_blocks_by_itself(tmp_path: Path) -> None:
     with (
-        antiphon.open(tmp_path / "ada", name="Ada", follow=True) as ada,
-        antiphon.open(tmp_path / "bob", name="Bob", follow=True) as bob,
+        antiphon.open(tmp_path / "ada", name="Ada", live=True, unprotected=True) as ada,
+        antiphon.open(tmp_path / "bob", name="Bob", live=True, unprotected=True) as bob,
     ):
         party = ada.create_party("Household")
         bob.join(party.invite(bob.me))
-        exchange(ada, bob)
+        sync(ada, bob)
         theirs = bob.party("Household")
         come = threading.Event()
         watched = theirs.subscribe(prop("n") == 5, lambda delta: come.set() if delta.added else None)

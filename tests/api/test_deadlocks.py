@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import antiphon
-from antiphon import InvalidInput, Migrations, Object, Party, Reference, Schema, Store, exchange, prop
+from antiphon import InvalidInput, Migrations, Object, Party, Reference, Schema, Store, prop, sync
 from antiphon.api.sync.sync import copy as copy_blocks
 from antiphon.core.errors import MovedOn, StoreClosed
 from antiphon.query.delta import Delta
@@ -146,9 +146,9 @@ def test_finding_a_party_waits_for_none(ada: Store, party: Party, club: Party) -
 
 
 def test_threads_that_open_a_party_at_once_get_the_same(tmp_path: Path) -> None:
-    with antiphon.open(tmp_path / "ada") as store:
+    with antiphon.open(tmp_path / "ada", unprotected=True) as store:
         store.create_party("Household").object(Chore("Wash up"))
-    with antiphon.open(tmp_path / "ada") as store:
+    with antiphon.open(tmp_path / "ada", unprotected=True) as store:
         found: list[Party] = []
         ready = threading.Barrier(4)
 
@@ -166,11 +166,11 @@ def test_threads_that_open_a_party_at_once_get_the_same(tmp_path: Path) -> None:
 def test_a_callback_that_asks_for_a_party_keeps_no_store_from_closing(tmp_path: Path) -> None:
     raised: list[BaseException] = []
     inside, closing = threading.Event(), threading.Event()
-    with antiphon.open(tmp_path / "ada") as ada:
-        bob = antiphon.open(tmp_path / "bob", follow=True)
+    with antiphon.open(tmp_path / "ada", unprotected=True) as ada:
+        bob = antiphon.open(tmp_path / "bob", live=True, unprotected=True)
         party = ada.create_party("Household")
         bob.join(party.invite(bob.me))
-        exchange(ada, bob)
+        sync(ada, bob)
 
         def tell(delta: Delta) -> None:
             if delta.added:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import antiphon
-from antiphon import InvalidInput, NotAuthorised, Party, Store, UnknownItem, exchange
+from antiphon import InvalidInput, NotAuthorised, Party, Store, UnknownItem, sync
 from antiphon.core.errors import MissingBlob
 from antiphon.snapshot.car_file import CarFile
 
@@ -32,10 +32,10 @@ def test_a_message_is_erased_everywhere_and_its_bytes_go_once_an_epoch_covers_th
     note = theirs.object({"title": "harmless"})
     note["title"] = SECRET
     event = note.history()[-1]
-    exchange(ada, bob)
+    sync(ada, bob)
 
     party.erase(event.stamp)
-    exchange(ada, bob)
+    sync(ada, bob)
     for store, held in ((ada, party), (bob, theirs)):
         assert held.item(note.id).value == {"title": "harmless"}
         assert held.item(note.id).history()[-1].refused
@@ -43,7 +43,7 @@ def test_a_message_is_erased_everywhere_and_its_bytes_go_once_an_epoch_covers_th
         assert SECRET.encode() in bodies(store, held), "others may have to recompute what lies before the cut"
 
     party.epochs.declare()
-    exchange(ada, bob)
+    sync(ada, bob)
     for store, held in ((ada, party), (bob, theirs)):
         assert held.epochs.prune() == 0
         assert SECRET.encode() not in bodies(store, held)
@@ -54,7 +54,7 @@ def test_a_message_is_erased_everywhere_and_its_bytes_go_once_an_epoch_covers_th
 
 def test_what_may_not_be_erased_says_why(party: Party, theirs: Party, ada: Store, bob: Store) -> None:
     note = party.object({"title": "Milk"})
-    exchange(ada, bob)
+    sync(ada, bob)
     stamp = note.history()[-1].stamp
     with pytest.raises(NotAuthorised, match="only an owner"):
         theirs.erase(stamp)
@@ -68,7 +68,7 @@ def test_what_may_not_be_erased_says_why(party: Party, theirs: Party, ada: Store
 
 
 def test_a_store_lets_go_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with antiphon.open(tmp_path / "home", epochs=True, prune=True) as store:
+    with antiphon.open(tmp_path / "home", epochs=True, prune=True, unprotected=True) as store:
         party = store.create_party("Household")
         pruned, prune = threading.Event(), store.manager.feeds.prune
 
@@ -86,7 +86,7 @@ def test_a_store_lets_go_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_letting_go_by_itself_is_a_part_of_taking_part(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="epochs=True"):
-        antiphon.open(tmp_path / "home", prune=True)
+        antiphon.open(tmp_path / "home", prune=True, unprotected=True)
 
 
 def test_the_party_at_an_epoch_has_values(party: Party) -> None:
@@ -116,7 +116,7 @@ def test_a_newcomer_fetches_the_snapshot_of_a_particular_epoch(ada: Store, bob: 
     party.epochs.declare()
     party.epochs.prune()
     bob.join(party.invite(bob.me))
-    exchange(ada, bob)
+    sync(ada, bob)
     there = bob.party(party.key)
     assert there.epochs.number == 2
     with pytest.raises(MissingBlob, match=r"the snapshot of epoch 1 is not here: .*`epochs\.fetch` takes it"):
@@ -167,7 +167,7 @@ def test_the_content_of_a_file_is_fetched_from_another_store(
 ) -> None:
     data = bytes(range(256)) * 4_000
     file = party.file(data, name="scan.png")
-    exchange(ada, bob)
+    sync(ada, bob)
     mine = theirs.item(file.id, antiphon.File)
     with pytest.raises(MissingBlob):
         mine.read_bytes()

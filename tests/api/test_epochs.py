@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import antiphon
-from antiphon import InvalidInput, NotAuthorised, Object, Party, PartyPaused, Role, Store, exchange
+from antiphon import InvalidInput, NotAuthorised, Object, Party, PartyPaused, Role, Store, sync
 from antiphon.api.sync.sync import copy
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import MissingBlob
@@ -54,11 +54,11 @@ def test_a_snapshot_can_be_asked_for_by_number(party: Party) -> None:
 
 
 def test_it_survives_a_restart_and_is_booted_from(tmp_path: Path) -> None:
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         milk = store.create_party("Household").object({"title": "Milk"})
         epoch = store.party("Household").epochs.declare()
         assert store.party("Household").epochs.prune() > 0
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         party = store.party("Household")
         assert party.epochs.list() == [epoch]
         assert party.epochs.number == 1
@@ -71,19 +71,19 @@ def test_it_survives_a_restart_and_is_booted_from(tmp_path: Path) -> None:
 
 def test_an_exchange_lets_both_stand_on_it(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     party.epochs.set_policy(attesters=[ada.me, bob.me], generator=ada.device)
-    exchange(ada, bob)
+    sync(ada, bob)
     theirs.object({"title": "Salt"})
-    exchange(ada, bob)
+    sync(ada, bob)
 
     epoch = party.epochs.declare()
     assert (epoch.final, len(epoch.attested), epoch.needed) == (False, 1, 2)
     assert party.epochs.number == 0
-    exchange(ada, bob)
+    sync(ada, bob)
 
     assert (party.epochs.number, theirs.epochs.number) == (1, 1)
     assert party.epochs.list() == theirs.epochs.list()
     assert {voter.identity for voter in party.epochs.list()[0].attested} == {ada.me, bob.me}
-    assert exchange(ada, bob) == 0
+    assert sync(ada, bob) == 0
 
 
 def test_who_is_not_asked_cannot_declare(theirs: Party) -> None:
@@ -97,9 +97,9 @@ def test_a_new_device_begins_with_the_snapshot_and_the_tail(tmp_path: Path, ada:
     party.epochs.declare()
     party.epochs.prune()
     salt = party.object({"title": "Salt"})
-    with antiphon.open(tmp_path / "eve", name="Eve") as eve:
+    with antiphon.open(tmp_path / "eve", name="Eve", unprotected=True) as eve:
         eve.join(party.invite(eve.me))
-        exchange(ada, eve)
+        sync(ada, eve)
         there = eve.party(party.key)
         assert there.epochs.number == 1
         assert there.epochs.waits_for == ""
@@ -107,14 +107,16 @@ def test_a_new_device_begins_with_the_snapshot_and_the_tail(tmp_path: Path, ada:
         assert there.item(salt.id).value == {"title": "Salt"}
         assert [there.item(note.id).value for note in notes] == [note.value for note in notes]
         there.item(milk.id, Object)["title"] = "Oat milk"
-        exchange(ada, eve)
+        sync(ada, eve)
         assert milk.value == {"title": "Oat milk"}
         assert there.query().ids == party.query().ids
         first = party.timeframe
         assert there.timeframe == first
-    with antiphon.open(tmp_path / "eve") as eve:  # and goes on after a restart, with feeds that begin at the cut
+    with antiphon.open(
+        tmp_path / "eve", unprotected=True
+    ) as eve:  # and goes on after a restart, with feeds that begin at the cut
         salt["title"] = "Sea salt"
-        exchange(ada, eve)
+        sync(ada, eve)
         assert eve.party(party.key).item(salt.id).value == {"title": "Sea salt"}
         assert eve.party(party.key).epochs.prune() >= 0
 
@@ -124,9 +126,9 @@ def test_a_new_device_wants_as_many_attestations_as_policy_says(tmp_path: Path, 
     party.object({"title": "Milk"})
     party.epochs.declare()
     party.epochs.prune()
-    with antiphon.open(tmp_path / "eve", name="Eve") as eve:
+    with antiphon.open(tmp_path / "eve", name="Eve", unprotected=True) as eve:
         eve.join(party.invite(eve.me))
-        exchange(ada, eve)
+        sync(ada, eve)
         there = eve.party(party.key)
         assert there.epochs.number == 0
         assert "1 attestations, and policy wants 2" in there.epochs.waits_for
@@ -136,13 +138,13 @@ def test_a_new_device_wants_as_many_attestations_as_policy_says(tmp_path: Path, 
 def test_blobs_come_from_whoever_has_them(tmp_path: Path, ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     party.object({"title": "Milk"})
     party.epochs.declare()
-    exchange(ada, bob)
+    sync(ada, bob)
     party.epochs.prune()
-    with antiphon.open(tmp_path / "eve", name="Eve") as eve:
+    with antiphon.open(tmp_path / "eve", name="Eve", unprotected=True) as eve:
         eve.join(party.invite(eve.me))
-        exchange(ada, bob)
+        sync(ada, bob)
         theirs.epochs.prune()
-        exchange(bob, eve)
+        sync(bob, eve)
         assert eve.party(party.key).epochs.number == 1
         assert eve.party(party.key).query().ids == party.query().ids
 
@@ -156,7 +158,7 @@ def test_who_gets_only_a_part_of_a_snapshot_waits_for_the_rest(tmp_path: Path, a
     some = MemoryBlobs()
     some.put_all((cid, ada.manager.blobs.get(cid)) for cid in held if cid.codec != RAW or cid == epoch.snapshot)
     root = party.epochs.snapshot(1).root.items
-    with antiphon.open(tmp_path / "eve", name="Eve") as eve:
+    with antiphon.open(tmp_path / "eve", name="Eve", unprotected=True) as eve:
         eve.join(party.invite(eve.me))
         copy(ada.manager.feeds, eve.manager.feeds, party.key)
         there = eve.party(party.key)
@@ -166,7 +168,7 @@ def test_who_gets_only_a_part_of_a_snapshot_waits_for_the_rest(tmp_path: Path, a
         there.epochs.fetch(some)
         assert there.epochs.number == 0
         assert "nor is the snapshot of epoch 1" in there.epochs.waits_for
-        exchange(ada, eve)
+        sync(ada, eve)
         assert there.epochs.number == 1
         assert len(there.query()) == 200
 
@@ -196,7 +198,7 @@ def test_a_policy_is_changed_in_part(ada: Store, party: Party) -> None:
 
 
 def test_what_a_policy_cannot_say_is_refused(ada: Store, bob: Store, party: Party) -> None:
-    with pytest.raises(InvalidInput, match="must have joined: exchange first"):
+    with pytest.raises(InvalidInput, match="must have joined: sync first"):
         party.epochs.set_policy(attesters=[bob.me])
     with pytest.raises(InvalidInput, match="the generator is named by the key"):
         party.epochs.set_policy(generator="nobody")
@@ -211,14 +213,14 @@ def test_what_a_policy_cannot_say_is_refused(ada: Store, bob: Store, party: Part
 
 
 def test_an_identity_with_several_devices_is_asked_which(tmp_path: Path, ada: Store, party: Party) -> None:
-    with antiphon.open(tmp_path / "bob", name="Bob") as bob:
+    with antiphon.open(tmp_path / "bob", name="Bob", unprotected=True) as bob:
         bob.join(party.invite(bob.me))
-        exchange(ada, bob)
+        sync(ada, bob)
         second = antiphon.new_device(bob.keys, "phone", bob.me)
         bob.manager.device = second  # a second device of Bob's, in the same folder
         bob.manager.close_party(party.key)
         bob.party(party.key).join()
-        exchange(ada, bob)
+        sync(ada, bob)
         with pytest.raises(InvalidInput, match="has 2 devices; name the one") as told:
             party.epochs.set_policy(attesters=[bob.me])
         assert second.key.hex() in str(told.value)
@@ -245,7 +247,7 @@ def test_a_device_that_differs_says_so_and_adopts(
     monkeypatch.setattr(epochs, "_compute", wrong)
     party.object({"title": "Milk"})
     party.epochs.declare()
-    exchange(ada, bob)
+    sync(ada, bob)
 
     assert theirs.epochs.number == 0
     assert theirs.epochs.disagreement is not None
@@ -255,7 +257,7 @@ def test_a_device_that_differs_says_so_and_adopts(
     assert "not what the messages make" in objection.reason
 
     if not theirs.epochs.adopt():
-        exchange(ada, bob)
+        sync(ada, bob)
         assert theirs.epochs.adopt()
     assert theirs.epochs.number == 1
     assert theirs.epochs.disagreement is None
@@ -282,7 +284,7 @@ def test_not_on_a_party_that_is_closed(ada: Store, party: Party) -> None:
 
 
 def test_a_store_takes_part_by_itself(tmp_path: Path) -> None:
-    with antiphon.open(tmp_path / "home", epochs=True) as store:
+    with antiphon.open(tmp_path / "home", epochs=True, unprotected=True) as store:
         party = store.create_party("Household")
         epochs = store.manager.epochs(party.key)
         reached, step = threading.Event(), epochs.step
@@ -304,9 +306,9 @@ def test_a_reader_boots_from_an_epoch_too(tmp_path: Path, ada: Store, party: Par
     party.object({"title": "Milk"})
     party.epochs.declare()
     party.epochs.prune()
-    with antiphon.open(tmp_path / "eve", name="Eve") as eve:
+    with antiphon.open(tmp_path / "eve", name="Eve", unprotected=True) as eve:
         eve.join(party.invite(eve.me, Role.READER))
-        exchange(ada, eve)
+        sync(ada, eve)
         assert eve.party(party.key).epochs.number == 1
         assert len(eve.party(party.key).query()) == 1
 
@@ -315,21 +317,21 @@ def test_a_device_that_may_have_forgotten_its_votes_says_so_and_exchanges_on(
     tmp_path: Path, ada: Store, party: Party
 ) -> None:
     """Its folder is an old copy: what it said about the epoch may stand in a feed that it does not have whole."""
-    with antiphon.open(tmp_path / "bob", name="Bob") as bob:
+    with antiphon.open(tmp_path / "bob", name="Bob", unprotected=True) as bob:
         bob.join(party.invite(bob.me))
-        exchange(ada, bob)
+        sync(ada, bob)
         party.epochs.set_policy(attesters=[ada.me, bob.me], generator=ada.me)
-        exchange(ada, bob)
+        sync(ada, bob)
     shutil.copytree(tmp_path / "bob", tmp_path / "twin")
     party.object({"title": "Milk"})
     party.epochs.declare()
-    with antiphon.open(tmp_path / "twin") as twin:
-        exchange(ada, twin)
+    with antiphon.open(tmp_path / "twin", unprotected=True) as twin:
+        sync(ada, twin)
         there = twin.party(party.key)
         assert len(there.query()) == 1
         assert "may have forgotten" in there.epochs.waits_for
         assert there.epochs.number == 0
         assert there.epochs.recover(), "its operator says that it has heard"
         assert there.epochs.waits_for == ""
-        exchange(ada, twin)
+        sync(ada, twin)
         assert (party.epochs.number, there.epochs.number) == (1, 1)

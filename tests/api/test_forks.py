@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon import Fact, InvalidInput, Object, ObjectModel, Party, Query, Store, exchange, prop
+from antiphon import Fact, InvalidInput, Object, ObjectModel, Party, Query, Store, prop, sync
 from antiphon.model.message import Change
 from antiphon.query.delta import Delta
 
@@ -81,7 +81,7 @@ def test_a_fork_of_a_view_is_that_view(ada: Store, party: Party) -> None:
     made = party.view(locator.key).fork()
     assert party.views("org.example:board") == party.views() == [made]
     assert made.locator == locator
-    assert ada.follow(str(locator)) == made
+    assert ada.resolve(str(locator)) == made
     with pytest.raises(InvalidInput, match="is no view"):
         _ = party.object().locator
 
@@ -110,12 +110,12 @@ def test_what_stands_on_the_old_item_hears_of_the_fork(
 ) -> None:
     bob.models.register(Second)
     child = party.object({"n": 2}, parent=item)
-    exchange(ada, bob)
+    sync(ada, bob)
     heard: list[Delta] = []
     parents = theirs.subscribe(Query(prop("n") == 2).parent(), heard.append)
     assert parents.result.ids == (bytes(item.id),)
     made = item.fork(version=2)
-    exchange(ada, bob)
+    sync(ada, bob)
     assert parents.result.ids == (bytes(made.id),)
     assert [*heard[-1].added, *heard[-1].removed] == [bytes(made.id), bytes(item.id)]
     found = theirs.item(child.id)

@@ -44,13 +44,13 @@ def test_contents_of_files_stay_and_what_they_were_goes(store: Store) -> None:
 def test_all_contents_of_a_conflict_stay(store: Store, tmp_path: Path) -> None:
     party = store.create_party("Household")
     file = party.file(b"first")
-    with antiphon.open(tmp_path / "other") as other:
+    with antiphon.open(tmp_path / "other", unprotected=True) as other:
         other.join(party.invite(other.me))
-        antiphon.exchange(store, other)
+        antiphon.sync(store, other)
         other.party("Household").item(file.id, antiphon.File).write(TWO)
         file.write(ONE)
         theirs = blobs(other)
-        antiphon.exchange(store, other)
+        antiphon.sync(store, other)
         blobs(store).put_all((cid, theirs.get(cid)) for cid in theirs)
     store.collect_garbage()
     contents = [found.cid for _, found in file.read(lambda model, state: model.conflicts(state))]
@@ -151,17 +151,17 @@ def test_nothing_goes_while_an_epoch_is_computed(store: Store, monkeypatch: pyte
 
 def test_what_is_only_proposed_stays(store: Store, tmp_path: Path) -> None:
     party = store.create_party("Household")
-    with antiphon.open(tmp_path / "other") as other:
+    with antiphon.open(tmp_path / "other", unprotected=True) as other:
         other.join(party.invite(other.me, antiphon.Role.OWNER))
-        antiphon.exchange(store, other)
+        antiphon.sync(store, other)
         party.epochs.set_policy(attesters=[store.device, other.device], generator=store.device)
         fill(party)
-        antiphon.exchange(store, other)
+        antiphon.sync(store, other)
         epoch = party.epochs.declare()
         assert not epoch.final
         store.collect_garbage()
         assert not list(tree.missing(Cid(epoch.snapshot), blobs(store)))
-        antiphon.exchange(store, other)
+        antiphon.sync(store, other)
         assert party.epochs.number == 1
 
 
@@ -172,7 +172,7 @@ def test_a_batch_is_left_first(store: Store) -> None:
 
 
 def test_a_party_of_which_nothing_has_come_is_no_hindrance(store: Store, tmp_path: Path) -> None:
-    with antiphon.open(tmp_path / "other") as other:
+    with antiphon.open(tmp_path / "other", unprotected=True) as other:
         store.join(other.create_party("Far").invite(store.me))
     loose = blobs(store).put(b"of nobody")
     assert store.collect_garbage().count == 1

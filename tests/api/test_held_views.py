@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import antiphon
-from antiphon import Handle, Object, Party, Store, exchange
+from antiphon import Handle, Object, Party, Store, sync
 from antiphon.api.locator import Locator
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, MissingBlocks, UnknownItem
 
 
 @pytest.fixture
 def phone(tmp_path: Path) -> Iterator[Store]:
-    with antiphon.open(tmp_path / "phone", name="Ada's phone") as store:
+    with antiphon.open(tmp_path / "phone", name="Ada's phone", unprotected=True) as store:
         yield store
 
 
@@ -31,8 +31,8 @@ def board(party: Party) -> Object:
 
 
 def follow(ada: Store, phone: Store, board: Handle) -> Party:
-    phone.follow_view(str(board.locator), str(board.party.invite(phone.me)))
-    exchange(ada, phone)
+    phone.hold_view(str(board.locator), str(board.party.invite(phone.me)))
+    sync(ada, phone)
     return phone.party(board.party.key)
 
 
@@ -51,14 +51,14 @@ def test_a_view_is_followed_alone(ada: Store, phone: Store, party: Party, board:
         party.epochs.prune()
     other = beside(party)
     there = follow(ada, phone, board)
-    mine = phone.follow(board.locator)
+    mine = phone.resolve(board.locator)
     assert (mine.name, titles(mine)) == ("Board", ["Milk"])
     assert mine.snapshot() == board.snapshot()
     assert there.epochs.number == int(epoch)
     assert [item.id for item in there.query()] == [item.id for item in board.closure()]
     assert other.id not in there.processor.items()
     beside(party).edit("set", "number", 7)
-    exchange(ada, phone)
+    sync(ada, phone)
     with pytest.raises(MissingBlocks, match="is not part of the view that is followed here"):
         _ = there.item(other.id).value
 
@@ -73,7 +73,7 @@ def test_it_takes_less_than_the_whole_party(ada: Store, bob: Store, phone: Store
     for number in range(200):
         beside(party).edit("set", "text", f"{number} " * 200)
     bob.join(party.invite(bob.me))
-    exchange(ada, bob)
+    sync(ada, bob)
     follow(ada, phone, board)
     sizes = [
         sum(
@@ -92,23 +92,23 @@ def test_what_joins_the_view_comes_and_what_is_written_there_goes_to_all(
 ) -> None:
     party.epochs.declare()
     there = follow(ada, phone, board)
-    exchange(ada, bob)
+    sync(ada, bob)
     late = theirs.object({"title": "Salt"}, parent=theirs.view(board.locator.key))
     beside(party).move_under(board)
-    exchange(bob, ada)
-    exchange(ada, phone)
-    mine = phone.follow(board.locator)
+    sync(bob, ada)
+    sync(ada, phone)
+    mine = phone.resolve(board.locator)
     assert len(mine.children) == 3
     assert there.item(late.id).value == {"title": "Salt"}
     note = there.object({"title": "Bread"}, parent=mine)
     assert note in list(mine.children)
     note["title"] = "Rye bread"
-    exchange(phone, ada)
-    exchange(ada, bob)
+    sync(phone, ada)
+    sync(ada, bob)
     assert theirs.item(note.id).value == {"title": "Rye bread"}
     theirs.item(note.id, Object)["title"] = "Wheat"
-    exchange(bob, ada)
-    exchange(ada, phone)
+    sync(bob, ada)
+    sync(ada, phone)
     assert there.item(note.id).value == {"title": "Wheat"}
     assert mine.snapshot() == theirs.view(board.locator.key).snapshot()
 
@@ -119,47 +119,47 @@ def test_the_next_epochs_are_stood_on(ada: Store, phone: Store, party: Party, bo
         party.object({"title": f"card {number}"}, parent=board)
         party.epochs.declare()
         party.epochs.prune()
-        exchange(ada, phone)
+        sync(ada, phone)
         assert there.epochs.number == number
-        assert titles(phone.follow(board.locator)) == titles(board)
+        assert titles(phone.resolve(board.locator)) == titles(board)
     assert there.epochs.prune() > 0
-    assert titles(phone.follow(board.locator)) == titles(board)
+    assert titles(phone.resolve(board.locator)) == titles(board)
 
 
 def test_it_is_followed_on_after_a_restart(tmp_path: Path, ada: Store, party: Party, board: Object) -> None:
     party.epochs.declare()
-    with antiphon.open(tmp_path / "phone") as phone:
+    with antiphon.open(tmp_path / "phone", unprotected=True) as phone:
         follow(ada, phone, board)
-    with antiphon.open(tmp_path / "phone") as phone:
+    with antiphon.open(tmp_path / "phone", unprotected=True) as phone:
         assert phone.followed.locator(party.key) == board.locator
-        assert titles(phone.follow(board.locator)) == ["Milk"]
+        assert titles(phone.resolve(board.locator)) == ["Milk"]
         assert len(phone.party(party.key).processor.items()) < 5
         party.object({"title": "Salt"}, parent=board)
-        exchange(ada, phone)
-        assert titles(phone.follow(board.locator)) == ["Milk", "Salt"]
+        sync(ada, phone)
+        assert titles(phone.resolve(board.locator)) == ["Milk", "Salt"]
 
 
 def test_a_view_that_nobody_has_yet_is_waited_for(ada: Store, phone: Store, party: Party) -> None:
     board = party.create_view("org.example:board", name="Board")
     nobodys = Locator(party.key, antiphon.KeyPair.generate(party.processor.randomness).key)
-    phone.follow_view(nobodys, party.invite(phone.me))
-    exchange(ada, phone)
+    phone.hold_view(nobodys, party.invite(phone.me))
+    sync(ada, phone)
     with pytest.raises(UnknownItem, match="or not yet"):
-        phone.follow(nobodys)
-    phone.follow_view(board.locator)
-    exchange(ada, phone)
-    assert phone.follow(board.locator).name == "Board"
+        phone.resolve(nobodys)
+    phone.hold_view(board.locator)
+    sync(ada, phone)
+    assert phone.resolve(board.locator).name == "Board"
 
 
 def test_who_held_the_whole_party_holds_the_view_from_then_on(
     ada: Store, bob: Store, theirs: Party, board: Object
 ) -> None:
-    exchange(ada, bob)
+    sync(ada, bob)
     other = beside(theirs).id
-    bob.follow_view(board.locator)
-    exchange(ada, bob)
+    bob.hold_view(board.locator)
+    sync(ada, bob)
     there = bob.party(board.party.key)
-    assert titles(bob.follow(board.locator)) == ["Milk"]
+    assert titles(bob.resolve(board.locator)) == ["Milk"]
     assert other not in there.processor.items()
 
 
@@ -167,32 +167,32 @@ def test_what_follows_a_view_passes_on_only_what_it_has_whole(
     ada: Store, bob: Store, phone: Store, party: Party, theirs: Party, board: Object
 ) -> None:
     there = follow(ada, phone, board)
-    there.object({"title": "Salt"}, parent=phone.follow(board.locator))
-    exchange(phone, bob)  # the phone lacks bodies of Ada's feed, and Bob gets that from Ada
+    there.object({"title": "Salt"}, parent=phone.resolve(board.locator))
+    sync(phone, bob)  # the phone lacks bodies of Ada's feed, and Bob gets that from Ada
     assert theirs.status().items < 20
-    exchange(ada, bob)
-    exchange(phone, bob)
-    exchange(ada, phone)
+    sync(ada, bob)
+    sync(phone, bob)
+    sync(ada, phone)
     assert titles(theirs.view(board.locator.key)) == ["Milk", "Salt"]
 
 
 def test_what_is_no_view_of_the_party_is_refused(phone: Store, ada: Store, party: Party, board: Object) -> None:
     with pytest.raises(InvalidInput, match="the invitation is to party"):
-        phone.follow_view(board.locator, ada.create_party("Other").invite(phone.me))
+        phone.hold_view(board.locator, ada.create_party("Other").invite(phone.me))
     with pytest.raises(InvalidInput, match="is no locator"):
-        phone.follow_view("echo://nowhere")
+        phone.hold_view("echo://nowhere")
     with pytest.raises(InvalidInput, match="followed by its locator"):
-        phone.follow_view(7)  # type: ignore[arg-type]
+        phone.hold_view(7)  # type: ignore[arg-type]
     with party.batch(), pytest.raises(InvalidInput, match="leave it first"):
-        ada.follow_view(board.locator)
+        ada.hold_view(board.locator)
 
 
 def test_a_spoilt_list_of_views_is_told(tmp_path: Path) -> None:
-    with antiphon.open(tmp_path / "home"):
+    with antiphon.open(tmp_path / "home", unprotected=True):
         pass
     (tmp_path / "home" / "views.json").write_text('[{"view": 7}]')
     with pytest.raises(BadEncoding, match=r"views\.json is none"):
-        antiphon.open(tmp_path / "home")
+        antiphon.open(tmp_path / "home", unprotected=True)
 
 
 def test_what_needs_the_whole_party_says_so_and_garbage_spares_the_view(
@@ -206,7 +206,7 @@ def test_what_needs_the_whole_party_says_so_and_garbage_spares_the_view(
     beside(party).edit("set", "number", 7)
     there = follow(ada, phone, board)
     assert phone.collect_garbage().stopped == ""
-    assert titles(phone.follow(board.locator)) == ["Milk"]
+    assert titles(phone.resolve(board.locator)) == ["Milk"]
     found = there.epochs.verify()
     assert not found.whole
     assert found.unchecked
@@ -216,28 +216,28 @@ def test_what_needs_the_whole_party_says_so_and_garbage_spares_the_view(
 
 def test_it_goes_with_threads_that_follow_take_part_and_prune(tmp_path: Path, ada: Store, board: Object) -> None:
     party = board.party
-    with antiphon.open(tmp_path / "phone", follow=True, epochs=True, prune=True) as phone:
+    with antiphon.open(tmp_path / "phone", live=True, epochs=True, prune=True, unprotected=True) as phone:
         there = follow(ada, phone, board)
         for number in (1, 2, 3):
             party.object({"title": f"card {number}"}, parent=board)
             party.epochs.declare()
-            there.object({"title": f"mine {number}"}, parent=phone.follow(board.locator))
-            exchange(ada, phone)
+            there.object({"title": f"mine {number}"}, parent=phone.resolve(board.locator))
+            sync(ada, phone)
             assert there.epochs.number == number
-            assert titles(phone.follow(board.locator)) == titles(board)
+            assert titles(phone.resolve(board.locator)) == titles(board)
         assert len(titles(board)) == 7
 
 
 def test_what_was_derived_can_be_lost(tmp_path: Path, ada: Store, party: Party, board: Object) -> None:
     party.epochs.declare()
     party.object({"title": "Salt"}, parent=board)
-    with antiphon.open(tmp_path / "phone") as phone:
+    with antiphon.open(tmp_path / "phone", unprotected=True) as phone:
         follow(ada, phone, board)
     shutil.rmtree(tmp_path / "phone" / "items")
-    with antiphon.open(tmp_path / "phone") as phone:
-        exchange(ada, phone)
-        assert titles(phone.follow(board.locator)) == ["Milk", "Salt"]
-        assert phone.follow(board.locator).snapshot() == board.snapshot()
+    with antiphon.open(tmp_path / "phone", unprotected=True) as phone:
+        sync(ada, phone)
+        assert titles(phone.resolve(board.locator)) == ["Milk", "Salt"]
+        assert phone.resolve(board.locator).snapshot() == board.snapshot()
 
 
 @pytest.mark.parametrize("epoch", [False, True])
@@ -254,13 +254,13 @@ def test_the_whole_party_comes_back(tmp_path: Path, ada: Store, party: Party, bo
     erased = spoilt.edit("set", "number", "a secret")
     party.erase(erased)
     ada.manager.feeds.erase(erased.feed, erased.seq)  # it never comes, and nothing waits for it
-    with antiphon.open(tmp_path / "phone") as phone:
+    with antiphon.open(tmp_path / "phone", unprotected=True) as phone:
         follow(ada, phone, board)
-        phone.party(party.key).object({"title": "Salt"}, parent=phone.follow(board.locator))
-        phone.follow_whole(party.key)
-        assert titles(phone.follow(board.locator)) == ["Milk", "Salt"], "until all is here"
-    with antiphon.open(tmp_path / "phone") as phone:
-        exchange(ada, phone)
+        phone.party(party.key).object({"title": "Salt"}, parent=phone.resolve(board.locator))
+        phone.hold_whole(party.key)
+        assert titles(phone.resolve(board.locator)) == ["Milk", "Salt"], "until all is here"
+    with antiphon.open(tmp_path / "phone", unprotected=True) as phone:
+        sync(ada, phone)
         assert party.key not in phone.followed
         there = phone.party(party.key)
         assert there.query().ids == party.query().ids
@@ -269,7 +269,7 @@ def test_the_whole_party_comes_back(tmp_path: Path, ada: Store, party: Party, bo
         assert there.item(spoilt.id).value == spoilt.value
         party.object({"number": 9})
         there.object({"number": 10})
-        exchange(ada, phone)
+        sync(ada, phone)
         assert there.query().ids == party.query().ids
         with pytest.raises(InvalidInput, match="no view alone is followed"):
-            phone.follow_whole(party.key)
+            phone.hold_whole(party.key)

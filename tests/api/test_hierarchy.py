@@ -92,9 +92,9 @@ def test_moving_deep_down_is_one_walk(party: Party) -> None:
 
 def test_a_parent_is_asked_for_without_a_look_at_what_is_above_it(tmp_path: Path) -> None:
     """Given a deep tree on disk, when an item's parent is asked for, then only that is loaded; in a batch as well."""
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         ids = [item.id for item in chain(store.create_party("Household"), 200)]
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         party = store.party("Household")
         deepest = party.item(ids[-1])
         with party.processor.locked() as engine:
@@ -112,7 +112,7 @@ def test_the_past_has_what_was_known_then(party: Party) -> None:
     card = party.object({"n": 1}, name="Card", type="task", parent=board)
     then = party.timeframe
     card.name, card.type = "Map", "note"
-    card.describe("colour", "red")
+    card.set_metadata("colour", "red")
     card.move_under(lane)
     card.delete()
 
@@ -121,5 +121,5 @@ def test_the_past_has_what_was_known_then(party: Party) -> None:
     assert past.metadata == {"display_name": "Card", "type": "task"}
     assert (now.name, now.type, now.parent, now.deleted) == ("Map", "note", lane.id, True)
     assert party.at(then).item(card.id).name == "Card"
-    card.describe("display_name", 5)
+    card.set_metadata("display_name", 5)
     assert card.at(party.timeframe).name == ""

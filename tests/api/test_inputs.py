@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from antiphon import InvalidInput, Party, Store, exchange
+from antiphon import InvalidInput, Party, Store, sync
 from antiphon.model.item_state import EMBEDDED, META
 
 
@@ -18,7 +18,7 @@ def wrong(party: Party) -> list[tuple[Callable[[], Any], str]]:
         (lambda: party.item(other), "an item is named by its `id`, which is bytes, not by 'bob'"),
         (lambda: party.invite(other), "who is invited is named by a key, 32 bytes, not by 'bob'"),
         (lambda: party.revoke(b"bob"), "whose membership ends is named by a key"),
-        (lambda: note.may_write(other), "who may write is named by a key"),
+        (lambda: note.restrict_writers(other), "who may write is named by a key"),
         (lambda: party.link(note, other), "an end of a link is an item, as `party.item"),
         (lambda: party.create(parent=other), "the parent of an item is an item"),
         (lambda: note.move_under(other), "its parent is an item"),
@@ -30,8 +30,8 @@ def wrong(party: Party) -> list[tuple[Callable[[], Any], str]]:
         (lambda: note.observe(other), "an observer is called back after each change, and 'bob' cannot be called"),
         (lambda: note.release(other), "what it releases is an item"),
         (lambda: party.view(other), "a view is named by a key"),
-        (lambda: party.store.follow(5), "a Reference, a view's locator or its text can be followed, not 5"),  # type: ignore[arg-type]
-        (lambda: party.store.holds(5), "a Reference, a view's locator or its text can be followed, not 5"),  # type: ignore[arg-type]
+        (lambda: party.store.resolve(5), "a Reference, a view's locator or its text can be resolved, not 5"),  # type: ignore[arg-type]
+        (lambda: party.store.holds(5), "a Reference, a view's locator or its text can be resolved, not 5"),  # type: ignore[arg-type]
         (lambda: party.store.join(5), "one joins with what `party.invite` gives, or its text, not with 5"),  # type: ignore[arg-type]
         (lambda: party.store.registry.register(other), "a registry takes a Record, not 'bob'"),
     ]
@@ -46,7 +46,7 @@ def untexted(party: Party, five: Any) -> list[tuple[Callable[[], Any], str]]:
         (lambda: setattr(note, "name", five), "the name of an item is text, not 5"),
         (lambda: setattr(note, "type", five), "the type of an item is text, not 5"),
         (lambda: setattr(party, "name", five), "the name of an item is text, not 5"),
-        (lambda: note.describe(five, 3), "a key of metadata is text, not 5"),
+        (lambda: note.set_metadata(five, 3), "a key of metadata is text, not 5"),
         (lambda: party.create_view(five, name="Board"), "the class of a view is text, not 5"),
         (lambda: party.create_view("board", name=five), "the name of a view is text, not 5"),
         (lambda: party.store.create_party(five), "the name of a party is text, not 5"),
@@ -67,18 +67,18 @@ def test_whatever_a_peer_says_is_embedded(ada: Store, bob: Store, party: Party, 
     child = party.object({"n": 1})
     for said in (5, [1, 2], {"a": 1}, None):
         item, note = party.object({"n": 2}), party.text("See")
-        exchange(ada, bob)
+        sync(ada, bob)
         with theirs.processor.batch() as batch:
             for one in (item, note):
                 batch.describe(bytes(one.id), META.set(META.initial(), EMBEDDED, said, feed=batch.feed))
-        exchange(ada, bob)
+        sync(ada, bob)
         assert item.metadata == {EMBEDDED: said}
         assert item.embedded == []
 
         item.embed(child)
         item.embed(note)
         note.insert_item(0, child)
-        exchange(ada, bob)
+        sync(ada, bob)
         for where in (party, theirs):
             assert where.item(item.id).embedded == [where.item(one.id) for one in (child, note)]
             assert where.item(note.id).embedded == [where.item(child.id)]

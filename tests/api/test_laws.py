@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import antiphon
-from antiphon import Deleted, Fact, Handle, InvalidInput, List, Object, Party, Query, Store, Text, exchange, prop
+from antiphon import Deleted, Fact, Handle, InvalidInput, List, Object, Party, Query, Store, Text, prop, sync
 from antiphon.core.ports import SeededRandomness
 from antiphon.testing.peers import Ticks
 
@@ -115,9 +115,9 @@ def guard(party: Party, chance: random.Random) -> None:
     item = some(party, chance)
     if item.writers is None:
         members = [member.subject for member in party.members.members]
-        item.may_write(*chance.sample(members, chance.randrange(len(members) + 1)))
+        item.restrict_writers(*chance.sample(members, chance.randrange(len(members) + 1)))
     else:
-        item.everybody_may_write()
+        item.allow_all_writers()
 
 
 ACTS: list[Callable[[Party, random.Random], None]] = [make, make, write, write_many, place, live, embed, guard]
@@ -149,22 +149,24 @@ def view_of(party: Party) -> dict[str, Any]:
 
 
 def opened(folder: Path, name: str) -> Store:
-    return antiphon.open(folder / name, name=name, clock=Ticks(), randomness=SeededRandomness(name + folder.name))
+    return antiphon.open(
+        folder / name, name=name, clock=Ticks(), randomness=SeededRandomness(name + folder.name), unprotected=True
+    )
 
 
 def check_law(folder: Path, chance: random.Random, acts: list[int]) -> None:
     with opened(folder, "ada") as ada, opened(folder, "bob") as bob:
         party = ada.create_party("Household")
         bob.join(party.invite(bob.me))
-        exchange(ada, bob)
+        sync(ada, bob)
         devices = (party, bob.party(party.key))
         watched = [device.subscribe(query) for device in devices for query in QUERIES]
         for which in acts:
             if which < 2:
                 act(devices[which], chance)
             else:
-                exchange(ada, bob)
-        exchange(ada, bob)
+                sync(ada, bob)
+        sync(ada, bob)
         seen = view_of(party)
         assert view_of(devices[1]) == seen
         assert [subscription.result.ids for subscription in watched] == seen["queries"] * 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon import InvalidInput, Party, Store, exchange
+from antiphon import InvalidInput, Party, Store, sync
 from antiphon.api.sync.sync import copy
 from antiphon.feed.header import Kind
 
@@ -12,7 +12,7 @@ from antiphon.feed.header import Kind
 def test_a_link_is_an_item_with_two_ends(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     ada_card, bob_card = party.object({"name": "Ada"}), party.object({"name": "Bob"})
     knows = party.link(ada_card, bob_card, {"since": 2020, "by": ada_card}, type="knows")
-    exchange(ada, bob)
+    sync(ada, bob)
 
     there = theirs.item(knows.id)
     assert (there.source, there.target) == (theirs.item(ada_card.id), theirs.item(bob_card.id))
@@ -56,7 +56,7 @@ def test_a_parent_that_is_not_here_is_none(ada: Store, bob: Store, party: Party,
         made = batch.create("antiphon/object", 1, bytes(far.id), None)
     orphan = party.item(made)
     assert orphan.parent is None
-    exchange(ada, bob)
+    sync(ada, bob)
     assert orphan.parent == party.item(far.id)
     assert card.parent is None
 
@@ -79,11 +79,11 @@ def test_a_closure_is_what_belongs_together(party: Party) -> None:
 
 def test_a_circle_that_two_devices_close_has_one_outcome(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     one, two, three = (party.object({"n": n}) for n in range(3))
-    exchange(ada, bob)
+    sync(ada, bob)
     one.move_under(two)
     three.move_under(one)
     theirs.item(two.id).move_under(theirs.item(three.id))
-    exchange(ada, bob)
+    sync(ada, bob)
 
     def tree(where: Party) -> dict[bytes, bytes]:
         return {bytes(item.id): where.parent_of(item.id) for item in where.query()}

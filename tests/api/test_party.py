@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon import InvalidInput, KeyPair, List, NotAuthorised, Object, Party, Role, Store, SystemRandomness, exchange
+from antiphon import InvalidInput, KeyPair, List, NotAuthorised, Object, Party, Role, Store, SystemRandomness, sync
 from antiphon.core.errors import UnknownItem, UnknownModel
 
 
@@ -57,14 +57,14 @@ def test_parents_are_of_the_same_party(ada: Store, party: Party) -> None:
 def test_the_name_is_seen_by_all(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     assert theirs.name == "Household"
     theirs.name = "Family"
-    exchange(ada, bob)
+    sync(ada, bob)
     assert party.name == "Family"
     assert "'Family'" in repr(party)
 
 
 def test_the_root_is_an_object_of_the_party_as_a_whole(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     party.root["rules"] = {"noise": "until ten"}
-    exchange(ada, bob)
+    sync(ada, bob)
     assert isinstance(theirs.root, Object)
     assert theirs.root["rules"]["noise"] == "until ten"
     assert theirs.root not in list(theirs.items())
@@ -72,14 +72,14 @@ def test_the_root_is_an_object_of_the_party_as_a_whole(ada: Store, bob: Store, p
 
 def test_a_batch_is_seen_whole_or_not_at_all(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     milk = party.object({"title": "Milk"})
-    exchange(ada, bob)
+    sync(ada, bob)
     with party.batch():
         milk["title"] = "Oat milk"
         party.object({"title": "Salt"})
         assert milk["title"] == "Oat milk", "its own changes are seen inside"
         assert len(party.items()) == 1, "queries find what was there before"
     assert len(party.items()) == 2
-    exchange(ada, bob)
+    sync(ada, bob)
     assert sorted(item["title"] for item in theirs.query().of(Object)) == ["Oat milk", "Salt"]
 
 
@@ -102,20 +102,20 @@ def test_of_a_batch_that_fails_nothing_has_happened(party: Party) -> None:
 
 def test_members_are_invited_with_a_role_and_revoked(ada: Store, bob: Store, party: Party) -> None:
     bob.join(party.invite(bob.me, Role.READER))
-    exchange(ada, bob)
+    sync(ada, bob)
     theirs = bob.party(party.key)
     assert {member.subject for member in theirs.members.members} == {ada.me, bob.me}
     with pytest.raises(NotAuthorised):
         theirs.object({"title": "Salt"})
     party.invite(bob.me, Role.EDITOR)
-    exchange(ada, bob)
+    sync(ada, bob)
     salt = theirs.object({"title": "Salt"})
-    exchange(ada, bob)
+    sync(ada, bob)
     assert party.item(salt.id).value == {"title": "Salt"}
 
     party.revoke(bob.me)
     late = theirs.object({"title": "Late"})
-    exchange(ada, bob)
+    sync(ada, bob)
 
     assert late not in party
     assert salt in party
@@ -128,16 +128,16 @@ def test_who_is_admitted_again_writes_on_without_a_restart_in_new_feeds(
 ) -> None:
     """The device went on with its ended feeds, and could not write before its store was opened anew."""
     before = theirs.object({"title": "Salt"})
-    exchange(ada, bob)
+    sync(ada, bob)
     party.revoke(bob.me)
     theirs.object({"title": "Late"})
-    exchange(ada, bob)
+    sync(ada, bob)
     party.invite(bob.me, Role.EDITOR)
-    exchange(ada, bob)
+    sync(ada, bob)
 
     after = theirs.object({"title": "Pepper"})
     before["title"] = "Sea salt"
-    exchange(ada, bob)
+    sync(ada, bob)
 
     assert party.item(after.id).value == {"title": "Pepper"}
     assert party.item(before.id).value == theirs.item(before.id).value == {"title": "Sea salt"}
@@ -148,7 +148,7 @@ def test_a_view_needs_a_class_and_a_name_and_keeps_its_key(party: Party) -> None
         party.create_view("", name="Board")
     board = party.create_view("org.example:planner", name="Board", type="board")
     notes = party.create_view("org.example:notes", name="Notes", model="antiphon/text")
-    party.object().describe("view_class", "org.example:planner")
+    party.object().set_metadata("view_class", "org.example:planner")
 
     assert list(party.views()) == [board, notes]
     assert list(party.views("org.example:planner")) == [board], "what only says that it is one is none"
@@ -181,9 +181,9 @@ def test_undo_takes_back_ones_own_and_leaves_the_rest(ada: Store, bob: Store, pa
     with party.batch():
         note["count"] = 2
         note["kind"] = "food"
-    exchange(ada, bob)
+    sync(ada, bob)
     theirs.item(note.id).edit("set", "title", "Soy milk")
-    exchange(ada, bob)
+    sync(ada, bob)
 
     assert undo.undo()
     assert note.value == {"title": "Soy milk", "count": 1}
@@ -195,10 +195,10 @@ def test_undo_takes_back_ones_own_and_leaves_the_rest(ada: Store, bob: Store, pa
 
 def test_status_and_refused_say_how_it_stands(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     note = party.object({"title": "Milk"})
-    exchange(ada, bob)
-    note.may_write(ada.me)
+    sync(ada, bob)
+    note.restrict_writers(ada.me)
     theirs.item(note.id).edit("set", "title", "Salt")
-    exchange(ada, bob)
+    sync(ada, bob)
 
     assert party.status().running
     assert party.status().refused == len(party.refused()) == 1

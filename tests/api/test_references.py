@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon import Fact, InvalidInput, Locator, Object, Party, Reference, Store, exchange, prop
+from antiphon import Fact, InvalidInput, Locator, Object, Party, Reference, Store, prop, sync
 from antiphon.core.errors import PartyPaused, UnknownItem, UnknownParty
 
 
@@ -37,7 +37,7 @@ def test_a_reference_leads_to_another_party(ada: Store, party: Party) -> None:
     assert shelf["book"] == book
     assert shelf["book"]["title"] == "Emma"
     assert list(party.query(prop("book") == book.reference)) == [shelf]
-    assert ada.follow(book.reference) == book
+    assert ada.resolve(book.reference) == book
     assert ada.holds(book.reference)
     assert book.referrers == [], "those of its own party"
 
@@ -48,7 +48,7 @@ def test_a_reference_to_a_party_that_is_not_held_is_read_as_such(
     club = ada.create_party("Club")
     book = club.object({"title": "Emma"})
     shelf = party.object({"book": book, "more": [book]})
-    exchange(ada, bob)
+    sync(ada, bob)
 
     there = theirs.item(shelf.id, Object)
     assert there.value == shelf.value
@@ -57,11 +57,11 @@ def test_a_reference_to_a_party_that_is_not_held_is_read_as_such(
     assert theirs.item(shelf.id, Object)["more"] == [book.reference]
     assert not bob.holds(book.reference)
     with pytest.raises(UnknownParty, match="join it with an invitation"):
-        bob.follow(book.reference)
+        bob.resolve(book.reference)
 
     bob.join(club.invite(bob.me))
     assert not bob.holds(book.reference), "its blocks are not here"
-    exchange(ada, bob)
+    sync(ada, bob)
     assert theirs.item(shelf.id, Object)["book"]["title"] == "Emma"
 
 
@@ -71,27 +71,27 @@ def test_a_reference_to_what_has_not_come_is_read_as_such(ada: Store, party: Par
     assert task["owner"] == missing
     assert list(party.list([missing])) == [missing]
     with pytest.raises(UnknownItem, match="or not yet"):
-        ada.follow(missing, party)
+        ada.resolve(missing, party)
     assert not ada.holds(missing, party)
     with pytest.raises(InvalidInput, match="names no party"):
-        ada.follow(missing)
+        ada.resolve(missing)
 
 
 def test_a_locator_leads_to_its_view_from_anywhere(ada: Store, bob: Store, party: Party) -> None:
     board = party.create_view("org.example:board", name="Board")
     text = str(board.locator)
     assert text.startswith("echo://")
-    assert ada.follow(text) == ada.follow(Locator.parse(text)) == board
+    assert ada.resolve(text) == ada.resolve(Locator.parse(text)) == board
     assert not bob.holds(text)
     with pytest.raises(UnknownParty):
-        bob.follow(text)
+        bob.resolve(text)
     bob.join(party.invite(bob.me))
-    exchange(ada, bob)
-    assert bob.follow(text).name == "Board"
+    sync(ada, bob)
+    assert bob.resolve(text).name == "Board"
     other = Locator(party.key, ada.me)
     assert not ada.holds(other)
     with pytest.raises(UnknownItem, match="holds no view"):
-        ada.follow(other)
+        ada.resolve(other)
 
 
 def test_reading_opens_no_party(ada: Store, party: Party) -> None:
@@ -102,14 +102,14 @@ def test_reading_opens_no_party(ada: Store, party: Party) -> None:
     assert shelf["book"] == dict(shelf)["book"] == book.reference
     assert [known.open for known in ada.parties() if known.party == club.key] == [False]
 
-    assert ada.follow(book.reference).value == {"title": "Emma"}, "which opens it"
+    assert ada.resolve(book.reference).value == {"title": "Emma"}, "which opens it"
     assert shelf["book"]["title"] == "Emma"
 
     ada.manager.pause(club.key)
     assert list(shelf.values()) == [book.reference]
     assert not ada.holds(book.reference)
     with pytest.raises(PartyPaused):
-        ada.follow(book.reference)
+        ada.resolve(book.reference)
     ada.manager.resume(club.key)
     assert ada.holds(book.reference)
     assert shelf["book"]["title"] == "Emma"

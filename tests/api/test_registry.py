@@ -133,14 +133,14 @@ def test_a_name_whose_code_is_not_here_says_what_is_amiss(record: Record, reason
 def test_a_store_loads_the_models_that_its_registry_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         store.models.register(Counted)
         party = store.create_party("Household")
         item = party.create("test/counted")
         item.item.mutate(b"x")
         assert item.value == 1
 
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         party = store.party("Household")
         there = party.item(item.id)
         with pytest.raises(UnknownModel, match="no code for model test/counted 1 is here; its messages are safe"):

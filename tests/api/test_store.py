@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import antiphon
-from antiphon import InvalidInput, Party, Store, exchange
+from antiphon import InvalidInput, Party, Store, sync
 from antiphon.api.key_text import to_text
 from antiphon.core.errors import (
     KeyStoreError,
@@ -26,14 +26,14 @@ from antiphon.halo.keys.key_store import KeyStore
 
 
 def test_what_was_written_is_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
-    with antiphon.open(tmp_path / "home", name="Ada") as store:
+    with antiphon.open(tmp_path / "home", name="Ada", unprotected=True) as store:
         me, party = store.me, store.create_party("Household")
         key, item = party.key, party.list(["milk"], name="Groceries").id
-        assert len(store.phrase.split()) >= 12
+        assert len(store.recovery_phrase.split()) >= 12
 
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         assert store.me == me
-        assert store.phrase == "", "it is shown once"
+        assert store.recovery_phrase == "", "it is shown once"
         assert store.party("Household").key == store.party(key).key == key
         groceries = store.party(key).item(item)
         assert (groceries.name, groceries.value) == ("Groceries", ["milk"])
@@ -48,50 +48,50 @@ def test_a_passphrase_encrypts_the_keys_and_is_asked_for(tmp_path: Path) -> None
     with pytest.raises(WrongPassphrase, match="try again"):
         antiphon.open(tmp_path / "home", passphrase="wrong horse")
     with pytest.raises(KeyStoreError, match="is under a passphrase; give it"):
-        antiphon.open(tmp_path / "home")
+        antiphon.open(tmp_path / "home", unprotected=True)
 
 
 def test_a_store_without_a_passphrase_is_not_opened_with_one(tmp_path: Path) -> None:
-    antiphon.open(tmp_path / "home").close()
+    antiphon.open(tmp_path / "home", unprotected=True).close()
     with pytest.raises(KeyStoreError, match="not under a passphrase"):
         antiphon.open(tmp_path / "home", passphrase="correct horse")
 
 
 def test_a_second_process_is_told_who_has_the_store(ada: Store) -> None:
-    code = f"import antiphon\ntry: antiphon.open({str(ada.path)!r})\nexcept antiphon.StoreError as error: print(error)"
+    code = f"import antiphon\ntry: antiphon.open({str(ada.path)!r}, unprotected=True)\nexcept antiphon.StoreError as error: print(error)"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "is being written by process" in done.stdout
     with pytest.raises(StoreLocked, match="stop that one"):
-        antiphon.open(ada.path)
+        antiphon.open(ada.path, unprotected=True)
 
 
 def test_a_store_that_could_not_be_opened_leaves_nothing_locked(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "meta.db").write_bytes(b"no database" * 100)
     with pytest.raises(StoreError):
-        antiphon.open(tmp_path / "home")
+        antiphon.open(tmp_path / "home", unprotected=True)
     (tmp_path / "home" / "meta.db").unlink()
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         assert store.create_party("Household").name == "Household"
 
 
 def test_a_file_is_no_place_for_a_store(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a letter")
     with pytest.raises(StoreError, match="there can be no store in"):
-        antiphon.open(tmp_path / "home")
+        antiphon.open(tmp_path / "home", unprotected=True)
 
 
 def test_keys_that_were_left_empty_are_filled(tmp_path: Path) -> None:
     """As after a crash between making the file of the keys and making the device."""
     KeyStore.create(tmp_path / "home" / "keys", protection=Protection.UNPROTECTED)
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         assert store.create_party("Household").name == "Household"
 
 
 def test_what_is_closed_says_so(tmp_path: Path) -> None:
-    store = antiphon.open(tmp_path / "home")
+    store = antiphon.open(tmp_path / "home", unprotected=True)
     party = store.create_party("Household")
     note = party.object({"title": "Milk"})
     store.close()
@@ -120,13 +120,13 @@ def test_parties_are_found_by_what_they_were_and_are_called(ada: Store, party: P
 def test_nobody_takes_a_name_away_by_calling_another_party_so(ada: Store, bob: Store, party: Party) -> None:
     club = ada.create_party("Club")
     bob.join(club.invite(bob.me))
-    exchange(ada, bob)
+    sync(ada, bob)
     bob.party("Club").name = "Household"
-    exchange(ada, bob)
+    sync(ada, bob)
     assert club.name == "Household"
     assert ada.party("Household") is party, "the labels of this device go first"
     bob.party("Club").name = to_text(party.key)
-    exchange(ada, bob)
+    sync(ada, bob)
     assert ada.party(to_text(party.key)) is party
 
 
@@ -150,19 +150,19 @@ def test_a_party_that_was_joined_waits_for_its_blocks(ada: Store, bob: Store, pa
     assert [known.label for known in bob.parties()] == ["Household"]
     with pytest.raises(NotAuthorised):
         bob.party("Household").object({"title": "Milk"})
-    exchange(ada, bob)
+    sync(ada, bob)
     assert bob.party("Household").object({"title": "Milk"})["title"] == "Milk"
 
 
 def test_a_device_without_the_identity_cannot_vouch(tmp_path: Path) -> None:
     """Another device of Ada's: it has the key of her identity, but not its private half."""
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         assert store.may_vouch
         me = store.me
     keys = KeyStore.create(tmp_path / "phone" / "keys", protection=Protection.UNPROTECTED)
     antiphon.new_device(keys, "phone", me)
     assert not keys.keys(KeyKind.IDENTITY)
-    with antiphon.open(tmp_path / "phone") as phone:
+    with antiphon.open(tmp_path / "phone", unprotected=True) as phone:
         assert (phone.me, phone.may_vouch) == (me, False)
         with pytest.raises(NotAuthorised, match="is not on this device"):
             phone.create_party("Household")

@@ -16,13 +16,16 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def homes(tmp_path: Path) -> Path:
     """Ada and Bob, with a party and two items in it."""
-    with antiphon.open(tmp_path / "ada", name="Ada") as ada, antiphon.open(tmp_path / "bob", name="Bob") as bob:
+    with (
+        antiphon.open(tmp_path / "ada", name="Ada", unprotected=True) as ada,
+        antiphon.open(tmp_path / "bob", name="Bob", unprotected=True) as bob,
+    ):
         party = ada.create_party("Household")
         bob.join(party.invite(bob.me))
-        antiphon.exchange(ada, bob)
+        antiphon.sync(ada, bob)
         party.object({"title": "Milk"})
         bob.party("Household").object({"title": "Salt"})
-        antiphon.exchange(ada, bob)
+        antiphon.sync(ada, bob)
     return tmp_path
 
 
@@ -89,17 +92,17 @@ def test_what_cannot_be_done_is_told_in_a_line(run: Run, key: str) -> None:
 
 
 def test_a_refusal_is_shown_with_its_reason(homes: Path, run: Run, key: str) -> None:
-    with antiphon.open(homes / "ada") as ada, antiphon.open(homes / "bob") as bob:
+    with antiphon.open(homes / "ada", unprotected=True) as ada, antiphon.open(homes / "bob", unprotected=True) as bob:
         party, theirs = ada.party("Household"), bob.party("Household")
         party.epochs.set_policy(attesters=[ada.me, bob.me], generator=ada.me)
         party.epochs.declare()
-        antiphon.exchange(ada, bob)
+        antiphon.sync(ada, bob)
         party.epochs.declare()
         copy_blocks(ada.manager.feeds, bob.manager.feeds, party.key)
         theirs.refresh()
         (proposal,) = theirs.member.machine.epochs().open.proposals
         theirs.member.refuse(proposal.act, "I do not like it")
-        antiphon.exchange(ada, bob)
+        antiphon.sync(ada, bob)
         bob_device = bob.device.hex()
     rows = answer(run("epoch", "list", key, "--json"))
     word = {"device": bob_device, "reason": "I do not like it", "computed": None}
@@ -108,7 +111,7 @@ def test_a_refusal_is_shown_with_its_reason(homes: Path, run: Run, key: str) -> 
 
 
 def test_a_store_that_is_in_use_is_told(homes: Path, run: Run, key: str) -> None:
-    with antiphon.open(homes / "ada"):
+    with antiphon.open(homes / "ada", unprotected=True):
         done = run("epoch", "declare", key)
         assert done.returncode == 2
         assert "Traceback" not in done.stderr

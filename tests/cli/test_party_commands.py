@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    with antiphon.open(tmp_path / "home", name="Ada") as store:
+    with antiphon.open(tmp_path / "home", name="Ada", unprotected=True) as store:
         party = store.create_party("Household")
         notes = [party.object({"number": number, "body": "x" * 70}) for number in range(40)]
         party.file(b"scan" * 9000, name="scan.pdf")
@@ -72,11 +72,11 @@ def test_a_file_that_is_not_there_makes_no_home(tmp_path: Path) -> None:
 
 def test_an_epoch_is_verified_beside_a_running_peer(home: Path) -> None:
     program, party = Path(sys.executable).with_name("antiphon"), key(home)
-    with antiphon.open(home):
+    with antiphon.open(home, unprotected=True):
         command = [str(program), "party", "verify", party, "--home", str(home), "--json"]
         found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert (found["number"], found["right"], found["whole"], found["since"]) == (2, True, True, 1)
-    shown = call("party", "verify", key(home), 1, "--home", home, "--anew").output
+    shown = call("party", "verify", key(home), 1, "--home", home, "--full").output
     assert "epoch 1 of party" in shown
     assert ": right" in shown
 
@@ -86,7 +86,7 @@ def test_what_is_not_here_is_told(home: Path, tmp_path: Path) -> None:
         blobs.delete(list(blobs))
     found = told("party", "verify", key(home), "--home", home)
     assert (found["right"], found["whole"], len(found["missing"])) == (True, False, 1)
-    with antiphon.open(tmp_path / "empty") as store:
+    with antiphon.open(tmp_path / "empty", unprotected=True) as store:
         party = store.create_party()
     done = call("party", "verify", party.key.hex(), "--home", tmp_path / "empty")
     assert "has no final epoch yet" in str(done.exception)

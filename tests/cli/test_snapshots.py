@@ -1,4 +1,4 @@
-"""`antiphon epoch show`, `save`, `step` and `adopt`, and `antiphon collect`: an operator looks after snapshots."""
+"""`antiphon epoch show`, `save`, `step` and `adopt`, and `antiphon gc`: an operator looks after snapshots."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """Ada, with a board, many notes, and two epochs."""
-    with antiphon.open(tmp_path / "home", name="Ada") as store:
+    with antiphon.open(tmp_path / "home", name="Ada", unprotected=True) as store:
         party = store.create_party("Household")
         board = party.create_view("org.example:board", name="Board")
         card = party.object({"title": "Milk", "tags": {"white", "cold"}}, parent=board, name="card")
@@ -48,7 +48,7 @@ def card(home: Path) -> str:
 
 
 def named(home: Path, name: str) -> str:
-    with antiphon.open(home) as store:
+    with antiphon.open(home, unprotected=True) as store:
         (found,) = [item for item in store.party("Household").query() if item.name == name]
         return found.id.hex()
 
@@ -100,7 +100,7 @@ def test_what_is_not_there_is_told(home: Path, key: str, card: str, tmp_path: Pa
 
 
 def test_a_snapshot_that_was_collected_is_told(home: Path, key: str, card: str, tmp_path: Path) -> None:
-    told("collect", "--home", home)
+    told("gc", "--home", home)
     for arguments in (("show", key, 1), ("show", key, 1, "--item", card), ("save", key, 1, tmp_path / "one.car")):
         done = call("epoch", *arguments, "--home", home)
         assert "the snapshot of epoch 1 is not in" in str(done.exception)
@@ -116,13 +116,13 @@ def test_what_no_party_refers_to_is_collected(home: Path) -> None:
     with BlobStore.open(home / "blobs") as blobs:
         loose = blobs.put(random.Random(1).randbytes(5_000))
         before = blobs.count
-    assert told("collect", "--every", "--home", home) == {"blobs": 1, "bytes": 5_000, "stopped": ""}
-    found = told("collect", "--home", home)
+    assert told("gc", "--every", "--home", home) == {"blobs": 1, "bytes": 5_000, "stopped": ""}
+    found = told("gc", "--home", home)
     assert found["blobs"] > 0, "the first epoch's own blobs: policy keeps none"
     with BlobStore.open(home / "blobs") as blobs:
         assert not blobs.has(loose)
         assert blobs.count == before - 1 - found["blobs"]
-    assert "0 blobs are let go" in call("collect", "--home", home).output
+    assert "0 blobs are let go" in call("gc", "--home", home).output
 
 
 def test_what_was_let_go_leaves_the_files(home: Path) -> None:
@@ -132,7 +132,7 @@ def test_what_was_let_go_leaves_the_files(home: Path) -> None:
     before = told("compact", "--home", home)
     assert before["bytes"] == before["feeds"] + before["blobs"]
     assert before["blobs"] > 8_000_000
-    assert told("collect", "--home", home)["blobs"] >= 40
+    assert told("gc", "--home", home)["blobs"] >= 40
     after = told("compact", "--home", home)
     assert after["blobs"] < 1_000_000
     assert f"{after['bytes']} bytes are left" in call("compact", "--home", home).output
@@ -141,10 +141,10 @@ def test_what_was_let_go_leaves_the_files(home: Path) -> None:
 
 def test_a_device_that_differs_is_told_so_and_adopts(home: Path, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     there = home.with_name("bob")
-    with antiphon.open(home) as ada, antiphon.open(there, name="Bob") as bob:
+    with antiphon.open(home, unprotected=True) as ada, antiphon.open(there, name="Bob", unprotected=True) as bob:
         party = ada.party("Household")
         bob.join(party.invite(bob.me))
-        antiphon.exchange(ada, bob)
+        antiphon.sync(ada, bob)
         party.object({"title": "Salt"})
         party.epochs.declare()
         with monkeypatch.context() as patched:  # Bob's code makes another snapshot of it
@@ -155,7 +155,7 @@ def test_a_device_that_differs_is_told_so_and_adopts(home: Path, key: str, monke
                 return made if epochs is not bob.manager.epochs(party.key) else replace(made, cid=Cid.of(b"x", RAW))
 
             patched.setattr(Epochs, "_compute", other)
-            antiphon.exchange(ada, bob)
+            antiphon.sync(ada, bob)
             assert bob.party("Household").epochs.disagreement is not None
     monkeypatch.setattr(Epochs, "_compute", lambda *arguments: replace(compute(*arguments), cid=Cid.of(b"x", RAW)))
     found = told("epoch", "step", key, "--home", there)
@@ -174,20 +174,23 @@ def test_steps_are_done_and_told(home: Path, key: str) -> None:
 def test_a_proposal_is_attested_by_the_other_device_from_its_own_command_line(
     home: Path, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with antiphon.open(home) as ada, antiphon.open(home.with_name("bob"), name="Bob") as bob:
+    with (
+        antiphon.open(home, unprotected=True) as ada,
+        antiphon.open(home.with_name("bob"), name="Bob", unprotected=True) as bob,
+    ):
         party = ada.party("Household")
         bob.join(party.invite(bob.me))
-        antiphon.exchange(ada, bob)
+        antiphon.sync(ada, bob)
         party.epochs.set_policy(attesters=[ada.me, bob.me], generator=ada.me)
         party.epochs.declare()  # who attests changes with the next
-        antiphon.exchange(ada, bob)
+        antiphon.sync(ada, bob)
         party.object({"title": "Salt"})
         party.epochs.declare()
         with monkeypatch.context() as patched:
             patched.setattr(Epochs, "step", lambda self: False)
-            antiphon.exchange(ada, bob)
+            antiphon.sync(ada, bob)
     found = told("epoch", "step", key, "--home", home.with_name("bob"))
     assert (found["epoch"], found["moved"]) == (4, True)
-    with antiphon.open(home) as ada, antiphon.open(home.with_name("bob")) as bob:
-        antiphon.exchange(ada, bob)
+    with antiphon.open(home, unprotected=True) as ada, antiphon.open(home.with_name("bob"), unprotected=True) as bob:
+        antiphon.sync(ada, bob)
         assert ada.party("Household").epochs.number == 4

@@ -26,8 +26,8 @@ from antiphon import (
     SchemaViolation,
     Store,
     Text,
-    exchange,
     prop,
+    sync,
 )
 from antiphon.api.registry import Kind, LocalRegistry, Record
 
@@ -57,7 +57,7 @@ def test_items_form_a_tree_and_a_dag(ada: Store, bob: Store, party: Party, their
     for whole in (shelf, album):
         whole.embed(song)
     part = song.create("antiphon/array")
-    exchange(ada, bob)
+    sync(ada, bob)
     for where in (party, theirs):
         both = [where.item(whole.id) for whole in (shelf, album)]
         assert {bytes(item.id) for whole in both for item in whole.embedded} == {bytes(song.id)}
@@ -73,10 +73,10 @@ def test_a_view_is_embedded_like_any_other_item(ada: Store, bob: Store, party: P
     document = party.text("Look: ")
     canvas = party.create_view("org.example:canvas", name="Sketch")
     document.insert_item(len(document), canvas)
-    exchange(ada, bob)
+    sync(ada, bob)
     there = theirs.item(document.id, Text)
     assert [bytes(item.id) for item in there.embedded] == [bytes(canvas.id)]
-    assert there.items() == [(6, bob.follow(str(canvas.locator)))]
+    assert there.items() == [(6, bob.resolve(str(canvas.locator)))]
     assert {bytes(item.id) for item in there.closure()} == {bytes(document.id), bytes(canvas.id)}
 
 
@@ -94,7 +94,7 @@ def test_a_game_of_chess_embeds_a_text_for_notes(ada: Store, bob: Store, party: 
     notes = game.create("antiphon/text")
     game.edit("sit", "white")
     notes.append("A quiet game.")
-    exchange(ada, bob)
+    sync(ada, bob)
     (there,) = theirs.item(game.id).embedded
     assert there.value == "A quiet game."
     assert there.parent == theirs.item(game.id)
@@ -105,10 +105,10 @@ def test_a_game_of_chess_embeds_a_text_for_notes(ada: Store, bob: Store, party: 
 
 def test_names_stand_in_a_file_or_in_a_registry_of_ones_own(tmp_path: Path) -> None:
     record = Record(ChessModel.name, "model", "Games", entry="examples.chess_model:ChessModel")
-    with antiphon.open(tmp_path / "ada") as store:
+    with antiphon.open(tmp_path / "ada", unprotected=True) as store:
         store.registry.register(record)
         assert isinstance(store.registry, LocalRegistry)
-    with antiphon.open(tmp_path / "ada") as store:
+    with antiphon.open(tmp_path / "ada", unprotected=True) as store:
         assert list(store.registry.records("model")) == [record]
         assert store.load_models() == [ChessModel.name]
         assert store.create_party().create(ChessModel.name).value["turn"] == "white"
@@ -125,7 +125,7 @@ def test_names_stand_in_a_file_or_in_a_registry_of_ones_own(tmp_path: Path) -> N
         def register(self, record: Record) -> None:
             raise NotImplementedError
 
-    with antiphon.open(tmp_path / "bob", registry=Elsewhere()) as store:
+    with antiphon.open(tmp_path / "bob", registry=Elsewhere(), unprotected=True) as store:
         assert store.load_models() == [ChessModel.name]
 
 
@@ -159,7 +159,7 @@ def test_a_schema_is_an_item_that_checks_writes_also_where_the_class_is_not(
     task, person = party.object(Task("Plan")), party.object(Person(name="Ada", age=36))
     town = party.object({"name": "Ulm"})
     party.schemas.assign(town, Schema.of(TOWN))
-    exchange(ada, bob)
+    sync(ada, bob)
 
     names = {schema.name for schema in theirs.schemas.all()}
     assert {"task", "town"} < names
@@ -171,7 +171,7 @@ def test_a_schema_is_an_item_that_checks_writes_also_where_the_class_is_not(
             there[key] = wrong
         assert there.value == before
     theirs.item(task.id, Object)["done"] = True
-    exchange(ada, bob)
+    sync(ada, bob)
     assert task.read_as(Task).object == Task("Plan", done=True)
     assert [bytes(item.id) for item in theirs.query(type="task")] == [bytes(task.id)]
 
@@ -180,10 +180,10 @@ def test_what_others_wrote_is_not_refused_by_a_schema_and_read_with_tolerance(
     ada: Store, bob: Store, party: Party, theirs: Party
 ) -> None:
     item = party.object({"title": "Plan", "done": False})
-    exchange(ada, bob)
+    sync(ada, bob)
     theirs.item(item.id, Object)["done"] = "soon"  # at the same time, Ada says that it is a task:
     party.schemas.assign(item, Task)
-    exchange(ada, bob)
+    sync(ada, bob)
     for where in (party, theirs):
         assert where.refused() == []
         read = where.item(item.id, Object).read_as(Task)
@@ -215,13 +215,13 @@ def test_objects_of_an_older_version_are_brought_to_the_new_one(party: Party) ->
 
 
 def test_a_query_opens_only_what_is_looked_at(tmp_path: Path) -> None:
-    with antiphon.open(tmp_path / "ada") as store:
+    with antiphon.open(tmp_path / "ada", unprotected=True) as store:
         party = store.create_party("Household")
         with party.batch():
             for number in range(200):
                 party.object({"n": number})
         assert len(party.query(prop("n") >= 0)) == 200
-    with antiphon.open(tmp_path / "ada") as store:
+    with antiphon.open(tmp_path / "ada", unprotected=True) as store:
         party = store.party("Household")
         before = party.status().items_open
         found = party.query(prop("n") >= 50, order="-n")
@@ -241,17 +241,17 @@ def test_the_index_is_kept_in_the_item_store_over_restarts(tmp_path: Path) -> No
                 db.close()
         return found
 
-    with antiphon.open(tmp_path / "ada") as store:
+    with antiphon.open(tmp_path / "ada", unprotected=True) as store:
         party = store.create_party("Household")
         party.object({"n": 1})
     (begun,) = columns()
     assert "parent" in begun, "it is kept from the start"
     assert "v0" not in begun, "but a property that is never asked for has no column"
-    with antiphon.open(tmp_path / "ada") as store:
+    with antiphon.open(tmp_path / "ada", unprotected=True) as store:
         assert len(store.party("Household").query(prop("n") == 1)) == 1
     (made,) = columns()
     assert "v0" in made
-    with antiphon.open(tmp_path / "ada") as store:
+    with antiphon.open(tmp_path / "ada", unprotected=True) as store:
         party = store.party("Household")
         party.object({"n": 1})
         assert len(party.query(prop("n") == 1)) == 2

@@ -182,12 +182,12 @@ def test_the_view_is_found_by_class_and_by_locator_where_its_party_is(told: tupl
     (party,) = both.bob
     (root,) = party.views(VIEW_CLASS)
     assert not party.views("org.example:chess")
-    assert both.bob.follow(ended["locator"]) == root == both.all["bob"].root
-    assert both.bob.follow(ended["locator"]).id == both.ada.follow(ended["locator"]).id
+    assert both.bob.resolve(ended["locator"]) == root == both.all["bob"].root
+    assert both.bob.resolve(ended["locator"]).id == both.ada.resolve(ended["locator"]).id
     assert root.name == "Spring"
     locator = Locator.parse(ended["locator"])
     with pytest.raises(UnknownItem):
-        both.bob.follow(Locator(locator.party, PublicKey(b"v" * 32)))
+        both.bob.resolve(Locator(locator.party, PublicKey(b"v" * 32)))
     record = both.ada.registry.find(VIEW_CLASS)
     assert record is not None
     assert record.kind == "view class"

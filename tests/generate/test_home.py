@@ -49,7 +49,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, HomeReport]:
 
 @pytest.fixture(scope="module")
 def store(home: tuple[Path, HomeReport]) -> Iterator[Store]:
-    with Store.open(home[0]) as opened:
+    with Store.open(home[0], unprotected=True) as opened:
         yield opened
 
 
@@ -167,7 +167,7 @@ def test_the_epochs_are_what_their_messages_make_and_two_devices_say_so(
 
 def test_the_founder_goes_on_writing_and_others_feeds_are_not_its_own(tmp_path: Path) -> None:
     made = generate(tmp_path / "home", Options(parties=1, items=10, messages=200, epochs=1)).parties[0]
-    with Store.open(tmp_path / "home") as store:
+    with Store.open(tmp_path / "home", unprotected=True) as store:
         party = store.party("party 0")
         before = store.manager.feeds.feeds(made.party)
 
@@ -190,7 +190,7 @@ def test_a_plain_home_has_objects_alone(tmp_path: Path) -> None:
     made = generate(tmp_path / "home", Options(parties=2, items=30, messages=400, epochs=0, bad=0.0, plain=True))
 
     assert made.row()["models"] == {"antiphon/object": 30}
-    with Store.open(tmp_path / "home") as store:
+    with Store.open(tmp_path / "home", unprotected=True) as store:
         for party in made.parties:
             check(store, party)
 
@@ -200,7 +200,7 @@ def test_with_nothing_bad_nothing_is_refused(tmp_path: Path) -> None:
     row = made.row()
 
     assert (row["refused"], row["forked_feeds"]) == ({}, 0)
-    with Store.open(tmp_path / "home") as store:
+    with Store.open(tmp_path / "home", unprotected=True) as store:
         for party in made.parties:
             check(store, party)
 
@@ -265,7 +265,7 @@ def test_any_home_opens_as_it_was_said(
     with tempfile.TemporaryDirectory() as folder:
         made = generate(Path(folder, "home"), options)
         assert (made.messages, made.row()["items"]) == (options.messages, options.items)
-        with Store.open(Path(folder, "home")) as store:
+        with Store.open(Path(folder, "home"), unprotected=True) as store:
             for party in made.parties:
                 check(store, party)
 

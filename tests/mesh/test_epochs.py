@@ -32,7 +32,7 @@ def by_name(peers: Peers, name: str) -> Peer:
 
 def epochs_without(peers: Peers, sleeper: Peer, *, items: int = 5) -> None:
     """Three epochs that one of the peers does not hear of."""
-    peers.exchange()
+    peers.sync()
     peers.all.remove(sleeper)
     for _ in range(3):
         for number in range(items):
@@ -78,7 +78,7 @@ def test_a_range_that_is_pruned_at_one_neighbour_comes_from_another(peers: Peers
     epoch(peers)
     alice.epochs.prune()
     note(alice, "new")
-    peers.exchange()
+    peers.sync()
     carol = peers.add("carol", None)
     wire = Wire(peers, [("alice", "carol"), ("bob", "carol")])
     wire.watch = lambda giver, taker, data: not isinstance(decode(data).body, Blobs)  # she never stands on the epoch

@@ -79,7 +79,7 @@ def test_who_holds_a_fault_finds_out_that_others_were_shown_something_else(peers
     """Carol was shown a block that breaks a rule, and takes nothing behind it; Alice holds a longer, good history."""
     alice, mallory, carol = (peers.add(name) for name in ("alice", "mallory", "carol"))
     item = note(mallory)
-    peers.exchange()
+    peers.sync()
     paper = pen(mallory)
     for number in range(5):
         item.edit("set", "title", str(number))

@@ -319,9 +319,9 @@ def test_blocks_whose_bodies_were_erased_are_taken_by_who_knows_of_it(peers: Pee
     bob = peers.add("bob")
     item = note(bob)
     stamp = item.edit("set", "title", "secret")
-    peers.exchange()
+    peers.sync()
     member(alice).erase(Position(bytes(stamp.feed), stamp.seq))
-    peers.exchange()
+    peers.sync()
     for peer in (alice, bob):
         peer.store.erase(stamp.feed, stamp.seq)
     carol = peers.add("carol", None)

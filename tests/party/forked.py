@@ -13,7 +13,7 @@ def confront(peers: Peers) -> None:
         for giver in peers.all:
             taker.take(giver.ranges({}))
         member(taker).publish_forks()
-    peers.exchange()
+    peers.sync()
 
 
 class Forked:
@@ -23,7 +23,7 @@ class Forked:
         self.peers = peers
         self.alice, self.mallory, self.carol = (peers.add(name) for name in ("alice", "mallory", "carol"))
         self.item = note(self.mallory, "common")
-        peers.exchange()
+        peers.sync()
         self.feed = bytes(member(self.mallory).open_data_feed().feed)
         paper = pen(self.mallory)
         self.item.edit("set", "title", "for Alice")

@@ -84,7 +84,7 @@ def act(peer: Peer, chance: random.Random) -> None:
     elif what == 9:
         item = party.item(chance.choice(items))
         if chance.random() < 0.5:
-            item.describe("name", chance.randrange(9))
+            item.set_metadata("name", chance.randrange(9))
         elif item.deleted:
             item.restore()
         else:

@@ -34,7 +34,7 @@ def carol(peers: Peers, bob: Peer) -> Peer:
 
 def equal(peers: Peers) -> None:
     """All peers agree on everything, and with a peer that is built from the feeds alone."""
-    peers.exchange()
+    peers.sync()
     first = shown(peers.all[0])
     for peer in peers.all[1:]:
         assert shown(peer) == first
@@ -87,8 +87,8 @@ def all_of(peer: Peer) -> list[Entry]:
 def test_only_those_named_may_write(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
     note = alice.party.create("antiphon/object")
     assert note.writers is None
-    note.may_write(bob.key)
-    peers.exchange()
+    note.restrict_writers(bob.key)
+    peers.sync()
     bob.party.item(note.id).edit("set", "by", "bob")
     with pytest.raises(InvalidMutation, match="does not name its writer"):
         carol.party.item(note.id).edit("set", "by", "carol")
@@ -101,10 +101,10 @@ def test_only_those_named_may_write(peers: Peers, alice: Peer, bob: Peer, carol:
 
 def test_a_list_binds_nobody_before_it(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     bob.party.item(note.id).edit("set", "by", "bob")
-    peers.exchange()
-    note.may_write()
+    peers.sync()
+    note.restrict_writers()
     equal(peers)
     assert note.value == {"by": "bob"}
     assert alice.party.refused() == []
@@ -112,9 +112,9 @@ def test_a_list_binds_nobody_before_it(peers: Peers, alice: Peer, bob: Peer) -> 
 
 def test_what_was_not_here_when_the_list_was_written_does_not_count(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     late = bob.party.item(note.id).edit("set", "by", "bob")
-    note.may_write()
+    note.restrict_writers()
     equal(peers)
     assert note.value == {}
     assert reasons(bob, late) == [NOT_NAMED]
@@ -126,18 +126,18 @@ def test_what_was_not_here_when_the_list_was_written_does_not_count(peers: Peers
         lambda item: item.edit("set", "a", 1),
         lambda item: item.delete(),
         lambda item: item.move(None),
-        lambda item: item.describe("name", "mine"),
+        lambda item: item.set_metadata("name", "mine"),
         lambda item: item.embed(bytes(SYSTEM_ITEM)),
         lambda item: item.release(bytes(SYSTEM_ITEM)),
-        lambda item: item.everybody_may_write(),
-        lambda item: item.may_write(),
+        lambda item: item.allow_all_writers(),
+        lambda item: item.restrict_writers(),
     ],
 )
 def test_nothing_at_all_may_be_written_by_others(peers: Peers, alice: Peer, bob: Peer, what: Any) -> None:
     note = alice.party.create("antiphon/object")
     note.embed(bytes(SYSTEM_ITEM))
-    note.may_write()
-    peers.exchange()
+    note.restrict_writers()
+    peers.sync()
     before = bob.party.item(note.id).snapshot()
     with pytest.raises(InvalidMutation):
         what(bob.party.item(note.id))
@@ -149,8 +149,8 @@ def test_nothing_at_all_may_be_written_by_others(peers: Peers, alice: Peer, bob:
 
 def test_nor_past_the_program(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    note.may_write()
-    peers.exchange()
+    note.restrict_writers()
+    peers.sync()
     other = bob.party.create("antiphon/object")
     before = note.snapshot()
     void = sent(
@@ -168,14 +168,16 @@ def test_nor_past_the_program(peers: Peers, alice: Peer, bob: Peer) -> None:
 
 def test_a_list_again_and_opened_and_closed(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    for nth, step in enumerate((note.may_write, note.may_write, note.everybody_may_write, note.may_write)):
+    for nth, step in enumerate(
+        (note.restrict_writers, note.restrict_writers, note.allow_all_writers, note.restrict_writers)
+    ):
         step()
-        peers.exchange()
+        peers.sync()
         if bob.party.item(note.id).writers is None:
             bob.party.item(note.id).edit("set", f"bob {nth}", 1)
         else:
             sent(bob, note, (Kind.MUTATION, setting(f"bob {nth}", "1")), seen=all_of(bob))
-        peers.exchange()
+        peers.sync()
     equal(peers)
     assert [*note.value] == ["bob 2"]
 
@@ -185,13 +187,13 @@ def test_groups_are_named_like_identities(peers: Peers, alice: Peer, bob: Peer, 
     assert alice.member is not None
     group = KeyPair.from_seed(sha256(b"a group").digest()).key
     note = alice.party.create("antiphon/object")
-    note.may_write(group)
+    note.restrict_writers(group)
     alice.member.admit_to_group(group, bob.key)
-    peers.exchange()
+    peers.sync()
     bob.party.item(note.id).edit("set", "by", "bob")
     with pytest.raises(InvalidMutation, match="does not name"):
         carol.party.item(note.id).edit("set", "by", "carol")
-    peers.exchange()
+    peers.sync()
     alice.member.remove_from_group(group, bob.key)
     (unseen,) = sent(bob, note, (Kind.MUTATION, setting("unseen", "1")))
     equal(peers)
@@ -207,11 +209,11 @@ def test_an_admission_to_a_group_that_came_meanwhile_counts_from_where_it_was_se
     assert alice.member is not None
     group = KeyPair.from_seed(sha256(b"a group").digest()).key
     note = alice.party.create("antiphon/object")
-    note.may_write(group)
-    peers.exchange()
+    note.restrict_writers(group)
+    peers.sync()
     (early,) = sent(bob, note, (Kind.MUTATION, setting("early", "1")))
     alice.member.admit_to_group(group, bob.key)
-    peers.exchange()
+    peers.sync()
     bob.party.item(note.id).edit("set", "now", "1")
     equal(peers)
     assert reasons(alice, early) == [NOT_NAMED]
@@ -223,14 +225,14 @@ def test_an_admission_to_a_group_that_came_meanwhile_counts_from_where_it_was_se
 
 def test_a_first_list_is_the_creators_or_an_owners(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
     note = bob.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     with pytest.raises(InvalidMutation, match="by owners and by those it names"):
-        carol.party.item(note.id).may_write()
+        carol.party.item(note.id).restrict_writers()
     (void,) = sent(carol, note, (Kind.CHANGE, guarding([carol.key], [EVERYONE, bob.key])))
     equal(peers)
     assert reasons(alice, void) == [NOT_THEIRS]
     assert alice.party.item(note.id).writers is None
-    alice.party.item(note.id).may_write(carol.key)  # an owner; and Bob, who made it, is out
+    alice.party.item(note.id).restrict_writers(carol.key)  # an owner; and Bob, who made it, is out
     equal(peers)
     with pytest.raises(InvalidMutation, match="does not name"):
         note.edit("set", "a", 1)
@@ -240,12 +242,12 @@ def test_a_first_list_is_the_creators_or_an_owners(peers: Peers, alice: Peer, bo
 
 def test_a_junior_is_told_that_seniors_stay(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
     note = bob.party.create("antiphon/object")
-    note.may_write(carol.key)
-    peers.exchange()
+    note.restrict_writers(carol.key)
+    peers.sync()
     with pytest.raises(InvalidInput, match="was not named after you"):
-        carol.party.item(note.id).may_write()
+        carol.party.item(note.id).restrict_writers()
     assert carol.party.item(note.id).writers == note.writers
-    carol.party.item(note.id).may_write(bob.key, alice.key)
+    carol.party.item(note.id).restrict_writers(bob.key, alice.key)
     equal(peers)
     assert note.writers == tuple(sorted([alice.key, bob.key, carol.key]))
 
@@ -255,13 +257,13 @@ def test_a_junior_is_told_that_seniors_stay(peers: Peers, alice: Peer, bob: Peer
 
 def test_rule_8_a_removed_writer_rewrites_no_past(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    note.may_write(bob.key, carol.key)
-    peers.exchange()
+    note.restrict_writers(bob.key, carol.key)
+    peers.sync()
     bob.party.item(note.id).edit("set", "bob", "inside")
-    peers.exchange()
+    peers.sync()
     for nth in range(9):
         note.edit("set", "n", nth)
-    removal = note.may_write(carol.key)
+    removal = note.restrict_writers(carol.key)
     void = sent(bob, note, (Kind.MUTATION, setting("bob", "past")), (Kind.METADATA, wrap(Kind.METADATA, b"")))
     assert max(void) < removal  # by the total order alone it would count
     peers.pass_on(bob, carol)  # who does not know of the removal yet
@@ -273,9 +275,9 @@ def test_rule_8_a_removed_writer_rewrites_no_past(peers: Peers, alice: Peer, bob
 
 def test_rule_7_a_removed_writer_removes_nobody(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    note.may_write(bob.key)
-    peers.exchange()
-    note.may_write(carol.key)
+    note.restrict_writers(bob.key)
+    peers.sync()
+    note.restrict_writers(carol.key)
     coup = guarding([bob.key], [alice.key, carol.key, EVERYONE])
     (void,) = sent(bob, note, (Kind.CHANGE, coup))
     peers.pass_on(bob, carol)
@@ -289,8 +291,8 @@ def test_rule_7_a_removed_writer_removes_nobody(peers: Peers, alice: Peer, bob: 
 
 def test_two_named_together_do_not_remove_each_other(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    note.may_write(bob.key, carol.key)
-    peers.exchange()
+    note.restrict_writers(bob.key, carol.key)
+    peers.sync()
     void = sent(bob, note, (Kind.CHANGE, guarding([], [carol.key])), seen=all_of(bob))
     void += sent(carol, note, (Kind.CHANGE, guarding([], [bob.key])), seen=all_of(carol))
     equal(peers)
@@ -303,8 +305,8 @@ def test_an_owner_who_is_one_no_more_changes_a_list_in_vain(peers: Peers, alice:
     owner = peers.add("owner", Role.OWNER)
     assert alice.member is not None
     note = bob.party.create("antiphon/object")
-    note.may_write()
-    peers.exchange()
+    note.restrict_writers()
+    peers.sync()
     seen = all_of(owner)
     if how == "demoted":
         alice.member.demote(owner.key, [Role.EDITOR])
@@ -329,8 +331,8 @@ def test_an_owner_who_is_one_no_more_changes_a_list_in_vain(peers: Peers, alice:
 def test_who_leaves_with_a_cut_before_the_leaving_splits_nobody(peers: Peers, alice: Peer, bob: Peer) -> None:
     """It once counted if and only if it did not, and which of the two depended on how many changes there were."""
     note = alice.party.create("antiphon/object")
-    note.may_write(bob.key)
-    peers.exchange()
+    note.restrict_writers(bob.key)
+    peers.sync()
     sent(bob, note, (Kind.CHANGE, guarding([], [bob.key])), seen=all_of(bob))
     equal(peers)
     assert note.writers == (alice.key,)
@@ -343,12 +345,12 @@ def test_a_writer_who_names_more_than_one_change_holds_is_removed_all_the_same(
     peers: Peers, alice: Peer, bob: Peer
 ) -> None:
     note = alice.party.create("antiphon/object")
-    note.may_write(bob.key)
-    peers.exchange()
+    note.restrict_writers(bob.key)
+    peers.sync()
     keys = [sha256(bytes([nth % 256, nth // 256])).digest() for nth in range(NAMES_MAX + 100)]
     sent(bob, note, *((Kind.CHANGE, guarding(some)) for some in (keys[:700], keys[700:])), seen=all_of(bob))
-    peers.exchange()
+    peers.sync()
     assert len(note.writers or ()) == NAMES_MAX + 102
-    note.may_write()
+    note.restrict_writers()
     equal(peers)
     assert note.writers == (alice.key,)

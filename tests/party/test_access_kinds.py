@@ -39,8 +39,8 @@ def test_a_fork_is_guarded_like_the_item_that_it_replaces(tmp_path: Path) -> Non
     with Peers(tmp_path, models=models) as peers:
         alice, bob, carol = (peers.add(name) for name in ("alice", "bob", "carol"))
         note = bob.party.create("antiphon/object", version=1)
-        note.may_write(carol.key)
-        peers.exchange()
+        note.restrict_writers(carol.key)
+        peers.sync()
         fork = carol.party.item(note.id).fork()
         equal(peers)
         assert alice.party.item(fork.id).value == {"from": 1}
@@ -58,9 +58,9 @@ def test_a_void_mutation_of_any_model(tmp_path: Path, model: str) -> None:
     with Peers(tmp_path, models=all_models()) as peers:
         alice, bob, carol = (peers.add(name) for name in ("alice", "bob", "carol"))
         item = alice.party.create(model)
-        item.may_write(bob.key, carol.key)
-        peers.exchange()
-        item.may_write(carol.key)
+        item.restrict_writers(bob.key, carol.key)
+        peers.sync()
+        item.restrict_writers(carol.key)
         chance = random.Random(5)
         for _ in range(6):
             edit(bob, item.id, chance)
@@ -74,9 +74,9 @@ def test_a_void_mutation_of_any_model(tmp_path: Path, model: str) -> None:
 def test_rule_15_a_void_insert_keeps_its_place(peers: Peers, alice: Peer, bob: Peer, carol: Peer) -> None:
     text = alice.party.create("antiphon/text")
     text.edit("insert", 0, "[]")
-    text.may_write(bob.key, carol.key)
-    peers.exchange()
-    text.may_write(carol.key)
+    text.restrict_writers(bob.key, carol.key)
+    peers.sync()
+    text.restrict_writers(carol.key)
     bob.party.item(text.id).edit("insert", 1, "bobbob")
     peers.pass_on(bob, carol)
     carol.party.item(text.id).edit("insert", 4, "CAROL")
@@ -91,12 +91,12 @@ def test_an_item_whose_model_is_unknown_is_guarded_alike(tmp_path: Path) -> None
         alice = peers.add("alice", models=all_models())
         bob = peers.add("bob")
         jottings = alice.party.create("test/jottings")
-        jottings.may_write()
-        peers.exchange()
+        jottings.restrict_writers()
+        peers.sync()
         assert bob.party.item(jottings.id).opaque
         assert bob.party.item(jottings.id).writers == (alice.key,)
         void = sent(bob, jottings, (Kind.MUTATION, wrap(Kind.MUTATION, b"?")), seen=all_of(bob))
-        peers.exchange()
+        peers.sync()
         assert reasons(alice, *void) == reasons(bob, *void) == [NOT_NAMED]
         bob.models.register(Jottings)
         bob.party.process()
@@ -118,10 +118,10 @@ def test_a_list_and_messages_in_one_batch(peers: Peers, alice: Peer, bob: Peer) 
     with alice.party.batch():
         note = alice.party.create("antiphon/object")
         note.edit("set", "a", 1)
-        note.may_write()
+        note.restrict_writers()
         note.edit("set", "b", 2)
-        note.may_write(bob.key)
-        note.describe("name", "N")
+        note.restrict_writers(bob.key)
+        note.set_metadata("name", "N")
     equal(peers)
     bob.party.item(note.id).edit("set", "c", 3)
     equal(peers)
@@ -156,11 +156,11 @@ def test_a_change_that_would_undo_what_is_here_is_not_written_by_the_program(lon
 
 def test_history_and_the_past_know_the_list(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     bob.party.item(note.id).edit("set", "by", "bob")
-    peers.exchange()
+    peers.sync()
     open_ = alice.party.timeframe
-    note.may_write()
+    note.restrict_writers()
     (void,) = sent(bob, note, (Kind.MUTATION, setting("by", "bob, late")))
     equal(peers)
     for peer in peers.all:
@@ -172,12 +172,12 @@ def test_history_and_the_past_know_the_list(peers: Peers, alice: Peer, bob: Peer
 
 def test_undo_of_one_who_may_write_no_more(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     undo = UndoStack(bob.party)
     bob.party.item(note.id).edit("set", "by", "bob")
-    peers.exchange()
-    note.may_write()
-    peers.exchange()
+    peers.sync()
+    note.restrict_writers()
+    peers.sync()
     with pytest.raises(InvalidMutation, match="does not name"):
         undo.undo()
     assert note.value == {"by": "bob"}
@@ -186,8 +186,8 @@ def test_undo_of_one_who_may_write_no_more(peers: Peers, alice: Peer, bob: Peer)
 
 def test_undo_of_one_who_may(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    note.may_write(bob.key)
-    peers.exchange()
+    note.restrict_writers(bob.key)
+    peers.sync()
     undo = UndoStack(bob.party)
     bob.party.item(note.id).edit("set", "by", "bob")
     assert undo.undo()
@@ -207,12 +207,12 @@ def test_the_way_for_many_items_knows_lists_too(
     monkeypatch.setattr(cold_fold, "SECOND_ITEMS_MIN", 1)
     made = [alice.party.create("antiphon/object") for _ in range(items)]
     for note in made:
-        note.may_write()
+        note.restrict_writers()
         sent(bob, note, (Kind.MUTATION, setting("by", "bob")))
     for note in made[::2]:
         note.edit("set", "by", "alice")
-        note.may_write(bob.key)
-    peers.exchange()
+        note.restrict_writers(bob.key)
+    peers.sync()
     for note in made[::2]:
         bob.party.item(note.id).edit("set", "and", "bob")
     equal(peers)
@@ -221,11 +221,11 @@ def test_the_way_for_many_items_knows_lists_too(
 
 def test_the_system_items_list_is_the_owners(peers: Peers, alice: Peer, bob: Peer) -> None:
     bob.party.root.edit("set", "motto", "open")
-    peers.exchange()
+    peers.sync()
     with pytest.raises(InvalidMutation, match="by owners and by those it names"):
-        bob.party.root.may_write()
-    alice.party.root.may_write()
-    peers.exchange()
+        bob.party.root.restrict_writers()
+    alice.party.root.restrict_writers()
+    peers.sync()
     with pytest.raises(InvalidMutation, match="does not name"):
         bob.party.root.edit("set", "motto", "mine")
     equal(peers)

@@ -95,17 +95,17 @@ class World:
         if what < 0.2 or len(items) < 2:
             party.create(chance.choice(KINDS), inception=VIEW if chance.random() < 0.3 else None)
         elif what < 0.45:
-            item.may_write(*self.some_names())
+            item.restrict_writers(*self.some_names())
         elif what < 0.5:
-            item.everybody_may_write()
+            item.allow_all_writers()
         elif what < 0.6:
-            changes: list[Callable[[], object]] = [item.delete, item.restore, lambda: item.describe("n", 1)]
+            changes: list[Callable[[], object]] = [item.delete, item.restore, lambda: item.set_metadata("n", 1)]
             changes.append(lambda: item.move(items[0]))
             chance.choice(changes)()
         elif what < 0.7:
             with party.batch():
                 edit(peer, item.id, chance)
-                item.may_write(*self.some_names())
+                item.restrict_writers(*self.some_names())
                 edit(peer, item.id, chance)
         else:
             edit(peer, item.id, chance)
@@ -150,7 +150,7 @@ def check(folder: str, seed: int, *, authority: bool, steps: int) -> Counter[str
         world = World(peers, chance, authority=authority)
         for _ in range(steps):
             world.step()
-        peers.exchange()
+        peers.sync()
         first, *others = peers.all
         wanted = shown(first)
         for peer in others:

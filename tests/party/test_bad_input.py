@@ -27,7 +27,7 @@ def text_of(peers: Peers) -> Item:
     """A text that both have, with something in it."""
     text = peers.all[0].party.create("antiphon/text")
     text.edit("insert", 0, "hello")
-    peers.exchange()
+    peers.sync()
     return text
 
 
@@ -41,7 +41,7 @@ def check_works(peers: Peers) -> None:
         note.edit("set", "by", peer.name)
         text = peer.party.create("antiphon/text")
         text.edit("insert", 0, "still here")
-    peers.exchange()
+    peers.sync()
     first = peers.all[0]
     for peer in peers.all:
         assert peer.snapshots() == first.snapshots()
@@ -54,7 +54,7 @@ def check_works(peers: Peers) -> None:
 
 def only_refusal(peers: Peers, stamp: Stamp) -> str:
     """The reason for the one message that is in every peer's quarantine."""
-    peers.exchange()
+    peers.sync()
     for peer in peers.all:
         peer.party.process()
         assert [(refused.feed, refused.seq) for refused in peer.party.refused()] == [(stamp.feed, stamp.seq)]
@@ -83,7 +83,7 @@ def test_an_unknown_model_is_an_error_at_the_writer_and_kept_by_others(peers: Pe
     with pytest.raises(UnknownModel, match="its messages are safe"):
         alice.party.item(item).edit("move")
     bob.party.item(item).delete()
-    peers.exchange()
+    peers.sync()
     assert alice.party.item(item).deleted
     assert alice.party.items("example/go") == [item]
 
@@ -92,7 +92,7 @@ def test_an_unknown_model_is_an_error_at_the_writer_and_kept_by_others(peers: Pe
 @pytest.mark.parametrize("data", [b"\xff\xff\xff", b"\x0a\xff\xff\xff\xff\x0f", b"\x08", bytes(200)])
 def test_a_malformed_mutation(peers: Peers, alice: Peer, bob: Peer, model: str, data: bytes) -> None:
     item = alice.party.create(model)
-    peers.exchange()
+    peers.sync()
     before = item.snapshot()
     with pytest.raises(InvalidMutation, match=rf"^item {item.id.hex()}: "):
         bob.party.item(item.id).mutate(data)
@@ -122,7 +122,7 @@ def test_a_body_that_is_not_what_its_header_says(
 ) -> None:
     note = alice.party.create("antiphon/object")
     bob.party.create("antiphon/object")  # a feed that begins with a credential would be no data feed
-    peers.exchange()
+    peers.sync()
     (stamp,) = bob.forge(Draft(kind, note.id, message))
     assert only_refusal(peers, stamp)
     assert (note.value, note.metadata, note.deleted) == ({}, {}, False)
@@ -148,10 +148,10 @@ def test_nobody_can_speak_in_anothers_name(peers: Peers, alice: Peer, bob: Peer)
     text = text_of(peers)
     alices = content(Kind.MUTATION, next(iter(alice.store.read(text.history()[1].stamp.feed, 1, 2))).message or b"")
     bob.forge(mutation(text.id, alices))  # her own bytes, said again by Bob: so they are Bob's
-    peers.exchange()
+    peers.sync()
     assert text.value == "hellohello"
     text.edit("insert", 0, "I am not mute. ")
-    peers.exchange()
+    peers.sync()
     assert bob.party.item(text.id).value == text.value == "I am not mute. hellohello"
     assert alice.party.refused() == []
     check_works(peers)
@@ -164,7 +164,7 @@ def test_deleting_the_future_mutes_nobody(peers: Peers, alice: Peer, bob: Peer, 
     stamp = forged(bob, text, feeds=[feed], deletes=[{"feed": 1, "lamport": lamport, "offset": 0, "span": 5}])
     assert "cannot have seen" in only_refusal(peers, stamp)
     text.edit("insert", 5, " world")
-    peers.exchange()
+    peers.sync()
     assert bob.party.item(text.id).value == "hello world"
     check_works(peers)
 
@@ -185,7 +185,7 @@ def test_an_insertion_on_what_is_not_there_waits_for_nothing_that_shows(peers: P
     stamp = forged(bob, text, feeds=[nobody], inserts=[{"feed": 1, "lamport": 1 << 40, "text": "x"}])
     assert "cannot have seen" in only_refusal(peers, stamp)
     forged(bob, text, feeds=[nobody], inserts=[{"feed": 1, "lamport": 1, "offset": 3, "text": "orphan"}])
-    peers.exchange()
+    peers.sync()
     assert text.value == bob.party.item(text.id).value == "hello"
     text.edit("insert", 5, "!")
     assert text.value == "hello!"
@@ -243,7 +243,7 @@ def test_other_hostile_mutations_of_a_text(peers: Peers, alice: Peer, bob: Peer,
         ("antiphon/text", lambda item: item.edit("insert", 0, "\ud800")),
         ("antiphon/text", lambda item: item.edit("delete", 0, 1)),
         ("antiphon/messenger", lambda item: item.edit("post", object())),
-        ("antiphon/object", lambda item: item.describe("name", object())),
+        ("antiphon/object", lambda item: item.set_metadata("name", object())),
         ("antiphon/object", lambda item: item.move(b"short")),
         ("antiphon/object", lambda item: item.move(item.id)),
     ],
@@ -265,7 +265,7 @@ def test_a_wrong_type_or_place_is_an_error_and_nothing_is_written(
 def test_a_write_by_a_reader(peers: Peers, alice: Peer, bob: Peer) -> None:
     reader = peers.add("reader", Role.READER)
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     with pytest.raises(NotAuthorised, match=rf"party {alice.party.key.short}: .*ask an owner"):
         reader.party.item(note.id).edit("set", "a", 1)
     model = reader.models.get("antiphon/object")
@@ -278,10 +278,10 @@ def test_a_write_by_a_reader(peers: Peers, alice: Peer, bob: Peer) -> None:
 def test_a_write_by_a_revoked_member(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
     bobs = bob.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     assert alice.member is not None
     alice.member.revoke(bob.key)
-    peers.exchange()
+    peers.sync()
     with pytest.raises(NotAuthorised, match=rf"party {alice.party.key.short}: "):
         bob.party.item(note.id).edit("set", "a", 1)
     assert bob.member is not None
@@ -297,12 +297,12 @@ def test_a_write_by_a_revoked_member(peers: Peers, alice: Peer, bob: Peer) -> No
 def test_a_write_by_a_demoted_member(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
     bob.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     assert alice.member is not None
     alice.member.demote(bob.key, [Role.READER])
-    peers.exchange()
+    peers.sync()
     with pytest.raises(NotAuthorised):
         bob.party.item(note.id).edit("set", "a", 1)
     alice.member.admit(bob.key, [Role.EDITOR])
-    peers.exchange()
+    peers.sync()
     assert alice.party.refused() == []

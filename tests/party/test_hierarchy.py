@@ -23,7 +23,7 @@ from antiphon.testing.peers import Peer, Peers
 
 
 def same(peers: Peers) -> dict[bytes, bytes]:
-    peers.exchange()
+    peers.sync()
     first = peers.all[0]
     for peer in peers.all[1:]:
         assert peer.party.parents() == first.party.parents()
@@ -46,9 +46,9 @@ def test_rule_16_circles_of_parents_are_broken_alike(tmp_path: Path, order: Iter
         maker = peers.add("maker")
         with maker.party.batch():
             a, b, c = (maker.party.create("antiphon/object").id for _ in range(3))
-        peers.exchange()
+        peers.sync()
         movers = [peers.add(name) for name in ("one", "two", "three")]
-        peers.exchange()
+        peers.sync()
         start = max(entry.lamport for entry in all_of(maker))
         moves: list[tuple[Peer, list[tuple[int, bytes, bytes]]]] = [
             (movers[0], [(3, c, a)]),
@@ -89,7 +89,7 @@ def wait(peer: Peer, lamport: int) -> None:
 def test_an_item_moved_under_its_own_child(peers: Peers, alice: Peer, bob: Peer) -> None:
     above = alice.party.create("antiphon/object")
     below = alice.party.create("antiphon/object", parent=above.id)
-    peers.exchange()
+    peers.sync()
     bob.party.item(above.id).move(below.id)  # skipped: it would close a circle
     assert same(peers) == {below.id: above.id}
     below.move(None)  # and counts no more for being free now: its place in the order was before
@@ -98,7 +98,7 @@ def test_an_item_moved_under_its_own_child(peers: Peers, alice: Peer, bob: Peer)
 
 def test_two_moved_under_each_other_at_the_same_time(peers: Peers, alice: Peer, bob: Peer) -> None:
     one, other = (alice.party.create("antiphon/object") for _ in range(2))
-    peers.exchange()
+    peers.sync()
     first = one.move(other.id)
     second = bob.party.item(other.id).move(one.id)
     assert same(peers) == ({one.id: other.id} if first < second else {other.id: one.id})
@@ -156,7 +156,7 @@ def test_embedded_items_are_a_set_in_which_adding_wins(peers: Peers, alice: Peer
     album, one, other = (alice.party.create("antiphon/object") for _ in range(3))
     album.embed(one.id)
     album.embed(other.id)
-    peers.exchange()
+    peers.sync()
     album.release(one.id)
     bob.party.item(album.id).embed(one.id)  # at the same time
     bob.party.item(album.id).release(other.id)
@@ -167,10 +167,10 @@ def test_embedded_items_are_a_set_in_which_adding_wins(peers: Peers, alice: Peer
 def test_an_item_is_embedded_after_it_was_made(peers: Peers, alice: Peer, bob: Peer) -> None:
     """Its id tells when that was; and who does not know an id cannot embed it."""
     album = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     early = all_of(bob)
     later = [alice.party.create("antiphon/object") for _ in range(5)][-1]
-    peers.exchange()
+    peers.sync()
     with pytest.raises(UnknownItem):
         album.embed(b"n" * 16)
     mutation = META.add(META.initial(), EMBEDDED, Reference(later.id))
@@ -217,4 +217,4 @@ def test_a_list_where_the_set_of_embedded_items_stands_embeds_nothing(lone: Peer
 def test_embedded_items_are_not_described(lone: Peer) -> None:
     note = lone.party.create("antiphon/object")
     with pytest.raises(InvalidInput, match="is not described"):
-        note.describe(EMBEDDED, 1)
+        note.set_metadata(EMBEDDED, 1)

@@ -136,9 +136,9 @@ CHANGES: dict[str, Callable[[Act], object]] = {
     "delete": lambda act: act.item.restore() if act.item.deleted else act.item.delete(),
     "embed": lambda act: act.item.embed(act.other.id),
     "release": lambda act: act.item.release(min(embedded(act.item), default=act.other.id)),
-    "describe": lambda act: act.item.describe("display_name", act.other.id.hex()),
-    "may write": lambda act: act.item.may_write(*act.keys),
-    "open": lambda act: act.item.everybody_may_write(),
+    "describe": lambda act: act.item.set_metadata("display_name", act.other.id.hex()),
+    "may write": lambda act: act.item.restrict_writers(*act.keys),
+    "open": lambda act: act.item.allow_all_writers(),
 }
 WEIGHTS = {"give": 6, "move": 6, "embed": 3, "may write": 3, "edit": 3, "release": 2}
 KINDS = [kind for name in ("wait", "create", "link", *EVENTS, *CHANGES) for kind in [name] * WEIGHTS.get(name, 1)]
@@ -209,7 +209,7 @@ def check(folder: str, history: Iterable[Step], chance: random.Random) -> World:
         world = World(peers)
         for step in history:
             world.run(step)
-        peers.exchange()
+        peers.sync()
         wanted = shown(world.alice)
         late = peers.add("late", role=None)
         while late.lengths() != world.alice.lengths():  # in small pieces, in some order

@@ -28,7 +28,7 @@ def check_histories(folder: str, seed: int, *, authority: bool, steps: int) -> N
                 some_ranges(other, peer, chance)
             else:
                 act(peer, chance)
-        peers.exchange()
+        peers.sync()
         alice, bob, carol = peers.all
         wanted = alice.snapshots()
         values = {item: alice.party.item(item).value for item in wanted}

@@ -20,15 +20,15 @@ def test_a_data_feed_that_begins_like_a_control_feed_splits_nobody(tmp_path: Pat
         alice, bob = peers.add("alice"), peers.add("bob")
         mallory = peers.add("mallory", Role.READER)
         note = alice.party.create("antiphon/object")
-        peers.exchange()
+        peers.sync()
         mallory.forge(Draft(Kind.CREDENTIAL, bytes(16), b"junk"))
         feed = alice.party.authority.writer().feed
         mallory.forge(Draft(Kind.METADATA, note.id, b"x"), seen=[alice.store.block(feed, 0).entry])
-        peers.exchange()
+        peers.sync()
         note.edit("set", "x", 1)
-        peers.exchange()
+        peers.sync()
         bob.party.item(note.id).edit("set", "y", 2)
-        peers.exchange()
+        peers.sync()
 
         for peer in peers.all:
             assert peer.party.item(note.id).value == {"x": 1, "y": 2}
@@ -44,7 +44,7 @@ def test_after_a_fork_took_messages_back_one_can_still_write(tmp_path: Path) -> 
         note = bob.party.create("antiphon/object")
         for number in range(20):
             note.edit("set", "n", number)
-        peers.exchange()
+        peers.sync()
         feed = bytes(bob.party.authority.writer().feed)
         assert feed in alice.party.timeframe
         twin.create(feed, bob.party.key)  # bob's device signs a second history

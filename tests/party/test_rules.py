@@ -36,13 +36,13 @@ def equal(*peers: Peer) -> None:
 def test_rule_3_nothing_foreign_sorts_into_the_middle_of_a_batch(peers: Peers, alice: Peer, bob: Peer) -> None:
     """With a lamport for each block, Bob's concurrent post would stand between Alice's two."""
     log = alice.party.create("antiphon/messenger")
-    peers.exchange()
+    peers.sync()
     for at in range(6):
         bob.party.item(log.id).edit("post", f"bob {at}")
     with alice.party.batch():
         for at in range(6):
             log.edit("post", f"alice {at}")
-    peers.exchange()
+    peers.sync()
     said = [row["body"] for row in log.value]
     start = said.index("alice 0")
     assert said[start : start + 6] == [f"alice {at}" for at in range(6)]
@@ -51,7 +51,7 @@ def test_rule_3_nothing_foreign_sorts_into_the_middle_of_a_batch(peers: Peers, a
 
 def test_rule_3_only_the_first_block_of_a_batch_advances(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     with bob.party.batch() as batch:
         for at in range(3):
             bob.party.item(note.id).edit("set", "n", at)
@@ -63,13 +63,13 @@ def test_rule_3_a_fault_in_a_body_voids_that_message_alone_and_its_header_counts
     peers: Peers, alice: Peer, bob: Peer
 ) -> None:
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     model = bob.models.get("antiphon/object")
     good = wrap(Kind.MUTATION, model.set(model.initial(), "a", 1))  # type: ignore[attr-defined]
     written = bob.forge(
         Draft(Kind.MUTATION, note.id, b"\xff"), Draft(Kind.MUTATION, note.id, good), Draft(Kind.CHANGE, note.id, b"")
     )
-    peers.exchange()
+    peers.sync()
     assert note.value == {"a": 1}
     assert [refused.seq for refused in alice.party.refused()] == [written[0].seq, written[2].seq]
     assert alice.party.timeframe[written[0].feed] == written[2].seq
@@ -79,12 +79,12 @@ def test_rule_3_a_fault_in_a_body_voids_that_message_alone_and_its_header_counts
 def test_rule_3_a_peer_without_the_body_agrees_on_all_the_rest(peers: Peers, alice: Peer, bob: Peer) -> None:
     partial = peers.add("partial")
     one, other = alice.party.create("antiphon/object"), alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     one.edit("set", "a", 1)
     for span in alice.ranges(partial.lengths()):
         partial.store.ingest(span.without_bodies())
     other.edit("set", "b", 2)
-    peers.exchange()
+    peers.sync()
     assert partial.party.item(one.id).value == {}
     assert "its body is not here" in partial.party.refused()[0].reason
     assert partial.party.snapshot(other.id) == alice.party.snapshot(other.id)
@@ -96,7 +96,7 @@ def test_rule_3_a_fault_in_a_header_ends_the_feed_there(tmp_path: Path) -> None:
         alice, bob = peers.add("alice"), peers.add("bob")
         note = alice.party.create("antiphon/object")
         note.edit("set", "a", 1)
-        peers.exchange()
+        peers.sync()
         feed = note.history()[0].stamp.feed
         writer = SpanWriter(key_pair("alice's feed"), alice.party.key)
         writer.record = alice.store.record(feed)
@@ -115,9 +115,9 @@ def test_rule_5_an_item_id_cannot_be_taken(peers: Peers, alice: Peer, bob: Peer)
     """Bob sees the id of Alice's item, and writes a genesis for it: with her nonce, or with a lower lamport."""
     note = alice.party.create("antiphon/object")
     note.edit("set", "by", "alice")
-    peers.exchange()
+    peers.sync()
     bob.forge(Draft(Kind.GENESIS, note.id, genesis(b"n" * 16)))
-    peers.exchange()
+    peers.sync()
     fresh = peers.add("fresh")
     for peer in (alice, bob, fresh):
         assert peer.party.item(note.id).value == {"by": "alice"}
@@ -130,7 +130,7 @@ def test_rule_5_an_id_made_up_for_the_future_is_refused(peers: Peers, alice: Pee
     for lamport, feed in ((first.lamport + 9, first.feed), (first.lamport + 1, b"x" * 32)):
         item = ItemId.derive(lamport, party=bob.party.key, feed=feed, nonce=b"n" * 16)
         bob.forge(Draft(Kind.GENESIS, item, genesis(b"n" * 16)))
-        peers.exchange()
+        peers.sync()
         with pytest.raises(UnknownItem, match="no valid genesis"):
             alice.party.item(item)
     assert ["this id is not that of the genesis" in refused.reason for refused in alice.party.refused()][1:] == [
@@ -147,7 +147,7 @@ def test_rule_5_of_two_geneses_of_one_id_the_least_stamp_holds(peers: Peers, ali
         Draft(Kind.GENESIS, item, genesis(b"n" * 16, "antiphon/text")),
         atomic=True,
     )
-    peers.exchange()
+    peers.sync()
     bob.party.process()
     for peer in (alice, bob):
         assert peer.party.item(item).model == ("antiphon/object", 1)
@@ -182,15 +182,15 @@ def test_rule_12_a_librarys_bytes_are_no_format() -> None:
 def test_rule_12_a_texts_bytes_do_not_depend_on_the_way_it_came(peers: Peers, alice: Peer, bob: Peer) -> None:
     """pycrdt's export also differed between author and receiver; ours is the same, and the same after a restart."""
     text = alice.party.create("antiphon/text")
-    peers.exchange()
+    peers.sync()
     for at in range(12):
         text.edit("insert", len(text.value) // 2, f"a{at}")
         bob.party.item(text.id).edit("insert", 0, f"b{at}")
         if at % 3 == 0:
             text.edit("delete", 0, 1)
         if at % 4 == 0:
-            peers.exchange()
-    peers.exchange()
+            peers.sync()
+    peers.sync()
     wanted = text.snapshot()
     assert bob.party.snapshot(text.id) == wanted
     bob.restart()
@@ -206,7 +206,7 @@ def test_rule_14_a_hostile_update_leaves_no_trace_and_mutes_nobody(peers: Peers,
     """Delete the future, use an id twice, hang on what is to come: refused by all, and the text goes on."""
     text = alice.party.create("antiphon/text")
     text.edit("insert", 0, "hello")
-    peers.exchange()
+    peers.sync()
     lamport, feed, _ = text.history()[1].stamp
     before = text.snapshot()
     hostile = [
@@ -224,12 +224,12 @@ def test_rule_14_a_hostile_update_leaves_no_trace_and_mutes_nobody(peers: Peers,
         ),
     ]
     bob.forge(*(Draft(Kind.MUTATION, text.id, wrap(Kind.MUTATION, one.SerializeToString())) for one in hostile))
-    peers.exchange()
+    peers.sync()
     assert len(alice.party.refused()) == 3
     assert text.snapshot() == before
     for at in range(60):  # past the lamports that were spoken about
         text.edit("insert", 5, str(at % 10))
-    peers.exchange()
+    peers.sync()
     assert bob.party.item(text.id).value == text.value
     assert len(text.value) == 65
     equal(alice, bob)
@@ -243,7 +243,7 @@ def test_rule_15_a_voided_message_keeps_its_place(peers: Peers, alice: Peer, bob
     carol = peers.add("carol")
     text = alice.party.create("antiphon/text")
     text.edit("insert", 0, "[]")
-    peers.exchange()
+    peers.sync()
     assert alice.member is not None
     alice.member.revoke(bob.key)
     bob.party.item(text.id).edit("insert", 1, "bobbob")
@@ -251,24 +251,24 @@ def test_rule_15_a_voided_message_keeps_its_place(peers: Peers, alice: Peer, bob
     carol.party.item(text.id).edit("insert", 4, "CAROL")
     carol.party.item(text.id).edit("delete", 1, 2)
     assert carol.party.item(text.id).value == "[bCAROLbob]"
-    peers.exchange()
+    peers.sync()
     for peer in peers.all:
         assert peer.party.item(text.id).value == "[CAROL]"
     equal(*peers.all)
     carol.party.item(text.id).edit("insert", 6, "!")
-    peers.exchange()
+    peers.sync()
     assert text.value == "[CAROL!]"
 
 
 def test_rule_15_a_void_genesis_quarantines_what_depends_on_it(peers: Peers, alice: Peer, bob: Peer) -> None:
     carol = peers.add("carol")
-    peers.exchange()
+    peers.sync()
     assert alice.member is not None
     alice.member.revoke(bob.key)
     note = bob.party.create("antiphon/object")
     peers.pass_on(bob, carol)
     stamps: list[Stamp] = [carol.party.item(note.id).edit("set", "a", 1), carol.party.item(note.id).delete()]
-    peers.exchange()
+    peers.sync()
     for peer in peers.all:
         with pytest.raises(UnknownItem):
             peer.party.item(note.id)
@@ -278,5 +278,5 @@ def test_rule_15_a_void_genesis_quarantines_what_depends_on_it(peers: Peers, ali
     equal(*peers.all)
     carol.restart()
     carol.party.create("antiphon/object").edit("set", "still", "working")
-    peers.exchange()
+    peers.sync()
     equal(*peers.all)

@@ -38,7 +38,7 @@ def test_the_paper_typed_on_one_device_comes_out_on_another(data: Path, tmp_path
         assert sum(alice.lengths().values()) == 1 + PAPER_EDITS
         assert typed == recorded["endContent"] or len(patches) < sum(len(txn["patches"]) for txn in recorded["txns"])
         assert paper.value == typed
-        peers.exchange()
+        peers.sync()
         assert bob.party.item(paper.id).value == typed
         assert bob.snapshots() == alice.snapshots()
         bob.restart()
@@ -112,7 +112,7 @@ def test_two_friends_writing_together_as_recorded(data: Path, tmp_path: Path) ->
             writer.hear(other, other.length)
 
         carol = peers.add("carol")  # who was not there, and gets all of it at once
-        peers.exchange()
+        peers.sync()
         for peer in (writers[0].peer, writers[1].peer, carol):
             assert peer.party.item(text.id).value == recorded["endContent"]
             assert peer.snapshots() == carol.snapshots()

@@ -42,11 +42,11 @@ class Town:
             before = [peer.lengths() for peer in self.awake]
             for peer in self.awake:
                 self.tick(peer)
-            self.exchange()
+            self.sync()
             if [peer.lengths() for peer in self.awake] == before:
                 return
 
-    def exchange(self) -> None:
+    def sync(self) -> None:
         while sum(self.peers.pass_on(one, other) for one in self.awake for other in self.awake if one is not other):
             pass
 
@@ -93,7 +93,7 @@ def town(peers: Peers, count: int, *, generator: int | None = None, **limits: in
     founder = everybody[0].member
     assert founder is not None
     founder.set_policy(policy)
-    peers.exchange()
+    peers.sync()
     return Town(peers)
 
 

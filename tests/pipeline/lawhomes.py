@@ -207,7 +207,7 @@ def _happen(peers: Peers, chance: random.Random) -> None:
 
 def _epoch(peers: Peers, chance: random.Random) -> None:
     alice = peers.all[0]
-    peers.exchange()
+    peers.sync()
     alice.epochs.declare(raw=True)
     if chance.random() < 0.5:
         peers.settle()
@@ -254,7 +254,7 @@ STRANGE: tuple[Callable[[Peers, random.Random], None], ...] = (_epoch, _riddle, 
 def generated(folder: Path, options: Options) -> Iterator[Live]:
     """The parties of a home that the generator has made."""
     generate(folder, options)
-    with Store.open(folder) as store:
+    with Store.open(folder, unprotected=True) as store:
         for known in store.parties():
             party = store.party(bytes(known.party))
             party.refresh()

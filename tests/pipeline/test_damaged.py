@@ -41,7 +41,7 @@ def two(stack: ExitStack, folder: Path, name: str, *, authority: bool = True) ->
     for peer in (alice, bob):
         item = peer.party.create("antiphon/object")
         item.edit("set", "title", name)
-    peers.exchange()
+    peers.sync()
     return alice, bob
 
 
@@ -58,7 +58,7 @@ def damage(peer: Peer, feed: bytes, seq: int) -> None:
 
 def family(folder: Path) -> Iterator[tuple[str, Live]]:
     """A party and a child of it, whose members are the parent's."""
-    with Store.open(folder) as store:
+    with Store.open(folder, unprotected=True) as store:
         parent = store.create_party("parent")
         child = parent.create_child("child")
         for party in (parent, child):

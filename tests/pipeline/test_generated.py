@@ -41,7 +41,7 @@ def test_spark_folds_a_generated_home_as_a_peer_does(spark: SparkSession, home: 
     found.unpersist()
 
     assert len(looked.plans) == OPTIONS.parties
-    with Store.open(home) as store:
+    with Store.open(home, unprotected=True) as store:
         for plan in looked.plans:
             party = store.party(plan.party)
             party.refresh()

@@ -40,13 +40,13 @@ def two(peers: Peers, name: str) -> tuple[Peer, Item]:
     alice, bob = peers.add(f"alice of {name}"), peers.add(f"bob of {name}")
     mine = alice.party.create("antiphon/object")
     mine.edit("set", "title", "mine")
-    peers.exchange()
+    peers.sync()
     item = bob.party.create("antiphon/object")
     for number in range(EDITS):
         item.edit("set", "key", f"{name} wrote this, and it is number {number}")
         if number == EDITS // 2:
-            peers.exchange()
-    peers.exchange()
+            peers.sync()
+    peers.sync()
     return alice, item
 
 
@@ -93,8 +93,8 @@ def test_damage_to_what_was_verified_makes_its_party_be_read_afresh_and_no_other
         whole, _ = two(others, "whole")
         homes = [alice.folder, whole.folder]
         GoOn(quick, log, homes).run()
-        item.may_write(alice.key)  # this asks for all messages of the item
-        peers.exchange()
+        item.restrict_writers(alice.key)  # this asks for all messages of the item
+        peers.sync()
         more = whole.party.create("antiphon/object")
         more.edit("set", "title", "more")
         harm(alice, "harm", 20)

@@ -49,7 +49,7 @@ def test_a_model_that_shows_no_value_is_saved_and_found_all_the_same(tmp_path: P
         assert isinstance(index, ItemIndex)
         odd = party.create("example/broken")
         odd.mutate(mutation)
-        odd.describe("display_name", "Odd")
+        odd.set_metadata("display_name", "Odd")
         other = party.create("antiphon/object")
         party.save()
         assert index.run(Query(Fact.NAME.is_("Odd"))).ids == (odd.id,)

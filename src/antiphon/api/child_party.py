@@ -1,7 +1,7 @@
 """Child parties, the light-weight ones: a party inside a party, with the same members and a history of its own.
 
 >>> import antiphon
->>> with antiphon.open("laptop") as store:
+>>> with antiphon.open("laptop", unprotected=True) as store:
 ...     club = store.create_party("Chess club")
 ...     game = club.create_child("Ada against Bob")
 ...     game.parent is club, [child.name for child in club.child_parties()]

@@ -1,7 +1,7 @@
 """`PartyEpochs`: the epochs of a party. Declare one, see who agrees, set the policy, let old messages go.
 
 >>> import antiphon
->>> with antiphon.open("laptop") as store:
+>>> with antiphon.open("laptop", unprotected=True) as store:
 ...     party = store.create_party("Household")
 ...     groceries = party.list(["milk", "bread"])
 ...     epoch = party.epochs.declare()
@@ -130,12 +130,12 @@ class PartyEpochs:
         """Where this device came to another snapshot than the party. It stays as it is until you `adopt`."""
         return self._epochs.disagreement
 
-    def verify(self, number: int | None = None, *, anew: bool = False) -> Verification:
+    def verify(self, number: int | None = None, *, full: bool = False) -> Verification:
         """Recompute an epoch, the last if none is named, from the messages, and say what differs; nothing is written.
 
-        It builds on the epoch before it, or with `anew` on nothing, as far as messages are held.
+        It builds on the epoch before it, or with `full` on nothing, as far as messages are held.
         """
-        return verify_epoch(self._party.processor, self._party.member.machine, number, anew=anew)
+        return verify_epoch(self._party.processor, self._party.member.machine, number, full=full)
 
     # -- taking part
 
@@ -150,7 +150,7 @@ class PartyEpochs:
         return next(record for record in self.list() if (record.number, record.snapshot) == key)
 
     def step(self) -> bool:
-        """Attest what is proposed and stand on what is final. `exchange` does it; a store with `epochs` always."""
+        """Attest what is proposed and stand on what is final. `sync` does it; a store with `epochs` always."""
         return self._alone.step()
 
     def prune(self) -> int:
@@ -172,7 +172,7 @@ class PartyEpochs:
     def adopt(self) -> bool:
         """Give up this device's own state for the party's epoch, where they differ.
 
-        False if its snapshot is not here yet; exchange with somebody who has it, and adopt again.
+        False if its snapshot is not here yet; sync with somebody who has it, and adopt again.
         """
         return self._alone.adopt()
 
@@ -224,7 +224,7 @@ class PartyEpochs:
             return bytes(key)
         raise InvalidInput(
             f"{key.hex()[:8]} is no device of party {self._party.key.short}, and no identity with one, as far as is "
-            f"known here; who is to be {what} must have joined: exchange first"
+            f"known here; who is to be {what} must have joined: sync first"
         )
 
     # -- blobs

@@ -166,8 +166,8 @@ class FollowedViews:
         self._views = views
 
 
-def follow_view(store: Store, view: Locator | str, invitation: Invitation | str | None) -> None:
-    """See `Store.follow_view`."""
+def hold_view(store: Store, view: Locator | str, invitation: Invitation | str | None) -> None:
+    """See `Store.hold_view`."""
     locator = Locator.parse(view) if isinstance(view, str) else view
     if not isinstance(locator, Locator):
         raise InvalidInput(f"a view is followed by its locator, or the text of one, not by {view!r:.80}")

@@ -2,7 +2,7 @@
 
 >>> import antiphon
 >>> from antiphon import prop
->>> with antiphon.open("laptop") as store:
+>>> with antiphon.open("laptop", unprotected=True) as store:
 ...     party = store.create_party("Household")
 ...     milk = party.object({"title": "Milk", "price": 2}, type="ware")
 ...     salt = party.object({"title": "Salt", "price": 1}, type="ware")
@@ -167,7 +167,7 @@ class Party:
         return [*child_party.referred(self)]
 
     def open_child(self, child: ChildParty | bytes) -> Party:
-        """Follow a child and open it, once its blocks are here: see `exchange`."""
+        """Follow a child and open it, once its blocks are here: see `sync`."""
         return child_party.open_child(self, child.key if isinstance(child, ChildParty) else need_key(child, "a child"))
 
     # -- making items
@@ -189,7 +189,7 @@ class Party:
         with self.processor.batch():
             under = None if parent is None else bytes(parent.id)
             item = self.processor.create(model, parent=under, link=link, inception=inception)
-            item.describe_all({key: word for key, word in said.items() if word})
+            item.set_all_metadata({key: word for key, word in said.items() if word})
             return self.handle(item)
 
     def object(self, values: Any = None, **options: Unpack[Options]) -> Object:
@@ -272,7 +272,7 @@ class Party:
         with self.processor.batch():
             pair = KeyPair.generate(self.processor.randomness)
             made = self.create(model, name=name, inception=pair, **options)
-            made.item.describe("view_class", view_class)
+            made.item.set_metadata("view_class", view_class)
             return made
 
     @contextmanager

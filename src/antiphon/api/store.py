@@ -1,7 +1,7 @@
 """`Store`: everything that one device has, in one folder: its keys, its feeds, its parties.
 
 >>> import antiphon
->>> with antiphon.open("laptop", name="Ada") as store:
+>>> with antiphon.open("laptop", name="Ada", unprotected=True) as store:
 ...     party = store.create_party("Household")
 ...     groceries = party.list(["milk", "bread"], name="Groceries")
 ...     groceries.append("salt")
@@ -31,7 +31,7 @@ from functools import partial
 from pathlib import Path
 
 from antiphon.api.child_party import refer
-from antiphon.api.held_views import FollowedViews, follow_view
+from antiphon.api.held_views import FollowedViews, hold_view
 from antiphon.api.inputs import need_text
 from antiphon.api.invitation import Invitation
 from antiphon.api.items.handle import Handle
@@ -79,7 +79,7 @@ class Store:
         keys: KeyStore,
         manager: PartyManager,
         identity: Identity | None,
-        phrase: str,
+        recovery_phrase: str,
         registry: Registry,
         followed: FollowedViews,
     ) -> None:
@@ -87,7 +87,7 @@ class Store:
         self.keys = keys
         self.manager = manager
         self._identity = identity
-        self.phrase = phrase  # of an identity that was made just now: to be written down, and shown once
+        self.recovery_phrase = recovery_phrase  # of an identity that is new: show it once, to be written down
         self.registry = registry  # of the names of models and view classes
         self.followed = followed  # the parties of which one view alone is held
         self._parties: dict[bytes, Party] = {}
@@ -103,24 +103,33 @@ class Store:
         *,
         name: str = "me",
         passphrase: str | None = None,
+        keyring: bool = False,
+        unprotected: bool = False,
         models: ModelFactory | None = None,
-        follow: bool = False,
+        live: bool = False,
         epochs: bool = False,
         prune: bool = False,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
         registry: Registry | None = None,
     ) -> Store:
-        """The store in a folder; a new one gets an identity called `name` and a device.
+        """Open the store in a folder. A new folder gets an identity called `name`, and a device.
 
-        With a passphrase the keys are encrypted; without, they lie in the folder as they are. `follow` keeps each open
-        party current in a thread of its own; `epochs` takes part in its epochs in another, as policy says, and `prune`
-        lets go there of messages that a new final epoch holds, as policy allows.
+        For a new store, choose how its private keys are kept: encrypted with a `passphrase`, encrypted with a key in
+        the system's `keyring`, or `unprotected`, as plain bytes that anybody who reads the folder can use. A store
+        that exists needs its passphrase if it has one; the other two arguments then change nothing.
+
+        `live` folds new blocks of each open party in a thread of its own. `epochs` takes part in the party's epochs in
+        another thread, as policy says, and `prune` drops messages there that a new final epoch holds, as policy allows.
+        `models` are the models with code in this process, by default all that are installed; `registry` holds the names
+        of models and view classes. A simulation hands in `clock` and `randomness`.
         """
+        if not str(path):
+            raise InvalidInput("the path of a store is empty; name a folder, '.' for the working directory")
         if prune and not epochs:
-            raise InvalidInput("a store lets go of messages by itself where it takes part in epochs: epochs=True")
+            raise InvalidInput("a store prunes messages by itself only where it takes part in epochs: epochs=True")
         home = Path(path).expanduser()
-        keys, phrase = _keys(home / "keys", name, passphrase, randomness)
+        keys, phrase = _keys(home / "keys", name, _protection(passphrase, keyring, unprotected), passphrase, randomness)
         device = devices(keys)[0]
         followed = FollowedViews(home / "views.json", home / "items")
         with contextlib.ExitStack() as opened:
@@ -135,7 +144,7 @@ class Store:
                 models=models,
                 clock=clock,
                 randomness=randomness,
-                live=follow,
+                live=live,
                 epochs=epochs,
                 prune=prune,
                 items=followed.open_items,
@@ -208,22 +217,22 @@ class Store:
         return party
 
     def join(self, invitation: Invitation | str) -> None:
-        """Take an invitation. The party opens once its blocks are here: see `exchange`."""
+        """Take an invitation. The party opens once its blocks are here: see `sync`."""
         invited = Invitation.parse(invitation) if isinstance(invitation, str) else invitation
         if not isinstance(invited, Invitation):
             raise InvalidInput(f"one joins with what `party.invite` gives, or its text, not with {invited!r:.80}")
         self.manager.subscribe(invited.party, invited.genesis, invited.label)
 
-    def follow_view(self, view: Locator | str, invitation: Invitation | str | None = None) -> None:
-        """Hold one view of a party, what belongs to it, and of all else headers only. `exchange` fetches it.
+    def hold_view(self, view: Locator | str, invitation: Invitation | str | None = None) -> None:
+        """Hold one view of a party, what belongs to it, and of all else headers only. `sync` fetches it.
 
         The party is joined with the invitation, if it was not. Such a device writes like others, and declares and
         attests no epochs. What was held of the party before is not shown any more.
         """
-        follow_view(self, view, invitation)
+        hold_view(self, view, invitation)
 
-    def follow_whole(self, party: bytes) -> None:
-        """Hold all of a party again of which one view was followed. It is shown whole once `exchange` has all of it."""
+    def hold_whole(self, party: bytes) -> None:
+        """Hold all of a party again of which one view was followed. It is shown whole once `sync` has all of it."""
         if party not in self.followed:
             raise InvalidInput(f"of party {party.hex()[:8]} no view alone is followed here")
         self.followed.leave(party)
@@ -340,24 +349,24 @@ class Store:
 
     # -- items of any party
 
-    def follow(self, reference: Reference | Locator | str, party: Party | None = None) -> Handle:
-        """The item that a reference or a view's locator names, in whichever party; forks are followed."""
+    def resolve(self, reference: Reference | Locator | str, party: Party | None = None) -> Handle:
+        """Return the item that a reference or a view's locator names, in any party. A fork leads to the new item."""
         if isinstance(reference, str):
             reference = Locator.parse(reference)
         if isinstance(reference, Locator):
             return self.party(bytes(reference.party)).view(reference.key)
         if not isinstance(reference, Reference):
-            raise InvalidInput(f"a Reference, a view's locator or its text can be followed, not {reference!r:.80}")
+            raise InvalidInput(f"a Reference, a view's locator or its text can be resolved, not {reference!r:.80}")
         if reference.party:
             return self.party(reference.party).item(reference.item)
         if party is None:
-            raise InvalidInput(f"the reference {reference} names no party; follow it from the party that holds it")
+            raise InvalidInput(f"the reference {reference} names no party; resolve it with the party that holds it")
         return party.item(reference.item)
 
     def holds(self, reference: Reference | Locator | str, party: Party | None = None) -> bool:
         """Whether what a reference or a locator names is here, without an error if not."""
         try:
-            self.follow(reference, party)
+            self.resolve(reference, party)
         except (UnknownParty, UnknownItem, MissingBlocks, PartyPaused):
             return False
         return True
@@ -411,19 +420,38 @@ class Store:
         self.close()
 
 
-def _keys(path: Path, name: str, passphrase: str | None, randomness: Randomness | None) -> tuple[KeyStore, str]:
-    """The key store, with an identity and a device in it; the phrase of an identity that was made just now."""
+def _protection(passphrase: str | None, keyring: bool, unprotected: bool) -> Protection | None:
+    """The protection that the caller has chosen for a new store; None if there was no choice."""
+    if (passphrase is not None) + keyring + unprotected > 1:
+        raise InvalidInput("choose one of passphrase=, keyring=True and unprotected=True, not several")
+    if passphrase is not None:
+        return Protection.PASSPHRASE
+    return Protection.KEYRING if keyring else Protection.UNPROTECTED if unprotected else None
+
+
+def _keys(
+    path: Path, name: str, protection: Protection | None, passphrase: str | None, randomness: Randomness | None
+) -> tuple[KeyStore, str]:
+    """The key store, with an identity and a device in it, and the recovery phrase of an identity that is new."""
     if path.exists():
         keys = KeyStore.open(path, passphrase, randomness=randomness)
         if devices(keys):
-            return keys, ""  # without one, it was left when it had just been made: it is filled now
+            return keys, ""  # without a device, creating the store was interrupted, and is finished now
     else:
+        if protection is None:
+            raise InvalidInput(
+                f"{str(path.parent)!r} holds no store yet; to make one, choose how its private keys are kept: "
+                "passphrase='…' encrypts them, keyring=True encrypts them with a key in the system's keyring, and "
+                "unprotected=True leaves them readable for whoever can read the folder"
+            )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"there can be no store in {path.parent}: {error.strerror}") from None
-        protection = Protection.UNPROTECTED if passphrase is None else Protection.PASSPHRASE
         keys = KeyStore.create(path, passphrase=passphrase, protection=protection, randomness=randomness)
     identity, phrase = new_identity(keys, name, randomness)
     new_device(keys, f"{name}'s device", identity.key)
     return keys, phrase
+
+
+open = Store.open  # noqa: A001 - exported as `antiphon.open`

@@ -1,4 +1,4 @@
-"""The commands. They read; a running peer goes on writing meanwhile. Those that write (`compact`, `collect`, some of
+"""The commands. They read; a running peer goes on writing meanwhile. Those that write (`compact`, `gc`, some of
 `epoch` and `party`) want to be alone.
 """
 
@@ -174,7 +174,7 @@ def compact(home: Home = HERE, as_json: Json = False) -> None:
 
 
 @app.command()
-def collect(
+def gc(
     home: Home = HERE,
     earlier: Annotated[int, typer.Option(help="Keep so many snapshots more than policy asks for.", min=0)] = 0,
     every: Annotated[bool, typer.Option("--every", help="Keep all earlier snapshots.")] = False,

@@ -21,6 +21,7 @@ from antiphon.cli.common import (
     blobs_of,
     err,
     machine_of,
+    new_or_open,
     out,
     reading,
     show,
@@ -77,28 +78,32 @@ def import_(
     home: Home = HERE,
     label: Annotated[str, typer.Option("--label", help="What to call it here.")] = "",
     passphrase: Passphrase = None,
+    keyring: Annotated[bool, typer.Option("--keyring", help="Encrypt the keys of a new home by the keyring.")] = False,
+    unprotected: Annotated[bool, typer.Option("--unprotected", help="Leave the keys of a new home readable.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Take a party from a file, once everything in it is verified. A home that is not there is made."""
-    from antiphon.api.store import Store  # with all of the API: not for those that only read
+    """Take a party from a file, after everything in it was verified. A home that does not exist is made.
+
+    For a new home, choose how its private keys are kept: --passphrase, --keyring or --unprotected. A terminal asks.
+    """
 
     if not file.is_file():
         raise InvalidInput(f"{file} is no file, so nothing can be taken from it")
-    with Store.open(home, passphrase=passphrase) as store, _bytes(as_json, file) as tick:
+    with new_or_open(home, passphrase, keyring, unprotected) as store, _bytes(as_json, file) as tick:
         party = store.import_party(file, label, tick=tick)
         answer = {
             "party": party.key.hex(),
             "number": party.epochs.number,
             "blocks": sum(record.length - record.start for record in store.manager.feeds.feeds(party.key)),
             "items": party.status().items,
-            "phrase": store.phrase,
+            "recovery_phrase": store.recovery_phrase,
         }
 
     def people() -> None:
         out.print(f"party {party.key.hex()[:16]}: {answer['items']} items", markup=False)
-        if store.phrase:
-            out.print("A new identity was made here. Write down its phrase, which is not shown again:")
-            out.print(store.phrase, markup=False, highlight=False, soft_wrap=True)
+        if store.recovery_phrase:
+            out.print("A new identity was made here. Write down its recovery phrase, which is not shown again:")
+            out.print(store.recovery_phrase, markup=False, highlight=False, soft_wrap=True)
 
     show(as_json, answer, people)
 
@@ -108,7 +113,7 @@ def verify(
     party: PartyKey,
     number: Annotated[int | None, typer.Argument(help="An epoch; the last one if none is named.")] = None,
     home: Home = HERE,
-    anew: Annotated[bool, typer.Option("--anew", help="Compute it from the first messages on.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Compute it from the first messages on.")] = False,
     every: Annotated[bool, typer.Option("--every", help="All epochs, one after the other.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -122,7 +127,7 @@ def verify(
     numbers = range(1, count + 1) if every else [count if number is None else number]
     with reading(home) as feeds, blobs_of(home) as blobs, _steps(as_json) as tick:
         verifier = Verifier(machine, feeds, blobs, ModelFactory.standard())
-        found = [verifier.verify(one, anew=anew, tick=tick) for one in numbers]
+        found = [verifier.verify(one, full=full, tick=tick) for one in numbers]
 
     def people() -> None:
         for line in (line for one in found for line in one.lines()):

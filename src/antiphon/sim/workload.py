@@ -161,4 +161,4 @@ def _rehearsed(item: Item, peer: SimPeer, chance: random.Random) -> Stamp:
     try:
         return item.mutate(item.read(think))
     except AntiphonError:
-        return item.describe("note", chance.randrange(100))
+        return item.set_metadata("note", chance.randrange(100))

@@ -5,7 +5,7 @@
 ...     alice, bob = peers.add("alice"), peers.add("bob")
 ...     note = alice.party.create("antiphon/object")
 ...     _ = note.edit("set", "title", "Milk")
-...     moved = peers.exchange()
+...     moved = peers.sync()
 ...     bob.party.item(note.id).value
 {'title': 'Milk'}
 """
@@ -227,7 +227,7 @@ class Peers:
             founder.member.admit(peer.key, [role])
             self.pass_on(founder, peer)
             peer.join()
-            self.exchange()
+            self.sync()
         return peer
 
     def pass_on(self, giver: Peer, taker: Peer) -> int:
@@ -253,13 +253,13 @@ class Peers:
     def settle(self) -> None:
         """Until everybody has everything, and nobody has more to say about epochs."""
         while True:
-            moved = self.exchange()
+            moved = self.sync()
             moved += sum(peer.epochs.step() for peer in self.all)
             moved += sum(self.pass_blobs(one, other) for one in self.all for other in self.all if one is not other)
             if not moved:
                 return
 
-    def exchange(self) -> int:
+    def sync(self) -> int:
         """Until everybody has everything; returns how many blocks moved."""
         total = 0
         while True:

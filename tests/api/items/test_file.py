@@ -151,9 +151,9 @@ def test_files_are_queried_observed_undone_and_exchanged(store: Store, tmp_path:
     undo.close()
     stop()
     assert (seen, file.read_bytes()) == ([7, 5], b"12345")
-    with antiphon.open(tmp_path / "other") as other:
+    with antiphon.open(tmp_path / "other", unprotected=True) as other:
         other.join(party.invite(other.me))
-        antiphon.exchange(store, other)
+        antiphon.sync(store, other)
         theirs = other.party("Household").item(file.id, File)
         assert theirs.missing() in ([file.content], [])
         for cid in theirs.missing():

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from antiphon import Deleted, Handle, InvalidInput, Model, ModelFactory, Party, Stamp, Store, exchange, prop
+from antiphon import Deleted, Handle, InvalidInput, Model, ModelFactory, Party, Stamp, Store, prop, sync
 from antiphon.core.errors import InvalidMutation
 from antiphon.model.item_state import EMBEDDED, META
 from antiphon.model.value import Reference, Value
@@ -15,8 +15,8 @@ from antiphon.model.value import Reference, Value
 def test_metadata_is_described_and_seen_by_all(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     note = party.object()
     note.name, note.type = "Note", "task"
-    note.describe("colour", "red")
-    exchange(ada, bob)
+    note.set_metadata("colour", "red")
+    sync(ada, bob)
     there = theirs.item(note.id)
     assert (there.name, there.type, there.metadata["colour"]) == ("Note", "task", "red")
     assert there in theirs.query(type="task")
@@ -28,14 +28,14 @@ def test_metadata_is_described_and_seen_by_all(ada: Store, bob: Store, party: Pa
 def test_what_follows_from_the_item_itself_is_not_described(party: Party, key: str) -> None:
     note = party.object()
     with pytest.raises(InvalidInput, match=f"{key} is not described"):
-        note.describe(key, b"mine")
+        note.set_metadata(key, b"mine")
     assert key not in note.metadata
 
 
 def test_metadata_of_the_wrong_kind_is_no_name(party: Party) -> None:
     note = party.object()
-    note.describe("display_name", 5)
-    note.describe("type", ["task"])
+    note.set_metadata("display_name", 5)
+    note.set_metadata("type", ["task"])
     assert (note.name, note.type) == ("", "")
 
 
@@ -83,7 +83,7 @@ def test_what_is_deleted_is_hidden_until_it_is_restored(ada: Store, bob: Store, 
     board = party.object({"n": 1})
     card, other = party.object({"n": 2}, parent=board), party.object({"n": 3}, parent=board)
     card.delete()
-    exchange(ada, bob)
+    sync(ada, bob)
     assert theirs.item(card.id).deleted
     assert list(party.query(prop("n") > 0)) == [board, other]
     assert list(party.query(prop("n") > 0, deleted=Deleted.SHOWN)) == [board, card, other]
@@ -92,7 +92,7 @@ def test_what_is_deleted_is_hidden_until_it_is_restored(ada: Store, bob: Store, 
     assert card.parent == board
     assert card.value == {"n": 2}, "it can still be looked at"
     theirs.item(card.id).restore()
-    exchange(ada, bob)
+    sync(ada, bob)
     assert not card.deleted
     assert board.children == [card, other]
 
@@ -120,13 +120,13 @@ def test_observers_are_called_until_they_stop_or_the_handle_is_gone(
     ada: Store, bob: Store, party: Party, theirs: Party
 ) -> None:
     note = party.object({"n": 0})
-    exchange(ada, bob)
+    sync(ada, bob)
     seen: list[int] = []
     stop = note.observe(lambda it: seen.append(it["n"]))
     note["n"] = 1
-    exchange(ada, bob)
+    sync(ada, bob)
     theirs.item(note.id).edit("set", "n", 2)
-    exchange(ada, bob)
+    sync(ada, bob)
     party.object({"n": 9})
     assert seen == [1, 2]
     stop()
@@ -153,19 +153,19 @@ def test_commands_and_questions_of_the_model_are_at_hand(party: Party) -> None:
 def test_who_may_write(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     note = party.object({"n": 0})
     assert note.writers is None
-    note.may_write(ada.me)
-    exchange(ada, bob)
+    note.restrict_writers(ada.me)
+    sync(ada, bob)
     there = theirs.item(note.id)
     assert note.writers == there.writers == (bytes(ada.me),)
     with pytest.raises(InvalidMutation, match="does not name its writer"):
         there.edit("set", "n", 1)
-    note.may_write(ada.me, bob.me)
-    exchange(ada, bob)
+    note.restrict_writers(ada.me, bob.me)
+    sync(ada, bob)
     there.edit("set", "n", 2)
-    exchange(ada, bob)
+    sync(ada, bob)
     assert note["n"] == 2
     assert sorted(note.writers or ()) == sorted([bytes(ada.me), bytes(bob.me)])
-    note.everybody_may_write()
+    note.allow_all_writers()
     assert note.writers is None
 
 
@@ -210,8 +210,8 @@ def noted(party: Party) -> Handle:
     note = party.create("test/notes", name="Note", type="note", parent=party.object(name="Board"))
     note.edit("put", "a", "milk")
     note.embed(party.object(name="Picture"))
-    note.describe("colour", "red")
-    note.may_write(party.store.me)
+    note.set_metadata("colour", "red")
+    note.restrict_writers(party.store.me)
     party.store.models.register(LoudNotes)
     return note
 
@@ -259,13 +259,13 @@ def test_everything_leads_to_the_fork(ada: Store, bob: Store, party: Party, thei
     assert party.item(noted.id) == made
     assert shelf["note"] == made
     assert link.target == made
-    assert ada.follow(noted.reference) == made
+    assert ada.resolve(noted.reference) == made
     assert set(board.closure()) == {board, made, *made.embedded}
     assert party.item(made.id) == made
 
     factory = ModelFactory.standard()
     assert factory.keys <= bob.models.keys
-    exchange(ada, bob)
+    sync(ada, bob)
     assert theirs.item(noted.id).id == made.id, "also where its code is not"
 
 
@@ -275,7 +275,7 @@ def test_a_fork_of_a_view_is_found_by_the_views_locator(ada: Store, party: Party
     locator = view.locator
     party.store.models.register(LoudNotes)
     made = view.fork(version=2)
-    assert ada.follow(str(locator)) == party.view(locator.key) == made
+    assert ada.resolve(str(locator)) == party.view(locator.key) == made
 
 
 def test_the_root_has_what_hangs_nowhere(party: Party) -> None:

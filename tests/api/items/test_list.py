@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from antiphon import InvalidInput, List, Party, Store, exchange
+from antiphon import InvalidInput, List, Party, Store, sync
 
 VALUES = st.integers(0, 9) | st.text(max_size=2) | st.lists(st.integers(0, 3), max_size=2)
 PLACES = st.integers(-7, 7)
@@ -75,11 +75,11 @@ def test_a_list_does_what_pythons_does(party: Party, begin: list[Any], acts: lis
 
 def test_both_of_two_insertions_at_one_place_stay(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     books = party.list(["Emma", "Ulysses"])
-    exchange(ada, bob)
+    sync(ada, bob)
     there = theirs.item(books.id, List)
     books[1:1] = ["Middlemarch", "Persuasion"]
     there.insert(1, "Beowulf")
-    exchange(ada, bob)
+    sync(ada, bob)
     assert books.value == there.value
     assert sorted(books.value) == ["Beowulf", "Emma", "Middlemarch", "Persuasion", "Ulysses"]
     assert books.index("Persuasion") == books.index("Middlemarch") + 1, "they do not mix"
@@ -89,11 +89,11 @@ def test_what_is_written_to_an_element_goes_along_when_it_moves(
     ada: Store, bob: Store, party: Party, theirs: Party
 ) -> None:
     books = party.list(["c", "a", "b"])
-    exchange(ada, bob)
+    sync(ada, bob)
     there = theirs.item(books.id, List)
     books.sort()
     there[0] = "C"
-    exchange(ada, bob)
+    sync(ada, bob)
     assert books.value == there.value == ["a", "b", "C"]
     books.move(-1, 0)
     assert books.value == ["C", "a", "b"]
@@ -103,10 +103,10 @@ def test_what_is_written_to_an_element_goes_along_when_it_moves(
 
 def test_concurrent_values_of_an_element_are_conflicts(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     books = party.list(["Emma"])
-    exchange(ada, bob)
+    sync(ada, bob)
     there = theirs.item(books.id, List)
     books[0], there[0] = "Ulysses", "Beowulf"
-    exchange(ada, bob)
+    sync(ada, bob)
     assert {value for _, value in books.conflicts(-1)} == {"Ulysses", "Beowulf"}
     assert books.conflicts(0) == there.conflicts(0)
     books[0] = "Emma"

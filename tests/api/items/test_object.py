@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from antiphon import InvalidInput, Object, Party, Store, exchange
+from antiphon import InvalidInput, Object, Party, Store, sync
 from antiphon.api.items.object import Map
 
 KEYS = st.sampled_from("abcd")
@@ -82,13 +82,13 @@ def test_an_object_does_what_a_dict_does(party: Party, acts: list[Act]) -> None:
 
 def test_maps_write_through_one_path_at_a_time(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     task = party.object({"owner": {"name": "Ada", "phone": {"home": "1"}}})
-    exchange(ada, bob)
+    sync(ada, bob)
     there = theirs.item(task.id, Object)
 
     task["owner"]["name"] = "Ada L."
     there["owner"]["phone"]["home"] = "2"
     there["owner"].update(mail="a@b", age=36)
-    exchange(ada, bob)
+    sync(ada, bob)
 
     assert task.value == there.value
     assert task.value == {"owner": {"name": "Ada L.", "phone": {"home": "2"}, "mail": "a@b", "age": 36}}
@@ -164,14 +164,14 @@ def test_sets_and_counters(ada: Store, bob: Store, party: Party, theirs: Party) 
     task = party.object({"votes": {}})
     task.add("tags", "urgent")
     task.increment(("votes", "yes"), 2)
-    exchange(ada, bob)
+    sync(ada, bob)
     there = theirs.item(task.id, Object)
     there.discard("tags", "urgent")
     there.add("tags", "home")
     there.increment(("votes", "yes"))
     task.add("tags", "urgent")
     task.increment(("votes", "yes"), 10)
-    exchange(ada, bob)
+    sync(ada, bob)
     assert task.value == there.value == {"votes": {"yes": 13}, "tags": ["home", "urgent"]}
 
 
@@ -179,16 +179,16 @@ def test_concurrent_values_are_conflicts_until_somebody_decides(
     ada: Store, bob: Store, party: Party, theirs: Party
 ) -> None:
     task = party.object({"title": "Plan"})
-    exchange(ada, bob)
+    sync(ada, bob)
     there = theirs.item(task.id, Object)
     assert task.conflicts("title") == []
     task["title"], there["title"] = "Draft", "Sketch"
-    exchange(ada, bob)
+    sync(ada, bob)
     assert {value for _, value in task.conflicts("title")} == {"Draft", "Sketch"}
     assert task.conflicts("title") == there.conflicts("title")
     assert task["title"] == there["title"] == task.conflicts("title")[0][1]
     there["title"] = "Final"
-    exchange(ada, bob)
+    sync(ada, bob)
     assert (task["title"], task.conflicts("title")) == ("Final", [])
 
 

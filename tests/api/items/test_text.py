@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon import InvalidInput, Party, Store, Text, exchange
+from antiphon import InvalidInput, Party, Store, Text, sync
 
 
 def test_editing_a_text(party: Party) -> None:
@@ -12,9 +12,9 @@ def test_editing_a_text(party: Party) -> None:
     note.insert(5, ", dear")
     note.append("!")
     note.append("")
-    note.erase(0)
+    note.delete_range(0, 1)
     note.insert(0, "J")
-    note.replace(12, 5, "folks")
+    note.replace(12, 17, "folks")
     assert str(note) == note.value == "Jello, dear folks!"
     assert len(note) == 18
     assert (note[0], note[-1], note[0:5]) == ("J", "!", "Jello")
@@ -31,12 +31,12 @@ def test_editing_a_text(party: Party) -> None:
 
 def test_two_people_type_at_once(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     note = party.text("We go to the sea.")
-    exchange(ada, bob)
+    sync(ada, bob)
     there = theirs.item(note.id, Text)
     cursor = note.cursor(note.value.index("sea"))
     note.insert(0, "In June: ")
     there.insert(16, ", by train")
-    exchange(ada, bob)
+    sync(ada, bob)
     assert str(note) == str(there) == "In June: We go to the sea, by train."
     assert note[note.index_of(cursor) :].startswith("sea")
 

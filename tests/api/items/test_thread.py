@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from antiphon import Party, Store, Thread, exchange
+from antiphon import Party, Store, Thread, sync
 
 
 def test_posts_and_replies(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     chat = party.thread(name="Kitchen")
     assert chat, "an empty conversation is there"
     hello = chat.post("Hello?")
-    exchange(ada, bob)
+    sync(ada, bob)
     there = theirs.item(chat.id, Thread)
     reply = there.post({"text": "Here!"}, reply_to=hello)
-    exchange(ada, bob)
+    sync(ada, bob)
 
     assert len(chat) == len(there) == 2
     assert [post["body"] for post in chat] == ["Hello?", {"text": "Here!"}]
@@ -27,6 +27,6 @@ def test_a_post_is_revised_and_redacted(ada: Store, bob: Store, party: Party, th
     chat.revise(post, "Hello")
     assert [(one["body"], one["edited"]) for one in chat] == [("Hello", True)]
     chat.redact(post)
-    exchange(ada, bob)
+    sync(ada, bob)
     there = theirs.item(chat.id, Thread)
     assert [(one["body"], one["redacted"]) for one in there] == [(None, True)]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import antiphon
-from antiphon import Deleted, Fact, InvalidInput, Match, Object, OrderBy, Party, Query, Store, exchange, prop
+from antiphon import Deleted, Fact, InvalidInput, Match, Object, OrderBy, Party, Query, Store, prop, sync
 from antiphon.core.errors import PartyPaused
 from antiphon.query.delta import Delta
 
@@ -119,7 +119,7 @@ def test_a_callback_is_told_of_each_change(ada: Store, bob: Store, party: Party,
     milk["price"] = 3
     party.object({"title": "Wine", "price": 9})
     theirs.object({"title": "Salt", "price": 1})
-    exchange(ada, bob)
+    sync(ada, bob)
 
     assert told == [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 0)]
     assert [party.item(item, Object)["title"] for item in cheap.result.ids] == ["Salt"]

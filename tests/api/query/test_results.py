@@ -16,13 +16,13 @@ def open_items(party: Party) -> int:
 
 
 def test_a_query_loads_only_what_is_looked_at(tmp_path: Path) -> None:
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         party = store.create_party("Household")
         with party.batch():
             for number in range(50):
                 party.object({"n": number})
 
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         party = store.party("Household")
         before = open_items(party)
         found = party.query(prop("n") >= 10, order="-n")
@@ -39,7 +39,7 @@ def test_a_query_loads_only_what_is_looked_at(tmp_path: Path) -> None:
 
 
 def test_what_is_near_an_item_is_loaded_when_it_is_looked_at(tmp_path: Path) -> None:
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         party = store.create_party("Household")
         with party.batch():
             board = party.object(name="Board")
@@ -48,7 +48,7 @@ def test_what_is_near_an_item_is_loaded_when_it_is_looked_at(tmp_path: Path) -> 
                 party.link(board, card)
         cards[3].delete()
 
-    with antiphon.open(tmp_path / "home") as store:
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
         party = store.party("Household")
         board = party.item(board.id, Object)
         before = open_items(party)

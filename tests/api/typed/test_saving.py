@@ -12,7 +12,7 @@ from typing import Any
 import pydantic
 import pytest
 
-from antiphon import InvalidInput, Object, Party, Store, exchange
+from antiphon import InvalidInput, Object, Party, Store, sync
 from antiphon.api.typed import read_values
 
 
@@ -58,13 +58,13 @@ def test_what_others_wrote_since_survives_saving(
 ) -> None:
     """Objects that cannot be watched, and copies of what was read."""
     item = party.object(cls(x=1, y=1))
-    exchange(ada, bob)
+    sync(ada, bob)
     for since in (False, True):
         item.update(x=1, y=1)
-        exchange(ada, bob)
+        sync(ada, bob)
         read = item.read_as(cls)
         theirs.item(item.id, Object)["y"] = 9
-        exchange(ada, bob)
+        sync(ada, bob)
         item.save(change(read.object), *([read] if since else []))
         assert item.value == {"x": 5, "y": 9}
 

@@ -10,7 +10,7 @@ import pytest
 from tests.api.conftest import Task
 
 import antiphon
-from antiphon import InvalidInput, Migrations, Object, Party, Schema, SchemaViolation, Store, exchange
+from antiphon import InvalidInput, Migrations, Object, Party, Schema, SchemaViolation, Store, sync
 from antiphon.api.typed.schemas import SCHEMA_TYPE
 
 
@@ -97,7 +97,7 @@ def test_a_batch_is_checked_at_its_end(party: Party) -> None:
 
 def test_a_device_without_the_class_checks_as_well(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     task = party.object(Task("Plan"))
-    exchange(ada, bob)
+    sync(ada, bob)
     there = theirs.item(task.id, Object)
     with pytest.raises(SchemaViolation):
         there["done"] = "soon"
@@ -107,11 +107,11 @@ def test_a_device_without_the_class_checks_as_well(ada: Store, bob: Store, party
 def test_what_peers_wrote_is_tolerated(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     """Bob's program checks nothing, as one of another make may not."""
     task = party.object(Task("Plan"))
-    exchange(ada, bob)
+    sync(ada, bob)
     theirs.processor.checks.clear()
     there = theirs.item(task.id, Object)
     there.update(done="soon", colour="red")
-    exchange(ada, bob)
+    sync(ada, bob)
 
     assert task["done"] == "soon"
     read = task.read_as(Task)
@@ -138,12 +138,12 @@ def test_a_class_is_assigned_to_an_object_that_fits(party: Party) -> None:
 
 def test_saving_writes_only_what_was_changed(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     item = party.object(Task("Plan", tags={"a"}))
-    exchange(ada, bob)
+    sync(ada, bob)
     task = item.read_as(Task).object
 
     theirs.item(item.id, Object).update(done=True, colour="red")
     theirs.item(item.id, Object).add("tags", "b")
-    exchange(ada, bob)
+    sync(ada, bob)
     task.title = "Draft"
     task.tags.add("c")
     item.save(task)
@@ -212,7 +212,7 @@ def test_references_of_typed_objects_are_found(party: Party) -> None:
 
 def test_two_devices_register_the_same_schema_at_once(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     mine, his = party.object(Task("Plan")), theirs.object(Task("Draft"))
-    exchange(ada, bob)
+    sync(ada, bob)
     for where in (party, theirs):
         assert [schema.name for schema in where.schemas.all()] == ["task", "task"]
         assert {bytes(item.id) for item in where.query(type=Task)} == {bytes(mine.id), bytes(his.id)}
@@ -221,7 +221,7 @@ def test_two_devices_register_the_same_schema_at_once(ada: Store, bob: Store, pa
             with pytest.raises(SchemaViolation):
                 item["done"] = "soon"
         where.object(Task("More"))
-    exchange(ada, bob)
+    sync(ada, bob)
     assert len(party.query(type=SCHEMA_TYPE)) == 2, "no third one is made"
 
 
@@ -252,10 +252,10 @@ def test_older_objects_are_read_and_brought_to_a_newer_version(party: Party) -> 
 
 def test_one_object_that_cannot_be_migrated_keeps_no_other(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     broken, fine = party.object(Task("Broken")), party.object(Task("Fine", done=True))
-    exchange(ada, bob)
+    sync(ada, bob)
     theirs.processor.checks.clear()
     theirs.item(broken.id, Object)["title"] = 5
-    exchange(ada, bob)
+    sync(ada, bob)
 
     with pytest.raises(InvalidInput, match=f"1 objects were brought.* 1 could not be: item {broken.id}"):
         party.schemas.migrate(migrations())

@@ -12,7 +12,7 @@ import pytest
 from tests.api.conftest import Task
 
 import antiphon
-from antiphon import Object, Party, Schema, SchemaViolation, Store, exchange
+from antiphon import Object, Party, Schema, SchemaViolation, Store, sync
 from antiphon.api.typed.schemas import SCHEMA_TYPE
 from antiphon.schema import Counter, to_document
 from antiphon.schema.checker import Checker, checker_of
@@ -65,13 +65,13 @@ def test_what_was_read_in_a_batch_that_failed_is_compared_with_what_is_there(par
 def test_a_counter_counts_what_two_devices_add(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     item = party.object(Poll(1))
     plain = party.object({"votes": 1})
-    exchange(ada, bob)
+    sync(ada, bob)
     for where, by in ((party, 2), (theirs, 3)):
         there = where.item(item.id, Object)
         poll = there.read_as(Poll).object
         poll.votes += by
         there.save(poll)
-    exchange(ada, bob)
+    sync(ada, bob)
     assert item["votes"] == theirs.item(item.id, Object)["votes"] == 6
 
     plain.save(Poll(5), since=plain.read_as(Poll))
@@ -115,20 +115,20 @@ def test_a_batch_that_a_check_refuses_is_forgotten_too(party: Party) -> None:
 
 def test_what_peers_broke_keeps_nobody_from_naming_it(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     task = party.object(Task("Plan"))
-    exchange(ada, bob)
+    sync(ada, bob)
     theirs.processor.checks.clear()
     theirs.item(task.id, Object)["done"] = "soon"
-    exchange(ada, bob)
+    sync(ada, bob)
     task.name = "The plan"
-    task.describe("colour", "red")
+    task.set_metadata("colour", "red")
     task.embed(party.object())
-    task.may_write(ada.me)
+    task.restrict_writers(ada.me)
     task.delete()
     task.restore()
     with pytest.raises(SchemaViolation):
         party.schemas.assign(task, Task)
     with pytest.raises(SchemaViolation):
-        task.describe("schema", party.schemas.register(Task))
+        task.set_metadata("schema", party.schemas.register(Task))
 
 
 # -- peers that rewrite schemas
@@ -138,17 +138,17 @@ NOTHING_FITS: dict[str, Any] = {"type": "object", "not": {}}
 
 def test_a_schema_that_a_peer_rewrote_holds_for_nothing(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
     task = party.object(Task("Plan"))
-    exchange(ada, bob)
+    sync(ada, bob)
     hostile = theirs.query(type=SCHEMA_TYPE).of(Object)[0]
     hostile.update(to_document(Schema.of(NOTHING_FITS, name="task", version=1)))
-    exchange(ada, bob)
+    sync(ada, bob)
 
     for where in (party, theirs):
         there = where.item(task.id, Object)
         assert where.schemas.of(there) is None
         there["done"] = "soon"
         there.save(there.read_as(Task).object)
-    exchange(ada, bob)
+    sync(ada, bob)
 
     more = party.object(Task("More"))
     assert len(party.query(type=SCHEMA_TYPE)) == 2, "a right one is made"
@@ -156,7 +156,7 @@ def test_a_schema_that_a_peer_rewrote_holds_for_nothing(ada: Store, bob: Store, 
         more["done"] = "soon"
     with pytest.raises(SchemaViolation, match="expected a bool"):
         task["done"] = "later"
-    exchange(ada, bob)
+    sync(ada, bob)
     theirs.object(Task("His"))
     assert len(theirs.query(type=SCHEMA_TYPE)) == 2
     with pytest.raises(SchemaViolation, match="expected a bool"):
@@ -177,10 +177,10 @@ def test_a_schema_is_sealed_with_its_name_and_version(party: Party) -> None:
 def test_an_object_without_a_seal_has_the_schema_of_the_item(party: Party) -> None:
     """As another program may write it."""
     note = party.object({"title": "Plan"})
-    note.describe("schema", party.schemas.register(Task))
+    note.set_metadata("schema", party.schemas.register(Task))
     with pytest.raises(SchemaViolation):
         note["done"] = "soon"
-    note.describe("schema_seal", 5)
+    note.set_metadata("schema_seal", 5)
     note["done"] = "soon"
     assert party.schemas.of(note) is None
 
@@ -189,7 +189,7 @@ def test_a_schema_that_was_written_in_a_batch_that_failed_is_not_remembered(part
     """Its stamps come again with the next batch, and with other content."""
     item = party.object(to_document(Schema.of(Task)), type=SCHEMA_TYPE)
     note = party.object({"title": "Plan"})
-    note.describe("schema", item)
+    note.set_metadata("schema", item)
 
     def break_and_look() -> None:
         item.update(to_document(Schema.of(NOTHING_FITS, name="task")))
@@ -206,19 +206,19 @@ def test_a_schema_holds_again_when_what_a_peer_wrote_over_it_does_not_count_any_
 ) -> None:
     """What does not count stays in the frame of the item: that says nothing of what is in it."""
     task = party.object(Task("Plan"))
-    with antiphon.open(tmp_path / "carol") as carol:
+    with antiphon.open(tmp_path / "carol", unprotected=True) as carol:
         carol.join(party.invite(carol.me))
-        exchange(ada, carol)
-        exchange(ada, bob)
+        sync(ada, carol)
+        sync(ada, bob)
         party.revoke(bob.me)  # which Carol does not know yet
         theirs.query(type=SCHEMA_TYPE).of(Object)[0].update(to_document(Schema.of(NOTHING_FITS, name="task")))
-        exchange(bob, carol)
+        sync(bob, carol)
         hers = carol.party(party.key)
         there = hers.item(task.id, Object)
         assert hers.schemas.of(there) is None
         there["done"] = "soon"
 
-        exchange(ada, carol)
+        sync(ada, carol)
         assert hers.schemas.of(there) is not None
         with pytest.raises(SchemaViolation, match="expected a bool"):
             there["done"] = "later"
@@ -231,7 +231,7 @@ def test_what_a_peer_wrote_is_not_compiled_to_be_compared(
         hostile = Schema.of({"properties": {f"k{number}": {"pattern": "^.{200}$"}}}, name="task")
         theirs.object(to_document(hostile), type=SCHEMA_TYPE)
         theirs.object({**to_document(hostile), "digest": b"other"}, type=SCHEMA_TYPE)
-    exchange(ada, bob)
+    sync(ada, bob)
     compiled: list[str] = []
     monkeypatch.setattr(Checker, "__init__", _recording(compiled))
     checker_of.cache_clear()

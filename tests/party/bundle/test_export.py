@@ -227,7 +227,7 @@ def test_what_is_written_meanwhile_leaves_nothing_in_the_file_that_waits(peers: 
     alice, bob = peers.add("alice"), peers.add("bob")
     one = write(alice, 1)[0]
     write(bob, 1)
-    peers.exchange()
+    peers.sync()
     zoe = newcomer(peers)
     told: list[int] = []
 
@@ -248,7 +248,7 @@ def test_what_is_written_meanwhile_leaves_nothing_in_the_file_that_waits(peers: 
 def test_a_party_that_is_pruned_meanwhile_is_written_from_its_epoch(peers: Peers, tmp_path: Path) -> None:
     alice, bob = peers.add("alice"), peers.add("bob")
     write(alice), write(bob)
-    peers.exchange()
+    peers.sync()
     zoe = newcomer(peers)
     told: list[int] = []
 
@@ -407,7 +407,7 @@ def test_as_many_attestations_as_policy_wants(peers: Peers, tmp_path: Path) -> N
     devices = sorted(bytes(peer.device.key) for peer in (alice, bob))
     alice.member.set_policy(Policy(attesters=tuple(devices), attestations_min=2, generator=bytes(alice.device.key)))
     write(alice)
-    peers.exchange()
+    peers.sync()
     alice.epochs.declare()
     peers.settle()
     assert alice.epochs.number == 1

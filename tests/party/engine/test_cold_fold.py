@@ -48,7 +48,7 @@ with tempfile.TemporaryDirectory() as folder, Peers(folder, authority=False) as 
     alice.party.process()
     assert not forks
     engine.MANY, bulk.SECOND_ITEMS_MIN, bulk.ROWS_AT_ONCE = 10, 20, 13
-    peers.exchange()
+    peers.sync()
     assert forks, "nothing was folded apart"
     assert bob.snapshots() == alice.snapshots() and len(bob.snapshots()) == 300
     assert bob.party.refused() == alice.party.refused() and bob.party.refused()

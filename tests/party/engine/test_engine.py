@@ -64,7 +64,7 @@ def test_a_late_revocation_voids_what_was_applied_and_others_survive(peers: Peer
     carol = peers.add("carol")
     note = alice.party.create("antiphon/object")
     note.edit("set", "title", "Milk")
-    peers.exchange()
+    peers.sync()
     assert alice.member is not None
     alice.member.revoke(bob.key)
     bob.party.item(note.id).edit("set", "title", "Beer")
@@ -72,7 +72,7 @@ def test_a_late_revocation_voids_what_was_applied_and_others_survive(peers: Peer
     peers.pass_on(bob, carol)  # Carol hears of Bob's edit before she hears of the revocation
     carol.party.item(note.id).edit("set", "colour", "red")
     assert carol.party.item(note.id).value == {"title": "Beer", "colour": "red"}
-    peers.exchange()
+    peers.sync()
     for peer in peers.all:
         assert peer.party.item(note.id).value == {"title": "Milk", "colour": "red"}
         with pytest.raises(UnknownItem, match=r"no valid genesis|holds no item"):
@@ -88,7 +88,7 @@ def test_a_revoked_revocation_brings_it_back(peers: Peers, alice: Peer, bob: Pee
     carol = peers.add("carol", Role.OWNER)
     dave = peers.add("dave")
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     assert alice.member is not None
     assert carol.member is not None
     alice.member.revoke(carol.key)  # Alice holds nothing yet of what Carol says next
@@ -98,7 +98,7 @@ def test_a_revoked_revocation_brings_it_back(peers: Peers, alice: Peer, bob: Pee
     peers.pass_on(dave, bob)
     assert bob.party.item(note.id).value == {}
     assert "void" not in bob.party.refused()[0].reason
-    peers.exchange()
+    peers.sync()
     assert bob.party.item(note.id).value == {"title": "Dave's"}
     assert bob.party.refused() == []
     assert bob.snapshots() == alice.snapshots() == dave.snapshots()
@@ -107,7 +107,7 @@ def test_a_revoked_revocation_brings_it_back(peers: Peers, alice: Peer, bob: Pee
 def test_verdicts_that_changed_while_a_peer_was_away_are_taken_again(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = bob.party.create("antiphon/object")
     note.edit("set", "a", 1)
-    peers.exchange()
+    peers.sync()
     assert alice.member is not None
     alice.member.revoke(bob.key)
     note.edit("set", "a", 2)
@@ -124,7 +124,7 @@ def test_refolding_many_items_is_one_transaction(
 ) -> None:
     monkeypatch.setattr(engine_module, "UNSAVED_ITEMS_MAX", 3)
     notes = [alice.party.create("antiphon/object") for _ in range(12)]
-    peers.exchange()
+    peers.sync()
     assert alice.member is not None
     alice.member.revoke(bob.key)
     for note in notes:
@@ -146,7 +146,7 @@ def test_a_feed_that_forks_after_delivery_is_taken_back(peers: Peers, alice: Pee
     carol = peers.add("carol")
     note = bob.party.create("antiphon/object")
     note.edit("set", "a", 1)
-    peers.exchange()
+    peers.sync()
     twin = fork_of(bob)
     with bob.party.batch():
         note.edit("set", "a", 2)
@@ -163,7 +163,7 @@ def test_a_feed_that_forks_after_delivery_is_taken_back(peers: Peers, alice: Pee
     assert alice.party.timeframe[twin[0].feed] == 1
     assert alice.member is not None
     alice.member.publish_forks()
-    peers.exchange()
+    peers.sync()
     for peer in (alice, carol):
         assert peer.party.item(note.id).value == {"a": 1, "c": 3}
         assert peer.party.status().blocked == ()
@@ -175,7 +175,7 @@ def test_a_feed_that_forks_after_delivery_is_taken_back(peers: Peers, alice: Pee
 def test_what_has_seen_beyond_a_fork_is_delivered_by_everybody(peers: Peers, alice: Peer, bob: Peer) -> None:
     carol = peers.add("carol")
     note = bob.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     twin = fork_of(bob)
     note.edit("set", "a", 2)
     peers.pass_on(bob, carol)
@@ -189,7 +189,7 @@ def test_what_has_seen_beyond_a_fork_is_delivered_by_everybody(peers: Peers, ali
         alice.store.ingest(next(carol.store.spans(twin[0].feed, 1)))
     assert alice.member is not None
     alice.member.publish_forks()
-    peers.exchange()
+    peers.sync()
     for peer in (alice, carol):
         assert peer.party.item(note.id).value == {"c": 3}
         assert peer.party.status().blocked == ()
@@ -201,7 +201,7 @@ def test_a_fork_inside_a_batch_takes_back_all_of_it_also_where_only_the_credenti
     """Both histories begin the batch alike. Who holds both sees where it begins; others are told the block only."""
     carol = peers.add("carol")
     note = bob.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     assert bob.member is not None
     feed = bob.member.open_data_feed().feed
     model = bob.models.get("antiphon/object")
@@ -223,7 +223,7 @@ def test_a_fork_inside_a_batch_takes_back_all_of_it_also_where_only_the_credenti
         alice.store.ingest(branches[1])
     assert alice.member is not None
     alice.member.publish_forks()
-    peers.exchange()
+    peers.sync()
     for peer in (alice, carol):
         assert peer.party.item(note.id).value == {"carol": 1}
         assert peer.party.status().blocked == ()
@@ -248,7 +248,7 @@ def test_a_message_far_too_late_folds_the_item_afresh(tmp_path: Path, monkeypatc
     with Peers(tmp_path, authority=False, models=factory(Story)) as peers:
         alice, bob, carol = (peers.add(name) for name in ("alice", "bob", "carol"))
         story = alice.party.create("test/story")
-        peers.exchange()
+        peers.sync()
         bob.party.item(story.id).edit("tell", "first")
         carol.party.item(story.id).edit("tell", "second")
         for at in range(40):
@@ -259,7 +259,7 @@ def test_a_message_far_too_late_folds_the_item_afresh(tmp_path: Path, monkeypatc
         assert len(words) == 42
         assert words.index(b"first") < 3
         assert len(story.history()) == 43
-        peers.exchange()
+        peers.sync()
         carol.rebuild()
         assert alice.snapshots() == bob.snapshots() == carol.snapshots()
         with pytest.raises(ZeroDivisionError), alice.party.batch():  # noqa: PT012
@@ -353,13 +353,13 @@ def test_a_small_cache_shows_in_nothing(tmp_path: Path) -> None:
         alice, bob = peers.add("alice"), peers.add("bob")
         bob.party.engine.cache._limit = 5
         items = [alice.party.create("antiphon/object") for _ in range(40)]
-        peers.exchange()
+        peers.sync()
         bob.party.save()
         for item in items[-5:]:
             assert bob.party.item(item.id).value == {}
         for item in items:
             item.edit("set", "a", 1)
-        peers.exchange()
+        peers.sync()
         assert [bob.party.item(item.id).value for item in items] == [{"a": 1}] * 40
         assert bob.party.refused() == []
 

@@ -57,7 +57,7 @@ def test_what_is_written_while_rows_are_given_is_kept(
         if count == 7:
             alice.party.item(items[1]).edit("set", "title", "hers, in its row")
             alice.party.item(items[15]).edit("set", "title", "hers, before it")
-            peers.exchange()
+            peers.sync()
 
     interrupt(monkeypatch, write)
     carol.epochs.declare()

@@ -55,19 +55,19 @@ def test_an_unknown_model_is_kept_and_picked_up_later(tmp_path: Path, restart: b
         bob = peers.add("bob", models=ModelFactory.standard())
         story = alice.party.create("test/story")
         story.edit("tell", "once")
-        story.describe("name", "A tale")
-        peers.exchange()
+        story.set_metadata("name", "A tale")
+        peers.sync()
         item = bob.party.item(story.id)
         assert (item.opaque, item.model, item.metadata) == (True, ("test/story", 1), {"name": "A tale"})
         for act in (lambda: item.value, lambda: item.edit("tell", "no"), lambda: item.mutate(b"no"), item.snapshot):
             with pytest.raises(UnknownModel, match=r"no code for .*model test/story 1 is here; its messages are safe"):
                 act()
         item.delete()  # what is the system's can be changed
-        peers.exchange()
+        peers.sync()
         assert alice.party.item(story.id).deleted
         item.restore()
         story.edit("tell", "upon")
-        peers.exchange()
+        peers.sync()
         if restart:
             bob.party.close()
             bob.models.register(Story)
@@ -87,11 +87,11 @@ def test_code_that_goes_away_and_comes_back_loses_nothing(tmp_path: Path) -> Non
         alice, bob = peers.add("alice"), peers.add("bob")
         story = alice.party.create("test/story")
         story.edit("tell", "once")
-        peers.exchange()
+        peers.sync()
         bob.models = ModelFactory.standard()
         bob.restart()
         story.edit("tell", "upon")
-        peers.exchange()
+        peers.sync()
         assert bob.party.item(story.id).opaque
         bob.models = factory(Story)
         bob.restart()

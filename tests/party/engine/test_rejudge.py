@@ -17,10 +17,10 @@ def test_geneses_and_changes_of_who_may_write_decide_about_other_messages_and_wh
         feed = bytes(party.engine.authority.writer().feed)
         first = party.store.bounds(feed).length
         plain.edit("set", "a", 1)
-        plain.describe("display_name", "b")
+        plain.set_metadata("display_name", "b")
         plain.move(other.id)
         plain.delete()
-        guarded.may_write()
+        guarded.restrict_writers()
         made = party.create("antiphon/object")
         found = [decisive_in(span, low, high) for span, low, high in party.store.runs(feed, first)]
         assert set().union(*found) == {bytes(guarded.id), bytes(made.id)}

@@ -55,7 +55,7 @@ def change(party: PartyProcessor, item: Item, chance: random.Random) -> None:
     if drawn < 0.1:
         item.restore() if item.deleted else item.delete()
     elif drawn < 0.2:
-        item.describe("display_name", f"name {drawn}")
+        item.set_metadata("display_name", f"name {drawn}")
     elif drawn < 0.3:
         with pytest.raises(InvalidInput), party.batch():
             _set_and_fail(item, drawn)
@@ -84,14 +84,14 @@ def test_whatever_is_written_and_delivered(taken: list[ItemRow]) -> None:
             if indexed:
                 alice.party.attach(ItemIndex)
             made = [peer.party.create(name).id for peer in peers.all for name in MODELS]
-            peers.exchange()
+            peers.sync()
             for _ in range(100):
                 peer, other = chance.sample(peers.all, 2)
                 if chance.random() < 0.1:
                     some_ranges(other, peer, chance)
                 else:
                     change(peer.party, peer.party.item(chance.choice(made)), chance)
-            peers.exchange()
+            peers.sync()
             wanted = alice.snapshots()
             assert bob.snapshots() == wanted
             for peer in peers.all:

@@ -25,7 +25,7 @@ def carol(peers: Peers, alice: Peer) -> Peer:
     for item in notes[:3]:
         item.edit("set", "title", "changed")
     note(alice, "new")
-    peers.exchange()
+    peers.sync()
     return carol
 
 
@@ -56,7 +56,7 @@ def test_what_comes_to_an_open_item_is_folded_at_once_and_told(peers: Peers, ali
     told: list[object] = []
     item.observe(lambda seen: told.append(seen.value["title"]))
     alice.party.item(item.id).edit("set", "title", "again")
-    peers.exchange()
+    peers.sync()
     assert told == ["again"]
     assert waiting(carol)
     carol.party.save()
@@ -70,7 +70,7 @@ def test_an_item_that_left_the_cache_waits_anew(peers: Peers, alice: Peer, carol
     with carol.party.locked() as engine:
         engine.cache.drop(item)
     alice.party.item(item).edit("set", "title", "later")
-    peers.exchange()
+    peers.sync()
     assert carol.snapshots() == alice.snapshots()
 
 
@@ -87,7 +87,7 @@ def test_whoever_asks_about_all_of_them_is_told_about_all(
 ) -> None:
     alice.forge(Draft(Kind.MUTATION, titled(alice, "changed")[0], b"rubbish"))
     alice.party.process()
-    peers.exchange()
+    peers.sync()
     assert waiting(carol)
     assert ask(carol.party) == 11
     assert not waiting(carol)
@@ -99,7 +99,7 @@ def test_a_crash_or_a_rest_loses_nothing_that_waited(peers: Peers, alice: Peer, 
     item.edit("set", "by", "carol")
     assert waiting(carol)
     carol.restart(crash=True)
-    peers.exchange()
+    peers.sync()
     assert carol.party.item(item.id).value == {"title": "changed", "by": "carol"}
     carol.restart()
     assert carol.snapshots() == alice.snapshots()
@@ -128,7 +128,7 @@ def test_a_revocation_voids_what_waits(peers: Peers, alice: Peer, bob: Peer, car
     member(alice).revoke(bob.key)  # who has not heard of it
     peers.pass_on(bob, carol)
     assert waiting(carol)
-    peers.exchange()
+    peers.sync()
     assert carol.party.refused() == alice.party.refused() != []
     assert carol.snapshots() == alice.snapshots()
 
@@ -140,6 +140,6 @@ def test_no_more_waits_than_memory_allows(
     item = alice.party.item(titled(alice, "note 9")[0])
     for number in range(60):
         item.edit("set", "title", str(number))
-    peers.exchange()
+    peers.sync()
     assert waiting(carol) < 20
     assert carol.snapshots() == alice.snapshots()

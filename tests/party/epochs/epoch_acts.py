@@ -49,12 +49,12 @@ def change(peer: Peer, item: bytes, key: str, value: object) -> Draft:
 def agree_on(peers: Peers, *attesters: Peer, **more: Any) -> None:
     """The party's policy: these attest, and what else is said."""
     member(peers.all[0]).set_policy(Policy(attesters=tuple(sorted(map(device, attesters))), **more))
-    peers.exchange()
+    peers.sync()
 
 
 def epoch(peers: Peers, declarer: Peer | None = None) -> EpochGenesis:
     """Everybody hears everything; one declares an epoch, and all who are here come to stand on it."""
-    peers.exchange()
+    peers.sync()
     declarer = declarer or first(peers)
     genesis = declarer.epochs.declare()
     peers.settle()
@@ -91,7 +91,7 @@ def takes_over(peers: Peers, winner: Peer, *endorsers: Peer, term: int = 1) -> E
     """A new term: these endorse one of them, who declares the epoch."""
     for peer in endorsers:
         member(peer).endorse(term, device(winner))
-        peers.exchange()
+        peers.sync()
     genesis = winner.epochs.declare()
     settle(peers)
     return genesis

@@ -30,7 +30,7 @@ def bob(peers: Peers, alice: Peer, monkeypatch: pytest.MonkeyPatch) -> Peer:
         return replace(compute(*plan), cid=Cid.of(b"something else"))
 
     monkeypatch.setattr(peer.epochs, "_compute", wrong)
-    peers.exchange()
+    peers.sync()
     peer.epochs.step()
     return peer
 
@@ -47,7 +47,7 @@ def test_it_is_told_to_all_once_and_nothing_is_lost(peers: Peers, alice: Peer, b
     assert (found.number, found.ours) == (1, Cid.of(b"something else"))
     assert bob.epochs.number == 0
     assert bob.snapshots() == alice.snapshots()
-    peers.exchange()
+    peers.sync()
     assert [(claim.number, claim.computed) for claim in refusals(alice)] == [(1, found.ours)]
 
     bob.epochs.disagreement = None  # as after a restart

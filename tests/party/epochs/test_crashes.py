@@ -86,11 +86,11 @@ class Scene:
         talk = self.alice.party.create("antiphon/messenger")
         for number in range(4):
             talk.edit("post", f"post {number}")
-        self.peers.exchange()
+        self.peers.sync()
         self.story = self.alice.party.create("test/story")
         self.story.edit("tell", "one")
         self.alice.party.item(self.items[1].id).delete()
-        self.peers.exchange()
+        self.peers.sync()
 
     def late(self) -> None:
         """Messages outside the cut of the next epoch, with low lamports."""
@@ -105,15 +105,15 @@ class Scene:
     def attest(self) -> tuple[Peer, Callable[[], Any]]:
         self.bob.epochs.declare()
         self.late()
-        self.peers.exchange()
+        self.peers.sync()
         return self.alice, self.alice.epochs.step
 
     def stand(self) -> tuple[Peer, Callable[[], Any]]:
         self.bob.epochs.declare()
         self.late()
-        self.peers.exchange()
+        self.peers.sync()
         self.alice.epochs.step()
-        self.peers.exchange()
+        self.peers.sync()
         return self.bob, self.bob.epochs.step
 
     def second(self) -> tuple[Peer, Callable[[], Any]]:
@@ -121,9 +121,9 @@ class Scene:
         self.bob.epochs.declare()
         settle(self.peers)
         self.late()
-        self.peers.exchange()
+        self.peers.sync()
         self.bob.epochs.declare()
-        self.peers.exchange()
+        self.peers.sync()
         return self.alice, self.alice.epochs.step
 
     def prune(self) -> tuple[Peer, Callable[[], Any]]:

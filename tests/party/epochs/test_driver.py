@@ -129,7 +129,7 @@ def test_the_generator_declares_and_nobody_else(peers: Peers) -> None:
 def test_a_request_needs_no_threshold(peers: Peers) -> None:
     one = town(peers, 3, generator=0)
     write(peers.all[1])
-    one.exchange()
+    one.sync()
     peers.all[0].epochs.declare()
     one.talk()
     assert numbers(peers.all) == [1, 1, 1]

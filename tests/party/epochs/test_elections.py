@@ -40,7 +40,7 @@ def test_a_generator_who_is_no_attester_is_replaced_too(peers: Peers) -> None:
     assert founder is not None
     policy = Policy(attesters=tuple(sorted(devices[:3])), generator=devices[3], silent_ms=SILENT_MS, epoch_messages=1)
     founder.set_policy(policy)
-    peers.exchange()
+    peers.sync()
     one = Town(peers)
     one.sleep(everybody[3])
     write(everybody[0])
@@ -82,7 +82,7 @@ def test_of_two_candidates_the_one_of_lower_rank_is_endorsed(peers: Peers) -> No
     one = town(peers, 5, epoch_messages=1)
     first, second, third, fourth, fifth = one.by_rank()
     write(fifth)
-    one.exchange()
+    one.sync()
     one.sleep(first, second, fourth, fifth)
     one.run(SILENT_MS * 2)  # the third endorses itself, alone
     one.awake = [second]
@@ -100,7 +100,7 @@ def test_a_split_vote_leads_to_the_next_term(peers: Peers) -> None:
     one = town(peers, 4, epoch_messages=1)
     first, second, third, fourth = one.by_rank()
     write(fourth)
-    one.exchange()
+    one.sync()
     for candidate, voter in ((second, first), (third, fourth)):
         for peer in (candidate, voter):
             assert peer.member is not None
@@ -129,7 +129,7 @@ def test_nobody_can_use_up_the_terms(peers: Peers) -> None:
     liar, *honest = reversed(one.by_rank())
     assert liar.member is not None
     liar.member.endorse(2**40, one.device(liar))
-    one.exchange()
+    one.sync()
     one.sleep(liar)
     write(honest[0])
     one.run(SILENT_MS * 4)
@@ -145,14 +145,14 @@ def elected(peers: Peers) -> tuple[Town, Peer, list[Peer]]:
     one = town(peers, 5, epoch_messages=1)
     first, second, *others = one.by_rank()
     write(others[0])
-    one.exchange()
+    one.sync()
     one.sleep(first)
     for peer in (second, *others):
         assert peer.member is not None
         peer.member.endorse(1, one.device(second))
     peers.pass_on(second, others[0])
     one.sleep(second)
-    one.exchange()
+    one.sync()
     return one, second, others
 
 
@@ -207,7 +207,7 @@ def test_what_was_attested_is_declared_again(peers: Peers) -> None:
     one = town(peers, 5, epoch_messages=1)
     first, second, third, fourth, _ = one.by_rank()
     write(second)
-    one.exchange()
+    one.sync()
     one.awake = [first]
     one.talk()
     (proposal,) = first.epochs.chain().open.proposals
@@ -230,13 +230,13 @@ def test_winner_after_winner_is_lost(peers: Peers) -> None:
     one = town(peers, 5, epoch_messages=1)
     first, second, third, fourth, fifth = one.by_rank()
     write(fifth)
-    one.exchange()
+    one.sync()
     one.sleep(first)
     for term, winner in ((1, second), (2, third)):
         for peer in (second, third, fourth, fifth):
             assert peer.member is not None
             peer.member.endorse(term, one.device(winner))
-    one.exchange()
+    one.sync()
     one.sleep(third)
     one.run(SILENT_MS)
     assert numbers(one.awake) == [1, 1, 1]

@@ -30,10 +30,10 @@ def bytes_of(peer: Peer) -> bytes:
 def test_rule_13_an_erased_message_is_void_everywhere(peers: Peers, alice: Peer, bob: Peer) -> None:
     item = note(bob, "harmless")
     stamp = item.edit("set", "title", SECRET)
-    peers.exchange()
+    peers.sync()
     assert alice.party.item(item.id).value == {"title": SECRET}
     erase(alice, stamp)  # an owner may
-    peers.exchange()
+    peers.sync()
     for peer in (alice, bob):
         assert peer.party.item(item.id).value == {"title": "harmless"}
         assert [line.endswith(ERASED) for line in told(peer)] == [True]
@@ -48,9 +48,9 @@ def test_rule_13_an_erased_message_is_void_everywhere(peers: Peers, alice: Peer,
 def test_rule_13_the_bytes_go_once_a_final_cut_covers_them(peers: Peers, alice: Peer, bob: Peer) -> None:
     item = note(bob, "harmless")
     stamp = item.edit("set", "title", SECRET)
-    peers.exchange()
+    peers.sync()
     erase(bob, stamp)  # its writer may
-    peers.exchange()
+    peers.sync()
     assert SECRET.encode() in bytes_of(alice), "others may still have to recompute what lies before it"
     epoch(peers)
     length = alice.lengths()[stamp.feed]
@@ -59,7 +59,7 @@ def test_rule_13_the_bytes_go_once_a_final_cut_covers_them(peers: Peers, alice: 
         assert SECRET.encode() not in bytes_of(peer)
         assert peer.party.item(item.id).value == {"title": "harmless"}
     note(bob, "after it")
-    peers.exchange()
+    peers.sync()
     carol = join(peers, "carol")
     assert SECRET.encode() not in bytes_of(carol)
     assert carol.lengths()[stamp.feed] == length + 2, "the chain goes on where it was cut"
@@ -71,7 +71,7 @@ def test_rule_13_a_body_alone_is_erased_and_the_chain_stays(peers: Peers, alice:
     item = note(bob, "harmless")
     stamp = item.edit("set", "title", SECRET)
     item.edit("set", "more", 1)
-    peers.exchange()
+    peers.sync()
     erase(bob, stamp)
     epoch(peers)
     alice.store.erase(stamp.feed, stamp.seq)
@@ -94,7 +94,7 @@ def test_rule_13_pruning_takes_erased_bodies_of_messages_that_policy_keeps(
     item = note(bob, "harmless")
     stamp = item.edit("set", "title", SECRET)
     later = item.edit("set", "title", "harmless")
-    peers.exchange()
+    peers.sync()
     erase(bob, stamp)
     assert alice.epochs.prune() == 0
     assert SECRET.encode() in bytes_of(alice), "no epoch covers it"
@@ -116,7 +116,7 @@ def test_rule_13_a_peer_that_lacks_bodies_does_not_attest(
     chosen = alice if generator == "alice" else bob
     agree_on(peers, alice, bob, generator=device(chosen))
     item = note(alice, "seen by both")
-    peers.exchange()
+    peers.sync()
     stamp = item.edit("set", "title", "Bob has only the header")
     if erased:
         erase(alice, stamp)
@@ -125,7 +125,7 @@ def test_rule_13_a_peer_that_lacks_bodies_does_not_attest(
         bob.take([span.without_bodies() if span.feed == stamp.feed else span])
     if chosen is alice:
         alice.epochs.declare()
-        peers.exchange()
+        peers.sync()
         assert not bob.epochs.step()
         assert "the body of block 2" in bob.epochs.waits_for
         assert alice.epochs.chain().open.refusals == (), "that is no refusal"
@@ -150,9 +150,9 @@ def test_rule_13_what_an_epoch_holds_is_not_erased_any_more(peers: Peers, alice:
     with pytest.raises(InvalidInput, match="what it holds is final; change the item instead"):
         erase(alice, stamp)
     tail = item.edit("set", "title", "never mind")
-    peers.exchange()
+    peers.sync()
     member(alice).erase(Position(stamp.feed, stamp.seq), Position(tail.feed, tail.seq))
-    peers.exchange()
+    peers.sync()
     carol = join(peers, "carol")
     for peer in (alice, bob, carol):
         assert peer.party.item(item.id).value == {"title": SECRET}

@@ -32,7 +32,7 @@ def peers(tmp_path: Path) -> Iterator[Peers]:
         items[0].edit("set", "title", "changed")
         items[1].delete()
         note(bob, "new")
-        peers.exchange()
+        peers.sync()
         yield peers
 
 
@@ -52,7 +52,7 @@ def test_what_was_computed_elsewhere_is_declared_and_stood_on_without_a_fold(
     talk = bob.party.create("antiphon/messenger")  # some of it is let go, so an epoch has other bytes than rows have
     for number in range(4):
         talk.edit("post", f"post {number}")
-    peers.exchange()
+    peers.sync()
     folded: list[bool] = []
 
     def counted(*given: Any) -> EpochItem:
@@ -88,7 +88,7 @@ def test_who_lost_the_race_declares_nothing(peers: Peers) -> None:
         if not won:
             peers.all = [bob, carol]
             note(bob, "what Alice has not seen")
-            peers.exchange()
+            peers.sync()
             won.append(takes_over(peers, bob, bob, carol))
             peers.all = [alice, bob, carol]
             peers.pass_on(bob, alice)

@@ -79,9 +79,9 @@ def test_an_attester_whose_base_is_damaged_waits_until_it_is_put_again(peers: Pe
     epoch(peers)
     blobs = spoil(bob)
     mine.delete()  # so that its base is looked at
-    peers.exchange()
+    peers.sync()
     alice.epochs.declare()
-    peers.exchange()
+    peers.sync()
     assert not bob.epochs.step()
     assert "has changed on the disk" in bob.epochs.waits_for
     assert refusals(bob) == [], "a failing disk is no reason to refuse"
@@ -97,9 +97,9 @@ def test_who_only_follows_waits_too_where_its_base_is_damaged(peers: Peers, alic
     epoch(peers)
     blobs = spoil(bob)
     mine.delete()
-    peers.exchange()
+    peers.sync()
     alice.epochs.declare()
-    peers.exchange()
+    peers.sync()
     assert not bob.epochs.step()
     assert "has changed on the disk" in bob.epochs.waits_for
     blobs.damaged.clear()
@@ -111,12 +111,12 @@ def test_who_only_follows_waits_too_where_its_base_is_damaged(peers: Peers, alic
 def test_a_row_that_is_damaged_is_found_and_the_items_are_built_again(peers: Peers, alice: Peer, bob: Peer) -> None:
     agree_on(peers, alice, bob, generator=device(alice))
     mine = note(alice, "in a row")
-    peers.exchange()
+    peers.sync()
     bob.party.save()
     with sqlite3.connect(bob.folder / "items.db") as database:
         database.execute("UPDATE items SET record = zeroblob(40) WHERE id = ?", (bytes(mine.id),))
     alice.epochs.declare()
-    peers.exchange()
+    peers.sync()
     with pytest.raises(DamagedItems):
         bob.epochs.step()
     bob.epochs.step()
@@ -156,7 +156,7 @@ def give_all(giver: Peer, taker: Peer) -> None:
 def test_a_root_with_a_false_hash_of_a_feed_moves_nobody_who_has_the_feed(peers: Peers, alice: Peer, bob: Peer) -> None:
     """Only the proof that a writer signed two histories lets the root pick one. Nobody but Alice says so here."""
     mine = note(bob, "Bob's own")
-    peers.exchange()
+    peers.sync()
     lie_about(alice, bytes(member(bob).open_data_feed().feed), mine.id)
     settle(peers)
     give_all(alice, bob)
@@ -200,9 +200,9 @@ def test_what_cannot_be_computed_on_such_a_snapshot_is_refused_aloud(peers: Peer
     agree_on(peers, alice)
     agree_on(peers, alice, bob, generator=device(alice), silent_ms=1_000)
     note(alice)
-    peers.exchange()
+    peers.sync()
     wrong = lie(alice, deaths=alice.blobs.put(b"\x82\x00\x80", DAG_CBOR))
-    peers.exchange()
+    peers.sync()
     give_all(alice, bob)
     bob.epochs.step()
     assert bob.epochs.disagreement is not None
@@ -213,7 +213,7 @@ def test_what_cannot_be_computed_on_such_a_snapshot_is_refused_aloud(peers: Peer
     control = common_control(member(alice).machine)
     known = member(alice).machine.control_hash(control)
     say(alice, replace(wrong, number=2, previous=wrong.snapshot, cut=cut, control=control, control_hash=known))
-    peers.exchange()
+    peers.sync()
     driver = EpochDriver(bob.party, member(bob), bob.epochs)
     driver.tick(bob.clock.now_ms())
     ((who, claim),) = refusals(bob)
@@ -265,10 +265,10 @@ def test_a_fork_that_is_found_while_an_epoch_is_computed(peers: Peers, monkeypat
     """Carol has computed the epoch, and hears of the other branch before she stands on it: the root's branch holds."""
     alice, mallory, carol = (peers.add(name) for name in ("alice", "mallory", "carol"))
     item = note(mallory, "common")
-    peers.exchange()
+    peers.sync()
     paper = pen(mallory)
     item.edit("set", "title", "in the epoch")
-    peers.exchange()
+    peers.sync()
     branch = paper.extend([change(mallory, item.id, "title", "the other")])
     alice.epochs.declare()
     peers.all.remove(mallory)
@@ -297,11 +297,11 @@ def test_nothing_is_waited_for_once_the_epoch_is_there(peers: Peers, alice: Peer
     """Bob lacked a block of it, and another attester made it final without him."""
     agree_on(peers, alice, bob, generator=device(alice))
     note(alice)
-    peers.exchange()
+    peers.sync()
     genesis = honest(alice)
     far = {feed: length + 5 for feed, length in genesis.cut.items()}
     say(alice, replace(genesis, cut=far))
-    peers.exchange()
+    peers.sync()
     bob.epochs.step()
     assert "are not here" in bob.epochs.waits_for
     takes_over(peers, bob, alice, bob)

@@ -55,9 +55,9 @@ def twin(peer: Peer, genesis: EpochGenesis) -> Span:
 
 def two_histories(peers: Peers, bob: Peer, one: Peer, other: Peer) -> None:
     """Bob shows one of them an epoch, and the other another. Both are right, and both speak for what they saw."""
-    peers.exchange()
+    peers.sync()
     late = note(bob, "inside one epoch, and outside the other")
-    peers.exchange()
+    peers.sync()
     genesis = honest(bob)
     feed = bytes(member(bob).open_data_feed().feed)
     before = late.history()[0].stamp.seq
@@ -93,7 +93,7 @@ def test_a_generator_that_signs_two_histories_splits_nobody(peers: Peers, alice:
     for peer in peers.all:
         assert lied.feed in member(peer).machine.authority.fork_ends, "that he lied is known to all"
     note(carol, "she goes on")
-    peers.exchange()
+    peers.sync()
     takes_over(peers, dave, alice, carol, dave)
     same(alice, carol, dave)
     assert dave.epochs.number == 2
@@ -173,7 +173,7 @@ def test_a_new_term_declares_again_what_may_be_final_of_two_histories(peers: Pee
     settle(peers)
     assert {peer.epochs.number for peer in peers.all} == {0}
     member(alice).endorse(1, device(dave))
-    peers.exchange()
+    peers.sync()
     genesis = dave.epochs.declare()
     settle(peers)
     assert (genesis.term, genesis.snapshot) == (1, proposal.genesis.snapshot)
@@ -222,7 +222,7 @@ def test_the_root_of_an_epoch_picks_the_branch_of_a_fork(peers: Peers, longer: i
     case = Forked(peers, longer=longer)
     case.alice.epochs.declare()
     if found == "after she differs from it":
-        peers.exchange()
+        peers.sync()
         case.carol.epochs.step()
         assert case.carol.epochs.disagreement is not None
         assert case.titles() == ["for Alice", "for Carol"]
@@ -244,7 +244,7 @@ def test_an_attester_that_comes_late_speaks_if_joiners_wait_for_it(peers: Peers,
     carol = peers.add("carol")
     agree_on(peers, alice, bob, carol, generator=device(alice), attestations_min=3)
     note(alice)
-    peers.exchange()
+    peers.sync()
     peers.all.remove(carol)
     epoch(peers, alice)
     peers.all.append(carol)
@@ -261,7 +261,7 @@ def test_a_feed_that_goes_on_from_another_branch_than_the_epoch_holds_says_so(pe
     """Carol begins at an epoch with a history of her feed that is not the one in her store, and hears of no fork."""
     carol = peers.add("carol")
     item = note(carol, "common")
-    peers.exchange()
+    peers.sync()
     feed = bytes(member(carol).open_data_feed().feed)
     alice.take(pen(carol).extend([change(carol, item.id, "title", "for Alice")]))
     item.edit("set", "title", "her own")

@@ -56,7 +56,7 @@ def narrow(peers: Peers, chance: random.Random) -> None:
     else:
         items = alice.party.items()
         if items:
-            alice.party.item(chance.choice(items)).may_write(chance.choice(peers.all).key)
+            alice.party.item(chance.choice(items)).restrict_writers(chance.choice(peers.all).key)
 
 
 def some_step(peers: Peers, chance: random.Random) -> None:
@@ -113,7 +113,7 @@ def check_history(folder: str, seed: int, *, steps: int, attesters: int) -> None
             devices = sorted(bytes(peer.device.key) for peer in peers.all[:attesters])
             policy = Policy(attesters=tuple(devices), deleted_epochs=chance.choice([0, 1, 2]), message_count=5)
             alice.member.set_policy(policy)
-            peers.exchange()
+            peers.sync()
         for _ in range(steps):
             some_step(peers, chance)
         peers.settle()

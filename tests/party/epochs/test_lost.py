@@ -49,7 +49,7 @@ def bob(peers: Peers, alice: Peer, tmp_path: Path) -> Iterator[Peer]:
     note(peer, "Bob's own")
     epoch(peers)
     note(alice, "after it")
-    peers.exchange()
+    peers.sync()
     peer.party.save()
     yield peer
     peer.party.close()
@@ -112,7 +112,7 @@ def test_blocks_and_blobs_come_though_it_is_not_known_where_feeds_were_cut(
     assert base.root.feeds is not None
     lose(bob, how, base.root.feeds)
     later = note(alice, "later")
-    peers.exchange()
+    peers.sync()
     assert bob.party.item(later.id).value == {"title": "later"}
     fetch_all(peers, bob)
     assert on_disk(bob).get(base.root.feeds)

@@ -130,9 +130,9 @@ def test_v0_peers_that_process_the_genesis_create_the_snapshot_and_store_it(
 ) -> None:
     for number in range(40):
         note(alice, f"note {number}")
-    peers.exchange()
+    peers.sync()
     genesis = alice.epochs.declare()
-    peers.exchange()
+    peers.sync()
     assert not bob.blobs.has(Cid(genesis.snapshot))
     assert bob.epochs.step()
     assert bob.epochs.base is not None
@@ -168,7 +168,7 @@ def test_v0_each_peer_stores_the_latest_epoch_genesis_and_boots_from_it(
         note(alice, f"note {number}")
         last = epoch(peers).snapshot
     late = note(alice, "after the last epoch")
-    peers.exchange()
+    peers.sync()
     wanted = alice.snapshots()
     assert bob.epochs.prune() > 0
     bob.restart(crash=crash)
@@ -203,7 +203,7 @@ def test_a_partition_is_a_branch_and_an_epoch_the_commit_on_which_both_sides_sta
     peers: Peers, alice: Peer, bob: Peer
 ) -> None:
     board = note(alice, "ours")
-    peers.exchange()
+    peers.sync()
     fork_point = alice.party.timeframe
     board.edit("set", "by Alice", True)
     bob.party.item(board.id).edit("set", "by Bob", True)
@@ -212,7 +212,7 @@ def test_a_partition_is_a_branch_and_an_epoch_the_commit_on_which_both_sides_sta
     assert other.covers(fork_point)
     assert not one.covers(other)
     assert not other.covers(one)
-    peers.exchange()  # a merge, which nobody has to make: the total order does
+    peers.sync()  # a merge, which nobody has to make: the total order does
     assert alice.party.timeframe == bob.party.timeframe
     assert alice.party.timeframe.covers(one)
     commit = epoch(peers)
@@ -229,7 +229,7 @@ def test_issue_who_initiates_an_epoch(peers: Peers, alice: Peer, bob: Peer) -> N
     """The founder; then whom policy names, a bot for instance; then an election. `test_epoch_elections.py` has more."""
     carol = peers.add("carol")
     note(alice)
-    peers.exchange()
+    peers.sync()
     with pytest.raises(NotAuthorised, match="this device may not declare epoch 1"):
         bob.epochs.declare()
     epoch(peers, alice)
@@ -246,7 +246,7 @@ def test_issue_who_initiates_an_epoch(peers: Peers, alice: Peer, bob: Peer) -> N
     others = [peer for peer in peers.all if peer is not chosen]
     for peer in others:  # it is silent: the others endorse one of themselves
         member(peer).endorse(1, device(others[0]))
-    peers.exchange()
+    peers.sync()
     genesis = others[0].epochs.declare()
     peers.settle()
     assert genesis.term == 1
@@ -258,7 +258,7 @@ def test_issue_stale_messages_from_peers_that_have_not_joined_the_epoch(peers: P
     board = note(alice, "ours")
     talk = alice.party.create("antiphon/text")
     talk.edit("insert", 0, "ab")
-    peers.exchange()
+    peers.sync()
     bob.party.item(board.id).edit("set", "title", "Bob's")
     bob.party.item(talk.id).edit("insert", 1, "-")
     note(bob, "a new one")
@@ -285,7 +285,7 @@ def test_issue_what_if_the_code_changes_for_models(peers: Peers, alice: Peer) ->
     agree_on(peers, alice, bob)
     story = alice.party.create("test/story")
     story.edit("tell", "once")
-    peers.exchange()
+    peers.sync()
     chosen = first(peers)
     if chosen is bob:
         with pytest.raises(UnknownModel, match="no code for model test/story"):

@@ -105,7 +105,7 @@ def test_who_lacks_code_keeps_the_item_checks_hashes_and_does_not_attest(peers: 
     alice, bob, carol = party(peers, alice=factory(Story), bob=factory(), carol=factory(Story))
     story = tell(alice, "once", "upon")
     plain = note(alice, "plain")
-    peers.exchange()
+    peers.sync()
     genesis = alice.epochs.declare()
     peers.settle()
     assert (alice.epochs.number, carol.epochs.number) == (1, 1), "two of three have the code"
@@ -138,7 +138,7 @@ def test_a_raw_epoch_keeps_messages_until_the_code_comes(peers: Peers) -> None:
     alice, bob = party(peers, alice=factory(), bob=factory(Story))
     story = tell(bob, "once", "upon")
     plain = note(bob, "plain")
-    peers.exchange()
+    peers.sync()
     with pytest.raises(UnknownModel, match="or declare the epoch with such items kept raw"):
         alice.epochs.declare()
     genesis = alice.epochs.declare(raw=True)
@@ -152,7 +152,7 @@ def test_a_raw_epoch_keeps_messages_until_the_code_comes(peers: Peers) -> None:
     assert cids(alice, bob, carol) == {genesis.snapshot}
 
     story.edit("tell", "time")
-    peers.exchange()
+    peers.sync()
     for peer in (alice, carol):
         peer.models.register(Story)
     peers.settle()
@@ -169,7 +169,7 @@ def kept_raw(peers: Peers) -> tuple[Peer, Peer, Peer, Item]:
     alice, bob = party(peers, alice=factory(), bob=factory())
     carol = peers.add("carol", models=factory(Story))
     story = tell(carol, "once", "upon")
-    peers.exchange()
+    peers.sync()
     alice.epochs.declare(raw=True)
     settle(peers)
     return alice, bob, carol, story
@@ -215,9 +215,9 @@ def test_who_has_opened_nothing_forgets_what_the_others_do(peers: Peers) -> None
         assert not engine.whole, "it has no rows, so nothing is found by them"
     member(alice).set_policy(Policy(attesters=tuple(sorted(map(device, (alice, bob)))), message_count=2))
     note(alice)
-    peers.exchange()
+    peers.sync()
     genesis = first(peers).epochs.declare()
-    peers.exchange()
+    peers.sync()
     zoe.epochs.step()
     assert zoe.epochs._compute(zoe.epochs._plan_of(genesis)).cid == genesis.snapshot
     settle(peers)
@@ -228,7 +228,7 @@ def test_who_has_opened_nothing_forgets_what_the_others_do(peers: Peers) -> None
 def test_the_same_version_with_other_code_shows_as_a_refused_epoch(peers: Peers) -> None:
     alice, bob, carol = party(peers, alice=factory(LoudStory), bob=factory(Story), carol=factory(Story))
     story = tell(bob, "once")
-    peers.exchange()
+    peers.sync()
     assert alice.party.item(story.id).value == [b"ONCE"], "nothing tells them apart before an epoch"
     genesis = alice.epochs.declare()
     peers.settle()
@@ -282,7 +282,7 @@ def test_rows_that_older_code_has_written_are_written_anew_for_an_epoch(peers: P
     bag = alice.party.create("test/bag")
     bag.edit("tell", "b")
     bag.edit("tell", "a")
-    peers.exchange()
+    peers.sync()
     alice.models = factory(LaterBag)
     alice.restart()
     epoch(peers)
@@ -294,9 +294,9 @@ def test_rows_that_older_code_has_written_are_written_anew_for_an_epoch(peers: P
 def test_who_has_another_codec_of_a_model_waits(peers: Peers) -> None:
     alice, bob, carol = party(peers, alice=factory(Story), bob=factory(LaterStory), carol=factory(Story))
     tell(alice, "once")
-    peers.exchange()
+    peers.sync()
     alice.epochs.declare()
-    peers.exchange()
+    peers.sync()
     assert not bob.epochs.step()
     assert "no code for model test/story 1 with snapshots of format 1" in bob.epochs.waits_for
     assert refusals(bob) == []

@@ -49,7 +49,7 @@ def three(peers: Peers, alice: Peer, bob: Peer) -> list[Peer]:
     agree_on(peers, alice, bob, carol, generator=device(bob))
     for peer in peers.all:
         note(peer, peer.name)
-    peers.exchange()
+    peers.sync()
     return [alice, bob, carol]
 
 
@@ -86,7 +86,7 @@ def test_who_comes_to_another_snapshot_than_the_final_one_says_so_and_goes_on(
 ) -> None:
     """Without a policy the founder decides alone, and lies. Bob does not stand on that until he gives in."""
     mine = note(alice, "truth")
-    peers.exchange()
+    peers.sync()
     genesis = honest(alice)
     wrong = replace(genesis, snapshot=bytes(_lie(alice, genesis, mine.id)))
     say(alice, wrong)
@@ -189,7 +189,7 @@ def test_a_generator_without_the_role_is_refused_aloud_until_it_has_it(peers: Pe
     robot = peers.add("robot", Role.EDITOR)
     agree_on(peers, alice, bob, generator=device(robot))
     note(alice)
-    peers.exchange()
+    peers.sync()
     with pytest.raises(NotAuthorised, match="has not the role to declare epochs"):
         robot.epochs.declare()
     spoilt(robot)
@@ -198,7 +198,7 @@ def test_a_generator_without_the_role_is_refused_aloud_until_it_has_it(peers: Pe
     assert {peer.epochs.number for peer in peers.all} == {0}
 
     member(alice).admit(robot.key, [Role.EPOCH_GENERATOR])
-    peers.exchange()
+    peers.sync()
     genesis = takes_over(peers, alice, alice, bob)
     assert genesis.number == 1
     epoch(peers, robot)
@@ -229,10 +229,10 @@ def test_an_attester_refuses_aloud(
 ) -> None:
     alice, bob, carol = three
     shared = note(alice, "seen by all")
-    peers.exchange()
+    peers.sync()
     for peer in (bob, carol):
         peer.party.item(shared.id).edit("set", "by", peer.name)
-    peers.exchange()
+    peers.sync()
     genesis = honest(bob)
     say(bob, replace(genesis, **wrong(genesis, bytes(member(alice).open_data_feed().feed))))
     settle(peers)
@@ -250,7 +250,7 @@ def test_an_epoch_created_before_the_last_one_is_void(peers: Peers, three: list[
     _, bob, carol = three
     last = epoch(peers, bob)
     note(carol)
-    peers.exchange()
+    peers.sync()
     spoilt(bob, created_ms=last.created_ms - 1)
     settle(peers)
     for peer in three:
@@ -262,7 +262,7 @@ def test_an_epoch_upon_another_than_the_last_or_behind_its_cut_is_void(peers: Pe
     alice, bob, carol = three
     one = epoch(peers, bob)
     note(carol)
-    peers.exchange()
+    peers.sync()
     genesis = honest(bob)
     for wrong in (
         replace(genesis, previous=OTHER),
@@ -285,7 +285,7 @@ def test_a_lying_clock_is_believed_as_far_as_policy_allows(peers: Peers, alice: 
     carol = peers.add("carol")
     agree_on(peers, alice, bob, carol, generator=device(bob), skew_ms=10_000_000)
     note(alice)
-    peers.exchange()
+    peers.sync()
     assert isinstance(bob.clock, Ticks)
     bob.clock.ms += 9_000_000
     genesis = epoch(peers, bob)
@@ -305,10 +305,10 @@ def test_a_stale_term_wins_nothing(peers: Peers, three: list[Peer]) -> None:
     peers.all.remove(bob)
     for peer in (alice, carol):
         member(peer).endorse(1, device(carol))
-        peers.exchange()
+        peers.sync()
     stale = bob.epochs.declare()
     peers.all.append(bob)
-    peers.exchange()
+    peers.sync()
     for peer in three:
         peer.epochs.step()
     assert {peer.epochs.number for peer in three} == {0}, "his own word alone is no quorum"
@@ -316,7 +316,7 @@ def test_a_stale_term_wins_nothing(peers: Peers, three: list[Peer]) -> None:
     with pytest.raises(NotAuthorised, match="endorsed term 1"):
         member(alice).attest(alice.epochs.chain().open.proposals[0].act)
     note(alice, "so that it is another epoch")
-    peers.exchange()
+    peers.sync()
     genesis = carol.epochs.declare()
     settle(peers)
     same(*three)

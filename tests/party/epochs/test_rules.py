@@ -51,9 +51,9 @@ class Case:
         self.item = bytes(note(self.alice, "Alice's").id)
         for number in range(3):
             note(self.alice, f"Alice's {number}")
-            peers.exchange()
+            peers.sync()
             note(self.bob, f"Bob's {number}")
-            peers.exchange()
+            peers.sync()
         self.feed = data_feed(self.alice)
         self.lamports = [block.lamport for block in self.alice.store.read(self.feed)]
         self.hashes = [block.hash for block in self.alice.store.read(self.feed)]
@@ -146,11 +146,11 @@ def test_rule_9_what_a_final_epoch_holds_a_late_revocation_takes_nothing_of(
 ) -> None:
     """Alice revokes Bob with a cut before the epoch: what it holds of his stays, and what came after it goes."""
     mine = note(bob, "inside")
-    peers.exchange()
+    peers.sync()
     dora = peers.add("dora", Role.OWNER)
     epoch(peers)
     late = note(bob, "outside")
-    peers.exchange()
+    peers.sync()
     one = member(alice)
     grants = tuple(act.position for act in one.machine.authority.grants[bytes(bob.key)])
     one.write_claim(Narrowing(tuple(sorted(grants)), frozenset(), {}))  # feeds that it does not name end at nothing
@@ -172,7 +172,7 @@ def test_rule_9_an_attester_refuses_an_epoch_that_does_not_know_of_a_revocation(
     bob, carol = peers.add("bob", Role.OWNER), peers.add("carol")
     agree_on(peers, alice, bob, generator=device(bob))
     note(carol)
-    peers.exchange()
+    peers.sync()
     stamp = member(alice).demote(carol.key, [Role.READER])
     bob.epochs.declare()
     peers.settle()
@@ -182,7 +182,7 @@ def test_rule_9_an_attester_refuses_an_epoch_that_does_not_know_of_a_revocation(
     assert f"lacks the narrowing {stamp}" in refusal.reason
     for peer in (alice, bob):
         member(peer).endorse(1, device(alice))
-        peers.exchange()
+        peers.sync()
     alice.epochs.declare()
     settle(peers)
     same(alice, bob, carol)
@@ -214,7 +214,7 @@ def test_rule_9_an_expiry_takes_effect_at_an_epoch_for_everybody(peers: Peers, a
     same(*peers.all)
 
     member(alice).admit(carol.key, [Role.EDITOR])  # an expiry ends no feed
-    peers.exchange()
+    peers.sync()
     note(carol, "back again")
     epoch(peers)
     same(*peers.all)
@@ -229,11 +229,11 @@ def test_rule_10_before_a_majority_has_attested_nothing_moves(peers: Peers, alic
     carol = peers.add("carol")
     agree_on(peers, alice, bob, carol)
     mine = note(alice)
-    peers.exchange()
+    peers.sync()
     chosen = first(peers)
     others = [peer for peer in peers.all if peer is not chosen]
     genesis = chosen.epochs.declare()
-    peers.exchange()  # all know of it, and nobody speaks
+    peers.sync()  # all know of it, and nobody speaks
     for peer in peers.all:
         assert (peer.epochs.number, peer.epochs.prune(), peer.epochs.base) == (0, 0, None)
         assert peer.epochs.begins() == {}

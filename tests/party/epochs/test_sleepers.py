@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def away(peers: Peers, sleeper: Peer) -> None:
-    peers.exchange()
+    peers.sync()
     peers.all.remove(sleeper)
 
 
@@ -83,7 +83,7 @@ def test_who_slept_writes_on_in_the_same_feed(peers: Peers, alice: Peer, bob: Pe
     after = note(bob, "awake").history()[0].stamp
     assert after.feed == stamp.feed
     assert after.seq == stamp.seq + 2
-    peers.exchange()
+    peers.sync()
     same(alice, bob)
 
 

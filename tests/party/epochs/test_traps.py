@@ -35,7 +35,7 @@ def test_trap_2_a_cut_claims_no_message_that_is_not_applied(peers: Peers, alice:
     """Bob's message waits for one of Carol's that Alice does not have: it is outside the cut, though it is here."""
     carol = peers.add("carol")
     board = note(alice, "ours")
-    peers.exchange()
+    peers.sync()
     carol.party.item(board.id).edit("set", "carol", 1)
     peers.pass_on(carol, bob)
     bob.party.item(board.id).edit("set", "bob", 2)
@@ -71,7 +71,7 @@ def test_trap_3_a_snapshot_holds_confirmed_state_only(peers: Peers, alice: Peer,
 def test_trap_4_a_late_concurrent_write_does_not_win_by_being_late(peers: Peers, alice: Peer, bob: Peer) -> None:
     """The snapshot keeps the stamps, so Bob's older write loses against Alice's newer one for whoever has only that."""
     board = note(alice, "old")
-    peers.exchange()
+    peers.sync()
     bob.party.item(board.id).edit("set", "title", "Bob's, early")
     peers.all.remove(bob)
     for _ in range(3):
@@ -91,12 +91,12 @@ def test_trap_5_a_snapshot_holds_everything(peers: Peers, alice: Peer, bob: Peer
     folder = note(alice, "folder")
     child = alice.party.create("antiphon/text", parent=folder.id)
     child.edit("insert", 0, "inside")
-    child.describe("colour", "red")
+    child.set_metadata("colour", "red")
     other = note(alice, "deleted")
     other.delete()
     link = alice.party.create("antiphon/object", link=(folder.id, child.id))
     private = note(alice, "private")
-    private.may_write(alice.key)
+    private.restrict_writers(alice.key)
     folder.embed(child.id)
     moved = note(alice, "moved")
     moved.move(folder.id)
@@ -130,7 +130,7 @@ def test_trap_5_a_snapshot_holds_nothing_unstable(peers: Peers, alice: Peer, bob
     for number in range(5):
         note(alice, f"{number}")
         note(bob, f"{number}")
-    peers.exchange()
+    peers.sync()
     genesis = honest(alice)
     plan = alice.epochs._planned(1, dict(genesis.cut), genesis.control, genesis.created_ms, genesis.models)
     cids = set()

@@ -36,11 +36,11 @@ def talk(peers: Peers, turns: int = 6) -> bytes:
     """Two peers write to one item by turns."""
     alice, bob = peers.all[:2]
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     for at in range(turns):
         peer = (alice, bob)[at % 2]
         peer.party.item(note.id).edit("set", f"n{at}", at)
-        peers.exchange()
+        peers.sync()
     return note.id
 
 
@@ -76,14 +76,14 @@ def test_an_anchor_is_small_long_lived_and_opaque(alice: Peer) -> None:
 def test_late_arrivals_are_delivered_after_the_anchor(peers: Peers, alice: Peer, bob: Peer) -> None:
     """Bob's message is older by its stamp than what was delivered; it still comes, and only it."""
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     late = bob.party.item(note.id).edit("set", "late", True)
     for at in range(5):
         note.edit("set", "n", at)
     stream = ReadStream(alice.party)
     assert len(list(stream)) == 6
     anchor = stream.anchor()
-    peers.exchange()
+    peers.sync()
     assert stamps(list(ReadStream(alice.party, anchor))) == [late]
     assert stamps(list(stream)) == [late], "the stream itself goes on too"
     assert list(stream) == []
@@ -114,11 +114,11 @@ def test_a_stream_of_one_item_passes_the_others_by(alice: Peer) -> None:
 
 def test_void_messages_are_not_delivered(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     assert alice.member is not None
     alice.member.revoke(bob.key)
     void = bob.party.item(note.id).edit("set", "b", 1)
-    peers.exchange()
+    peers.sync()
     assert void not in stamps(list(ReadStream(alice.party)))
     assert ReadStream(alice.party).has(Timeframe().encode())
 
@@ -142,14 +142,14 @@ def test_an_anchor_older_than_what_is_held_says_so(alice: Peer) -> None:
 
 def test_a_write_anchor_says_whether_a_reader_has_delivered_it(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     write, read = WriteStream(alice.party, note.id), ReadStream(bob.party)
     assert read.has(write.anchor()), "nothing was written yet"
     write.edit("set", "a", 1)
     write.write(ObjectModel().set(note.read(lambda _, state: state), "b", 2))
     list(read)
     assert not read.has(write.anchor())
-    peers.exchange()
+    peers.sync()
     assert not read.has(write.anchor()), "here, but not delivered by this stream yet"
     list(read)
     assert read.has(write.anchor())

@@ -33,7 +33,7 @@ def test_others_see_all_of_it_or_nothing(peers: Peers, alice: Peer, bob: Peer) -
     source = alice.party.create("antiphon/object")
     source.edit("set", "coins", 10)
     target = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     seen: list[tuple[object, ...]] = []
     bob.party.listen(
         lambda _: seen.append(
@@ -43,7 +43,7 @@ def test_others_see_all_of_it_or_nothing(peers: Peers, alice: Peer, bob: Peer) -
     with alice.party.batch():
         source.edit("set", "coins", 4)
         target.edit("set", "coins", 6)
-    peers.exchange()
+    peers.sync()
     assert seen == [(4, 6)]
 
 
@@ -68,7 +68,7 @@ def test_an_exception_takes_back_everything_with_the_new_items(peers: Peers, ali
     with pytest.raises(ZeroDivisionError), alice.party.batch():  # noqa: PT012
         made = alice.party.create("antiphon/object")
         note.edit("set", "a", 2)
-        note.describe("name", "N")
+        note.set_metadata("name", "N")
         text.edit("insert", 0, "x")
         text.delete()
         raise ZeroDivisionError
@@ -77,7 +77,7 @@ def test_an_exception_takes_back_everything_with_the_new_items(peers: Peers, ali
     with pytest.raises(UnknownItem, match="holds no item"):
         alice.party.item(made.id)
     note.edit("set", "b", 3)
-    peers.exchange()
+    peers.sync()
     assert bob.party.item(note.id).value == note.value == {"a": 1, "b": 3}
     assert bob.snapshots() == alice.snapshots()
 
@@ -174,7 +174,7 @@ def test_many_edits_of_one_text_in_one_batch(peers: Peers, alice: Peer, bob: Pee
         text.edit("insert", 0, "> ")
         text.edit("insert", 2, "> ")
     assert text.value == "> > goodbye moon!"
-    peers.exchange()
+    peers.sync()
     assert bob.party.item(text.id).value == text.value
     assert bob.snapshots() == alice.snapshots()
     assert bob.party.refused() == []
@@ -190,7 +190,7 @@ def test_an_empty_batch_writes_nothing(alice: Peer) -> None:
 
 def test_what_arrives_meanwhile_is_taken_after_it(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     bob.party.item(note.id).edit("set", "b", 1)
     with alice.party.batch():
         note.edit("set", "a", 1)
@@ -200,7 +200,7 @@ def test_what_arrives_meanwhile_is_taken_after_it(peers: Peers, alice: Peer, bob
         assert note.value == {"a": 1, "c": 1}
     assert alice.party.process() == 1
     assert note.value == {"a": 1, "b": 1, "c": 1}
-    peers.exchange()
+    peers.sync()
     assert alice.snapshots() == bob.snapshots()
 
 
@@ -213,7 +213,7 @@ def test_credentials_written_since_the_last_message_do_not_disturb(peers: Peers,
     note.edit("set", "a", 1)
     assert note.value == {"a": 1}
     assert alice.party.timeframe[alice.member.open_data_feed().feed] == 1
-    peers.exchange()
+    peers.sync()
     assert bob.party.item(note.id).value == {"a": 1}
 
 
@@ -275,6 +275,6 @@ def test_very_many_new_items_in_one_batch(tmp_path: Path) -> None:
             notes = [alice.party.create("antiphon/object") for _ in range(300)]
             for note in notes:
                 note.edit("set", "a", 1)
-        peers.exchange()
+        peers.sync()
         assert all(bob.party.item(note.id).value == {"a": 1} for note in notes)
         assert alice.snapshots() == bob.snapshots()

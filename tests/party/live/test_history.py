@@ -15,9 +15,9 @@ from antiphon.testing.peers import Peer, Peers
 def test_the_history_of_an_item_is_all_its_messages_in_the_total_order(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
     alice.party.create("antiphon/object").edit("set", "other", 1)
-    peers.exchange()
-    written = [note.edit("set", "a", 1), bob.party.item(note.id).edit("set", "b", 2), note.describe("name", "N")]
-    peers.exchange()
+    peers.sync()
+    written = [note.edit("set", "a", 1), bob.party.item(note.id).edit("set", "b", 2), note.set_metadata("name", "N")]
+    peers.sync()
     history = note.history()
     assert [event.stamp for event in history[1:]] == sorted(written)
     assert history[0].kind is Kind.GENESIS
@@ -29,16 +29,16 @@ def test_the_history_of_an_item_is_all_its_messages_in_the_total_order(peers: Pe
 
 def test_refused_messages_are_shown_with_the_reason(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     bob.forge(
         Draft(Kind.MUTATION, note.id, wrap(Kind.MUTATION, b"\xff\xff")),
         Draft(Kind.CHANGE, note.id, b"no message at all"),
     )
     assert alice.member is not None
-    peers.exchange()
+    peers.sync()
     alice.member.revoke(bob.key)
     bob.party.item(note.id).edit("set", "b", 1)
-    peers.exchange()
+    peers.sync()
     genesis, malformed, none, void = note.history()
     assert genesis.refused == ""
     assert (malformed.mutation, none.mutation) == (b"\xff\xff", b"no message at all")
@@ -52,13 +52,13 @@ def test_an_item_as_it_was_at_every_timeframe(peers: Peers, alice: Peer, bob: Pe
     note = alice.party.create("antiphon/text")
     moments: list[tuple[Timeframe, str, bytes]] = []
     for at, (peer, text) in enumerate([(alice, "one "), (bob, "two "), (alice, "three ")]):
-        peers.exchange()
+        peers.sync()
         peer.party.item(note.id).edit("insert", 0, text)
-        peers.exchange()
+        peers.sync()
         assert len(note.value.split()) == at + 1
         moments.append((alice.party.timeframe, note.value, note.snapshot()))
     note.edit("delete", 0, 5)
-    peers.exchange()
+    peers.sync()
     for frame, value, snapshot in moments:
         for peer in (alice, bob):
             past = peer.party.item(note.id).at(frame)
@@ -78,7 +78,7 @@ def test_a_whole_party_as_it_was(peers: Peers, alice: Peer, bob: Peer) -> None:
     then = alice.party.timeframe
     one.edit("set", "a", 2)
     other = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     past = bob.party.at(then)
     assert (past.items(), past.item(one.id).value, past.timeframe) == ([one.id], {"a": 1}, then)
     with pytest.raises(UnknownItem):
@@ -89,13 +89,13 @@ def test_a_whole_party_as_it_was(peers: Peers, alice: Peer, bob: Peer) -> None:
 
 def test_the_past_is_judged_by_what_is_known_now(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     assert alice.member is not None
     alice.member.revoke(bob.key)
     bob.party.item(note.id).edit("set", "b", 1)
     then = bob.party.timeframe
     assert bob.party.item(note.id).at(then).value == {"b": 1}
-    peers.exchange()
+    peers.sync()
     assert bob.party.item(note.id).at(then).value == {}
 
 

@@ -41,14 +41,14 @@ def test_an_item_that_was_folded_again_survives_an_index_made_inside_a_batch_and
     with Peers(tmp_path) as peers:
         alice, bob = peers.add("alice"), peers.add("bob")
         note = bob.party.create("antiphon/object")
-        peers.exchange()
+        peers.sync()
         for peer in (alice, bob):
             peer.party.save()
         bob.party.item(note.id).edit("set", "b", 1)
         alice.party.item(
             note.id
-        ).may_write()  # bob's word, which has not come, does not count: folded again when it does
-        peers.exchange()
+        ).restrict_writers()  # bob's word, which has not come, does not count: folded again when it does
+        peers.sync()
         with bob.party.batch():
             index = bob.party.attach(ItemIndex)
             assert isinstance(index, ItemIndex)
@@ -63,7 +63,7 @@ def test_observers_hear_of_items_whose_model_came_late_also_of_unsaved_ones(tmp_
         alice, bob = peers.add("alice"), peers.add("bob", models=late)
         tally = alice.party.create("example/tally")
         tally.mutate(b"\x05")
-        peers.exchange()
+        peers.sync()
         handle, heard = bob.party.item(tally.id), list[int]()
         stop = handle.observe(lambda item: heard.append(item.value))
         late.register(Tally)

@@ -22,7 +22,7 @@ def test_listeners_hear_of_local_and_of_received_changes_once_each(peers: Peers,
     with alice.party.batch():
         one, other = alice.party.create("antiphon/object"), alice.party.create("antiphon/text")
         one.edit("set", "a", 1)
-    peers.exchange()
+    peers.sync()
     assert heard == {"alice": [frozenset({one.id, other.id})], "bob": [frozenset({one.id, other.id})]}
     stop()
     one.edit("set", "a", 2)
@@ -58,7 +58,7 @@ def test_a_listener_may_write(alice: Peer) -> None:
 def test_news_is_told_also_where_a_write_fails_after_it(peers: Peers, alice: Peer, bob: Peer) -> None:
     """What a write takes in before it fails is there, so whoever listens must hear of it."""
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     heard: list[frozenset[bytes]] = []
     bob.party.listen(heard.append)
     note.edit("set", "a", 1)
@@ -74,7 +74,7 @@ def test_the_status_tells_how_a_party_stands(peers: Peers, alice: Peer, bob: Pee
     note = alice.party.create("antiphon/object")
     note.edit("set", "a", 1)
     reply = peers.add("carol")
-    peers.exchange()
+    peers.sync()
     reply.party.item(note.id).edit("set", "c", 1)
     late = note.edit("set", "a", 2)
     bob.take(reply.ranges(bob.lengths()))
@@ -87,7 +87,7 @@ def test_the_status_tells_how_a_party_stands(peers: Peers, alice: Peer, bob: Pee
     (blocked,) = bob.party.status().blocked
     assert blocked.waits_for is not None
     assert (blocked.waits_for.feed, blocked.waits_for.seq) == (late.feed, late.seq)
-    peers.exchange()
+    peers.sync()
     assert bob.party.status().blocked == ()
     assert bob.party.item(note.id).value == {"a": 2, "c": 2}
 
@@ -95,14 +95,14 @@ def test_the_status_tells_how_a_party_stands(peers: Peers, alice: Peer, bob: Pee
 def test_an_item_is_moved_deleted_and_restored(peers: Peers, alice: Peer, bob: Peer) -> None:
     board, card = alice.party.create("antiphon/object"), alice.party.create("antiphon/object")
     card.move(board.id)
-    card.describe("name", "Card")
+    card.set_metadata("name", "Card")
     card.delete()
-    peers.exchange()
+    peers.sync()
     seen = bob.party.item(card.id)
     assert (seen.parent, seen.deleted, seen.metadata) == (board.id, True, {"name": "Card"})
     seen.restore()
     seen.move(None)
-    peers.exchange()
+    peers.sync()
     assert (card.parent, card.deleted) == (b"", False)
     assert alice.snapshots() == bob.snapshots()
 
@@ -155,14 +155,14 @@ class Counter2(Counter):
 def test_a_new_version_of_a_model_means_a_tombstone_and_a_fork(peers: Peers, alice: Peer, bob: Peer) -> None:
     for model in (Counter, Counter2):
         alice.models.register(model)
-    peers.exchange()
+    peers.sync()
     board = alice.party.create("antiphon/object")
     old = alice.party.create("test/counter", version=1, parent=board.id)
     old.mutate(b"\x05")
-    old.describe("display_name", "Count")
+    old.set_metadata("display_name", "Count")
     old.embed(board.id)
     new = old.fork()
-    peers.exchange()
+    peers.sync()
     bob.party.process()
     seen = bob.party.item(new.id)
     assert (seen.value, seen.model, seen.parent) == (10, ("test/counter", 2), board.id)
@@ -176,7 +176,7 @@ def test_a_new_version_of_a_model_means_a_tombstone_and_a_fork(peers: Peers, ali
 
 def test_handles_are_equal_by_item_and_party(peers: Peers, alice: Peer, bob: Peer) -> None:
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     assert note == alice.party.item(note.id)
     assert len({note, alice.party.item(note.id)}) == 1
     assert note != bob.party.item(note.id)

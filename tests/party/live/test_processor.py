@@ -111,7 +111,7 @@ def test_a_byte_that_changed_in_an_item_is_found_and_built_again(peers: Peers, h
     alice, bob = peers.add("alice"), peers.add("bob")
     note = alice.party.create("antiphon/object")
     note.edit("set", "a", 1)
-    peers.exchange()
+    peers.sync()
     bob.restart()
     bob.party.engine.items._db.execute("UPDATE items SET record = zeroblob(40)")  # type: ignore[attr-defined]
     if how == "read":
@@ -120,13 +120,13 @@ def test_a_byte_that_changed_in_an_item_is_found_and_built_again(peers: Peers, h
     elif how == "received":
         note.edit("set", "b", 2)
         with pytest.raises(DamagedItems, match="bytes in the item store have changed"):
-            peers.exchange()
+            peers.sync()
     else:
         with pytest.raises(DamagedItems, match="bytes in the item store have changed"), bob.party.batch() as batch:
             batch.edit(note.id, "set", ("c", 3), {})
     assert bob.party.running
     assert "have changed" in bob.party.why_rebuilt
-    peers.exchange()
+    peers.sync()
     assert bob.party.item(note.id).value == note.value
     assert bob.snapshots() == alice.snapshots()
 
@@ -170,7 +170,7 @@ def test_a_listener_may_stop_the_party_that_calls_it(feeds: FeedStore, tmp_path:
 def test_an_observer_may_stop_the_party_from_the_thread_that_follows(peers: Peers, how: str) -> None:
     alice, bob = peers.add("alice"), peers.add("bob")
     note = alice.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     handle, stopped = bob.party.item(note.id), threading.Event()
 
     def stop(_: Item) -> None:
@@ -344,7 +344,7 @@ def test_a_reader_is_told_that_it_may_not_write(peers: Peers, alice: Peer) -> No
     reader = peers.add("reader", Role.READER)
     note = alice.party.create("antiphon/object")
     note.edit("set", "a", 1)
-    peers.exchange()
+    peers.sync()
     assert reader.party.item(note.id).value == {"a": 1}
     with pytest.raises(NotAuthorised, match=rf"party {alice.party.key.short}: .*ask an owner"):
         reader.party.item(note.id).edit("set", "a", 2)

@@ -16,7 +16,7 @@ from antiphon.testing.peers import Peer, Peers
 
 def same(peers: Peers, item: bytes, value: object) -> None:
     """Both peers have this value, and the same bytes."""
-    peers.exchange()
+    peers.sync()
     assert [peer.party.item(item).value for peer in peers.all] == [value] * len(peers.all)
     assert len({peer.party.snapshot(item) for peer in peers.all}) == 1
     assert all(peer.party.refused() == [] for peer in peers.all)
@@ -25,7 +25,7 @@ def same(peers: Peers, item: bytes, value: object) -> None:
 def shared(peers: Peers, model: str) -> tuple[Item, Item]:
     alice, bob = peers.all
     item = alice.party.create(model)
-    peers.exchange()
+    peers.sync()
     return item, bob.party.item(item.id)
 
 
@@ -37,7 +37,7 @@ def test_an_object(peers: Peers, alice: Peer, bob: Peer) -> None:
     theirs.edit("set", "colour", "red")  # concurrent
     same(peers, mine.id, {"title": "Beer", "colour": "red"})
     theirs.edit("set", "size", 3)  # later
-    peers.exchange()
+    peers.sync()
     assert undo.undo()
     same(peers, mine.id, {"title": "Milk", "colour": "red", "size": 3})
     assert undo.undo()
@@ -52,9 +52,9 @@ def test_what_somebody_else_has_overwritten_stays(peers: Peers, alice: Peer, bob
     mine, theirs = shared(peers, "antiphon/object")
     undo = UndoStack(alice.party)
     mine.edit("set", "title", "Milk")
-    peers.exchange()
+    peers.sync()
     theirs.edit("set", "title", "Bob's")
-    peers.exchange()
+    peers.sync()
     assert not undo.undo(), "nothing of it still stands"
     same(peers, mine.id, {"title": "Bob's"})
 
@@ -62,15 +62,15 @@ def test_what_somebody_else_has_overwritten_stays(peers: Peers, alice: Peer, bob
 def test_an_array(peers: Peers, alice: Peer, bob: Peer) -> None:
     mine, theirs = shared(peers, "antiphon/array")
     mine.edit("append", "a", "b", "c")
-    peers.exchange()
+    peers.sync()
     undo = UndoStack(alice.party)
     mine.edit("delete", 1)
     theirs.edit("insert", 1, ["between"])
-    peers.exchange()
+    peers.sync()
     theirs.edit("append", "end")
-    peers.exchange()
+    peers.sync()
     assert undo.undo()
-    peers.exchange()
+    peers.sync()
     assert sorted(mine.value) == ["a", "b", "between", "c", "end"]
     same(peers, mine.id, mine.value)
     assert undo.redo()
@@ -80,13 +80,13 @@ def test_an_array(peers: Peers, alice: Peer, bob: Peer) -> None:
 def test_a_text(peers: Peers, alice: Peer, bob: Peer) -> None:
     mine, theirs = shared(peers, "antiphon/text")
     mine.edit("insert", 0, "hello world")
-    peers.exchange()
+    peers.sync()
     undo = UndoStack(alice.party)
     mine.edit("delete", 0, 6)
     theirs.edit("insert", 11, "!")
-    peers.exchange()
+    peers.sync()
     mine.edit("insert", 5, " wide")
-    peers.exchange()
+    peers.sync()
     assert mine.value == "world wide!"
     assert undo.undo()
     same(peers, mine.id, "world!")
@@ -99,13 +99,13 @@ def test_a_text(peers: Peers, alice: Peer, bob: Peer) -> None:
 def test_a_messenger(peers: Peers, alice: Peer, bob: Peer) -> None:
     mine, theirs = shared(peers, "antiphon/messenger")
     post = mine.edit("post", "hello")
-    peers.exchange()
+    peers.sync()
     theirs.edit("post", "reply", reply_to=post)
-    peers.exchange()
+    peers.sync()
     undo = UndoStack(alice.party)
     mine.edit("edit", post, "hullo")
     assert undo.undo()
-    peers.exchange()
+    peers.sync()
     assert [row["body"] for row in mine.value] == ["hello", "reply"]
     same(peers, mine.id, mine.value)
 
@@ -139,18 +139,18 @@ def test_places_names_and_existence_are_undone_too(peers: Peers, alice: Peer, bo
     card, seen = shared(peers, "antiphon/object")
     undo = UndoStack(alice.party)
     card.move(board.id)
-    card.describe("name", "Card")
+    card.set_metadata("name", "Card")
     card.delete()
     made = alice.party.create("antiphon/object")
     for _ in range(4):
         assert undo.undo()
     assert not undo.undo()
-    peers.exchange()
+    peers.sync()
     assert (seen.parent, seen.metadata, seen.deleted) == (b"", {}, False)
     assert bob.party.item(made.id).deleted
     for _ in range(4):
         assert undo.redo()
-    peers.exchange()
+    peers.sync()
     assert (seen.parent, seen.metadata, seen.deleted) == (board.id, {"name": "Card"}, True)
     assert not bob.party.item(made.id).deleted
 
@@ -198,9 +198,9 @@ def test_any_message_of_ones_own_can_be_reverted_also_after_a_restart(peers: Pee
     mine, theirs = shared(peers, "antiphon/text")
     first = mine.edit("insert", 0, "one ")
     mine.edit("insert", 4, "two ")
-    peers.exchange()
+    peers.sync()
     theirs.edit("insert", 8, "three")
-    peers.exchange()
+    peers.sync()
     alice.restart()
     assert revert(alice.party, first, mine.id)
     same(peers, mine.id, "two three")
@@ -210,7 +210,7 @@ def test_any_message_of_ones_own_can_be_reverted_also_after_a_restart(peers: Pee
 def test_nobody_reverts_somebody_elses_message(peers: Peers, alice: Peer, bob: Peer) -> None:
     mine, theirs = shared(peers, "antiphon/object")
     stamp = theirs.edit("set", "a", 1)
-    peers.exchange()
+    peers.sync()
     with pytest.raises(InvalidInput, match=r"is not this device's own; only its writer can take it back"):
         revert(alice.party, stamp, mine.id)
     own = mine.edit("set", "b", 1)
@@ -225,9 +225,9 @@ def test_who_may_write(peers: Peers, alice: Peer, bob: Peer) -> None:
     mine.edit("set", "title", "Milk")
     with alice.party.batch():
         mine.edit("set", "title", "Beer")
-        mine.may_write()
-    mine.may_write(bob.key)
-    peers.exchange()
+        mine.restrict_writers()
+    mine.restrict_writers(bob.key)
+    peers.sync()
     assert mine.writers == theirs.writers == tuple(sorted((alice.key, bob.key)))
 
     assert undo.undo()
@@ -240,9 +240,9 @@ def test_who_may_write(peers: Peers, alice: Peer, bob: Peer) -> None:
 
     assert undo.redo()
     assert undo.redo()
-    peers.exchange()
+    peers.sync()
     assert mine.writers == theirs.writers == tuple(sorted((alice.key, bob.key)))
-    mine.everybody_may_write()
+    mine.allow_all_writers()
     assert undo.undo()
     same(peers, mine.id, {"title": "Beer", "by": "Bob"})
     assert mine.writers == tuple(sorted((alice.key, bob.key)))
@@ -251,21 +251,21 @@ def test_who_may_write(peers: Peers, alice: Peer, bob: Peer) -> None:
 def test_what_others_said_of_who_may_write_stays(peers: Peers, alice: Peer, bob: Peer) -> None:
     mine, theirs = shared(peers, "antiphon/object")
     undo = UndoStack(alice.party)
-    mine.may_write(bob.key)
-    peers.exchange()
-    theirs.everybody_may_write()
-    peers.exchange()
+    mine.restrict_writers(bob.key)
+    peers.sync()
+    theirs.allow_all_writers()
+    peers.sync()
     assert undo.undo()
-    peers.exchange()
+    peers.sync()
     assert mine.writers is theirs.writers is None
     assert undo.redo()
-    peers.exchange()
+    peers.sync()
     assert mine.writers is theirs.writers is None
 
 
 def test_one_message_about_who_may_write_is_taken_back(alice: Peer) -> None:
     item = alice.party.create("antiphon/object")
-    stamp = item.may_write()
+    stamp = item.restrict_writers()
     assert revert(alice.party, stamp, item.id)
     assert item.writers is None
     assert not revert(alice.party, stamp, item.id)

@@ -32,9 +32,9 @@ def write(peer: Peer, count: int = 20) -> list[bytes]:
     return made
 
 
-def verify(peer: Peer, number: int, *, anew: bool = False) -> Verification:
+def verify(peer: Peer, number: int, *, full: bool = False) -> Verification:
     assert peer.member is not None
-    return verify_epoch(peer.party, peer.member.machine, number, anew=anew)
+    return verify_epoch(peer.party, peer.member.machine, number, full=full)
 
 
 def test_an_epoch_that_the_party_stands_on_is_verified(peers: Peers) -> None:
@@ -50,9 +50,9 @@ def test_an_epoch_that_the_party_stands_on_is_verified(peers: Peers) -> None:
     for peer in (alice, bob):
         for number in (1, 2):
             for anew in (False, True):
-                found = verify(peer, number, anew=anew)
+                found = verify(peer, number, full=full)
                 assert (found.right, found.whole, found.wrong) == (True, True, False), found.lines()
-                assert found.since == (0 if anew else number - 1)
+                assert found.since == (0 if full else number - 1)
                 assert found.blobs == len(list(tree.walk(found.snapshot, peer.blobs)))
     assert list(held(bob)) == before, "nothing is written"
 
@@ -198,7 +198,7 @@ def test_the_system_item_has_the_bytes_that_a_fold_gives_it(peers: Peers) -> Non
         alice.party.root.edit("set", "round", number)
         alice.epochs.declare()
         assert verify(alice, number + 1).right
-        assert verify(alice, number + 1, anew=True).right
+        assert verify(alice, number + 1, full=True).right
 
 
 def test_who_lacks_a_part_of_a_large_item_waits_and_does_not_disagree(peers: Peers) -> None:
@@ -215,7 +215,7 @@ def test_who_lacks_a_part_of_a_large_item_waits_and_does_not_disagree(peers: Pee
     held(zoe).delete([cid for cid in held(zoe) if cid.codec == RAW])
     note.edit("set", "more", 1)
     alice.epochs.declare()
-    peers.exchange()
+    peers.sync()
     zoe.epochs.step()
     assert (zoe.epochs.disagreement, zoe.epochs.number) == (None, 1)
     peers.settle()

@@ -95,7 +95,7 @@ def check_history(folder: str, seed: int, steps: int) -> None:
         for _ in range(5):
             act(alice, chance)
         view = bytes(alice.party.create("antiphon/object", inception=KeyPair.from_seed(b"v" * 32)).id)
-        peers.exchange()
+        peers.sync()
         if chance.random() < 0.5:
             alice.epochs.declare()
         part.hold_view(view)

@@ -44,7 +44,7 @@ def refusals(peer: Peer) -> list[str]:
 
 
 def same(peers: Peers) -> None:
-    peers.exchange()
+    peers.sync()
     for peer in peers.all[1:]:
         assert peer.snapshots() == peers.all[0].snapshots()
         assert peer.party.refused() == peers.all[0].party.refused()
@@ -56,7 +56,7 @@ def same(peers: Peers) -> None:
 def test_a_view_is_an_item_with_a_key(peers: Peers, alice: Peer, bob: Peer) -> None:
     view = alice.party.create("antiphon/object", inception=VIEW)
     view.edit("set", "title", "Plans")
-    peers.exchange()
+    peers.sync()
     there = bob.party.item(view.id)
     proof = there.metadata["id_proof"]
     assert (there.value, there.metadata["view_key"]) == ({"title": "Plans"}, VIEW.key)
@@ -78,7 +78,7 @@ def test_nobody_describes_a_view_as_another(lone: Peer) -> None:
     view = lone.party.create("antiphon/object", inception=VIEW)
     for key in ("view_key", "id_proof", "access", ("view_key", "x")):
         with pytest.raises(AntiphonError, match="is not described"):
-            view.describe(key, b"x" * 32)
+            view.set_metadata(key, b"x" * 32)
     assert view.metadata["view_key"] == VIEW.key
 
 
@@ -107,7 +107,7 @@ def test_a_proof_for_another_party_or_feed_is_refused(peers: Peers, alice: Peer,
 
 def test_the_genesis_of_a_view_copied_into_another_feed_is_refused(peers: Peers, alice: Peer, bob: Peer) -> None:
     view = alice.party.create("antiphon/object", inception=VIEW)
-    peers.exchange()
+    peers.sync()
     message = alice.party.engine.history(view.id)[0].message
     assert message is not None
     _, lamport = first(bob)

@@ -96,13 +96,13 @@ def test_a_run_over_an_archive_is_one_over_the_home(spark: SparkSession, home: P
 
 def test_exporting_again_adds_only_what_is_new(tmp_path: Path) -> None:
     folder = tmp_path / "archive"
-    with Store.open(tmp_path / "home", name="Ada") as store:
+    with Store.open(tmp_path / "home", name="Ada", unprotected=True) as store:
         party = store.create_party("Household")
         notes = [party.object({"title": f"note {number}"}) for number in range(5)]
     first = export_archive(None, tmp_path / "home", folder)
     before = {path: path.read_bytes() for path in folder.glob("*.parquet")}
     assert export_archive(None, tmp_path / "home", folder).size == 0
-    with Store.open(tmp_path / "home") as store:
+    with Store.open(tmp_path / "home", unprotected=True) as store:
         store.party(bytes(party.key)).item(notes[0].id).edit("set", "title", "changed")
     second = export_archive(None, tmp_path / "home", folder)
 
@@ -112,14 +112,14 @@ def test_exporting_again_adds_only_what_is_new(tmp_path: Path) -> None:
     assert blocks(folder) == blocks(tmp_path / "home")
     import_archive(folder, tmp_path / "back")
     assert states(tmp_path / "back") == states(tmp_path / "home")
-    with Store.open(tmp_path / "back") as store:
+    with Store.open(tmp_path / "back", unprotected=True) as store:
         assert store.party("Household").name == "Household"
 
 
 @pytest.fixture
 def pruned(tmp_path: Path) -> Path:
     """A home with an epoch whose messages are gone, and one body that was erased."""
-    with antiphon.open(tmp_path / "home", name="Ada") as store:
+    with antiphon.open(tmp_path / "home", name="Ada", unprotected=True) as store:
         party = store.create_party("Household")
         party.epochs.set_policy(keep_epochs=1)
         for number in range(3):
@@ -147,14 +147,14 @@ def test_pruned_and_erased_blocks_survive(pruned: Path, tmp_path: Path) -> None:
 
 def test_what_is_erased_goes_from_the_archive_too(tmp_path: Path) -> None:
     home, folder = tmp_path / "home", tmp_path / "archive"
-    with antiphon.open(home, name="Ada") as store:
+    with antiphon.open(home, name="Ada", unprotected=True) as store:
         party = store.create_party("Household")
         party.epochs.set_policy(keep_epochs=1)
         note = party.object({"title": "note"})
         note["text"] = SECRET
     export_archive(None, home, folder)
     assert any(SECRET.encode() in (block.body or b"") for some in blocks(folder).values() for block in some)
-    with antiphon.open(home) as store:
+    with antiphon.open(home, unprotected=True) as store:
         party = store.party("Household")
         stamps = [record.stamp for record in party.item(note.id).history() if SECRET in str(record)]
         party.erase(*stamps)
@@ -295,7 +295,7 @@ def test_a_manifest_that_says_something_else_is_refused(copied: Path, change: di
 
 
 def test_whatever_bytes_change_an_archive_is_refused_or_the_same(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "home", name="Ada") as store:
+    with Store.open(tmp_path / "home", name="Ada", unprotected=True) as store:
         party = store.create_party("Household")
         for number in range(4):
             party.object({"title": f"note {number}"})
@@ -339,11 +339,11 @@ def test_one_export_at_a_time_and_only_into_a_folder_of_its_own(home: Path, copi
 
 
 def test_an_archive_of_another_history_is_not_gone_on_with(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "home", name="Ada") as store:
+    with Store.open(tmp_path / "home", name="Ada", unprotected=True) as store:
         party = store.create_party("Household")
         party.object({"title": "note"})
     shutil.copytree(tmp_path / "home", tmp_path / "old")
-    with Store.open(tmp_path / "home") as store:
+    with Store.open(tmp_path / "home", unprotected=True) as store:
         store.party("Household").object({"title": "more"})
     export_archive(None, tmp_path / "home", tmp_path / "archive")
     with pytest.raises(InvalidInput, match="an older home was restored"):

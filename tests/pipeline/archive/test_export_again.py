@@ -40,7 +40,7 @@ def on_disk(folder: Path) -> bool:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A home with a secret, and an archive that has it, too."""
-    with antiphon.open(tmp_path / "home", name="Ada") as store:
+    with antiphon.open(tmp_path / "home", name="Ada", unprotected=True) as store:
         party = store.create_party("Household")
         party.epochs.set_policy(keep_epochs=1)
         note = party.object({"title": "note"})
@@ -51,7 +51,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def erase(home: Path, *, epochs: int, more: int = 0) -> None:
-    with antiphon.open(home) as store:
+    with antiphon.open(home, unprotected=True) as store:
         party = store.party("Household")
         records = [record for item in party.processor.items() for record in party.item(item).history()]
         party.erase(*(record.stamp for record in records if SECRET in str(record)))
@@ -120,7 +120,7 @@ def test_a_body_that_no_epoch_covers_yet_stays_as_in_the_home(home: Path, tmp_pa
 @pytest.fixture
 def two(tmp_path: Path) -> tuple[Path, bytes, bytes]:
     """A home with two parties; a long data feed and the control feed of one of them."""
-    with Store.open(tmp_path / "two", name="Ada") as store:
+    with Store.open(tmp_path / "two", name="Ada", unprotected=True) as store:
         party = store.create_party("Long")
         note = party.object({"title": "note"})
         for number in range(24):
@@ -147,7 +147,7 @@ def test_a_home_that_was_damaged_since_is_exported_but_for_that(
     export_archive(None, home, folder)
     before = blocks(folder)
     damage(home, feed, -1)
-    with Store.open(home) as store:
+    with Store.open(home, unprotected=True) as store:
         store.party("Other").object({"title": "more"})
     done = export_archive(None, home, folder)
 
@@ -235,7 +235,7 @@ def test_what_a_killed_import_has_left_goes_with_the_next(home: Path, tmp_path: 
 
 
 def test_files_of_an_archive_are_closed(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with antiphon.open(home) as store:
+    with antiphon.open(home, unprotected=True) as store:
         store.party("Household").epochs.declare()
     export_archive(None, home, tmp_path / "archive")
     opened: list[pq.ParquetFile] = []

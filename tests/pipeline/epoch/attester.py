@@ -15,7 +15,7 @@ from antiphon.feed.store.feed_store import FeedStore
 
 
 def main(own: Path, other: Path) -> None:
-    with Store.open(own) as store:
+    with Store.open(own, unprotected=True) as store:
         (party,) = store
         for _ in sys.stdin:
             with FeedStore.open(other / "feeds", readonly=True) as feeds:

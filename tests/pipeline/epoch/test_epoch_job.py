@@ -31,16 +31,19 @@ TEXT = "a title that a disk may lose a byte of"
 @pytest.fixture
 def homes(tmp_path: Path) -> Path:
     """Ada and Bob, who both must attest; Ada is to declare."""
-    with antiphon.open(tmp_path / "ada", name="Ada") as ada, antiphon.open(tmp_path / "bob", name="Bob") as bob:
+    with (
+        antiphon.open(tmp_path / "ada", name="Ada", unprotected=True) as ada,
+        antiphon.open(tmp_path / "bob", name="Bob", unprotected=True) as bob,
+    ):
         party = ada.create_party("Household")
         bob.join(party.invite(bob.me))
-        antiphon.exchange(ada, bob)
+        antiphon.sync(ada, bob)
         party.epochs.set_policy(attesters=[ada.device, bob.device], generator=ada.device, deleted_epochs=1)
         party.epochs.declare()
-        antiphon.exchange(ada, bob)
+        antiphon.sync(ada, bob)
         write(ada)
         write(bob)
-        antiphon.exchange(ada, bob)
+        antiphon.sync(ada, bob)
         ada.party("Household").object({"title": "Bob has not seen this"})
     return tmp_path
 
@@ -80,7 +83,7 @@ def test_a_live_process_attests_what_spark_has_computed(spark: SparkSession, hom
         after = ask(bob)
 
     assert after == {"number": 2, "base": made["snapshot"], "waits_for": ""}
-    with Store.open(homes / "ada") as ada:
+    with Store.open(homes / "ada", unprotected=True) as ada:
         (party,) = ada
         with FeedStore.open(homes / "bob" / "feeds", readonly=True) as feeds:
             copy(feeds, ada.manager.feeds, bytes(party.key))
@@ -106,7 +109,7 @@ def test_what_spark_makes_is_what_the_peer_would_have_made(
         return given(rows)
 
     monkeypatch.setattr(frame, "toLocalIterator", noted)
-    with Store.open(homes / "ada") as ada:
+    with Store.open(homes / "ada", unprotected=True) as ada:
         (party,) = ada
         job = EpochJob(spark, homes / "ada", bytes(party.key), ada.manager.blobs)
         epochs = ada.manager.epochs(party.key)
@@ -132,13 +135,16 @@ def test_nothing_is_declared_where_it_is_not_this_devices_turn(homes: Path) -> N
 
     assert isinstance(done.exception, NotAuthorised)
     assert "may not declare epoch 2" in str(done.exception)
-    with Store.open(homes / "bob") as bob, pytest.raises(NotAuthorised, match="may not declare epoch 2"):
+    with (
+        Store.open(homes / "bob", unprotected=True) as bob,
+        pytest.raises(NotAuthorised, match="may not declare epoch 2"),
+    ):
         next(iter(bob)).epochs.declare()
 
 
 def test_what_came_while_it_was_computed_is_in_it(homes: Path) -> None:
     """A narrowing must be in the control state of an epoch, so it is computed again."""
-    with Store.open(homes / "ada") as ada:
+    with Store.open(homes / "ada", unprotected=True) as ada:
         (party,) = ada
         epochs = ada.manager.epochs(party.key)
         plans: list[EpochPlan] = []
@@ -160,7 +166,7 @@ def test_what_came_while_it_was_computed_is_in_it(homes: Path) -> None:
 
 
 def test_a_snapshot_that_is_not_the_partys_is_not_declared(homes: Path) -> None:
-    with Store.open(homes / "ada") as ada:
+    with Store.open(homes / "ada", unprotected=True) as ada:
         (party,) = ada
         old = Cid(party.epochs.snapshot(1).cid)
         with pytest.raises(InvalidInput, match="of epoch 1, and was declared as that of 2"):
@@ -185,7 +191,7 @@ def _other_item(base: Any, store: Store) -> Any:
 
 
 def test_a_damaged_feed_makes_no_epoch(spark: SparkSession, homes: Path) -> None:
-    with Store.open(homes / "ada") as ada:
+    with Store.open(homes / "ada", unprotected=True) as ada:
         (party,) = ada
         job = EpochJob(spark, homes / "ada", bytes(party.key), ada.manager.blobs)
 

@@ -71,7 +71,7 @@ def test_on_an_epoch_spark_folds_what_a_live_peer_folds(spark: SparkSession, tmp
         for _ in range(30):
             with suppress(NotAuthorised, InvalidInput, InvalidMutation, UnknownItem):
                 act(chance.choice(peers.all), chance)
-        peers.exchange()
+        peers.sync()
         assert "is not" in survey(spark, alice.folder).plans[0].error  # it would have to guess
         keep_blobs(alice)
         looked = survey(spark, alice.folder)

@@ -58,7 +58,7 @@ def narrow(peers: Peers, chance: random.Random) -> None:
         feed = chance.choice(sorted(frame))
         alice.member.erase(Position(feed, chance.randrange(frame[feed] + 1)))
     else:
-        alice.party.item(chance.choice(alice.party.items())).may_write(chance.choice(peers.all).key)
+        alice.party.item(chance.choice(alice.party.items())).restrict_writers(chance.choice(peers.all).key)
 
 
 def some_history(peers: Peers, chance: random.Random, seed: int, steps: int) -> None:

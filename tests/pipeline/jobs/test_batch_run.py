@@ -62,7 +62,7 @@ def test_the_report_of_a_run_accounts_for_every_block_and_has_the_digests_of_a_p
         assert counts[name] == reasons.total(), name
     assert counts["refused"]
     assert counts["pending"] + counts["ended"]
-    with Store.open(home) as store:
+    with Store.open(home, unprotected=True) as store:
         for one in report.parties:
             party = store.party(one.account.party)
             party.refresh()

@@ -173,17 +173,17 @@ def test_what_is_erased_is_in_no_file_of_any_version(
     quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     home, log = tmp_path / "home", TableLog(tmp_path / "tables")
-    with antiphon.open(home, name="Ada") as store:
+    with antiphon.open(home, name="Ada", unprotected=True) as store:
         party = store.create_party("Household")
         party.epochs.set_policy(keep_epochs=1)
         note = party.object({"title": "note"})
         note["text"] = SECRET
     GoOn(quick, log, [home]).run()
-    with antiphon.open(home) as store:
+    with antiphon.open(home, unprotected=True) as store:
         store.party("Household").object({"title": "another"})
     GoOn(quick, log, [home]).run()
     assert SECRET in texts_in(log.folder)
-    with antiphon.open(home) as store:
+    with antiphon.open(home, unprotected=True) as store:
         party = store.party("Household")
         party.erase(*(record.stamp for record in party.item(note.id).history() if SECRET in str(record)))
         party.epochs.declare()

@@ -34,12 +34,12 @@ def lied_to(peers: Peers) -> Peer:
     reader = peers.add("rita of liars", Role.READER)
     item = alice.party.create("antiphon/object")
     item.edit("set", "title", "honest")
-    peers.exchange()
+    peers.sync()
     bob.forge(Draft(Kind.MUTATION, item.id, b"\xff\xff"), Draft(Kind.MUTATION, item.id, wrap(Kind.MUTATION, b"\x99")))
     bob.forge(Draft(Kind.METADATA, item.id, wrap(Kind.MUTATION, b"x")), Draft(Kind.GENESIS, item.id, b"no"))
     bob.forge(Draft(Kind.MUTATION, b"?" * 16, wrap(Kind.MUTATION, b"x")), Draft(Kind.CREDENTIAL, item.id, b"y"))
     reader.forge(Draft(Kind.CHANGE, item.id, b"z"))
-    peers.exchange()
+    peers.sync()
     item.edit("set", "title", "still honest")
     return alice
 
@@ -48,12 +48,12 @@ def revoked(peers: Peers) -> Peer:
     alice, bob = peers.add("alice of the revoked"), peers.add("bob of the revoked")
     item = bob.party.create("antiphon/object")
     item.edit("set", "title", "before")
-    peers.exchange()
+    peers.sync()
     assert alice.member is not None
     alice.member.revoke(bob.key)
     item.edit("set", "title", "after, unheard of")
     bob.party.create("antiphon/object")
-    peers.exchange()
+    peers.sync()
     return alice
 
 

@@ -45,7 +45,7 @@ def tie(peer: Peer, chance: random.Random) -> None:
     elif what == 4:
         one.move(other.id)
     else:
-        one.describe(chance.choice(["type", "display_name"]), chance.choice(["task", "日本", 3]))
+        one.set_metadata(chance.choice(["type", "display_name"]), chance.choice(["task", "日本", 3]))
 
 
 def some_party(peers: Peers, seed: int) -> Peer:

@@ -117,7 +117,7 @@ def is_active(tasks: str, executor: str) -> bool:
 
 def live(home: Path) -> dict[str, str]:
     found = {}
-    with Store.open(home) as store:
+    with Store.open(home, unprotected=True) as store:
         for party in store:
             party.refresh()
             items = party.processor

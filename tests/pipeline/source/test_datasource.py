@@ -29,7 +29,7 @@ def alice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
                 with peer.party.batch():
                     for number in range(7):
                         item.edit("set", f"key {number}", number)
-            peers.exchange()
+            peers.sync()
         yield alice
 
 
@@ -114,7 +114,7 @@ def test_what_has_changed_on_the_disk_is_a_row_with_a_reason(spark: SparkSession
             with peer.party.batch():
                 for number in range(300):
                     item.edit("set", "key", f"{peer.name} wrote this, and it is number {number}")
-        peers.exchange()
+        peers.sync()
         flip(alice.folder / "feeds" / "data.mdb", b"bob wrote this, and it is number 150")
         rows = read(spark, alice, columns="feed,seq,fault", verify="false").collect()
         (fault,) = [row for row in rows if row.fault]

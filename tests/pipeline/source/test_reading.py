@@ -29,7 +29,7 @@ import antiphon
 
 over = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
-with antiphon.open(sys.argv[1]) as store:
+with antiphon.open(sys.argv[1], unprotected=True) as store:
     diary = store.create_party("diary").processor.create("antiphon/object")
     number = 0
     while not over.is_set():
@@ -88,7 +88,7 @@ def test_a_plan_has_nothing_that_came_after_the_moment_it_is_for(tmp_path: Path)
     with Peers(tmp_path) as peers:
         alice, bob = peers.add("alice"), peers.add("bob")
         item = bob.party.create("antiphon/object")
-        peers.exchange()
+        peers.sync()
         before = plan(alice.store, alice)
         late = peers.add("late")
         late.party.create("antiphon/object")
@@ -96,7 +96,7 @@ def test_a_plan_has_nothing_that_came_after_the_moment_it_is_for(tmp_path: Path)
         assert alice.member is not None
         alice.member.demote(bob.key, [Role.READER])
         item.edit("set", "title", "later still")
-        peers.exchange()
+        peers.sync()
         after = plan(alice.store, alice)
 
         assert plan(alice.store, alice, before.anchor) == before

@@ -222,7 +222,7 @@ def test_a_circle_that_is_made_while_nothing_stands_is_seen_later(tmp_path: Path
     with Peers(tmp_path, authority=False) as peers:
         alice, bob = peers.add("alice"), peers.add("bob")
         one, two = alice.party.create("antiphon/object"), alice.party.create("antiphon/object")
-        peers.exchange()
+        peers.sync()
         bob.party.item(two.id).move(one.id)
         for number in range(3):
             one.edit("set", "n", number)

@@ -117,7 +117,7 @@ def create(peer: Peer, chance: random.Random) -> None:
         item = peer.party.create("antiphon/object", parent=chance.choice([None, *ids]), link=link)
         item.edit("set", "n", chance.randrange(5))
         if chance.random() < 0.5:
-            item.describe("type", chance.choice(["task", "note"]))
+            item.set_metadata("type", chance.choice(["task", "note"]))
 
 
 def write(peer: Peer, chance: random.Random) -> None:
@@ -132,7 +132,7 @@ def write(peer: Peer, chance: random.Random) -> None:
     elif act == 1:
         item.edit("set", "of", Reference(other))
     elif act == 2:
-        item.describe("display_name", chance.choice(["Milk", "a mill", "beer"]))
+        item.set_metadata("display_name", chance.choice(["Milk", "a mill", "beer"]))
     elif act == 3:
         item.embed(other)
     elif act == 4:
@@ -173,7 +173,7 @@ def test_results_follow_whatever_two_peers_do(tmp_path: Path, seed: int, indexed
                 peers.pass_on(peer, pair[1 - pair.index(peer)])
             for watcher in watchers:
                 watcher.check()
-        peers.exchange()
+        peers.sync()
         for watcher in watchers:
             watcher.check()
             assert watcher.told > len(QUERIES)
@@ -185,7 +185,7 @@ def test_very_many_items_that_come_at_once_are_told_at_once(tmp_path: Path, inde
     with Peers(tmp_path, authority=False) as peers:
         alice, bob = peers.add("alice"), peers.add("bob")
         board = alice.party.create("antiphon/object")
-        peers.exchange()
+        peers.sync()
         watcher = Watcher(
             bob.party,
             Index(bob.party) if indexed else None,
@@ -198,7 +198,7 @@ def test_very_many_items_that_come_at_once_are_told_at_once(tmp_path: Path, inde
                 card.edit("set", "n", number)
             board.edit("set", "n", 1)
             board.move(cards[3].id)  # a circle
-        peers.exchange()
+        peers.sync()
         watcher.check()
         assert told < watcher.told <= told + 4
         watcher.live.close()
@@ -225,7 +225,7 @@ def test_items_that_are_void_after_all_leave(tmp_path: Path) -> None:
         alice, bob, carol = peers.add("alice"), peers.add("bob"), peers.add("carol")
         note = alice.party.create("antiphon/object")
         note.edit("set", "n", 1)
-        peers.exchange()
+        peers.sync()
         watcher = Watcher(carol.party, None, [Query(), Query(prop("n") == 2), Query().children(), Query().count()])
         assert alice.member is not None
         alice.member.revoke(bob.key)
@@ -235,7 +235,7 @@ def test_items_that_are_void_after_all_leave(tmp_path: Path) -> None:
         watcher.check()
         assert carol.party.item(made.id).parent == note.id
         told = watcher.told
-        peers.exchange()
+        peers.sync()
         with pytest.raises(UnknownItem):
             carol.party.item(made.id)
         watcher.check()
@@ -247,7 +247,7 @@ def test_a_circle_that_falls_apart_moves_items_that_nobody_wrote_to(tmp_path: Pa
     with Peers(tmp_path) as peers:
         alice, bob, carol = peers.add("alice"), peers.add("bob"), peers.add("carol")
         one, two = alice.party.create("antiphon/object"), alice.party.create("antiphon/object")
-        peers.exchange()
+        peers.sync()
         watcher = Watcher(carol.party, None, [under(one.id), under(two.id), Query().children(), Query().parent()])
         under_two = watcher.live.subscribe(under(two.id))
 
@@ -277,7 +277,7 @@ def test_a_circle_that_two_peers_close_is_broken_alike(tmp_path: Path, first: st
     with Peers(tmp_path, authority=False) as peers:
         alice, bob = peers.add("alice"), peers.add("bob")
         one, two = alice.party.create("antiphon/object"), alice.party.create("antiphon/object")
-        peers.exchange()
+        peers.sync()
         queries = [under(one.id), under(two.id), Query().children(), Query().parent()]
         watchers = [Watcher(peer.party, None, queries) for peer in (alice, bob)]
         alice.party.item(one.id).move(two.id)
@@ -289,7 +289,7 @@ def test_a_circle_that_two_peers_close_is_broken_alike(tmp_path: Path, first: st
         assert alice.party.parents() == bob.party.parents()
         assert len(alice.party.parents()) == 1
         bob.party.item(two.id).move(None)
-        peers.exchange()
+        peers.sync()
         for watcher in watchers:
             watcher.check()
             watcher.live.close()
@@ -382,7 +382,7 @@ def test_a_write_is_told_without_a_look_at_the_index(tmp_path: Path) -> None:
         board = alice.party.create("antiphon/object")
         item = alice.party.create("antiphon/object", parent=board.id)
         item.edit("set", "n", 1)
-        item.describe("display_name", "Milk")
+        item.set_metadata("display_name", "Milk")
         item.move(None)
         item.delete()
         assert index.asked == asked

@@ -86,9 +86,9 @@ def test_what_comes_from_others_is_told(peers: Peers, alice: Peer) -> None:
     subscription.on(told.append)
 
     item = task(alice, done=False)
-    peers.exchange()
+    peers.sync()
     item.delete()
-    peers.exchange()
+    peers.sync()
 
     assert told == [Delta(), Delta({item.id: 0}), Delta(removed=frozenset({item.id}))]
     live.close()

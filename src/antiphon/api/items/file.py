@@ -1,7 +1,7 @@
 """`File`: an item that holds a file of any size. Its content lies in the blob store, in chunks that are shared.
 
 >>> import antiphon
->>> with antiphon.open("laptop") as store:
+>>> with antiphon.open("laptop", unprotected=True) as store:
 ...     party = store.create_party()
 ...     letter = party.file(b"Dear Ada, ...", name="letter.txt", media_type="text/plain")
 ...     letter.name, letter.size, letter.read_bytes(5, 8)

@@ -96,7 +96,7 @@ class Handle:
 
     @name.setter
     def name(self, name: str) -> None:
-        self.item.describe("display_name", need_text(name, "the name of an item"))
+        self.item.set_metadata("display_name", need_text(name, "the name of an item"))
 
     @property
     def type(self) -> str:
@@ -105,16 +105,16 @@ class Handle:
 
     @type.setter  # noqa: A003 - what everybody calls it
     def type(self, name: str) -> None:
-        self.item.describe("type", need_text(name, "the type of an item"))
+        self.item.set_metadata("type", need_text(name, "the type of an item"))
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What is known about it besides what it holds; a copy, to be changed with `describe`."""
+        """What is known about it besides what it holds; a copy, to be changed with `set_metadata`."""
         return self.item.metadata
 
-    def describe(self, key: str, value: Any) -> None:
+    def set_metadata(self, key: str, value: Any) -> None:
         """Write metadata. What follows from the item itself (its access list, a view's key) is not written."""
-        self.item.describe(need_text(key, "a key of metadata"), plain(value, self.party))
+        self.item.set_metadata(need_text(key, "a key of metadata"), plain(value, self.party))
 
     # -- hierarchy
 
@@ -284,12 +284,12 @@ class Handle:
         """The identities and groups that may write to it, besides the party's owners; None for every editor."""
         return self.item.writers
 
-    def may_write(self, *names: bytes) -> None:
+    def restrict_writers(self, *names: bytes) -> None:
         """Only these, oneself, and the party's owners."""
-        self.item.may_write(*[need_key(name, "who may write") for name in names])
+        self.item.restrict_writers(*[need_key(name, "who may write") for name in names])
 
-    def everybody_may_write(self) -> None:
-        self.item.everybody_may_write()
+    def allow_all_writers(self) -> None:
+        self.item.allow_all_writers()
 
 
 def plain(value: Any, party: Party) -> Value:

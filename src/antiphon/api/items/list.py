@@ -1,7 +1,7 @@
 """`List`: an item that behaves like a list. Elements that two people insert at one place both stay, and do not mix.
 
 >>> import antiphon
->>> with antiphon.open("laptop") as store:
+>>> with antiphon.open("laptop", unprotected=True) as store:
 ...     books = store.create_party().list(["Emma", "Ulysses"])
 ...     books.insert(1, "Middlemarch")
 ...     books.move(2, 0)

@@ -1,7 +1,7 @@
 """`Object`: an item that behaves like a dict. Writing a key writes one message; what others write elsewhere stays.
 
 >>> import antiphon
->>> with antiphon.open("laptop") as store:
+>>> with antiphon.open("laptop", unprotected=True) as store:
 ...     task = store.create_party().object({"title": "Plan", "owner": {"name": "Ada"}})
 ...     task["done"] = False
 ...     task["owner"]["phone"] = "12"

@@ -1,7 +1,7 @@
 """`Text`: an item that is text which several people type into at once. Positions are those of Python's strings.
 
 >>> import antiphon
->>> with antiphon.open("laptop") as store:
+>>> with antiphon.open("laptop", unprotected=True) as store:
 ...     note = store.create_party().text("Hello world")
 ...     note.insert(5, ", dear")
 ...     note.mark(0, 5, "bold", True)
@@ -51,13 +51,23 @@ class Text(Handle):
         with self.party.processor.batch():
             self.insert(len(self), text)
 
-    def erase(self, index: int, count: int = 1) -> None:
-        """Take characters away."""
-        self.item.edit("delete", index, count)
+    def delete_range(self, start: int, stop: int) -> None:
+        """Delete the characters from `start` to before `stop`. Negative indices count from the end."""
+        with self.party.processor.batch():
+            first, last, _ = slice(start, stop).indices(len(self))
+            if last > first:
+                self.item.edit("delete", first, last - first)
 
-    def replace(self, index: int, count: int, text: str) -> None:
-        """Put text in the place of some characters."""
-        self.item.edit("replace", index, count, text)
+    def replace(self, start: int, stop: int, text: str) -> None:
+        """Replace the characters from `start` to before `stop` with other text."""
+        with self.party.processor.batch():
+            first, last, _ = slice(start, stop).indices(len(self))
+            if last <= first:
+                self.insert(first, text)
+            elif text:
+                self.item.edit("replace", first, last - first, text)
+            else:
+                self.item.edit("delete", first, last - first)
 
     def mark(self, start: int, stop: int, name: str, value: Any) -> None:
         """Format the characters from `start` to before `stop`."""

@@ -1,7 +1,7 @@
 """`Thread`: an item that is a conversation: posts and replies, which their writers may edit and take back.
 
 >>> import antiphon
->>> with antiphon.open("laptop") as store:
+>>> with antiphon.open("laptop", unprotected=True) as store:
 ...     chat = store.create_party().thread()
 ...     hello = chat.post("Hello?")
 ...     _ = chat.post("Here!", reply_to=hello)

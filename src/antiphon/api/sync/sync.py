@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from antiphon.party.views.partial_party import PartialParty
 
 
-def exchange(one: Store, other: Store) -> int:
+def sync(one: Store, other: Store) -> int:
     """Give each store what the other has of the parties that both follow, until neither lacks anything.
 
     Returns how many blocks moved. Whoever was admitted meanwhile joins; epochs are attested where policy asks for it,

@@ -81,7 +81,7 @@ class SchemaItems:
     def assign(self, item: Object, described: Object, schema: Schema[Any]) -> None:
         """Let an object have a schema, which the item that is passed holds."""
         said: dict[str, Value] = {ITEM: Reference(bytes(described.id)), SEAL: seal_of(schema), "type": schema.name}
-        item.item.describe_all(said)
+        item.item.set_all_metadata(said)
 
     def of(self, described: Mapping[str, Any]) -> Schema[Any] | None:
         """The schema of an object with this metadata, if it has one and it is here."""

@@ -7,7 +7,7 @@
 ... class Task:
 ...     title: str
 ...     done: bool = False
->>> with antiphon.open("laptop") as store:
+>>> with antiphon.open("laptop", unprotected=True) as store:
 ...     party = store.create_party()
 ...     task = party.object(Task("Plan"))
 ...     task["done"] = "soon"

@@ -30,7 +30,7 @@ def run(
     home: Homes = [HERE],  # noqa: B006 - typer copies it
     party: Annotated[list[str] | None, typer.Option(help="The key of a party in hex; may be repeated.")] = None,
     tables: Annotated[Path | None, typer.Option("--tables", "-t", help="Write tables into this folder.")] = None,
-    afresh: Annotated[bool, typer.Option("--afresh", help="Do not go on from what the tables hold.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Read and verify all again; ignore the tables' state.")] = False,
     master: Master = None,
     as_json: Json = False,
 ) -> None:
@@ -38,8 +38,8 @@ def run(
 
     With tables that an earlier run has written, only what is new since is verified and folded.
     """
-    if afresh and tables is None:
-        raise InvalidInput("without tables every run is from nothing: leave out --afresh, or name --tables")
+    if full and tables is None:
+        raise InvalidInput("without tables every run is from nothing: leave out --full, or name --tables")
     with spark_session(master, as_json) as (spark, tell):
         from antiphon.pipeline.jobs.batch_run import Run
         from antiphon.pipeline.jobs.table_run import GoOn
@@ -51,7 +51,7 @@ def run(
             with Run.begin(spark, list(home), parties, tell=tell) as made:
                 report = made.report()
         else:
-            report = GoOn(spark, TableLog(tables), list(home), parties, tell=tell).run(afresh=afresh)
+            report = GoOn(spark, TableLog(tables), list(home), parties, tell=tell).run(afresh=full)
     answer = report.row()
     show(as_json, answer, lambda: _tell(answer))
     if answer["blocks"]["lost"]:

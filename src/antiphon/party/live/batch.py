@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from antiphon.party.live.processor import PartyProcessor
 
 
-LATE = "it would decide anew about messages that are here: name how far each feed counts, as `may_write` does"
+LATE = "it would decide anew about messages that are here: name how far each feed counts, as `restrict_writers` does"
 _new = tuple.__new__  # half the price of calling the class, for every message
 
 

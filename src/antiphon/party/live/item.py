@@ -144,12 +144,12 @@ class Item:
         with self._party.batch() as batch:
             return batch.mutate(self.id, mutation)
 
-    def describe(self, path: Any, value: Any) -> Stamp:
+    def set_metadata(self, path: Any, value: Any) -> Stamp:
         """Set metadata, the display name say."""
         self._may_describe(path if isinstance(path, str) else path[0] if path else "")
         return self._describe(lambda meta, feed: META.set(meta, path, value, feed=feed))
 
-    def describe_all(self, values: Mapping[str, Value]) -> None:
+    def set_all_metadata(self, values: Mapping[str, Value]) -> None:
         """Set several keys of the metadata in one message; nothing is written if there are none."""
         for key in values:
             self._may_describe(key)
@@ -159,7 +159,7 @@ class Item:
 
     def _may_describe(self, key: str) -> None:
         if key == EMBEDDED or key in OF_THE_SYSTEM:
-            raise InvalidInput(f"item {self.id}: {key} is not described; `embed` items, and say who `may_write`")
+            raise InvalidInput(f"item {self.id}: {key} is not described; `embed` items, and say who `restrict_writers`")
 
     def _describe(self, make: Callable[[ObjectState, bytes], bytes]) -> Stamp:
         """One message, which is made from the metadata as it stands and the writer's feed."""
@@ -195,7 +195,7 @@ class Item:
             access = self._state().access
             return None if access is None else access.names()
 
-    def may_write(self, *names: bytes) -> Stamp:
+    def restrict_writers(self, *names: bytes) -> Stamp:
         """From here on only these identities and groups, oneself and the owners of the party may write to it.
 
         What others wrote meanwhile, and is not here yet, does not count: it could be from any time.
@@ -204,7 +204,7 @@ class Item:
             wanted = {bytes(name) for name in names} | {batch.author().identity}
             return batch.guard(self.id, wanted, batch.ever_named(self.id) - wanted)
 
-    def everybody_may_write(self) -> Stamp:
+    def allow_all_writers(self) -> Stamp:
         """All who may write in the party may write to it again."""
         with self._party.batch() as batch:
             return batch.guard(self.id, [EVERYONE], [])
@@ -243,12 +243,12 @@ class Item:
             fork = Item(self._party, made)
             for key, value in item.metadata.items():
                 if key != EMBEDDED and key not in OF_THE_SYSTEM:
-                    fork.describe(key, value)
+                    fork.set_metadata(key, value)
             for other in item.embedded:
                 if self._party.engine.find(other) is not None:  # peers can name what nobody has
                     fork.embed(other)
             if self.writers is not None:
-                fork.may_write(*self.writers)
+                fork.restrict_writers(*self.writers)
             return fork
 
     # -- listening

@@ -53,10 +53,10 @@ class Verifier:
     def party(self) -> PublicKey:
         return PublicKey(self.machine.party)
 
-    def verify(self, number: int | None = None, *, anew: bool = False, tick: Tick = no_tick) -> Verification:
+    def verify(self, number: int | None = None, *, full: bool = False, tick: Tick = no_tick) -> Verification:
         """Verify a final epoch, the last if none is named: its blobs, one by one, and that the messages make it.
 
-        It is computed on the last snapshot before it that is here whole; with `anew`, from the first messages on.
+        It is computed on the last snapshot before it that is here whole; with `full`, from the first messages on.
         """
         with self.locked():
             chain = self.machine.epochs().final
@@ -67,7 +67,7 @@ class Verifier:
         held = _Held.of(declared, self.blobs, tick)
         with Overlay(self.blobs) as overlay:
             work = _Work(self, chain[:number], overlay, tick)
-            work.run(anew)
+            work.run(full)
             if work.made is not None and work.made.cid != declared:
                 work.compare(declared)
         return Verification(
@@ -91,12 +91,12 @@ def verify_epoch(
     machine: PartyMachine,
     number: int | None = None,
     *,
-    anew: bool = False,
+    full: bool = False,
     tick: Tick = no_tick,
 ) -> Verification:
     """Verify an epoch of a party that is open: see `Verifier`. Writers go on meanwhile."""
     verifier = Verifier(machine, party.store, party.blobs, party.models, party.locked)
-    return verifier.verify(number, anew=anew, tick=tick)
+    return verifier.verify(number, full=full, tick=tick)
 
 
 @dataclass(slots=True)
@@ -150,9 +150,9 @@ class _Work:
 
     # -- computing
 
-    def run(self, anew: bool) -> None:
+    def run(self, full: bool) -> None:
         try:
-            base = None if anew else self._base()
+            base = None if full else self._base()
             self.since = 0 if base is None else base.number
             made: EpochSnapshot | None = None
             for epoch in self._chain[self.since :]:

@@ -149,7 +149,7 @@ class StreamJob:
         lost = {party.hex()[:8]: one.lost for party, one in accounts.items() if one.lost}
         if lost:
             raise AntiphonError(
-                f"batch {number}: blocks that nobody accounts for, by party: {lost}; `run --afresh` with these tables"
+                f"batch {number}: blocks that nobody accounts for, by party: {lost}; `run --full` with these tables"
             )
 
     def _offset(self, number: int) -> tuple[int, Timeframe]:

@@ -71,7 +71,7 @@ class ResumePoint:
                 found["models"],
             )
         except (ValueError, KeyError, TypeError, IndexError):
-            raise BadEncoding("what the tables remember of a party cannot be read; run with --afresh") from None
+            raise BadEncoding("what the tables remember of a party cannot be read; run with --full") from None
 
 
 def _write_plan(plan: PartyPlan) -> dict[str, Any]:
