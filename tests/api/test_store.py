@@ -58,7 +58,7 @@ def test_a_store_without_a_passphrase_is_not_opened_with_one(tmp_path: Path) -> 
 
 
 def test_a_second_process_is_told_who_has_the_store(ada: Store) -> None:
-    code = f"import antiphon\ntry: antiphon.open({str(ada.path)!r}, unprotected=True)\nexcept antiphon.StoreError as error: print(error)"
+    code = f"import antiphon\ntry: antiphon.open({str(ada.path)!r})\nexcept antiphon.StoreError as error: print(error)"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
@@ -179,3 +179,28 @@ def test_paused_parties_are_passed_over(ada: Store, party: Party) -> None:
 
 def test_it_shows_itself(ada: Store) -> None:
     assert ada.me.short in repr(ada)
+
+
+# -- choosing how the keys of a new store are kept
+
+
+def test_a_new_store_says_what_to_choose(tmp_path: Path) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"holds no store yet; to make one, choose .* passphrase='…' .* unprotected=True"
+    ):
+        antiphon.open(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(InvalidInput, match="choose one of passphrase=, keyring=True and unprotected=True"):
+        antiphon.open(tmp_path / "new", passphrase="correct horse", unprotected=True)
+
+
+def test_a_store_that_exists_opens_without_a_choice(tmp_path: Path) -> None:
+    antiphon.open(tmp_path / "home", unprotected=True).close()
+    antiphon.open(tmp_path / "home").close()
+
+
+def test_an_empty_path_founds_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match="the path of a store is empty"):
+        antiphon.open("", unprotected=True)
+    assert list(tmp_path.iterdir()) == []

@@ -36,9 +36,9 @@ def answer(done: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(done.stdout)
 
 
-def call(*arguments: object) -> Result:
-    """In this process: errors of ours are in `exception`."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+def call(*arguments: object, answers: str | None = None) -> Result:
+    """Run a command in this process, with `answers` on its standard input; our errors are in `exception`."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=answers, env={"COLUMNS": "200"})
 
 
 def told(*arguments: object) -> Any:

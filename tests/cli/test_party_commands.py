@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.cli.conftest import call, told
@@ -45,11 +46,12 @@ def test_it_goes_through_a_file(home: Path, tmp_path: Path) -> None:
     done = told("party", "export", key(home)[:6], car, "--home", home)
     assert (done["number"], done["files"], done["size"]) == (2, 1, car.stat().st_size)
     assert "epoch 2 and what came since" in call("party", "export", key(home), car, "--home", home).output
-    taken = told("party", "import", car, "--home", tmp_path / "new", "--label", "From a stick")
-    assert len(taken["phrase"].split()) >= 12, "of the identity that was made with the home"
+    taken = told("party", "import", car, "--home", tmp_path / "new", "--unprotected", "--label", "From a stick")
+    assert len(taken["recovery_phrase"].split()) >= 12, "of the identity that was made with the home"
     assert (taken["party"], taken["number"], taken["items"]) == (key(home), 2, 42)  # and the system item
-    assert told("party", "import", car, "--home", tmp_path / "new")["phrase"] == ""
-    assert "Write down its phrase" in call("party", "import", car, "--home", tmp_path / "newer").output
+    assert told("party", "import", car, "--home", tmp_path / "new")["recovery_phrase"] == ""
+    newer = call("party", "import", car, "--home", tmp_path / "newer", "--unprotected")
+    assert "Write down its recovery phrase" in newer.output
     assert [row["label"] for row in told("party", "--home", tmp_path / "new")] == ["From a stick"]
     bare = told("party", "export", key(home), tmp_path / "bare.car", "--home", home, "--no-files")
     assert (bare["files"], bare["size"] < done["size"]) == (0, True)
@@ -59,7 +61,7 @@ def test_a_damaged_file_is_refused(home: Path, tmp_path: Path) -> None:
     car = tmp_path / "party.car"
     told("party", "export", key(home), car, "--home", home)
     car.write_bytes(car.read_bytes()[:-5])
-    done = call("party", "import", car, "--home", tmp_path / "new")
+    done = call("party", "import", car, "--home", tmp_path / "new", "--unprotected")
     assert done.exit_code == 1
     assert "is damaged" in str(done.exception)
 
@@ -100,3 +102,19 @@ def test_all_epochs_are_verified_at_once(home: Path) -> None:
     assert "epoch 2 of party" in shown
     done = call("party", "verify", key(home), 1, "--every", "--home", home)
     assert "not both" in str(done.exception)
+
+
+def test_a_new_home_wants_a_choice_of_protection(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    car = tmp_path / "party.car"
+    told("party", "export", key(home), car, "--home", home)
+
+    done = call("party", "import", car, "--home", tmp_path / "new")
+    assert done.exit_code
+    assert "choose how its keys are kept: --passphrase, --keyring or --unprotected" in str(done.exception)
+    assert not (tmp_path / "new").exists()
+
+    monkeypatch.setattr("antiphon.cli.common.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    assert call("party", "import", car, "--home", tmp_path / "new", answers="open sesame\nopen sesame\n").exit_code == 0
+    with pytest.raises(antiphon.KeyStoreError, match="is under a passphrase"):
+        antiphon.open(tmp_path / "new")
+    antiphon.open(tmp_path / "new", passphrase="open sesame").close()

@@ -158,7 +158,7 @@ def test_the_epochs_are_what_their_messages_make_and_two_devices_say_so(
         chain = party.member.machine.epochs()
         assert len(chain.final) == made.epochs == USUAL.epochs
         assert all(len(voices) == 2 for voices in chain.votes)
-        assert verify_epoch(party.processor, party.member.machine, anew=True).right
+        assert verify_epoch(party.processor, party.member.machine, full=True).right
         lengths = {record.feed: record.length for record in store.manager.feeds.feeds(made.party)}
         assert any(lengths.get(feed, 0) > length for feed, length in made.cut.items())
 

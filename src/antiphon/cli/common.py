@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -20,7 +19,6 @@ from antiphon.core.errors import InvalidInput
 from antiphon.core.keys import PublicKey
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.halo.control.machine import PartyMachine
-from antiphon.halo.keys.key_file import Protection
 from antiphon.halo.member.membership import sync_machine
 from antiphon.party.store.meta_store import MetaStore, Subscription
 from antiphon.snapshot.blob_store import BlobStore
@@ -99,11 +97,9 @@ def new_or_open(home: Path, passphrase: str | None, keyring: bool, unprotected: 
     if not (home / "keys").exists() and passphrase is None and not keyring and not unprotected:
         if not sys.stdin.isatty():
             raise InvalidInput(f"{home} is new; choose how its keys are kept: --passphrase, --keyring or --unprotected")
-        ways = click.Choice([protection.name.lower() for protection in Protection])
-        way = typer.prompt("How to keep the private keys of this new home", type=ways, err=True)
-        keyring, unprotected = way == "keyring", way == "unprotected"
-        if way == "passphrase":
-            passphrase = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True)
+        question = "Passphrase for the private keys of this new home (empty: leave them unprotected)"
+        passphrase = typer.prompt(question, "", hide_input=True, confirmation_prompt=True, show_default=False) or None
+        unprotected = passphrase is None
     return Store.open(home, passphrase=passphrase, keyring=keyring, unprotected=unprotected)
 
 

@@ -65,3 +65,15 @@ def test_an_item_stands_in_a_text_from_the_end_on(party: Party) -> None:
     assert note.items() == [(3, picture)]
     with pytest.raises(InvalidInput, match="what stands in a text is an item"):
         note.insert_item(0, "a picture")  # type: ignore[arg-type]
+
+
+def test_ranges_are_those_of_slices(party: Party) -> None:
+    note = party.text("Hello world")
+    note.delete_range(-6, -1)
+    assert str(note) == "Hellod"
+    note.replace(-1, 99, " there")
+    assert str(note) == "Hello there"
+    note.replace(2, 2, "_")
+    note.replace(0, 2, "")
+    note.delete_range(5, 3)
+    assert str(note) == "_llo there"

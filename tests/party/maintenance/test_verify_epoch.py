@@ -49,7 +49,7 @@ def test_an_epoch_that_the_party_stands_on_is_verified(peers: Peers) -> None:
     before = list(held(bob))
     for peer in (alice, bob):
         for number in (1, 2):
-            for anew in (False, True):
+            for full in (False, True):
                 found = verify(peer, number, full=full)
                 assert (found.right, found.whole, found.wrong) == (True, True, False), found.lines()
                 assert found.since == (0 if full else number - 1)
