@@ -145,13 +145,13 @@ class PartialParty:
                 data = None if self._base is None else self._base.item(item)
             except MissingBlob:
                 continue
-            self.selection.set_metadata(item, None if data is None else ties_in(data), based=True)
+            self.selection.describe(item, None if data is None else ties_in(data), based=True)
         with self._hearing:
             changed, self._changed = self._changed, set()
         for item in changed & self.selection.taken_up:
             state = None if engine.scope.lacks(item) else engine.find(item)  # else it is when it is folded
             if state is not None:
-                self.selection.set_metadata(item, ties_of(state))
+                self.selection.describe(item, ties_of(state))
 
     def _note(self, engine: Engine, joined: frozenset[bytes]) -> None:
         """Messages to what has joined passed before, and their bodies may have been left out."""

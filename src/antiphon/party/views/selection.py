@@ -4,7 +4,7 @@
 >>> selection = ViewSelection(view)
 >>> selection.keeps(Kind.MUTATION, view), selection.keeps(Kind.MUTATION, note), selection.keeps(Kind.GENESIS, note)
 (True, False, True)
->>> _ = selection.set_metadata(view, Ties(embeds=frozenset({note})))
+>>> _ = selection.describe(view, Ties(embeds=frozenset({note})))
 >>> selection.keeps(Kind.MUTATION, note)
 True
 """
