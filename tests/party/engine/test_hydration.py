@@ -99,10 +99,10 @@ def test_rows_are_given_from_the_snapshot_that_is_stood_on_at_the_end(
 def test_it_can_be_called_off_and_goes_on_later(carol: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(count: int) -> None:
         if count == 9:
-            carol.epochs.call_off(for_good=True)
+            carol.epochs.cancel(for_good=True)
 
     interrupt(monkeypatch, stop)
-    with pytest.raises(Cancelled, match="epoch 3 was called off"):
+    with pytest.raises(Cancelled, match="epoch 3 was cancelled"):
         carol.epochs.declare()
     assert not carol.party.engine.whole
     assert carol.party.engine.saved.count() == 8, "two slices are done"

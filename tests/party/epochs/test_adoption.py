@@ -81,9 +81,9 @@ def test_who_agrees_has_nothing_to_adopt(alice: Peer) -> None:
 
 def test_what_is_called_off_for_good_does_not_begin(alice: Peer) -> None:
     alice.party.create("antiphon/object")
-    alice.epochs.call_off()
-    alice.epochs.call_off(for_good=True)
-    with pytest.raises(Cancelled, match="epoch 1 was called off"):
+    alice.epochs.cancel()
+    alice.epochs.cancel(for_good=True)
+    with pytest.raises(Cancelled, match="epoch 1 was cancelled"):
         alice.epochs.declare()
     assert alice.epochs.chain().open.proposals == ()
 

@@ -190,12 +190,12 @@ def test_trap_16_epoch_work_runs_beside_the_pipeline(
     elif what == "snapshots":
         assert alice.party.item(board.id).value == {"title": "before"}
     else:
-        alice.epochs.call_off(for_good=True)
+        alice.epochs.cancel(for_good=True)
     go_on.set()
     worker.join(20)
     assert not worker.is_alive()
     if what == "stop":
-        assert ["called off" in str(error) for error in failed] == [True]
+        assert ["cancelled" in str(error) for error in failed] == [True]
         assert alice.epochs.chain().final == ()
     else:
         assert failed == []
@@ -215,7 +215,7 @@ def test_trap_17_nothing_is_pruned_before_the_snapshot_is_whole_on_this_disk(
     lost = bob.blobs.get(leaf)
     held(bob).delete([leaf])
     feed = bytes(member(alice).open_data_feed().feed)
-    with pytest.raises(MissingBlob, match="so no message may go; fetch them first"):
+    with pytest.raises(MissingBlob, match="so no message may be dropped; fetch them first"):
         bob.epochs.prune()
     assert bob.store.bounds(feed).start == 0
     bob.blobs.put_all([(leaf, lost)])

@@ -84,13 +84,13 @@ class Slow(MemoryBlobs):
 
 def test_writers_go_on_meanwhile_and_what_is_not_finished_is_called_off(alone: Peer) -> None:
     blobs = alone.epochs._blobs = Slow()
-    call_off = alone.epochs.call_off
+    cancel = alone.epochs.cancel
 
     def calling_off(*, for_good: bool = False) -> None:
-        call_off(for_good=for_good)
+        cancel(for_good=for_good)
         blobs.go_on.set()
 
-    alone.epochs.call_off = calling_off  # type: ignore[method-assign]
+    alone.epochs.cancel = calling_off  # type: ignore[method-assign]
     worker = work(alone)
     write(alone.party, 2)
     assert blobs.began.wait(PATIENCE_S)
@@ -99,7 +99,7 @@ def test_writers_go_on_meanwhile_and_what_is_not_finished_is_called_off(alone: P
 
     worker.stop()
     assert not worker.thread.is_alive()
-    assert "called off" in worker.status
+    assert "cancelled" in worker.status
     assert alone.epochs.chain().open.proposals == ()
 
 

@@ -1,6 +1,6 @@
-"""A party in one file: a CAR file with its feeds, the snapshot of its last epoch, and the contents of its files.
+"""Export a party into one CAR file: its feeds, the snapshot of its last epoch, and the contents of its files.
 
-The file is written as it is read, so its root stands at the end; the header names it.
+The file is written in one pass while the party runs, so its root is the last blob; the header names it.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from antiphon.snapshot.chunks import FILE_CHUNKS, cut
 
 SPAN_BLOB_SIZE_MAX = 1 << 20  # a larger span is content
 ATTEMPTS_MAX = 5
-Tick = Callable[[str, int], None]  # told again and again what is done, and how many bytes of that so far
+Tick = Callable[[str, int], None]  # called repeatedly with the name of the work, and how many bytes are done so far
 _NOTHING = Cid.of(b"", DAG_CBOR)  # in the header, until the root is known
 
 
 def no_tick(what: str, done: int) -> None:
-    """Nobody looks on."""
+    """Report no progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What was written."""
+    """Counts of what `export_party` wrote."""
 
     root: Cid
     number: int  # of the epoch whose snapshot is in it; 0: none
@@ -52,7 +52,7 @@ class ExportReport:
     blobs: int
     size: int
     files: int
-    left_out: int  # files whose contents are not here whole
+    left_out: int  # files whose contents are not whole here
 
 
 def export_party(
@@ -66,8 +66,8 @@ def export_party(
 ) -> ExportReport:
     """Write a party into a file: control feeds, the last epoch's snapshot, and the messages since.
 
-    With `whole`, also the messages before it, of feeds that are held from their beginning. `files` takes the contents
-    of files along, as far as they are here whole.
+    With `whole`, also the messages before that epoch, of feeds that are held from their beginning. With `files`, also
+    the contents of files that are whole here.
     """
     target = Path(path)
     partial = target.with_name(target.name + ".partial")
@@ -87,7 +87,7 @@ def export_party(
 
 
 class _FeedExport:
-    """A feed on its way into the file."""
+    """A feed that is being exported: the range written so far, and the links to its spans."""
 
     def __init__(self, feed: bytes, control: bool, first: int) -> None:
         self.feed = feed
@@ -107,18 +107,18 @@ class _Export:
         self._blocks = 0
         self._left_out = 0
         self._files: list[Cid] = []
-        self._seen: dict[bytes, int] = {}  # of each feed, the last block that a message in the file has seen
+        self._seen: dict[bytes, int] = {}  # feed → the last block that a message in the file refers to
 
     def run(self, *, whole: bool, files: bool) -> ExportReport:
         epoch, control, data = self._now()
         self._write(encode_header([_NOTHING]))
         base = None if epoch is None else self._snapshot(epoch)
         read = [self._data(record, base, whole) for record in data]
-        while sum(map(self._go_on, read)):
+        while sum(map(self._extend, read)):
             pass
         if files:
             self._take_files()
-        # What data refers to is in control feeds that are read after it.
+        # Control feeds are read last, so that they have every block that the data refers to.
         read += [self._read(_FeedExport(bytes(record.feed), True, 0)) for record in control]
         feeds = [self._feed(one) for one in read]
         if self._now()[0] != epoch:
@@ -135,7 +135,7 @@ class _Export:
         return ExportReport(cid, number, len(feeds), self._blocks, count, self._size, len(self._files), self._left_out)
 
     def _now(self) -> tuple[FinalEpoch | None, list[Record], list[Record]]:
-        """The last final epoch, and the party's control and data feeds."""
+        """Return the last final epoch, and the records of the party's control and data feeds."""
         with self._party.locked() as engine:
             engine.authority.refresh()
             records = self._party.store.feeds(self._party.key)
@@ -159,16 +159,16 @@ class _Export:
     # -- feeds
 
     def _data(self, record: Record, base: EpochBase | None, whole: bool) -> _FeedExport:
-        """A data feed from the cut on, unless all of it is wanted and here."""
+        """Read a data feed from the cut on, or all of it with `whole`, if it is held from its beginning."""
         first = 0 if base is None or (whole and not record.start) else base.length(record.feed)
         found = _FeedExport(bytes(record.feed), False, first)
-        # Of a feed that was forked before the cut, the blocks here need not be those that the snapshot goes on with.
+        # If a feed was forked before the cut, the blocks here may be of another branch than the snapshot's.
         return found if first and record.valid_length <= first else self._read(found)
 
-    def _go_on(self, one: _FeedExport) -> bool:
-        """Read on where a feed that was read later has seen more of this one; was there any?
+    def _extend(self, one: _FeedExport) -> bool:
+        """Read more of a feed if a feed that was read later refers to more of it. True if there was more.
 
-        Writers go on meanwhile. What is in the file has seen nothing that was here and is not in it.
+        Writers run meanwhile. So no message in the file refers to a block that was here and is not in the file.
         """
         if self._seen.get(one.feed, -1) < one.end or self._party.store.bounds(one.feed).length <= one.end:
             return False
@@ -176,7 +176,7 @@ class _Export:
         return True
 
     def _read(self, one: _FeedExport, upto: int | None = None) -> _FeedExport:
-        """The blocks that follow, to the end, or to a block."""
+        """Write the next blocks of a feed, to its end, or up to block `upto`."""
         store = self._party.store
         try:
             if store.bounds(one.feed).length > one.end:
@@ -202,7 +202,7 @@ class _Export:
         return BundleFeed(one.feed, one.control, one.first, one.end, named)
 
     def _span(self, span: Span) -> Cid:
-        """A blob as on the wire; a span that is too large for one is content."""
+        """Write a span as one blob in wire format. A span above 1 MiB is cut into chunks, like content."""
         data = span.encode()
         if len(data) <= SPAN_BLOB_SIZE_MAX:
             return self._add(data, RAW)
@@ -225,7 +225,7 @@ class _Export:
                     self._take(tree.walk(cid, blobs), blobs)
                     self._files.append(cid)
                     continue
-            except (BadEncoding, DamagedBlob):  # a peer named what is no content
+            except (BadEncoding, DamagedBlob):  # a peer named a blob that is no content
                 pass
             self._left_out += 1
 
@@ -253,7 +253,7 @@ class _Export:
 
 
 def joined(spans: Iterator[Span]) -> Iterator[Span]:
-    """Neighbours in one span, as far as that stays small."""
+    """Join neighbouring spans while the result stays within the limits of one blob."""
     last: Span | None = None
     for span in spans:
         if last is not None and _fit(last, span):

@@ -1,7 +1,7 @@
-"""Taking a party from a file: everything is verified before anything is taken, and then taken like from a peer.
+"""Import a party from a file. The whole file is verified before anything is stored; then it is stored as from a peer.
 
-Control feeds come first: they say who may write, and which epoch is final. The party begins at that epoch's snapshot,
-if as many devices have attested it as policy wants; what is outside its cut comes from the feeds.
+Control feeds come first: they decide who may write, and which epoch is final. The party starts at that epoch's
+snapshot, if it has the attestations that policy wants. Messages outside its cut come from the data feeds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from antiphon.snapshot.limits import BATCH_COUNT_MAX, BATCH_SIZE_MAX
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What was taken."""
+    """Counts of what `Bundle.take` stored."""
 
     party: PublicKey
     genesis: PublicKey
@@ -48,10 +48,10 @@ class ImportReport:
 
 
 class Bundle:
-    """A file that was verified: blocks, signatures, credentials, the final epoch and all blobs of its snapshot."""
+    """A verified file: blocks, signatures, credentials, the final epoch and all blobs of its snapshot were checked."""
 
     def __init__(self, file: CarFile, tick: Tick = no_tick, *, store: FeedReader | None = None) -> None:
-        """A child is judged by its parent's control feeds, which are not in the file: `store` has them."""
+        """Verify a file. A child party needs its parent's control feeds, which are not in the file but in `store`."""
         self.file = file
         self._store = store
         self._lacks_parent = False
@@ -84,7 +84,7 @@ class Bundle:
     # -- feeds
 
     def spans(self, feed: BundleFeed) -> Iterator[Span]:
-        """The blocks of a feed, each span verified, and linked to the one before."""
+        """Yield the blocks of a feed, each span verified, and linked to the one before."""
         at, previous = feed.first, self._previous(feed)
         where = f"feed {feed.feed.hex()[:8]}"
         for found in feed.lists:
@@ -115,7 +115,7 @@ class Bundle:
         return NO_HASH if base is None else base.hash
 
     def begin(self, feed: BundleFeed) -> Base | None:
-        """What the snapshot says of the block before a feed's first one here."""
+        """Return the snapshot's entry for the block before a feed's first one; None if the feed starts at block 0."""
         if not feed.first:
             return None
         cut = None if self.base is None else self.base.feeds.get(feed.feed)
@@ -124,7 +124,7 @@ class Bundle:
         return Base(cut.length - 1, cut.hash, cut.lamport)
 
     def _check_control(self) -> None:
-        """Fold the control feeds: the party is what its genesis, signed with its own key, says."""
+        """Fold the control feeds, from the genesis that is signed with the party's own key."""
         first = True
         control = [feed for feed in self.root.feeds if feed.control]
         for feed in sorted(control, key=lambda one: one.feed != self.root.genesis):
@@ -169,7 +169,7 @@ class Bundle:
     # -- blobs
 
     def _base(self) -> EpochBase | None:
-        """The snapshot of the last final epoch, which must be that of the control feeds, and here whole."""
+        """Return the snapshot of the last final epoch. It must match the control feeds, and be whole in the file."""
         snapshot = self.root.snapshot
         if snapshot is None:
             return None
@@ -190,18 +190,18 @@ class Bundle:
         return base
 
     def _whole(self, cid: Cid, seen: set[Cid]) -> None:
-        """All of it must be here; what was seen before is not gone through again."""
+        """Check that all blobs below a CID are in the file. Blobs in `seen` are skipped."""
         for found in tree.walk(cid, self.file, seen=seen):
             if not self.file.has(found):
                 raise MissingBlob("", cid=found)
 
     def files(self) -> Iterator[Cid]:
-        """The roots of the contents that came with it."""
+        """Yield the roots of the file contents in the bundle."""
         for found in self.root.files:
             yield from decode_list(self.file.get(found))
 
     def _check_files(self) -> None:
-        """Each once, and what several share once: a small file that names much would take for ever else."""
+        """Check each content once, and shared blobs once: otherwise a small hostile file could cost unbounded time."""
         named: set[Cid] = set()
         seen: set[Cid] = set()
         for cid in self.files():
@@ -211,10 +211,10 @@ class Bundle:
             content.size_of(cid, self.file)
             self._whole(cid, seen)
 
-    # -- taking
+    # -- storing
 
     def take(self, feeds: FeedStore, blobs: Blobs) -> ImportReport:
-        """Put blobs and blocks into the stores of a device; what is there already is left as it is."""
+        """Put blobs and blocks into the stores of a device. Those that a store has already are left alone."""
         count = self._take_blobs(blobs)
         added = 0
         for feed in self.root.feeds:  # control feeds come first
@@ -242,7 +242,7 @@ class Bundle:
 
 
 def type_of(error: AntiphonError) -> type[AntiphonError]:
-    """As what an error in a file is raised again."""
+    """Return the class as which an error in a file is raised again."""
     if isinstance(error, NotAuthorised):
         return NotAuthorised
     return RefusedBlocks if isinstance(error, RefusedBlocks) else BadEncoding

@@ -1,4 +1,4 @@
-"""Nodes of a bundle: a party in one CAR file. The root names the party, its snapshot, its feeds and its files.
+"""The nodes of a bundle. The root names the party, its snapshot, its feeds and its files.
 
 >>> feed = BundleFeed(b"f" * 32, control=True, first=0, length=1, lists=(Cid.of(b"list", DAG_CBOR),))
 >>> root = BundleRoot(b"p" * 32, b"f" * 32, None, (feed,))
@@ -37,10 +37,11 @@ class BundleFeed:
 
     @property
     def order(self) -> tuple[bool, bytes]:
-        """Control feeds come first."""
+        """Sort key: control feeds first, then by feed key."""
         return not self.control, self.feed
 
     def problem(self) -> str:
+        """Return what is wrong with this entry; "" if nothing is."""
         if len(self.feed) != KEY_SIZE:
             return "a feed's key has 32 bytes"
         if not 0 <= self.first <= self.length <= LENGTH_MAX or (self.control and self.first):
@@ -65,7 +66,7 @@ class BundleFeed:
 
 @dataclass(frozen=True, slots=True)
 class BundleRoot:
-    """What a bundle begins with."""
+    """The root node of a bundle."""
 
     party: bytes
     genesis: bytes  # the feed that the party begins with
@@ -114,7 +115,7 @@ class BundleRoot:
 
     @classmethod
     def decode(cls, data: bytes) -> BundleRoot:
-        """The root, refused unless these are its canonical bytes."""
+        """Decode a root. Bytes that are not its canonical encoding are refused."""
         reader = CborReader(data, "root of a bundle")
         reader.fields(_FIELDS)
         found: dict[str, object] = {}
@@ -136,13 +137,14 @@ class BundleRoot:
 
 
 def encode_list(links: Sequence[Cid]) -> bytes:
-    """A list of links, of which a feed or the files have as many as it takes: ["list", [link, …]]."""
+    """Encode one list of links: ["list", [link, …]]. A feed, or the files, may have several lists."""
     if not 0 < len(links) <= LINKS_MAX:
         raise InvalidInput(f"a list of a bundle has 1 to {LINKS_MAX} links, not {len(links)}")
     return array(2) + text(_LIST) + array(len(links)) + b"".join(map(link, links))
 
 
 def decode_list(data: bytes) -> tuple[Cid, ...]:
+    """Decode one list of links; an empty list is refused."""
     reader = CborReader(data, "list of a bundle")
     if reader.array() != 2 or reader.text() != _LIST:
         raise BadEncoding("list of a bundle: it is none")
@@ -154,7 +156,7 @@ def decode_list(data: bytes) -> tuple[Cid, ...]:
 
 
 def lists(links: Sequence[Cid]) -> Iterator[bytes]:
-    """The lists that so many links take."""
+    """Encode links as lists of at most `LINKS_MAX` each."""
     return (encode_list(links[start : start + LINKS_MAX]) for start in range(0, len(links), LINKS_MAX))
 
 

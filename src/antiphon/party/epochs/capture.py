@@ -1,4 +1,4 @@
-"""What an epoch is computed from, of one moment: states, and the positions that they stand at. Writers go on."""
+"""Capture a consistent view of a party for an epoch: lanes and item rows of one moment. Writers are not blocked."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ if TYPE_CHECKING:
 
 
 class Captured(NamedTuple):
-    """The engine's lanes, and a view of its items. What comes later is in neither."""
+    """Copies of the engine's lanes, and a read view of its items at the same moment."""
 
     engine: Engine
     lanes: list[LaneState]
     items: Items
 
     def pins(self, *, raw: bool) -> tuple[ModelPin, ...]:
-        """The models to be listed: those that items have, or that the epoch before has listed. What has no code is
-        left out with `raw`, else refused. All rows are looked at: not under the lock."""
+        """Return the models for the epoch to list: those of its items, and those that the previous epoch listed.
+
+        A model without code here is left out with `raw`, and an error otherwise. Reads all rows: not under the lock.
+        """
         base, models = self.engine.base, self.engine.models
         listed = () if base is None else base.root.models
         used = {META.key, *self.items.models(), *((name, version) for name, version, _ in listed)}
@@ -42,12 +44,12 @@ class Captured(NamedTuple):
 
 @contextmanager
 def capture(party: PartyProcessor) -> Iterator[Captured]:
-    """The party as it is now."""
-    party.save()  # by itself: then whoever waits for the lock gets in before the rest
+    """Capture the party as it is now; the read view is closed when the context ends."""
+    party.save()  # separately, so that a waiting writer gets the lock before the rest
     with party.locked() as engine:
         engine.save()
         states = [lane.state for lane in engine.delivery.lanes.values()]
-        # What is in these lists is never changed: only the lists are.
+        # The elements of these lists are immutable, so copying the lists is enough.
         lanes = [replace(state, segments=list(state.segments), voids=list(state.voids)) for state in states]
         view = engine.items.view()
         items = view.__enter__()

@@ -1,6 +1,6 @@
-"""Checks of an epoch against the data feeds, made before it is recomputed.
+"""Check a declared epoch against the data feeds, before it is recomputed.
 
-`halo.member.genesis_checks` makes those that need control feeds only.
+`halo.member.genesis_checks` has the checks that need only control feeds.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 def why_wait(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
-    """What is missing here to recompute a snapshot: blocks, bodies, code. That is no reason to refuse it."""
+    """Return what is missing here to recompute a snapshot: blocks, bodies or code. That is no reason to refuse it."""
     return why_behind(engine, genesis) or lacks_body(engine, genesis.cut)
 
 
 def why_behind(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
-    """The same at a glance: bodies are not looked for."""
+    """The same as `why_wait` without looking for bodies, so it is cheap."""
     if engine.scope.follows is not None:
-        return f"one view alone is followed here, so epoch {genesis.number} cannot be recomputed"
+        return f"one view alone is held here, so epoch {genesis.number} cannot be recomputed"
     at = b"" if engine.base is None else bytes(engine.base.cid)
     if at != genesis.previous:
-        return f"epoch {genesis.number} follows upon another epoch than the one that is stood on here"
+        return f"epoch {genesis.number} follows another epoch than the one that this device is at"
     for feed, length in sorted(genesis.cut.items()):
         lane = engine.delivery.lanes.get(feed)
         have = 0 if lane is None else lane.state.position
@@ -47,9 +47,9 @@ def why_behind(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
 
 
 def lacks_body(engine: Engine, cut: Mapping[bytes, int]) -> str:
-    """Which message in a cut has no body here, void or not: who lacks one neither declares nor attests (rule 13).
+    """Name a message in the cut without a body here, void or not; "" if all have one.
 
-    All of the cut is gone through: not under the party's lock.
+    A device that lacks a body neither declares nor attests (rule 13). Reads all of the cut: not under the party's lock.
     """
     for feed, length in sorted(cut.items()):
         lane = engine.delivery.lanes.get(feed)
@@ -63,10 +63,11 @@ def lacks_body(engine: Engine, cut: Mapping[bytes, int]) -> str:
 
 
 def is_other_branch(engine: Engine, cuts: Mapping[bytes, FeedCut], common: Callable[[bytes], int]) -> bool:
-    """Whether a root holds another branch of a feed than is here: another block, or one that never came.
+    """True if a root holds another branch of a forked feed than this device: another block, or one never received.
 
-    Only of a feed whose writer is known to have signed two histories, and beyond what is `common` to them by that
-    evidence: else whoever makes the root could say anything. Beyond it, no root can be told from a third history.
+    This counts only for a feed whose writer provably signed two histories, and only beyond the blocks that are
+    `common` to both. Otherwise the maker of the root could claim anything. Beyond the fork, a false hash cannot be
+    told from a third history.
     """
     for record in engine.store.feeds(engine.party):
         cut = cuts.get(record.feed)
@@ -77,16 +78,16 @@ def is_other_branch(engine: Engine, cuts: Mapping[bytes, FeedCut], common: Calla
 
 
 def _differs(store: FeedReader, record: Record, cut: FeedCut) -> bool:
-    if cut.length <= record.start:  # nothing of it is here, or it stands on an epoch
+    if cut.length <= record.start:  # no block of the cut is here, or all are pruned
         return False
     if record.length < cut.length:
         return True
-    (last,) = store.held(record.feed, cut.length - 1, cut.length)  # what lies past the fork is still here
+    (last,) = store.held(record.feed, cut.length - 1, cut.length)  # blocks past the fork are kept
     return last.hash_at(cut.length - 1) != cut.hash
 
 
 def why_refuse(engine: Engine, genesis: EpochGenesis) -> str:
-    """Why a cut must not be attested; empty if nothing speaks against it. All of it is here."""
+    """Return why a cut must not be attested; "" if it may be. All blocks of the cut must be here."""
     for feed, length in sorted(genesis.cut.items()):
         lane = engine.delivery.lanes.get(feed)
         if lane is not None and length > lane.state.base:
@@ -109,6 +110,6 @@ def _feed(engine: Engine, lane: Lane, length: int, genesis: EpochGenesis) -> str
 
 
 def _covered(engine: Engine, genesis: EpochGenesis, feed: bytes, seq: int) -> bool:
-    if seq >= engine.authority.fork_end(feed):  # no two peers need hold the same there
+    if seq >= engine.authority.fork_end(feed):  # beyond a fork, peers may hold different blocks
         return True
     return genesis.control.includes(feed, seq) if engine.authority.is_control(feed) else seq < genesis.cut.get(feed, 0)

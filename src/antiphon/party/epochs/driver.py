@@ -1,7 +1,8 @@
-"""`EpochDriver`: when a device speaks about epochs. What it may say is not decided here, so no clock can do harm.
+"""`EpochDriver`: decides when a device declares, attests and votes. `halo.finality` decides what it may say.
 
-It declares when policy's thresholds are reached and the turn is its own; it stands on what is final and attests what
-is proposed; and where a proposer stays silent, it votes for another. docs/design/epochs.md has the rules.
+It declares when policy's thresholds are reached and it is this device's turn. It rebases onto final epochs and attests
+proposals. If a proposer stays silent, it votes for another one. Safety depends on no clock: a wrong one only delays.
+docs/design/epochs.md has the rules.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ if TYPE_CHECKING:
     from antiphon.party.epochs.epochs import Epochs
     from antiphon.party.live.processor import PartyProcessor
 
-Activity = tuple[int, int, int]  # of life in a term: how many geneses, attestations and endorsements there are
+Activity = tuple[int, int, int]  # in a term: the number of geneses, of attestations and of endorsements
 
 
 @dataclass(frozen=True, slots=True)
 class LastActivity:
-    """The last sign of life in a term, and when it was heard here."""
+    """The last activity seen in a term, and when this device saw it."""
 
     activity: Activity
     at_ms: int
 
 
 class EpochDriver:
-    """Call `tick` after blocks came, and at the time that it gives back. It holds no thread and looks at no clock."""
+    """Call `tick` after new blocks arrive, and at the time that it returns. It has no thread and reads no clock."""
 
     def __init__(self, party: PartyProcessor, member: Membership, epochs: Epochs) -> None:
         self._party = party
@@ -43,14 +44,14 @@ class EpochDriver:
         self._device = bytes(member.device.key)
         self._thresholds = Thresholds(party)
         self._number = 0
-        self._reason = ""  # why the open number is due; it stays so until it is final
+        self._reason = ""  # why the open number is due; kept until it is final
         self._terms: dict[int, LastActivity] = {}
-        self.status = ""  # what it waits for; empty if there is nothing to do
+        self.status = ""  # what the device waits for; "" if there is nothing to do
 
     def tick(self, now_ms: int) -> int | None:
-        """Do what is to be done now; returns when to be called again though nothing comes, or None.
+        """Do all work that is due. Returns when to call it again even without new blocks; None: never.
 
-        Where something is missing, `status` says so. It raises only if the party is paused or its store closed.
+        `status` says what is missing, if anything is. It raises only if the party is paused or its store is closed.
         """
         try:
             return self._tick(now_ms)
@@ -61,7 +62,7 @@ class EpochDriver:
             return now_ms + SILENT_MS
 
     def _tick(self, now_ms: int) -> int | None:
-        trouble, untold = "", _trouble(self._tell)  # which keeps nobody from voting
+        trouble, untold = "", _trouble(self._tell)  # an error there must not prevent voting
         while True:
             trouble = trouble or _trouble(self._epochs.step)
             chain = self._epochs.chain()
@@ -73,7 +74,7 @@ class EpochDriver:
             if not self._terms:
                 break
             if not trouble and self._is_turn(chain):
-                trouble = _trouble(self._epochs.declare)  # then it is for the others, and this device can still vote
+                trouble = _trouble(self._epochs.declare)  # on an error others declare, and this device still votes
                 continue
             wake_ms, vote = self._election(chain, silent_ms)
             self.status = self._waits_for(chain)
@@ -87,28 +88,28 @@ class EpochDriver:
         return min(now_ms + silent_ms, wake_ms or now_ms + silent_ms)
 
     def _tell(self) -> None:
-        """Nobody else may hold what is known here of a writer that signed two histories."""
+        """Publish evidence of writers that signed two histories: no other peer may hold it."""
         with self._party.locked():
             self._member.publish_forks()
 
     def _why_not(self, chain: EpochChain) -> str:
-        """Why this device has no say in the open number, or not yet."""
+        """Return why this device cannot vote on the open number, or cannot yet; "" if it can."""
         if self._member.control is None:
             return "this device has no control feed in the party; it joins once an owner has admitted its identity"
         other = self._epochs.disagreement
         if other is not None:
             return (
-                f"this device came to another snapshot of epoch {other.number} than the party; adopt that one, or find "
-                "out why"
+                f"this device computed another snapshot of epoch {other.number} than the party; adopt that one, or "
+                "find out why"
             )
         if self._epochs.number != len(chain.final):
-            return self._epochs.waits_for or f"epoch {len(chain.final)} is final, and not stood on here yet"
+            return self._epochs.waits_for or f"epoch {len(chain.final)} is final, and this device is not at it yet"
         return chain.open.lacks
 
-    # -- what is going on
+    # -- observing
 
     def _notice(self, chain: EpochChain, now_ms: int) -> int | None:
-        """Note when each term of the open number last showed a sign of life; returns when an epoch will be due."""
+        """Note when each term of the open number was last active. Returns when an epoch will be due by time."""
         number = chain.open.number
         if number != self._number:
             self._number, self._reason, self._terms = number, "", {}
@@ -141,10 +142,10 @@ class EpochDriver:
             return begin + f"{count} of {opened.config.quorum} endorsements of its candidate are here, and no genesis"
         return begin + f"device {opened.config.generator.hex()[:8]} is to declare it ({self._reason or 'it was asked'})"
 
-    # -- speaking
+    # -- voting
 
     def _is_turn(self, chain: EpochChain) -> bool:
-        """Whether this device is to declare: as the candidate that a quorum endorsed last, or as the generator."""
+        """True if this device is to declare: as the candidate that a quorum endorsed last, or as the generator."""
         quorum = chain.open.config.quorum
         for term in sorted(self._terms, reverse=True):
             if not term:
@@ -156,7 +157,7 @@ class EpochDriver:
         return bool(self._reason) and not voting.proposal(chain, self._device, 0).reason
 
     def _election(self, chain: EpochChain, silent_ms: int) -> tuple[int | None, tuple[int, bytes] | None]:
-        """The vote that this device will give, term and candidate, and when, if all stays silent until then."""
+        """Return when this device will vote if all stays silent until then, and its vote: (term, candidate)."""
         order, last = self._order(chain), max(self._terms)
         if last:
             best = min(self._candidates(chain, last), key=order.index)
@@ -166,20 +167,20 @@ class EpochDriver:
         if voting.may_endorse(chain, self._device, last + 1, self._device):
             return None, None
         if last and len(_spoken(chain, last)) < chain.open.config.quorum:
-            return None, None  # too few are there to settle another term; those who come can still settle this one
+            return None, None  # no quorum has voted yet; later voters can still settle this term
         waiting = [device for device in order if device in chain.open.config.attesters]
         patience = (waiting.index(self._device) + 1) * silent_ms
         return self._terms[last].at_ms + patience, (last + 1, self._device)
 
     def _candidates(self, chain: EpochChain, term: int) -> set[bytes]:
-        """Who has been endorsed for a term, or proposed something in it."""
+        """The devices that were endorsed for a term, or declared in it."""
         endorsed = {found.claim.candidate for found in chain.open.endorsements if found.claim.term == term}
         declared = {found.device for found in chain.open.proposals if found.genesis.term == term}
         allowed = {*chain.open.config.attesters, chain.open.config.generator}
         return (endorsed | declared) & allowed or {chain.open.config.generator}
 
     def _order(self, chain: EpochChain) -> list[bytes]:
-        """Who is to come forward next: by rank, but last those who have had their turn, the latest at the end."""
+        """The order in which devices become candidates: by rank, then those that had a turn, the latest last."""
         config = chain.open.config
         turns = dict.fromkeys({*config.attesters, config.generator}, -1)
         for term in sorted(self._terms):
@@ -189,9 +190,9 @@ class EpochDriver:
 
 
 def _activities(chain: EpochChain) -> dict[int, Activity]:
-    """How much each term of the open number has shown so far.
+    """Count the activity in each term of the open number.
 
-    A term that nobody had reason to open does not count, so that nobody can use up the numbers of terms.
+    A term counts only if a quorum has voted in it or in the one before, so that no device can use up term numbers.
     """
     terms = {found.claim.term for found in chain.open.endorsements}
     terms |= {found.genesis.term for found in chain.open.proposals if not found.reason}
@@ -209,13 +210,13 @@ def _activity(chain: EpochChain, term: int) -> Activity:
 
 
 def _spoken(chain: EpochChain, term: int) -> set[bytes]:
-    """The attesters that have endorsed somebody for a term, or attested something in it."""
+    """The attesters that have endorsed a candidate for a term, or attested a proposal in it."""
     spoken = {found.device for found in chain.open.endorsements if found.claim.term == term}
     return spoken.union(*(found.attested for found in chain.open.proposals if found.genesis.term == term))
 
 
 def _trouble(act: Callable[[], object]) -> str:
-    """Why something could not be done. What cannot be waited for is raised."""
+    """Run `act`, and return its error as text, or "". A pause, a closed store or a cancellation is raised."""
     try:
         act()
     except (PartyPaused, StoreClosed, Cancelled):

@@ -1,6 +1,6 @@
-"""The epochs of a party, as this device takes part in them: declare, recompute and attest, stand on them, prune.
+"""`Epochs`: one device's part in the epochs of a party: declare, recompute and attest, rebase, prune.
 
-Nothing here holds the party's lock while a snapshot is computed: writers go on, and the work can be called off.
+The party's lock is not held while a snapshot is computed. So writers are not blocked, and the work can be cancelled.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ if TYPE_CHECKING:
 Declared = EpochGenesis | FinalEpoch
 WRONG = "its snapshot is not what the messages make"
 _REASON_MAX = 500  # characters
-_LACKING = (MissingBlob, DamagedBlob, MissingBlocks, UnknownFeed)  # on this machine: that is nobody's fault
+_LACKING = (MissingBlob, DamagedBlob, MissingBlocks, UnknownFeed)  # data missing on this machine: no proof of a lie
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """This device came to another snapshot than the party did. It goes on with its own until somebody decides."""
+    """This device computed another snapshot than the final one. It keeps its own until its operator decides."""
 
     number: int
     theirs: Cid
@@ -69,7 +69,10 @@ class Disagreement:
 
 
 class Epochs:
-    """Thread-safe. `step` does whatever is to be done now; call it after blocks came, or let a thread do it."""
+    """Declares, attests and follows a party's epochs. Thread-safe.
+
+    `step` does all work that is due. Call it after new blocks arrive, or let an `EpochWorker` call it.
+    """
 
     def __init__(self, party: PartyProcessor, member: Membership) -> None:
         self._party = party
@@ -78,32 +81,33 @@ class Epochs:
         self._device = bytes(member.device.key)
         self._work = threading.RLock()  # one computation at a time; taken before the party's lock
         self._made: tuple[EpochPlan, EpochSnapshot] | None = None
-        self._called_off = threading.Event()
-        self._over = False  # everything is called off, also what has not begun
+        self._cancelled = threading.Event()
+        self._over = False  # cancelled for good: no computation may start any more
         self.disagreement: Disagreement | None = None
-        self.waits_for = ""  # why the next epoch cannot be stood on, or attested, yet
+        self.waits_for = ""  # why this device cannot rebase onto, or attest, the next epoch yet
 
-    # -- what there is
+    # -- reading
 
     def chain(self) -> EpochChain:
-        """Which epochs are final, and what is proposed for the next."""
+        """Return the final epochs, and the proposals for the next number."""
         with self._party.locked():
             self._member.sync()
             return self._member.machine.epochs()
 
     @property
     def base(self) -> EpochBase | None:
-        """The epoch that the party stands on here."""
+        """The epoch that this device's item states are based on; None before the first."""
         with self._party.locked() as engine:
             return engine.base
 
     @property
     def number(self) -> int:
+        """The number of `base`; 0 if there is none."""
         base = self.base
         return 0 if base is None else base.number
 
     def snapshot(self, number: int) -> EpochBase:
-        """The snapshot of an epoch by its number, as far as its blobs are held."""
+        """Return the snapshot of a final epoch by its number. Blobs that are not held raise when they are read."""
         final = self.chain().final
         if not 0 < number <= len(final):
             raise InvalidInput(f"party {self._party.key.short} has no final epoch {number}")
@@ -113,21 +117,21 @@ class Epochs:
         return EpochBase.load(Cid(epoch.snapshot), self._blobs, party=self._party.key, number=epoch.number)
 
     def policy(self, control: Timeframe | None = None) -> Policy:
-        """What the party has agreed on, now or at a timeframe of its control feeds."""
+        """Return the party's policy, now or at a timeframe of its control feeds."""
         with self._party.locked():
             machine = self._member.machine
             control = machine.timeframe() if control is None else control
             return policy_at(machine, control)
 
-    # -- making one
+    # -- declaring
 
     def declare(self, *, raw: bool = False, maker: SnapshotMaker | None = None) -> EpochGenesis:
-        """Cut the history here: compute the snapshot of all that is delivered, keep its blobs, and say so.
+        """Cut the history: compute the snapshot of all delivered messages, keep its blobs, and write the genesis.
 
-        An item whose model has no code here stops it, unless such items are to be kept `raw`. With a `maker`, that
-        computes it, and what it gives is compared with what is here.
+        An item whose model has no code here is an error, unless such items are to be kept `raw`. A `maker` computes
+        the snapshot elsewhere; it is compared with the rows here before it is declared.
         """
-        with self._working(), self._blobs.putting():  # nothing refers to them before the genesis is written
+        with self._working(), self._blobs.putting():  # no genesis refers to the blobs yet: garbage collection waits
             self.step()
             tries = 3
             while True:
@@ -143,12 +147,12 @@ class Epochs:
                 except NotAuthorised:
                     tries -= 1
                     if not tries or self._member.machine.act_count == known:
-                        raise  # else a policy, say, came while this was computed: it must be in it
+                        raise  # otherwise a new credential, such as a policy, arrived meanwhile: include it
             self.step()
             return genesis
 
     def _turn(self, chain: EpochChain) -> tuple[int, bytes]:
-        """The term in which this device may declare the next epoch, and the snapshot that it must declare again."""
+        """Return the term in which this device may declare, and the snapshot that it must declare again, or b""."""
         endorsed = {found.claim.term for found in chain.open.endorsements if found.claim.candidate == self._device}
         reasons = []
         for term in sorted({0} | endorsed, reverse=True):
@@ -163,22 +167,22 @@ class Epochs:
     def _afresh(self, chain: EpochChain, term: int, raw: bool, maker: SnapshotMaker | None = None) -> EpochGenesis:
         number, last = chain.open.number, chain.last
         self._party.save()
-        # Items of models that no epoch has listed are found by their rows alone.
+        # Items of models that no epoch has listed can only be found by their rows, so every item needs one.
         hydrate_in_steps(self._party, lambda: self._check(number))
         with ExitStack() as stack:
             with self._party.locked() as engine:
                 if engine.scope.follows is not None:
                     raise InvalidInput(
-                        f"party {self._party.key.short}: one view alone is followed here, so no epoch is made"
+                        f"party {self._party.key.short}: one view alone is held here, so no epoch is made"
                     )
                 at = 0 if engine.base is None else engine.base.number
                 if at != number - 1:
                     raise InvalidInput(
-                        f"party {self._party.key.short} stands on epoch {at} here, and {number - 1} is final: "
+                        f"party {self._party.key.short} is at epoch {at} here, and {number - 1} is final: "
                         f"{self.waits_for or 'let it catch up first'}"
                     )
                 created = max(self._party.clock.now_ms(), last.created_ms if last is not None else 0)
-                hydrate(engine)  # if it stands on something else by now
+                hydrate(engine)  # the base may have changed since
                 captured = stack.enter_context(capture(self._party))
                 cut = dict.fromkeys(engine.authority.data_feeds(), 0)
                 cut |= {lane.feed: lane.position for lane in captured.lanes}
@@ -204,18 +208,18 @@ class Epochs:
 
     # -- computing
 
-    def call_off(self, *, for_good: bool = False) -> None:
-        """Stop a computation that is under way in another thread; `for_good`, and let none begin."""
+    def cancel(self, *, for_good: bool = False) -> None:
+        """Cancel a computation that runs in another thread. With `for_good`, refuse later ones too."""
         self._over = self._over or for_good
-        self._called_off.set()
+        self._cancelled.set()
 
     def _compute(
         self, plan: EpochPlan, captured: Captured | None = None, maker: SnapshotMaker | None = None
     ) -> EpochSnapshot:
-        """The snapshot of a plan; one that was computed for it before need not be again."""
+        """Return the snapshot of a plan. The last result is kept, so the same plan is not computed twice."""
         if self._made is not None and self._made[0] == plan:
             return self._made[1]
-        self._called_off.clear()
+        self._cancelled.clear()
         self._check(plan.number)
         with self._party.locked() as engine:
             judge = engine.authority.epoch_judge(plan.control)
@@ -233,10 +237,10 @@ class Epochs:
                     self._party.models,
                     judge,
                     self._blobs,
-                    Breath(lambda: self._over or self._called_off.is_set(), self._party.store, self._called_off.wait),
+                    Breath(lambda: self._over or self._cancelled.is_set(), self._party.store, self._cancelled.wait),
                 ).run()
         except DamagedItems as error:
-            with self._party.locked():  # whoever meets this under the lock has the items built again
+            with self._party.locked():  # raised under the lock, this error makes the party rebuild its items
                 raise error from None
         self._check(plan.number)
         self._made = plan, made
@@ -244,20 +248,20 @@ class Epochs:
 
     def _check(self, number: int) -> None:
         if self._over:
-            raise Cancelled(f"party {self._party.key.short}: the work on epoch {number} was called off")
+            raise Cancelled(f"party {self._party.key.short}: the work on epoch {number} was cancelled")
 
     @contextmanager
     def _working(self) -> Iterator[None]:
-        """One at a time. A batch holds the party's lock, and its states are not written yet: not inside one."""
+        """Serialise epoch work. Refused inside a batch, which holds the party's lock and has unwritten states."""
         if self._party.open_batch() is not None:
             raise InvalidInput(f"party {self._party.key.short}: leave the batch first, then work on epochs")
         with self._work, uncollected():
             yield
 
-    # -- following
+    # -- advancing
 
     def step(self) -> bool:
-        """Do what is to be done now: stand on what is final, attest or refuse what is proposed. Was there any?"""
+        """Rebase onto final epochs, and attest or refuse proposals. True if anything was done."""
         with self._working():
             moved = False
             while self._advance() or self._vote():
@@ -265,7 +269,7 @@ class Epochs:
             return moved
 
     def _advance(self) -> bool:
-        """Stand on the next final epoch; where that cannot be recomputed, on the last, if its snapshot is here."""
+        """Rebase onto the next final epoch. If it cannot be recomputed, start at the last one's snapshot, if held."""
         self._party.process()
         chain, base = self.chain(), self.base
         at = 0 if base is None else base.number
@@ -288,7 +292,7 @@ class Epochs:
             made = None if self.waits_for else self._compute(self._plan_of(following))
         except (Cancelled, DamagedItems):
             raise
-        except (InvalidInput, *_LACKING) as error:  # of the epoch that is stood on, too
+        except (InvalidInput, *_LACKING) as error:  # also about blobs of the current base
             self.waits_for = str(error)
         if made is None:
             return self._begin_at(chain.final[-1], chain.votes[-1])
@@ -299,7 +303,7 @@ class Epochs:
         base, known = EpochBase(made.cid, made.root, self._blobs, made.states), changes_since(self._party, made)
         with self._party.locked() as engine:
             self._made = None
-            if not why_behind(engine, following):  # as it is if a fork came to light meanwhile: look again
+            if not why_behind(engine, following):  # a fork may have been found meanwhile: then the loop looks again
                 votes.witness(self._member, following)
                 rebase(engine, base, made, known)
         return True
@@ -310,14 +314,14 @@ class Epochs:
         return behind or lacks_body(engine, declared.cut)
 
     def _refuse_final(self, epoch: FinalEpoch, reason: str, computed: bytes = b"") -> None:
-        """Say aloud that a final epoch is not what the messages make here."""
+        """Publish that this device computes another snapshot for a final epoch."""
         with self._party.locked():
             act = genesis_to_refuse(self._member.machine, self._device, epoch, computed)
             if act is not None and self._member.control is not None:
                 self._member.refuse(act, reason, computed)
 
     def _on_other_branch(self, epoch: FinalEpoch) -> bool:
-        """Whether the snapshot differs from ours because a writer signed two histories: then the root's holds."""
+        """True if the snapshot differs from ours because a writer signed two histories: then the root's is taken."""
         try:
             cuts = self._load(epoch).feeds
         except (InvalidInput, *_LACKING):
@@ -326,12 +330,12 @@ class Epochs:
             return is_other_branch(engine, cuts, self._member.machine.common)
 
     def _begin_at(self, epoch: FinalEpoch, attesters: tuple[bytes, ...]) -> bool:
-        """Stand on a snapshot that cannot be recomputed here, if policy is content with who has attested it."""
+        """Start at a snapshot that cannot be recomputed here, if it has the attestations that policy wants."""
         wanted = self.policy(epoch.control).attestations_min
         if self._party.authority.final_epoch() is None:
             self.waits_for = (
-                f"epoch {epoch.number} has {len(attesters)} attestations, and policy wants {wanted} for whoever cannot "
-                "recompute it; ask other peers for control feeds"
+                f"epoch {epoch.number} has {len(attesters)} attestations, and policy wants {wanted} before a device "
+                "that cannot recompute it may use it; ask other peers for control feeds"
             )
             return False
         try:
@@ -341,7 +345,7 @@ class Epochs:
                 raise BadEncoding(lie)
             with self._party.locked() as engine:
                 indexed = engine.items.index is not None and engine.scope.follows is None
-            for cid in base.missing() if indexed else ():  # queries ask for every item
+            for cid in base.missing() if indexed else ():  # queries need every item
                 raise missing_blob(cid)
         except (InvalidInput, *_LACKING) as error:
             what = "is" if isinstance(error, MissingBlob) else "can be used"
@@ -352,9 +356,9 @@ class Epochs:
         return True
 
     def adopt(self) -> bool:
-        """Give up what was computed here for the party's epoch: drop all states, and begin at its snapshot.
+        """Give up this device's own snapshot: drop all states, and start at the party's final epoch.
 
-        False if that is not here yet: `waits_for` says what is missing, and `wanted` which blobs to fetch.
+        False if that snapshot is not here yet: `waits_for` names what is missing, and `wanted` the blobs to fetch.
         """
         with self._work:
             if self.disagreement is None:
@@ -367,25 +371,25 @@ class Epochs:
             return True
 
     def wanted(self, *, whole: bool = False) -> list[Cid]:
-        """Blobs to fetch: what it takes to stand on the last final epoch, and with `whole` everything in it."""
+        """Return the blobs to fetch to start at the last final epoch; with `whole`, all blobs of its snapshot."""
         final = self.chain().final
         if not final:
             return []
         root = Cid(final[-1].snapshot)
         if not self._blobs.has(root):
             return [root] if self._behind(final) else []
-        with suppress(InvalidInput):  # what is no snapshot is not to be had by fetching
+        with suppress(InvalidInput):  # the blob is no snapshot: fetching cannot help
             return list(tree.missing(root, self._blobs)) if whole else self._lacking(final[-1])
         return []
 
     def _lacking(self, epoch: FinalEpoch) -> list[Cid]:
-        """Blobs that it takes to stand on an epoch whose root is here."""
+        """Blobs missing to start at an epoch whose root is here."""
         feeds = self._load(epoch).root.feeds
         found = [] if feeds is None else list(tree.missing(feeds, self._blobs))
         return found if self.disagreement is None else self._blobs.missing([self.disagreement.theirs]) + found
 
     def _behind(self, final: tuple[FinalEpoch, ...]) -> bool:
-        """Whether there is a final epoch that cannot be recomputed here, or comes out as another."""
+        """True if a final epoch cannot be recomputed here, or has another snapshot than the one computed here."""
         with self._party.locked() as engine:
             at = 0 if engine.base is None else engine.base.number
             if 0 < at <= len(final) and engine.base is not None and final[at - 1].snapshot != engine.base.cid:
@@ -393,7 +397,7 @@ class Epochs:
             return len(final) > at and bool(self.disagreement or self.waits_for or why_wait(engine, final[at]))
 
     def _vote(self) -> bool:
-        """Attest or refuse what is proposed for the next number, where this device is asked and has not spoken yet."""
+        """Attest or refuse proposals for the next number, if this device is an attester and has not voted on them."""
         chain = self.chain()
         if self.disagreement is not None or self.number != len(chain.final):
             return False
@@ -417,13 +421,13 @@ class Epochs:
                     self._member.refuse(proposal.act, refusal, computed)
                 else:
                     self._member.attest(proposal.act)
-        except (NotAuthorised, UnknownModel, *_LACKING) as error:  # also what came while it was computed
+        except (NotAuthorised, UnknownModel, *_LACKING) as error:  # also about blocks that arrived meanwhile
             self.waits_for = str(error)
             return False
         return True
 
     def _look_into(self, engine: Engine, genesis: EpochGenesis) -> tuple[str, bytes]:
-        """Why the messages speak against a genesis, if they do; and the snapshot that they make. Without the lock."""
+        """Return the reason to refuse a genesis, or "", and the CID that the messages make. Called without the lock."""
         if refusal := why_refuse(engine, genesis):
             return refusal, b""
         try:
@@ -437,9 +441,9 @@ class Epochs:
     # -- storage
 
     def prune(self) -> int:
-        """Drop messages below the cut of an epoch that is whole on this disk, as far as policy lets go; how many.
+        """Drop messages below the cut of a final epoch whose snapshot is whole on this disk, and return how many.
 
-        Of those that stay, the bodies go that were erased before the epoch.
+        Messages of policy's `keep_epochs` epochs stay; of those, bodies that were erased before the epoch are removed.
         """
         with self._work:
             base = self.base
@@ -447,12 +451,12 @@ class Epochs:
                 return 0
             number = base.number - self.policy(base.root.control).keep_epochs
             count = 0 if number < 1 else prune(self._party, base, self.chain().final[number - 1].cut)
-            erase_bodies(self._party)  # of what policy keeps
+            erase_bodies(self._party)  # of the messages that stay
             return count
 
     def begins(self) -> dict[bytes, Base]:
-        """Where each feed may begin that is not here from its beginning: for whoever takes in blocks."""
+        """Return, for each feed, the last block below the cut: received blocks may link up there (see `ingest`)."""
         base, cuts = self.base, dict[bytes, FeedCut]()
-        with suppress(*_LACKING):  # then only what links up with what is here is taken, until they are fetched
+        with suppress(*_LACKING):  # until those blobs are fetched, blocks must link up with blocks that are here
             cuts.update({} if base is None else base.feeds)
         return {feed: Base(cut.length - 1, cut.hash, cut.lamport) for feed, cut in cuts.items() if cut.length}

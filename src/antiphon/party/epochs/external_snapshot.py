@@ -1,8 +1,8 @@
-"""A snapshot that was computed elsewhere, on a cluster say, becomes this device's own word: it is compared first.
+"""Check a snapshot that another program has computed, such as a Spark job, before this device declares it.
 
-Nothing is folded again. Items whose rows here have the very bytes that the epoch wants are compared with it; so are
-feeds, deaths and which items differ from the epoch before. Of the rest the bytes are taken as they came, as from no
-peer: whoever hands in such a snapshot is part of this device.
+Nothing is folded again. The check compares the bytes of items whose rows here are exactly what the epoch needs, the
+feeds, the deaths, and the set of items that differ from the previous epoch. The bytes of all other items are trusted,
+which is never done for a peer: the program that hands in the snapshot is part of this device.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from antiphon.party.epochs.snapshot_fold import EpochFold, EpochPlan, EpochSnaps
 from antiphon.snapshot import tree
 from antiphon.snapshot.root import SnapshotRoot
 
-#: Computes the snapshot of a plan, and puts its blobs where the party's are before it gives the CID back.
+#: Computes the snapshot of a plan, puts its blobs into the party's blob store, and returns its CID.
 SnapshotMaker = Callable[[EpochPlan], Cid]
 _COMPARED_AT_ONCE = 1_000
 
 
 class ExternalSnapshotFold(EpochFold):
-    """What standing on such a snapshot takes here: what `EpochFold` finds out while it computes one."""
+    """Compares a given snapshot, and finds what a rebase onto it needs, as `EpochFold` does while it computes one."""
 
     def __init__(self, made: Cid, *given: Any) -> None:
         super().__init__(*given)
@@ -42,7 +42,7 @@ class ExternalSnapshotFold(EpochFold):
         found = tree.held_diff(previous.items if previous else None, root.items, self._blobs)
         wrong |= {item for item, _, _ in found} - looked
         wrong -= set(gone)
-        wrong |= self._held(gone).keys()  # what is buried is in no tree
+        wrong |= self._held(gone).keys()  # a dropped item must not be in the tree
         wanted = self._wanted(root, deaths, tree.build(self._feeds(), self._blobs))
         if wrong or wanted != root:
             what = f"item {min(wrong).hex()}" if wrong else "its root"
@@ -54,7 +54,7 @@ class ExternalSnapshotFold(EpochFold):
         return EpochSnapshot(self._made.cid, root, self._stale - set(gone), gone, self._found, positions)
 
     def _wanted(self, root: SnapshotRoot, deaths: Cid | None, feeds: Cid | None) -> SnapshotRoot:
-        """The root as it must be; its tree of items was compared by itself."""
+        """The root as it must be. The tree of items was compared before, so it is taken from the given root."""
         return SnapshotRoot(
             party=self._party,
             number=self._plan.number,
@@ -70,7 +70,7 @@ class ExternalSnapshotFold(EpochFold):
         )
 
     def _compare(self, changes: Iterator[tuple[bytes, bytes | None]]) -> tuple[set[bytes], set[bytes]]:
-        """The items that differ, and those that were looked at."""
+        """Return the items that differ, and all items that were compared."""
         wrong: set[bytes] = set()
         looked: set[bytes] = set()
         while some := dict(islice(changes, _COMPARED_AT_ONCE)):
@@ -86,7 +86,7 @@ class ExternalSnapshotFold(EpochFold):
         return held
 
     def _fold_again(self, ids: list[bytes], rows: Mapping[bytes, ItemRow]) -> dict[bytes, bytes | None]:
-        """What came, instead of a fold."""
+        """Take the bytes from the given snapshot instead of folding."""
         held = self._held(ids)
         based = {} if self._base is None else self._base.sure(ids)
         made: dict[bytes, bytes | None] = {}

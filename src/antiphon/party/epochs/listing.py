@@ -1,4 +1,4 @@
-"""A party's epochs as people want to see them: final or proposed, who has attested, who has refused and why."""
+"""List a party's epochs for people: final or proposed, who has attested, who has refused and why."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from antiphon.halo.finality.epoch_values import FinalEpoch
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """A device, and whose it is."""
+    """A device that votes, and its identity."""
 
     device: PublicKey
     identity: PublicKey
@@ -25,7 +25,7 @@ class Voter:
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """A refusal: whose, why, and the snapshot that was computed instead, if one was."""
+    """A refusal: its voter, the reason, and the snapshot that the voter computed instead, if any."""
 
     voter: Voter
     reason: str
@@ -34,7 +34,7 @@ class Objection:
 
 @dataclass(frozen=True, slots=True)
 class EpochRecord:
-    """An epoch that is final, or proposed."""
+    """A final or proposed epoch, with its votes."""
 
     number: int
     term: int
@@ -50,12 +50,12 @@ class EpochRecord:
 
 
 def list_epochs(machine: PartyMachine) -> list[EpochRecord]:
-    """The final epochs by number, then what is proposed for the next."""
+    """Return the final epochs by number, then the proposals for the next number."""
     return _Listing(machine).all()
 
 
 def has_refused(chain: EpochChain, device: bytes, genesis: EpochGenesis) -> bool:
-    """Whether a device has refused what is proposed for the open number."""
+    """True if a device has refused this proposal for the open number."""
     return any(
         found.device == device and (found.claim.term, found.claim.snapshot) == (genesis.term, genesis.snapshot)
         for found in chain.open.refusals
@@ -63,7 +63,10 @@ def has_refused(chain: EpochChain, device: bytes, genesis: EpochGenesis) -> bool
 
 
 def genesis_to_refuse(machine: PartyMachine, device: bytes, epoch: FinalEpoch, computed: bytes) -> Act | None:
-    """The genesis of a final epoch that a device finds wrong; None if it has said so, as it finds out at each start."""
+    """Return the genesis of a final epoch that a device disagrees with; None if it has published that refusal.
+
+    A device computes the disagreement again at each start, and publishes it once.
+    """
     genesis = None
     for act in machine.acts():
         claim = act.claim
@@ -127,7 +130,7 @@ class _Listing:
         )
 
     def _refused(self, number: int, snapshot: bytes) -> Iterator[Objection]:
-        """Refusals of a final epoch are told, too: their writers stand apart from the party."""
+        """Yield the refusals of an epoch, also of a final one: their writers disagree with the party."""
         for act in self._machine.acts():
             claim, device = act.claim, self._chain.feeds.get(act.stamp.feed, b"")
             if not isinstance(claim, EpochRefusal) or (claim.number, claim.snapshot) != (number, snapshot):

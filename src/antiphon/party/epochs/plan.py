@@ -1,4 +1,4 @@
-"""What an epoch is computed from, as it was declared: cut, control state, models, and the policy of that time."""
+"""The plan of a declared epoch: cut, control state, models, and the policy at that control state."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from antiphon.party.epochs.snapshot_fold import EpochPlan
 
 
 def policy_at(machine: PartyMachine, control: Timeframe) -> Policy:
-    """What the party had agreed on at a timeframe of its control feeds."""
+    """Return the party's policy at a timeframe of its control feeds."""
     now = machine.authority
     if machine.parent is None and not now.forks and control == machine.timeframe():
-        now.settle()  # it is what stands there now: no other judge need be made
+        now.settle()  # that timeframe is the present: no second judge is needed
         return now.policy(Place(b"", 0, dict(control)))
     return machine.at(control).policy(Place(b"", 0, dict(control)))
 
 
 def common_control(machine: PartyMachine) -> Timeframe:
-    """What is here of the control feeds, without what lies beyond forks: others hold other blocks there."""
+    """Return the timeframe of the control feeds here, each up to its fork: beyond it other peers hold other blocks."""
     machine.authority.settle()
     ends = machine.fork_ends
     common = {feed: min(seq, ends.get(feed, seq + 1) - 1) for feed, seq in machine.timeframe().items()}
@@ -31,7 +31,7 @@ def common_control(machine: PartyMachine) -> Timeframe:
 
 
 def declared_again(chain: EpochChain, term: int, snapshot: bytes) -> EpochGenesis:
-    """What endorsers have attested in an earlier term, declared as it was."""
+    """Return the genesis that endorsers attested in an earlier term, unchanged but for the new term."""
     known = voting.declared(chain, snapshot)
     assert known is not None  # or it would not be this device's turn
     return EpochGenesis(
@@ -40,7 +40,7 @@ def declared_again(chain: EpochChain, term: int, snapshot: bytes) -> EpochGenesi
 
 
 def plan_of(machine: PartyMachine, declared: EpochGenesis | FinalEpoch) -> EpochPlan:
-    """How to compute the snapshot of an epoch that somebody has declared."""
+    """Return the plan to compute the snapshot of a declared epoch."""
     policy = policy_at(machine, declared.control)
     return EpochPlan(
         declared.number,

@@ -1,4 +1,7 @@
-"""Pruning: messages that a snapshot covers may go, once that is whole on this disk."""
+"""Pruning: drop messages that a snapshot covers, and bodies of erased messages.
+
+A message may be dropped only while the snapshot is whole on this disk.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def prune(party: PartyProcessor, base: EpochBase, cut: Mapping[bytes, int]) -> int:
-    """Drop the messages before a cut, of an epoch that is not newer than the one stood on; returns how many."""
+    """Drop the messages before a cut, and return how many. The cut is that of `base`, or of an earlier epoch."""
     with party.locked() as engine:
         follows = None if engine.scope.follows is None else frozenset(engine.scope.follows)
     missing = base.missing(follows)
     if missing:
         raise MissingBlob(
             f"epoch {base.number}: {len(missing)} blobs of its snapshot, {missing[0]} among them, are not here, so no "
-            "message may go; fetch them first",
+            "message may be dropped; fetch them first",
             cid=missing[0],
         )
     held = {record.feed for record in party.store.feeds(party.key)}
@@ -34,9 +37,9 @@ def _prune(party: PartyProcessor, feed: bytes, length: int) -> int:
 
 
 def erase_bodies(party: PartyProcessor) -> int:
-    """Take away the bodies of messages that an epoch covers and had as erased; the chain stays. How many?
+    """Remove the bodies of messages that the base covers as erased, and return how many. The chain stays (rule 13).
 
-    Before that, others may have to recompute what lies in front of the cut.
+    Before a final epoch covers them, other devices may need those bodies to recompute the cut.
     """
     with party.locked() as engine:
         base = engine.base
@@ -44,7 +47,7 @@ def erase_bodies(party: PartyProcessor) -> int:
             return 0
         judge = party.authority.epoch_judge(base.root.control)
         covered = {feed: [seq for seq in judge.erased(feed) if seq < cut.length] for feed, cut in base.feeds.items()}
-    # Where a feed is forked, the epoch may hold more of one branch than can be read here.
+    # If a feed is forked, the epoch may cover more of one branch than can be read here.
     held = {record.feed: range(record.start, record.valid_length) for record in party.store.feeds(party.key)}
     count = 0
     for feed, seqs in covered.items():

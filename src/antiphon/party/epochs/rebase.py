@@ -1,4 +1,4 @@
-"""A party comes to stand on an epoch: by changing what the epoch made other, or by beginning at its snapshot."""
+"""Move a party onto an epoch: rebase running states, or start an empty item store at the epoch's snapshot."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from antiphon.party.live.processor import PartyProcessor
 
 
-ROWS_BESIDE = 250  # at once: a writer waits for no more
-#: Blobs that are not here, have changed on the disk, or are no snapshot.
+ROWS_PER_STEP = 250  # rows made under the lock at once: the longest wait of a writer
+#: Errors of a snapshot whose blobs are missing, damaged, or no snapshot.
 UNUSABLE = (MissingBlob, DamagedBlob, InvalidInput)
 
 
 class ChangesSince(NamedTuple):
-    """What came since a snapshot was computed."""
+    """Messages that were delivered after a snapshot was computed, as far as they matter to a rebase."""
 
-    positions: dict[bytes, int]  # as far as was looked
-    items: set[bytes]  # with geneses and changes of access, which decide judged_differently about what is in a base
+    positions: dict[bytes, int]  # how far each feed was read
+    items: set[bytes]  # items with new geneses or access changes, which are judged differently on the new base
 
 
 def changes_since(party: PartyProcessor, made: EpochSnapshot) -> ChangesSince:
-    """Look for most of it before the lock is held: then writers wait only for what comes meanwhile."""
+    """Find most of the changes without the lock, so that writers wait only for messages that arrive meanwhile."""
     party.save()
     with party.locked() as engine:
         positions = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
@@ -54,12 +54,12 @@ def _decisive(engine: Engine, since: Mapping[bytes, int], positions: Mapping[byt
 
 
 def rebase(engine: Engine, base: EpochBase, made: EpochSnapshot, known: ChangesSince) -> None:
-    """Stand on the snapshot that was computed here. Everything in its cut was delivered, so few items change."""
+    """Move the engine onto a snapshot that was computed here. Its cut was all delivered, so few items change."""
     engine.save()
     stale = set(made.stale) | known.items
     for feed, cut in base.feeds.items():
         lane = engine.delivery.lanes.get(feed)
-        if lane is not None:  # what became void, or counts again, since the snapshot was computed
+        if lane is not None:  # messages that became void, or valid again, since the snapshot was computed
             for start, stop in judged_differently(lane.state.voids, made.voids.get(feed, ()), cut.length):
                 stale |= engine.items_in(feed, max(start, lane.state.base), stop)
         engine.delivery.rebase(feed, cut)
@@ -77,19 +77,19 @@ def rebase(engine: Engine, base: EpochBase, made: EpochSnapshot, known: ChangesS
 
 
 def _outside(engine: Engine, item: bytes) -> bool:
-    """Whether there are messages to an item beyond the cut: then they are listed as refused, and it keeps its row."""
+    """True if an item has messages beyond the cut: then it keeps its row, and they are listed as refused."""
     entry = engine.cache.get(item)
     return bool(engine.outside(item, entry.postings if entry else []))
 
 
 def start_at(items: Items, base: EpochBase) -> None:
-    """Begin an empty item store at a snapshot: lanes go on after its cut, and items are read when asked for."""
+    """Start an empty item store at a snapshot: lanes continue after its cut, and items are read when opened."""
     with items.saving() as put:
         put(Save(lanes=lanes_after(base), base=Mark(base.number, base.cid, False)))
 
 
 def lanes_after(base: EpochBase) -> list[LaneState]:
-    """The lanes of a party that stands on a snapshot, before anything outside its cut is delivered."""
+    """Return the lanes of a party at a snapshot, before any message outside its cut is delivered."""
     return [
         LaneState(
             feed,
@@ -106,16 +106,16 @@ def lanes_after(base: EpochBase) -> list[LaneState]:
 
 
 class ChosenBase(NamedTuple):
-    """What an item store stands on, and why it was put aside for that, if it was."""
+    """The base of an item store, and why the store was emptied, if it was."""
 
     base: EpochBase | None
     why_rebuilt: str = ""
 
 
 def choose_base(items: Items, authority: Authority, blobs: Blobs, party: bytes) -> ChosenBase:
-    """The snapshot that an item store stands on. An empty one begins at the last final epoch, if that is here.
+    """Return the base of an item store. An empty store starts at the last final epoch, if its snapshot is here.
 
-    One whose snapshot cannot be read is emptied: nothing could be fetched through a party that does not open.
+    A store whose base cannot be read is emptied: the party must open, because blobs are fetched through an open party.
     """
     why = ""
     try:
@@ -123,12 +123,12 @@ def choose_base(items: Items, authority: Authority, blobs: Blobs, party: bytes) 
         if mark is not None or items.lanes():
             return ChosenBase(EpochBase.of(mark, blobs, party))
     except UNUSABLE as error:
-        why = f"the snapshot that its items stand on cannot be read: {error}"
+        why = f"the snapshot that its items are based on cannot be read: {error}"
         items.clear()
     authority.refresh()
     epoch = authority.final_epoch()
     if epoch is not None:
-        with suppress(*UNUSABLE):  # the feeds have it, or it is to be fetched; `Epochs` says so
+        with suppress(*UNUSABLE):  # fold the feeds instead; `Epochs.waits_for` says if blobs must be fetched
             base = EpochBase.load(Cid(epoch.snapshot), blobs, party=party, number=epoch.number)
             if not base.contradicts(epoch):
                 start_at(items, base)
@@ -137,33 +137,33 @@ def choose_base(items: Items, authority: Authority, blobs: Blobs, party: bytes) 
 
 
 def hydrate(engine: Engine) -> None:
-    """Give every item of the base a row, as whoever lists or queries all of them needs it."""
+    """Give every item of the base a row in the item store, as listing and queries need."""
     base = _to_hydrate(engine)
     if base is None:
         return
     waiting: set[bytes] = set()
     items = base.all()
-    while some := list(islice(items, ROWS_AT_ONCE)):  # a blob may be missing: then that much is done, and no harm
+    while some := list(islice(items, ROWS_AT_ONCE)):  # if a blob is missing, the rows so far are kept
         _give_rows(engine, some, waiting)
     _hydrated(engine, base, waiting)
 
 
 def hydrate_in_steps(party: PartyProcessor, tick: Callable[[], None] = lambda: None) -> None:
-    """The same, some items at a time: writers go on meanwhile. Not to be called with the party's lock.
+    """Hydrate some items at a time, so that writers get the lock in between. Not to be called with the party's lock.
 
-    `tick` is called again and again, and may raise to stop it; what is done then need not be done again.
+    `tick` is called before each step, and may raise to stop; a later call continues from the rows made so far.
     """
     with party.locked() as engine:
         base = _to_hydrate(engine)
     if base is None:
         return
     waiting: set[bytes] = set()
-    items = base.all()  # read without the lock, so that whoever waits for it gets it
-    while some := list(islice(items, ROWS_BESIDE)):
+    items = base.all()  # blobs are read without the lock
+    while some := list(islice(items, ROWS_PER_STEP)):
         tick()
         with party.locked() as now:
             if now is not engine or _to_hydrate(now) is not base:
-                return  # it stands on something else by now, or somebody has done it
+                return  # the base has changed, or another thread has finished it
             _give_rows(engine, some, waiting)
     with party.locked() as now:
         if now is engine and _to_hydrate(now) is base:
@@ -171,7 +171,7 @@ def hydrate_in_steps(party: PartyProcessor, tick: Callable[[], None] = lambda: N
 
 
 def _to_hydrate(engine: Engine) -> EpochBase | None:
-    """The base, if it has items without rows. Where one view is followed, what is taken up has its row."""
+    """The base, if it has items without rows. If one view is held, each ready item has its row already."""
     return None if engine.whole or engine.scope.follows is not None else engine.base
 
 
@@ -183,7 +183,7 @@ def _give_rows(engine: Engine, some: list[tuple[bytes, bytes]], waiting: set[byt
 
 
 def _hydrated(engine: Engine, base: EpochBase, waiting: set[bytes]) -> None:
-    waiting |= set(engine.items.orphans())  # messages to them may have come before it was known what the base has
+    waiting |= set(engine.items.orphans())  # their messages may have come before their base was read
     with engine.saving() as put:
         put(Save(base=Mark(base.number, base.cid, True)))
     engine.whole = True
@@ -205,7 +205,7 @@ def _row(engine: Engine, item: bytes, data: bytes) -> ItemRow:
 
 
 def _plain_row(engine: Engine, item: bytes, data: bytes) -> ItemRow | None:
-    """The row without the state, for most items: nobody indexes them, and their bytes are those that a row has."""
+    """Make a row without decoding the state: possible without an index, if the bytes are already those of a row."""
     if engine.items.index is not None:
         return None
     name, version, codec, raw, deleted, parent, guarded = item_codec.about(data)

@@ -1,4 +1,4 @@
-"""A device that is admitted again goes on with new feeds: those that a revocation has ended never come back."""
+"""New feeds for a device that was revoked and admitted again: a feed that a revocation has ended stays ended."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def drop_ended_feeds(party: PartyProcessor, member: Membership) -> bool:
-    """Let go of the device's feeds that have ended, as opening the party anew does; False if its identity is no member.
+    """Forget the device's ended feeds, as reopening the party does. False if its identity is no member.
 
-    `join` and `open_data_feed` then open others. Who may not join keeps them, and is told where they ended.
+    `join` and `open_data_feed` then open new feeds. A device that may not join keeps its feeds, and writing to them
+    raises an error that says where they ended.
     """
     with party.locked() as engine:
         member.sync()
@@ -26,7 +27,7 @@ def drop_ended_feeds(party: PartyProcessor, member: Membership) -> bool:
             member.control = member._own_feed(FeedKind.CONTROL)
         if _has_ended(member, member.data):
             member.data = member._own_feed(FeedKind.DATA)
-            party.moved.update(engine.delivery.lanes)  # the new feed has seen none of them yet
+            party.moved.update(engine.delivery.lanes)  # the new feed has recorded none of them as seen
         return True
 
 

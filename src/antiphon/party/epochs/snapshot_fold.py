@@ -1,7 +1,7 @@
-"""The snapshot of an epoch: previous snapshot + messages in the cut → trees and a root. No lock is held meanwhile.
+"""`EpochFold`: compute the snapshot of an epoch from the previous snapshot and the messages in the cut.
 
-It reads what was captured when it began: the lanes, a view of the item store, and the control state that the epoch
-names. So writers go on, and whatever else this machine knows by now makes no difference to the bytes.
+The fold reads what was captured when it began: the lanes, a read view of the item store, and the control state that
+the epoch names. It holds no lock, so writers are not blocked, and later messages cannot change the resulting bytes.
 """
 
 from __future__ import annotations
@@ -39,45 +39,48 @@ from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.root import FeedCut, ModelPin, SnapshotRoot, decode_death, encode_death
 
 _ROWS_AT_ONCE = 1_000
-_READ_AT_ONCE = 100  # rows, or states of the base, between two breaths
+_READ_AT_ONCE = 100  # rows, or states of the base, between two checks for cancellation and waiting writers
 _NOTES_AT_ONCE = 200_000
 _LOOKED_UP_MAX = 5_000
-_SPANS_SIZE_MAX = 4 << 20  # bytes of the cut's spans that are kept between the two looks at them
-_STATES_MAX = 1_024  # that are kept for the next epoch, as many as are open
+_SPANS_SIZE_MAX = 4 << 20  # bytes of spans in the cut that are kept from the first pass to the second
+_STATES_MAX = 1_024  # decoded states that are kept for the next epoch
 
 
 @dataclass(frozen=True, slots=True)
 class EpochPlan:
-    """What a snapshot follows from, beside the messages and the snapshot before it."""
+    """The inputs of a snapshot, besides the messages and the previous snapshot."""
 
     number: int
     cut: Mapping[bytes, int]  # how many messages of each data feed
     control: Timeframe
     created_ms: int
-    models: tuple[ModelPin, ...]  # those whose items are reified; items of others are kept raw
+    models: tuple[ModelPin, ...]  # items of these models are reified; items of all others are kept raw
     discard: Discard
-    deleted_epochs: int = 0  # after so many a deleted item goes; 0: never
+    deleted_epochs: int = 0  # a deleted item is dropped after this many epochs; 0: never
 
 
 @dataclass(slots=True)
 class EpochSnapshot:
-    """The outcome: the root, and in what it differs from the states that a live party had at the cut."""
+    """A computed snapshot, and how it differs from the states that the live party had at the cut."""
 
     cid: Cid
     root: SnapshotRoot
-    stale: set[bytes] = field(default_factory=set)  # items to be folded again on the new base
-    gone: list[bytes] = field(default_factory=list)
-    voids: dict[bytes, list[Void]] = field(default_factory=dict)  # in the cut, by feed
-    positions: dict[bytes, int] = field(default_factory=dict)  # so far each feed was delivered then
-    states: States = field(default_factory=dict)  # of some items, for the epoch after it
+    stale: set[bytes] = field(default_factory=set)  # items that must be folded again on the new base
+    gone: list[bytes] = field(default_factory=list)  # deleted items that the snapshot has dropped
+    voids: dict[bytes, list[Void]] = field(default_factory=dict)  # void ranges in the cut, by feed
+    positions: dict[bytes, int] = field(default_factory=dict)  # how far each feed was delivered when it was computed
+    states: States = field(default_factory=dict)  # decoded states of some items, for the next epoch
 
 
 class Cancelled(InvalidInput):
-    """The work was called off."""
+    """Epoch work was cancelled."""
 
 
 class EpochFold:
-    """One computation. `items` shows the states at `lanes`' positions, which are not behind the cut."""
+    """One computation of a snapshot. `items` has the states at the positions of `lanes`, at or after the cut.
+
+    Without `items` every touched item is folded from its messages, as a verifier does.
+    """
 
     def __init__(
         self,
@@ -93,7 +96,7 @@ class EpochFold:
         cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         if items is not None and items.follows is not None:
-            raise InvalidInput(f"epoch {plan.number}: one view alone is followed here, so no snapshot can be computed")
+            raise InvalidInput(f"epoch {plan.number}: one view alone is held here, so no snapshot can be computed")
         self._party = party
         self._plan = plan
         self._base = base
@@ -109,15 +112,16 @@ class EpochFold:
         self._by_feed = {lane.feed: lane for lane in self._lanes}
         self._stale: set[bytes] = set()
         self._beyond: set[bytes] = set()  # items with messages beyond the cut
-        self._unlike: set[bytes] = set()  # their states here may differ from base + tail, by what lies beyond the cut
-        self._deleted: dict[bytes, bool] = {}  # by item that changed
+        self._unlike: set[bytes] = set()  # items whose states may differ from base + tail, by messages beyond the cut
+        self._deleted: dict[bytes, bool] = {}  # by changed item
         self._scan = False
         self._found: dict[bytes, list[Void]] = {}
-        self._read: dict[bytes, list[tuple[Span, int, int]]] = {}  # by feed: the cut's, unless they are many
+        self._read: dict[bytes, list[tuple[Span, int, int]]] = {}  # spans in the cut by feed, unless they are large
         self._read_size = 0
         self._states: States = {}
 
     def run(self) -> EpochSnapshot:
+        """Compute the snapshot and put its blobs. Raises `Cancelled` if the caller cancels it."""
         with uncollected():
             return self._run()
 
@@ -147,15 +151,15 @@ class EpochFold:
         return EpochSnapshot(cid, root, self._stale - set(gone), gone, self._found, positions, self._states)
 
     def one(self, item: bytes) -> bytes | None:
-        """What the snapshot would have of one item. Nothing is written."""
+        """Return the bytes that the snapshot would have of one item. Nothing is written."""
         self._scan = True
         made = self._fold_again([item], {})
         return made[item] if item in made else None if self._base is None else self._base.item(item)
 
-    # -- which items, and how
+    # -- which items change
 
     def _touched(self) -> tuple[set[bytes], set[bytes]]:
-        """The items with messages in the cut; and those of them whose states here are not those at the cut."""
+        """Return the items with messages in the cut, and those of them whose rows here differ from the cut's state."""
         touched: set[bytes] = set()
         for lane in self._lanes:
             end = self._plan.cut.get(lane.feed, 0)
@@ -167,7 +171,7 @@ class EpochFold:
         return touched, slow if self._items is not None else touched
 
     def _sort(self, lane: Lane, end: int, touched: set[bytes]) -> None:
-        """Put down to which items there are messages in the cut, and to which beyond it."""
+        """Note which items have messages in the cut, and which beyond it."""
         start, stop = lane.state.base, max(end, lane.state.position)
         for span, low, high in self._store.runs(lane.feed, start, stop) if start < stop else ():
             middle = min(max(end - span.first, low), high)
@@ -188,7 +192,7 @@ class EpochFold:
             self._read.clear()
 
     def _in_cut(self, lane: Lane) -> Iterable[tuple[Span, int, int]]:
-        """The stored spans of a feed in the cut: those that were just looked at, or read again."""
+        """The stored spans of a feed in the cut: kept from the first pass, or read again."""
         start, stop = lane.state.base, self._plan.cut.get(lane.feed, 0)
         if start >= stop:
             return ()
@@ -204,10 +208,10 @@ class EpochFold:
 
     def _check(self) -> None:
         if self._cancelled():
-            raise Cancelled(f"epoch {self._plan.number} was called off")
+            raise Cancelled(f"epoch {self._plan.number} was cancelled")
 
     def _steps(self, ids: list[bytes]) -> Iterator[list[bytes]]:
-        """So many at once that nobody is kept waiting for long."""
+        """Split ids into groups small enough that a waiting writer is let in soon."""
         for start in range(0, len(ids), _READ_AT_ONCE):
             self._check()
             yield ids[start : start + _READ_AT_ONCE]
@@ -215,9 +219,9 @@ class EpochFold:
     # -- states
 
     def _changes(self, touched: set[bytes], slow: set[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
-        """Each item whose bytes may be others than before, by ascending id."""
+        """Yield each item whose bytes may have changed, by ascending id."""
         ids = in_order(touched | self._renewed(touched), self._check)
-        # A message costs some 30 times as much to look up as to pass by when all are gone through.
+        # Looking up one message costs about 30 times as much as passing it in a scan of all messages.
         self._scan = len(slow) > min(_LOOKED_UP_MAX, len(touched) // 32)
         count = sum(self._plan.cut.get(lane.feed, 0) - lane.state.base for lane in self._lanes)
         at_once = max(_ROWS_AT_ONCE, len(ids) // (1 + count // _NOTES_AT_ONCE)) if self._scan else _ROWS_AT_ONCE
@@ -248,22 +252,22 @@ class EpochFold:
         yield from sorted(made.items())
 
     def _plain(self, row: ItemRow) -> bool:
-        """Whether an item's row has the very bytes that the epoch wants."""
-        if not row.model:  # it has no genesis; or it is in the base, and has not been fetched
+        """True if an item's row has exactly the bytes that the epoch needs."""
+        if not row.model:  # the item has no genesis, or it is in the base and was not fetched
             return self._base is None
         model = self._models.find(row.model, row.version)
         if model is None or row.opaque or (row.model, row.version) not in self._listed:
             return False
-        # Whether an access list lets somebody write depends on roles, of which more may be known here by now.
+        # An access list's verdicts depend on roles, and this device may know newer roles than the epoch's control.
         if row.guarded or keeps_tail(model) or self._discards(model):
             return False
-        # Code of another format may have written it.
+        # The row may have been written by code with another snapshot format.
         return row.record is None or item_codec.about(item_codec.snapshot_in(row.record)).codec == model.codec
 
     def _renewed(self, touched: set[bytes]) -> set[bytes]:
-        """Items that nobody touched, and that have other bytes all the same.
+        """Items without new messages whose bytes change all the same.
 
-        Their model forgets with time; or it was not listed by the epoch before, or with another format.
+        Their model discards by age, or the previous epoch did not list it, or listed it with another format.
         """
         if self._base is None:
             return set()
@@ -275,7 +279,7 @@ class EpochFold:
         return self._based_of(names) - touched if names else set()
 
     def _based_of(self, names: set[str]) -> set[bytes]:
-        """The items of these models in the base: by their rows, if all of them have one."""
+        """The items of these models in the base: found by their rows if every item has one, else by reading all."""
         assert self._base is not None
         mark = None if self._items is None else self._items.base()
         if self._items is not None and mark is not None and mark.whole:
@@ -316,9 +320,9 @@ class EpochFold:
         return made
 
     def _stands(self, item: bytes, data: bytes | None, row: ItemRow | None) -> bool:
-        """Whether an item's state here is what the base and the messages outside the cut come to, as it is.
+        """True if an item's row is already the new base plus the messages outside the cut, so it need not be refolded.
 
-        Mutations beyond the cut commute with those inside it, so they move no state that keeps no messages.
+        Mutations beyond the cut commute with those inside it, so they only matter to models that keep messages.
         """
         if data is None or row is None or row.record is None or row.opaque or row.guarded or item in self._unlike:
             return False
@@ -328,11 +332,11 @@ class EpochFold:
         return item_codec.snapshot_in(row.record) == data or (item in self._beyond and not self._discards(model))
 
     def _discards(self, model: Model[object]) -> bool:
-        """Whether this epoch may let something of a model's states go."""
+        """True if this epoch may discard part of a model's states."""
         return self._plan.discard.limits and forgets(model)
 
     def _looked_up(self, ids: list[bytes]) -> dict[bytes, list[Note]]:
-        """The messages to some items in the cut, in the total order, from where the item store says that they are."""
+        """The messages in the cut to some items, in the total order, found through the item store's postings."""
         assert self._items is not None
         numbers = {lane.state.number: lane for lane in self._lanes}
         groups: dict[bytes, list[Note]] = {}
@@ -351,7 +355,7 @@ class EpochFold:
         return groups
 
     def _scanned(self, ids: set[bytes]) -> dict[bytes, list[Note]]:
-        """The same, by going through all that is in the cut."""
+        """The same as `_looked_up`, by scanning all messages in the cut."""
         groups: dict[bytes, list[Note]] = defaultdict(list)
         first, last = prefix(min(ids)), prefix(max(ids))
         for lane in self._lanes:
@@ -373,7 +377,10 @@ class EpochFold:
     # -- the rest of the root
 
     def _bury(self, before: Cid | None) -> tuple[Cid | None, list[bytes]]:
-        """Keep the list of deleted items; which of them go. Where none ever does, only what changed is looked at."""
+        """Update the tree of deleted items, and return it with the items to drop.
+
+        If policy never drops deleted items, only the changed ones are read.
+        """
         number, limit = self._plan.number, self._plan.deleted_epochs
         if self._base is not None and limit:
             known = dict(self._base.deaths())
@@ -404,7 +411,7 @@ class EpochFold:
 
 
 def judged_differently(mine: Iterable[Void], epochs: Iterable[Void], end: int) -> list[tuple[int, int]]:
-    """The parts of a feed before `end` that an epoch judges in another way than this machine does now."""
+    """The ranges of a feed before `end` whose verdict in an epoch differs from this device's current verdict."""
     clipped = [void._replace(stop=min(void.stop, end)) for void in mine if void.start < end]
     return changed(clipped, epochs)
 
@@ -414,5 +421,5 @@ def _total(note: Note) -> tuple[int, bytes, int]:
 
 
 def forgets(model: Model[object]) -> bool:
-    """Whether a model lets something go at an epoch."""
+    """True if a model discards something at an epoch."""
     return type(model).discard is not Model.discard

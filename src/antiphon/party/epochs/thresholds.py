@@ -1,4 +1,4 @@
-"""Whether an epoch is due: what came since the last one, measured against policy."""
+"""Measure the messages since the last epoch against policy: is a new epoch due?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Which threshold is reached; and, if none is, when one will be though nothing else happens."""
+    """The threshold that is reached; if none is, the time at which one will be without any new message."""
 
     reason: str = ""
     wake_ms: int | None = None
@@ -28,16 +28,16 @@ class _Tail(NamedTuple):
 
 
 class Thresholds:
-    """Measures a party against its policy. It remembers what it has counted, so that looking again is cheap."""
+    """Measures a party against its policy. Counts are kept, so that measuring again is cheap."""
 
     def __init__(self, party: PartyProcessor) -> None:
         self._party = party
         self._tails: dict[bytes, _Tail] | None = None
         self._bytes: dict[bytes, tuple[_Tail, int]] = {}
-        self._moved_ms = 0  # when the last message came
+        self._moved_ms = 0  # when the last message arrived
 
     def look(self, policy: Policy, since_ms: int, now_ms: int) -> Due:
-        """What the policy says now. `since_ms` is when the last epoch, or the party, was made."""
+        """Return whether an epoch is due now. `since_ms` is when the last epoch, or the party, was made."""
         tails = self._look(now_ms)
         messages = sum(tail.stop - tail.start for tail in tails.values())
         if not messages:
@@ -51,7 +51,7 @@ class Thresholds:
         return _by_time(policy, min(since_ms, now_ms), self._moved_ms, now_ms)
 
     def _look(self, now_ms: int) -> dict[bytes, _Tail]:
-        """The tails of all feeds; if they have moved, that is when the last message came."""
+        """Return the tails of all feeds. If a tail has moved, note the current time as that of the last message."""
         with self._party.locked() as engine:
             states = [lane.state for lane in engine.delivery.lanes.values()]
             tails = {state.feed: _Tail(state.base, state.position) for state in states if state.position > state.base}
@@ -63,12 +63,12 @@ class Thresholds:
         return tails
 
     def _written(self, tails: dict[bytes, _Tail]) -> Iterator[int]:
-        """When the last messages were written, by their writers' clocks: all that is known after a restart."""
+        """When the last messages were written by their writers' clocks: the only time known after a restart."""
         for feed, tail in tails.items():
             yield self._party.store.block(feed, tail.stop - 1).created_ms
 
     def _size(self, feed: bytes, tail: _Tail) -> int:
-        """The bytes of the bodies in a tail; only what was added is looked at."""
+        """The bytes of all bodies in a tail. Only blocks added since the last call are read."""
         known, size = self._bytes.get(feed, (_Tail(tail.start, tail.start), 0))
         if known.start != tail.start or known.stop > tail.stop:
             known, size = _Tail(tail.start, tail.start), 0

@@ -1,7 +1,7 @@
-"""`EpochWorker`: a thread that takes part in a party's epochs, beside the one that consumes its feeds.
+"""`EpochWorker`: the thread that takes part in a party's epochs, next to the thread that consumes its feeds.
 
-It computes without the party's lock, so writers go on. What it has not finished when it is stopped is called off; what
-it says is one block, so nothing is ever half-written.
+It computes without the party's lock, so writers are not blocked. Stopping it cancels unfinished work. Each vote is one
+block, so none is ever half-written.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from antiphon.party.epochs.epochs import Epochs
     from antiphon.party.live.processor import PartyProcessor
 
-PAUSE_S = 0.1  # between two looks, however much is written meanwhile
+PAUSE_S = 0.1  # at least this long between two ticks, however much is written meanwhile
 _RETRY_MS = 60_000
 
 
 class EpochWorker:
-    """Runs a driver after each change of the feeds, and when it wants to be woken, until stopped."""
+    """Runs an `EpochDriver` after each change of the feeds, and at the time the driver asks for, until stopped."""
 
     def __init__(
         self,
@@ -36,8 +36,8 @@ class EpochWorker:
         self._party = party
         self._epochs = epochs
         self._driver = EpochDriver(party, member, epochs)
-        self._prune = prune  # let go of messages, too, as policy allows
-        self._pruned = 0  # the epoch that was stood on then
+        self._prune = prune  # also prune messages, as policy allows
+        self._pruned = 0  # the number of the last epoch that was pruned to
         self._prune_ms = 0  # not before
         self._pause_s = pause_s
         self._watch = party.store.watch()
@@ -67,24 +67,24 @@ class EpochWorker:
                 self._stopping.wait(self._pause_s)
 
     def _tick(self) -> float | None:
-        """Let the driver work; returns for how long to wait if no block comes."""
+        """Run the driver once. Returns how many seconds to wait if no block arrives; None: for ever."""
         now_ms = self._party.clock.now_ms()
         try:
             wake_ms = self._driver.tick(now_ms)
             if self._prune and now_ms >= self._prune_ms:
-                self._let_go(now_ms)
+                self._prune_once(now_ms)
             self.error = ""
         except StoreClosed:
             raise
         except PartyPaused:
-            wake_ms = now_ms + _RETRY_MS  # it may be resumed though no block comes
+            wake_ms = now_ms + _RETRY_MS  # it may be resumed without any new block
         except Exception as error:
             self.error = f"{type(error).__name__}: {error}"
             wake_ms = now_ms + _RETRY_MS
         return None if wake_ms is None else max(0, wake_ms - self._party.clock.now_ms()) / 1_000
 
-    def _let_go(self, now_ms: int) -> None:
-        """Prune, once for each epoch. Where that is not here whole, it is looked for again, but not at every block."""
+    def _prune_once(self, now_ms: int) -> None:
+        """Prune once for each epoch. If its snapshot is not whole here, try again a minute later."""
         number = self._epochs.number
         if number > self._pruned:
             try:
@@ -95,9 +95,9 @@ class EpochWorker:
             self._pruned = number
 
     def stop(self, *, wait: bool = True) -> None:
-        """Call off what is under way, and let the thread end. Whoever holds what it may wait for does not wait."""
+        """Cancel the work under way, and end the thread. A caller that holds the party's lock does not wait for it."""
         self._stopping.set()
-        self._epochs.call_off(for_good=True)
+        self._epochs.cancel(for_good=True)
         self._watch.close()
         if wait and self._thread is not threading.current_thread() and not self._party.is_held():
             self._thread.join()

@@ -209,7 +209,7 @@ class PartyManager:
     def _stop_work(self, key: bytes, *, wait: bool = True) -> None:
         epochs, worker = self._epochs.pop(key, None), self._workers.pop(key, None)
         if epochs is not None:
-            epochs.call_off(for_good=True)
+            epochs.cancel(for_good=True)
         if worker is not None:
             worker.stop(wait=wait)
 

@@ -1,8 +1,8 @@
-"""Garbage: blobs that no party of this device refers to any more, as a snapshot or as the content of a file.
+"""Garbage collection: delete blobs that no party of this device refers to.
 
-What is kept: the snapshot that a party stands on, those of as many epochs before it as policy keeps, what is proposed
-or final and not stood on yet, and the contents of all its files, deleted ones too. Never the content that a file had
-before: whoever wants that copies it.
+Kept are, for each party: the snapshot of its current base, those of as many earlier epochs as policy keeps, those of
+proposed and of later final epochs, and the current contents of all its files, deleted files too. The former content of
+a file is not kept: copy it to keep it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from antiphon.snapshot.walk import reached
 
 @runtime_checkable
 class GarbageBlobs(Blobs, Protocol):
-    """A store of blobs that lets some go."""
+    """A blob store that can delete blobs."""
 
     def collecting(self) -> AbstractContextManager[BlobCollection]: ...
 
@@ -38,7 +38,7 @@ class GarbageBlobs(Blobs, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GarbageReport:
-    """What was let go. `stopped` says why it ended early, if it did: try again later."""
+    """Counts of deleted and kept blobs. `stopped` says why the collection ended early, if it did: try again later."""
 
     count: int
     size: int
@@ -49,13 +49,13 @@ class GarbageReport:
 def collect_garbage(
     manager: PartyManager, *, earlier: int | None = 0, tick: Callable[[str], None] = lambda _: None
 ) -> GarbageReport:
-    """Let go of all blobs that no party refers to; of each party's snapshots keep `earlier` ones too, or with None all.
+    """Delete all blobs that no party refers to. Keep `earlier` more snapshots of each party; with None, all of them.
 
-    Nothing waits for it: where a file or an epoch is being written, it ends, or does not begin.
+    It blocks no writer: while a file or an epoch is being written, it does not start, or ends early.
     """
     blobs = manager.blobs
     if not isinstance(blobs, GarbageBlobs):
-        raise InvalidInput(f"a {type(blobs).__name__} lets no blob go")
+        raise InvalidInput(f"a {type(blobs).__name__} cannot delete blobs")
     return _sweep(manager, blobs, earlier, tick)
 
 
@@ -71,7 +71,7 @@ def _sweep(
                     if lost := _lost(party):
                         return GarbageReport(0, 0, 0, lost)
                     _mark(party, member.machine, keep, earlier, tick)
-            except MissingBlocks:  # nothing of it has come yet
+            except MissingBlocks:  # the party's genesis has not arrived yet
                 continue
         for page in blobs.pages():
             tick("blobs")
@@ -83,19 +83,19 @@ def _sweep(
 
 
 def _lost(party: PartyProcessor) -> str:
-    """Why it cannot be told what a party refers to: where its snapshot is lost, so is which files it has."""
+    """Return why a party's references are not known, or "". If its snapshot is lost, so is the list of its files."""
     with party.locked() as engine:
         lanes = engine.delivery.lanes.values()
         held = {record.feed for record in party.store.feeds(party.key)}
         if engine.base is None and not all(has_begun(lane.state, party.store) for lane in lanes if lane.feed in held):
-            return f"party {party.key.short} waits for the snapshot that it stood on; fetch that first"
+            return f"party {party.key.short} waits for the snapshot of its epoch; fetch that first"
     return ""
 
 
 def _mark(
     party: PartyProcessor, machine: PartyMachine, keep: set[Cid], earlier: int | None, tick: Callable[[str], None]
 ) -> None:
-    """Name all that a party refers to, as far as it is here."""
+    """Add all blobs here that a party refers to."""
     certain, others = _snapshots(party, machine, earlier)
     for root in certain:
         for _ in reached(root, party.blobs, seen=keep):
@@ -104,12 +104,12 @@ def _mark(
         try:
             for _ in reached(root, party.blobs, seen=keep):
                 tick("kept")
-        except BadEncoding:  # somebody named what is no snapshot, and no content
+        except BadEncoding:  # a peer named a blob that is neither a snapshot nor content
             keep.add(root)
 
 
 def _snapshots(party: PartyProcessor, machine: PartyMachine, earlier: int | None) -> tuple[list[Cid], list[Cid]]:
-    """The roots of the epochs that are kept, and of those that are proposed."""
+    """Return the snapshot roots of the epochs that are kept, and of those that are proposed."""
     with party.locked() as engine:
         engine.authority.refresh()
         chain, base = machine.epochs(), engine.base

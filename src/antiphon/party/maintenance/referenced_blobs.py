@@ -1,4 +1,4 @@
-"""The content outside items' states that a party refers to: what files hold."""
+"""Find the blobs outside item states that a party's items refer to: the contents of files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from antiphon.snapshot import tree
 
 
 def contents(party: PartyProcessor) -> Iterator[Cid]:
-    """The roots of all contents that items refer to, deleted ones too, as far as the items are here; some come twice.
+    """Yield the roots of all contents that items refer to, also deleted items. A root may come twice.
 
-    Items whose blobs have not come are passed over: nobody can read their files here either.
+    Items whose blobs are not here are skipped: their files cannot be read here either.
     """
     names = {name for name, version in party.models.keys if _refers(party.models.find(name, version))}
     with party.locked() as engine:
@@ -36,7 +36,7 @@ def _of_item(party: PartyProcessor, item: bytes) -> list[Cid]:
     with party.locked() as engine:
         try:
             state = engine.entry(item).item
-        except (UnknownItem, MissingBlob):  # it went meanwhile
+        except (UnknownItem, MissingBlob):  # the item was dropped meanwhile
             return []
         return [] if state is None else _refers_to(state)
 

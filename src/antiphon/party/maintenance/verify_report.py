@@ -1,4 +1,4 @@
-"""What came of verifying an epoch, for people and as JSON."""
+"""The result of verifying an epoch, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SAID = {BYTES: "has other bytes", MISSING: "is missing in the snapshot", EXTRA:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that the snapshot has otherwise than the messages make it."""
+    """One entry that differs between the declared snapshot and the one computed from the messages."""
 
-    tree: str  # items, feeds or deaths; or root, with the name of a field for a key
+    tree: str  # items, feeds or deaths; or root, with a field's name as key
     key: str  # in hex
-    how: str  # bytes: other ones; missing: the snapshot lacks it; extra: it has it in vain
+    how: str  # bytes: different bytes; missing: the snapshot lacks the entry; extra: the entry should not be in it
     detail: str = ""
 
     def __str__(self) -> str:
@@ -28,34 +28,34 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """An epoch that was recomputed here. `right` and `whole` are what one wants to know."""
+    """The result of recomputing an epoch. `right` and `whole` sum it up."""
 
     party: PublicKey
     number: int
     snapshot: Cid  # as it was declared
-    computed: Cid | None  # what the messages make; None where that cannot be known here
-    since: int  # the epoch on whose snapshot it was computed; 0: from the first messages on
+    computed: Cid | None  # from the messages; None if it could not be recomputed here
+    since: int  # the epoch on whose snapshot the fold started; 0: from the first messages
     differences: tuple[Difference, ...] = ()
     more: int = 0  # differences that are not listed
     unchecked: tuple[str, ...] = ()  # why it could not be recomputed, or not be compared
     blobs: int = 0  # of the snapshot, read and found right
-    missing: tuple[Cid, ...] = ()  # blobs of the snapshot that are not here; those below them are not known
+    missing: tuple[Cid, ...] = ()  # blobs of the snapshot that are not here; blobs below them are unknown
     damaged: tuple[Cid, ...] = ()
-    faults: tuple[str, ...] = ()  # blobs that are what their CIDs say, and no snapshot
+    faults: tuple[str, ...] = ()  # blobs that match their CIDs and are no valid snapshot
 
     @property
     def right(self) -> bool:
-        """Whether the messages make this very snapshot."""
+        """True if the messages make exactly this snapshot."""
         return self.computed == self.snapshot
 
     @property
     def whole(self) -> bool:
-        """Whether every blob of it is here, and right."""
+        """True if every blob of the snapshot is here and undamaged."""
         return not (self.missing or self.damaged or self.faults)
 
     @property
     def wrong(self) -> bool:
-        """Whether something is not as it should be; that it could not be recomputed here is not that."""
+        """True if the snapshot, or one of its blobs, is wrong. False if it merely could not be recomputed."""
         return bool(self.differences or self.damaged or self.faults) or self.computed not in (None, self.snapshot)
 
     def as_json(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Verification:
         }
 
     def lines(self) -> list[str]:
-        """The same in words."""
+        """Return the result as lines of text."""
         said = [f"epoch {self.number} of party {self.party.short}: {self._verdict()}"]
         if self.computed is not None:
             said.append(f"computed from {f'epoch {self.since}' if self.since else 'the first messages'} on")

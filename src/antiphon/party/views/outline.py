@@ -1,4 +1,4 @@
-"""`Outline`: what items say of each other, both ways; from it follows what belongs to a view, and what that rests on.
+"""`Outline`: the relations between items in both directions, and the items that belong to a view by them.
 
 >>> view, card, note = b"v" * 16, b"c" * 16, b"n" * 16
 >>> outline = Outline()
@@ -27,7 +27,7 @@ _NOTHING = Ties()
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What belongs to a view: its members with the links between them, and what these rest on."""
+    """The items of a view: its members, the links between them, and the items above them (`support`)."""
 
     members: frozenset[bytes] = frozenset()
     links: frozenset[bytes] = frozenset()
@@ -35,35 +35,36 @@ class Reach:
 
     @property
     def items(self) -> frozenset[bytes]:
+        """Members, links and support together."""
         return self.members | self.links | self.support
 
     def joined(self, other: Reach) -> Reach:
-        """Both lists: several peers were asked, and one may have left something out."""
+        """Join the lists of two peers: one may have left something out."""
         both = Reach(self.members | other.members, self.links | other.links, self.support | other.support)
         if len(both.items) > REACH_MAX:
             raise TooLarge(f"a list of more than {REACH_MAX} items for one view; ask another peer")
         return both
 
     def among(self, items: Container[bytes]) -> Reach:
-        """Without what is named, and not there."""
+        """Keep only items that are in `items`."""
         parts = (frozenset(item for item in part if item in items) for part in (self.members, self.links, self.support))
         return Reach(*parts)
 
 
 class Outline:
-    """The ties of items. It grows: what an item once said is kept until the outline is made anew."""
+    """The ties of items. It only grows: a tie is kept, even if the item gives it up, until the item is dropped."""
 
     def __init__(self) -> None:
         self._ties: dict[bytes, Ties] = {}
-        self._claimers: dict[bytes, set[bytes]] = defaultdict(set)  # who ever claimed it as parent
-        self._forked: dict[bytes, set[bytes]] = defaultdict(set)  # what was forked into it
-        self._links: dict[bytes, set[bytes]] = defaultdict(set)  # by their sources
+        self._claimers: dict[bytes, set[bytes]] = defaultdict(set)  # parent → items that ever claimed it
+        self._forked: dict[bytes, set[bytes]] = defaultdict(set)  # fork → items that were forked into it
+        self._links: dict[bytes, set[bytes]] = defaultdict(set)  # source → links from it
 
     def __contains__(self, item: object) -> bool:
         return item in self._ties
 
     def put(self, item: bytes, ties: Ties) -> bool:
-        """An item says this, beside what it has said before; was any of it new?"""
+        """Add ties of an item to those known before. True if any is new."""
         known = self._ties.get(item)
         both = ties if known is None else known.joined(ties)
         if both == known:
@@ -78,7 +79,7 @@ class Outline:
         return True
 
     def drop(self, item: bytes) -> None:
-        """Forget what an item has said."""
+        """Forget the ties of an item."""
         known = self._ties.pop(item, _NOTHING)
         for parent in known.parents:
             self._claimers[parent].discard(item)
@@ -88,7 +89,7 @@ class Outline:
             self._links[known.link[0]].discard(item)
 
     def reach(self, roots: Iterable[bytes]) -> Reach:
-        """What belongs to these items, as far as it is in the outline; what is named and not there belongs as well."""
+        """Return the items that belong to `roots`, also those that a tie names and the outline does not have."""
         members = _closed(roots, self._down)
         linked = {link for one in members for link in self._links.get(one, ())} - members
         links = {link for link in linked if self._target(link) in members}
@@ -115,22 +116,22 @@ class Outline:
 
 
 class BaseOutline:
-    """The outline of the snapshot that a whole peer stands on. For the next one, only the difference is looked at."""
+    """The outline of a whole peer's snapshot. For the next snapshot, only the difference is read."""
 
     def __init__(self) -> None:
         self._tree: Cid | None = None
         self._outline = Outline()
 
     def of(self, base: EpochBase) -> Outline:
-        """Costs as much as the snapshot has items at first, and then as much as has changed."""
+        """Return the outline of a snapshot. The first call reads all items, later ones those that changed."""
         try:
-            self._follow(base)
-        except (MissingBlob, DamagedBlob):  # the snapshot before it went, perhaps
-            self._follow(base)
+            self._update(base)
+        except (MissingBlob, DamagedBlob):  # perhaps of the previous snapshot: read all of this one
+            self._update(base)
         return self._outline
 
-    def _follow(self, base: EpochBase) -> None:
-        before, self._tree = self._tree, None  # what breaks off half-way is made anew
+    def _update(self, base: EpochBase) -> None:
+        before, self._tree = self._tree, None  # an interrupted update is made from nothing the next time
         if before is None:
             self._outline = Outline()
         for item, _, held in tree.held_diff(before, base.root.items, base.blobs):
@@ -148,5 +149,5 @@ def _closed(start: Iterable[bytes], step: Callable[[bytes], Iterable[bytes]]) ->
         found |= new
         fresh += new
         if len(found) > REACH_MAX:
-            raise TooLarge(f"more than {REACH_MAX} items belong to one view; follow the party as a whole")
+            raise TooLarge(f"more than {REACH_MAX} items belong to one view; hold the whole party")
     return found

@@ -1,4 +1,4 @@
-"""`ViewSelection`: what a device that follows one view wants of a party. It does no I/O: spans and ties in, wishes out.
+"""`ViewSelection`: the items and bodies of a party that a device needs to hold one view. It does no I/O.
 
 >>> view, note = b"v" * 16, b"n" * 16
 >>> selection = ViewSelection(view)
@@ -21,25 +21,25 @@ from antiphon.feed.span import Span
 from antiphon.model.relations import Ties, ties_said
 from antiphon.party.views.outline import Outline, Reach
 
-#: Bodies that are wanted whatever their items are: they say where items hang, and what is tied to what.
+#: Kinds whose bodies are always needed: they hold the parents and links of items.
 ALWAYS = (int(Kind.GENESIS), int(Kind.CHANGE))
 _NOTHING = Ties()
 
 
 class ViewSelection:
-    """Follows one view from a snapshot on; `begin` starts anew on the next. What it follows grows in between."""
+    """Selects what belongs to one view, from a snapshot on. It only grows, until `begin` starts on another snapshot."""
 
     def __init__(self, view: bytes) -> None:
         self.view = bytes(view)
-        #: The items whose blobs and bodies are all here. The item store and the engine look at this very set.
-        self.taken_up: set[bytes] = {bytes(SYSTEM_ITEM)}
+        #: The items whose blobs and bodies are all here. The item store and the engine share this set object.
+        self.ready: set[bytes] = {bytes(SYSTEM_ITEM)}
         self.begin()
 
     def begin(self, roots: Iterable[bytes] = (), listed: Reach | None = None) -> None:
-        """On a snapshot, with a list that a whole peer has made of what belongs to `roots` there."""
+        """Start on a snapshot, with a whole peer's list of the items that belong to `roots` in it."""
         self._outline = Outline()
         self._described: set[bytes] = set()
-        self._begun: set[bytes] = set()  # items whose geneses are in the tail, so that the snapshot has none of them
+        self._begun: set[bytes] = set()  # items created in the tail, so not in the snapshot
         self._based: set[bytes] = set()  # items that the snapshot has
         self._answered: set[bytes] = set()
         self._listed = Reach()
@@ -47,16 +47,16 @@ class ViewSelection:
         self._items: frozenset[bytes] | None = None
         self.take_list(roots, listed or Reach())
 
-    # -- what comes in
+    # -- input
 
     def take_list(self, roots: Iterable[bytes], listed: Reach) -> None:
-        """What somebody says that belongs to these in the snapshot: looked at, and dropped where it does not belong."""
-        self._listed = self._listed.joined(listed)  # one that is too long is as if it had not come
+        """Take a peer's list of the items that belong to `roots`. Each is checked later, and dropped if it is wrong."""
+        self._listed = self._listed.joined(listed)  # a list that is too long raises, and changes nothing
         self._answered.update(roots)
         self._items = None
 
     def describe(self, item: bytes, ties: Ties | None, *, based: bool = False) -> bool:
-        """What an item says, in the snapshot or now; None: there is no such item in the snapshot. Was it new?"""
+        """Take an item's relations, in the snapshot (`based`) or now; None: not in the snapshot. True if any is new."""
         if item not in self._described:
             self._described.add(item)
             self._items = None
@@ -65,9 +65,9 @@ class ViewSelection:
         return self._put(item, ties or _NOTHING)
 
     def take(self, span: Span, start: int = 0) -> int | None:
-        """What geneses and changes of a range from seq `start` on say, whether they count or not.
+        """Read the relations in geneses and changes of a span, from seq `start` on, valid or not.
 
-        Returns the seq of the first whose body is not here: the range is to be handed in again when it has come.
+        Returns the seq of the first one whose body is not here, or None. Pass the span again once that body is here.
         """
         low, unread = max(0, start - span.first), None
         heads, offsets = span.columns[["kind", "item"]].tolist(), span.body_offsets.tolist()
@@ -91,27 +91,28 @@ class ViewSelection:
             self._reach = self._items = None
         return new
 
-    # -- what is wanted
+    # -- output
 
     @property
     def items(self) -> frozenset[bytes]:
-        """What is followed: all that belongs to the view, and what is on a list and was not looked at yet."""
+        """The selected items: all that belong to the view, and listed ones that were not checked yet."""
         if self._items is None:
             self._items = self.reach.items | (self._listed.items - self._described) | {bytes(SYSTEM_ITEM)}
         return self._items
 
     @property
     def reach(self) -> Reach:
+        """The items that belong to the view by the relations known so far."""
         if self._reach is None:
             self._reach = self._outline.reach([self.view])
         return self._reach
 
     def keeps(self, kind: int, item: bytes) -> bool:
-        """Whether the body of a message is wanted, by its header: what a sender is told to leave in."""
+        """True if the body of a message is needed, judged by its header. Senders leave out all other bodies."""
         return kind in ALWAYS or item in self.items
 
     def wants(self, span: Span, start: int = 0) -> list[int]:
-        """The seqs, from `start` on, of bodies that are wanted and were left out."""
+        """Return the seqs, from `start` on, of needed bodies that were left out."""
         if not span.states:
             return []
         heads, low = span.columns[["kind", "item"]].tolist(), max(0, start - span.first)
@@ -122,11 +123,11 @@ class ViewSelection:
         ]
 
     def undescribed(self) -> frozenset[bytes]:
-        """Items of which it is not known what the snapshot has of them: their paths are to be fetched."""
+        """Selected items whose snapshot state was not read yet: the paths to them must be fetched."""
         return self.items - self._described
 
     def roots(self) -> frozenset[bytes]:
-        """What a whole peer is to be asked about: the view, and members that were somewhere else in the snapshot."""
+        """Return the items to ask a whole peer about: the view, and members that hung elsewhere in the snapshot."""
         if self.view in self._begun:
             return frozenset()
         joined = (self.reach.members & self._based) - self._listed.members
@@ -134,5 +135,5 @@ class ViewSelection:
         return frozenset(self._answered | wanted) if wanted else frozenset()
 
     def strays(self) -> Iterator[bytes]:
-        """What was on a list, and does not belong."""
+        """Return the items that were on a list and do not belong to the view."""
         return iter(sorted((self._listed.items & self._described) - self.items))

@@ -1,4 +1,4 @@
-"""What a peer that has everything gives to one that follows a view: the list, the blobs on its paths, bodies."""
+"""`ViewSource`: a peer with the whole party answers one that holds a view: the list of items, their blobs, bodies."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ BODIES_SIZE_MAX = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class ViewSnapshot:
-    """The snapshot of one view: a part of an epoch's, checked by the CID of that and by nothing else."""
+    """The snapshot of one view: a part of the epoch's snapshot, checked by the epoch's CID alone."""
 
     base: EpochBase
     view: bytes
-    items: tuple[bytes, ...]  # what belongs to the view, and what that rests on
+    items: tuple[bytes, ...]  # members, links and support of the view
 
     @property
     def cid(self) -> Cid:
@@ -35,7 +35,7 @@ class ViewSnapshot:
         return self.base.cid
 
     def blobs(self) -> Iterator[Cid]:
-        """All that it takes to stand on the epoch with these items: root, feeds, and the paths to the items."""
+        """Yield the blobs needed to start at the epoch with these items: root, feeds, and the paths to the items."""
         root, blobs = self.base.root, self.base.blobs
         yield self.base.cid
         if root.feeds is not None:
@@ -43,22 +43,22 @@ class ViewSnapshot:
         yield from paths(root.items, self.items, blobs)
 
     def write(self, stream: BinaryIO) -> int:
-        """As a CAR file; returns how many blobs it has."""
+        """Write the blobs as a CAR file, and return how many there are."""
         return write_car(stream, [self.cid], self.blobs(), self.base.blobs)
 
 
 class ViewSource:
-    """Answers about views, from snapshots that are here whole. Nothing is read before it is asked for. Thread-safe."""
+    """Answers requests about views, from snapshots that are whole here. Nothing is read in advance. Thread-safe."""
 
     def __init__(self, party: bytes, store: FeedReader, blobs: Blobs) -> None:
         self._party = party
         self._store = store
         self._blobs = blobs
         self._outline = BaseOutline()
-        self._asked = threading.Lock()  # several may ask at once, and the outline moves
+        self._asked = threading.Lock()  # guards the outline, which each request may update
 
     def belonging(self, snapshot: Cid, roots: Iterable[bytes]) -> Reach:
-        """The items that belong to these in a snapshot; `MissingBlob` where that is not here whole."""
+        """Return the items that belong to `roots` in a snapshot. Raises `MissingBlob` if it is not whole here."""
         wanted = frozenset(roots)
         if len(wanted) > ROOTS_MAX:
             raise InvalidInput(f"{len(wanted)} items are asked about at once, at most {ROOTS_MAX} may be")
@@ -68,7 +68,7 @@ class ViewSource:
             return outline.reach(wanted).among(outline)
 
     def snapshot_of(self, snapshot: Cid, view: bytes) -> ViewSnapshot:
-        """The snapshot of one view, out of an epoch's."""
+        """Return the snapshot of one view, as a part of the epoch's."""
         base = EpochBase.load(snapshot, self._blobs, party=self._party)
         items = self.belonging(snapshot, [view]).items
         if view not in items:
@@ -76,7 +76,7 @@ class ViewSource:
         return ViewSnapshot(base, bytes(view), tuple(sorted(items)))
 
     def bodies(self, feed: bytes, seqs: Iterable[int]) -> dict[int, bytes]:
-        """Bodies by seq, as far as they are here, and not more than 8 MiB of them: ask again for the rest."""
+        """Return the bodies that are here by seq, at most 8 MiB of them: ask again for the rest."""
         found: dict[int, bytes] = {}
         size = 0
         for seq in sorted(seqs):
