@@ -1,6 +1,6 @@
-"""Epochs, for real: the founder's device declares them, and another one, which keeps an archive, attests them.
+"""`EpochMaker`: real epochs. The founder's device declares them, and a second device recomputes and attests them.
 
-Both have a pipeline of their own over the home's feeds, in memory; only the blobs of the founder's stay.
+Each device runs a live engine of its own over the home's feeds, in memory. Only the founder's blobs are kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 
 
 class EpochMaker:
-    """The two devices that make epochs of a party. Close it when the party is made."""
+    """The two devices that make the epochs of a party. Close it after the party is written."""
 
     def __init__(
         self, home: HomeStores, founder: Membership, folder: Path, blobs: Blobs, names: tuple[int, int]
@@ -41,7 +41,7 @@ class EpochMaker:
             protection=Protection.UNPROTECTED,
             randomness=SeededRandomness(f"{names} keeper"),
         )
-        keys.add(device.pair, KeyKind.DEVICE, "archive", owner=identity.key)
+        keys.add(device.pair, KeyKind.DEVICE, "second device", owner=identity.key)
         founder.admit(identity.key, [Role.EPOCH_GENERATOR])
         member = Membership.open(
             home.store,
@@ -75,7 +75,7 @@ class EpochMaker:
         return self._epochs
 
     def epoch(self) -> dict[bytes, int]:
-        """Declare an epoch of all that is in the store, attest it, and stand on it; its cut."""
+        """Declare an epoch of all blocks in the store, attest it, rebase both devices onto it, and return its cut."""
         founder, keeper = self._epochs or self._open()
         number = founder.number + 1
         founder.declare()
@@ -85,7 +85,7 @@ class EpochMaker:
         return dict(founder.chain().final[-1].cut)
 
     def close(self) -> None:
-        """Let go of the pipelines, and of the right to write the archive's feed from this home: it is another's."""
+        """Close both engines, and mark the second device's feed as not writable here: it belongs to another home."""
         self._stack.close()
         assert self._member.control is not None
         feed = bytes(self._member.control.feed)

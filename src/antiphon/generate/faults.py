@@ -1,6 +1,6 @@
-"""What does not count: rubbish, blocks of a member who was revoked and did not know, and a feed with two histories.
+"""Faults that peers must refuse: invalid messages, late blocks of a revoked member, and forked feeds.
 
-Nobody else hears of any of it, so nothing rests on it.
+No other writer sees these blocks, so no valid message depends on them.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from antiphon.model.wire import plain_bytes
 
 
 def write_invalid(side: Side, log: MemoryFeed, index: int, roll: int) -> None:
-    """A message that is refused, and nothing else with it."""
+    """Write one message that peers refuse. No other message becomes invalid by it."""
     world = side.world
     why = (RUBBISH, NO_ITEM, FUTURE, NO_MESSAGE, NOT_NAMED)[roll % 5]
     kind, item = Kind.MUTATION, world.ids[index]
     if why == NO_ITEM:
         item = log.next_lamport.to_bytes(5, "big") + world.chance.randbytes(ITEM_ID_SIZE - 5)
         message = wrap(kind, plain_bytes("title", "lost", None))
-    elif why == FUTURE and index not in world.tracked:  # it has the form of an object's
+    elif why == FUTURE and index not in world.tracked:  # the message has the form of an object's mutation
         later = Stamp(log.next_lamport + 1_000, log.feed, log.next_seq + 1_000)
         message = wrap(kind, plain_bytes("title", "told before", later))
-    elif why == NO_MESSAGE and log.next_seq:  # a feed that begins with a credential is no data feed
+    elif why == NO_MESSAGE and log.next_seq:  # as its first block, it would not be a data feed
         kind, item, message = Kind.CREDENTIAL, SYSTEM_ITEM, b"no credential"
     elif why == NOT_NAMED and (barred := _barred(side, log)):
         item = world.ids[barred[roll // 5 % len(barred)]]
@@ -43,12 +43,12 @@ def write_invalid(side: Side, log: MemoryFeed, index: int, roll: int) -> None:
 
 
 def _barred(side: Side, log: MemoryFeed) -> list[int]:
-    """The items that a writer knows and may not write to."""
+    """The items that a writer knows and that their access lists forbid it to write to."""
     return [known for known in side.world.guarded if known < side.base and not side.may(log, known)]
 
 
 def _alone(world: World, writer: Writer, count: int) -> Side:
-    """A writer who hears of nobody, and of whom nobody hears: an item, and registers of others."""
+    """Write a new item and registers of other items, by a writer that no other writer hears of."""
     side = Side(world, 1, 2)
     log = writer.log
     log.see(side.view.values())
@@ -66,7 +66,7 @@ def _scribble(side: Side, log: MemoryFeed, count: int) -> Side:
 
 
 def revoke(world: World, founder: Membership, writer: Writer, sink: Sink, count: int) -> None:
-    """A member is revoked; `count` blocks that it wrote before it heard of that come late."""
+    """Revoke a member. `count` blocks that it wrote before it learned of the revocation arrive late."""
     sink.flush()
     founder.revoke(writer.identity)
     first = writer.log.length
@@ -79,7 +79,7 @@ def revoke(world: World, founder: Membership, writer: Writer, sink: Sink, count:
 
 
 def fork(world: World, founder: Membership, writer: Writer, sink: Sink, count: int) -> None:
-    """A writer signs two histories: `count` blocks of one are held, then some of the other show it."""
+    """Let a writer sign two histories: `count` blocks of one are stored, and some of the other prove the fork."""
     sink.flush()
     start, other = writer.log.length, writer.log.branch()
     _alone(world, writer, count)
@@ -89,7 +89,7 @@ def fork(world: World, founder: Membership, writer: Writer, sink: Sink, count: i
     other.see(world.latest.values())
     _scribble(Side(world, 1, 2), other, 2)
     other.end()
-    world.made.kinds = kinds  # those of the other history are not held
+    world.made.kinds = kinds  # blocks of the other history are not stored
     sink.flush()
     assert sink.store.record(writer.log.feed).valid_length == start
     world.made.forks[writer.log.feed] = (start, writer.log.length)

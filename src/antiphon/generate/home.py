@@ -1,4 +1,4 @@
-"""`generate`: a whole home, as its founder's device has it after everybody has replicated with everybody.
+"""`generate`: write a whole home, as its founder's device has it after all writers have replicated with each other.
 
 >>> from antiphon.generate.options import Options
 >>> made = generate("home", Options(parties=2, items=20, messages=300, epochs=0))
@@ -34,21 +34,21 @@ from antiphon.party.store.meta_store import MetaStore
 from antiphon.snapshot.blob_store import BlobStore
 
 PARTY_EXPONENT = 0.8
-EPOCH_PARTIES = 4  # of so many parties one has epochs: the smaller ones, as each of their messages is folded twice
+EPOCH_PARTIES = 4  # one of so many parties has epochs, of the smaller half: each message there is folded twice
 
-Tick = Callable[[int], None]  # told how many messages were written since it was last told
+Tick = Callable[[int], None]  # called with the number of messages written since the last call
 
 
 def generate(home: str | Path, options: Options, tick: Tick = lambda _: None) -> HomeReport:
-    """Write a home into a folder that is empty, or not there yet."""
+    """Write a home into a folder that is empty or does not exist."""
     options.check()
     folder, begin = Path(home), time.perf_counter()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidInput(f"{folder} is not empty, and what is there is not written over; name another folder")
+        raise InvalidInput(f"{folder} is not empty, and is not written over; name another folder")
     folder.mkdir(parents=True, exist_ok=True)
     try:
         made = _write(folder, options, tick)
-    except BaseException:  # an interrupt, too: half a home is none
+    except BaseException:  # also an interrupt: no half-written home is left
         _clear(folder)
         raise
     made.seconds = time.perf_counter() - begin
@@ -88,7 +88,7 @@ def _write(folder: Path, options: Options, tick: Tick) -> HomeReport:
 
 
 def plans(options: Options) -> list[Plan]:
-    """What goes to each party. The first is the largest, and has the hot item."""
+    """Divide items and messages among the parties. The first party is the largest, and has the hot item."""
     hot = min(int(options.messages * options.hot), options.messages - options.items)
     items = [1 + share for share in zipf(options.items - options.parties, options.parties, PARTY_EXPONENT)]
     rest = zipf(options.messages - options.items - hot, options.parties, PARTY_EXPONENT)

@@ -1,6 +1,6 @@
-"""Items with real states: what people do to texts, arrays, messengers, files, and to objects with more than registers.
+"""Edits of texts, arrays, threads, files, and objects with more than registers.
 
-A state is needed to make the next mutation, so it is kept, as the side that tracked on it has seen it.
+Making the next mutation of such an item needs its state, so the state is kept, as the writing side has seen it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ OBJECT, ARRAY, TEXT, THREAD, FILE = ObjectModel(), ArrayModel(), TextModel(), Me
 CONTENTS = tuple(b"content %d of a generated file\n" % number for number in range(16))
 _CIDS = tuple(Cid.of(content) for content in CONTENTS)
 _TEXT_MAX, _ARRAY_MAX = 1_500, 120  # so that a hot item does not grow without end
-_RECENT = 12  # posts that are still talked about
+_RECENT = 12  # posts that still get replies and edits
 
 
 class TrackedItem:
-    """An item's model, its state, and how many mutations are in it."""
+    """An item whose state is kept: its model, its state, and the number of mutations in it."""
 
     __slots__ = ("count", "model", "state")
 
@@ -39,7 +39,7 @@ class TrackedItem:
 
 
 class StateCopy:
-    """A state as one side has it, and what that side did to it."""
+    """A copy of a state for one side of a partition, and the mutations that this side made."""
 
     __slots__ = ("log", "state")
 
@@ -49,7 +49,7 @@ class StateCopy:
 
 
 def join(work: TrackedItem, copies: list[StateCopy]) -> None:
-    """What several sides did to one item comes together."""
+    """Merge the mutations that several sides made to one item."""
     work.state = copies[0].state
     work.count += sum(len(copy.log) for copy in copies)
     for copy in copies[1:]:
@@ -58,7 +58,7 @@ def join(work: TrackedItem, copies: list[StateCopy]) -> None:
 
 
 def act(model: Model[Any], state: Any, chance: random.Random, feed: bytes, now_ms: int) -> bytes:
-    """A change, as people make them."""
+    """Make one random mutation of a state, such as a user would make."""
     if model is TEXT:
         return _write(state, chance, feed)
     if model is ARRAY:
@@ -117,7 +117,7 @@ def _file(state: Any, chance: random.Random, feed: bytes) -> bytes:
 
 
 def _shape(state: Any, chance: random.Random, feed: bytes) -> bytes:
-    """Maps, sets and counters."""
+    """A mutation of maps, sets and counters in an object."""
     roll, number = chance.random(), int(chance.random() * 20)
     try:
         if roll < 0.25:
@@ -131,5 +131,5 @@ def _shape(state: Any, chance: random.Random, feed: bytes) -> bytes:
         if roll < 0.68:
             return OBJECT.delete(state, "place", feed=feed)
     except (InvalidInput, IndexError):
-        pass  # there is nothing of that kind to be changed
+        pass  # the object has no such set, map or counter yet
     return OBJECT.set(state, ("plan", f"step {number % 8}"), phrase(chance), feed=feed)

@@ -1,4 +1,4 @@
-"""The members of a party: its founder, whose home it is, and others whose feeds came from elsewhere."""
+"""The members of a generated party: its founder, who owns the home, and others whose feeds came by replication."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.keys.key_store import KeyStore
 from antiphon.halo.member.membership import Membership
 
-DEVICES_EACH = 3  # of three devices, two are of one person
-OWNER = 3  # of the others, who is an owner as well
-POOL = 4  # people there are for each one in a party
+DEVICES_EACH = 3  # of three devices, two belong to one person
+OWNER = 3  # the index of the person, besides the founder, who is an owner
+POOL = 4  # how many people exist for each one in a party: so people are in several parties
 
 
 @dataclass(slots=True, eq=False)
 class Writer:
-    """A device that writes to a party."""
+    """A device that writes to a party, and its feed."""
 
     identity: bytes
     log: MemoryFeed
@@ -34,7 +34,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class HomeStores:
-    """The home's own keys and stores, and what all parties share."""
+    """The home's own keys, store and clock, which all parties share."""
 
     store: FeedStore
     keys: KeyStore
@@ -46,7 +46,10 @@ class HomeStores:
 def admit_writers(
     home: HomeStores, founder: Membership, sink: Sink, chance: random.Random, names: tuple[int, int], count: int
 ) -> list[Writer]:
-    """The founder's writer, and those of others, admitted and with open feeds. `names`: the seed, and the party's."""
+    """Return the founder's writer and those of other members, admitted and with open feeds.
+
+    `names` are the seed and the index of the party.
+    """
     data = founder.open_data_feed()
     own = MemoryFeed(home.keys.pair(data.feed), bytes(founder.party), sink, home.clock, chance, own=True)
     own.owner = True
@@ -82,7 +85,7 @@ def _join(
     device: Device,
     feeds: Sequence[KeyPair],
 ) -> None:
-    """A device opens its control feed and, in it, its data feed, on a machine of its own."""
+    """Open the control feed of another device and, in it, its data feed, as on that device's own machine."""
     party = bytes(founder.party)
     word = credential.sign(party, DeviceAdmission(identity.key, device.key), [identity.pair, device.pair])
     gathered = Sink(home.store, lambda _: None)
@@ -97,4 +100,5 @@ def _join(
 
 
 def members_of(writers: Sequence[Writer]) -> int:
+    """Return the number of identities among some writers."""
     return len({writer.identity for writer in writers})

@@ -1,4 +1,4 @@
-"""A writer's own feed in memory: it knows which stamp the next block gets, and what the writer has seen."""
+"""`MemoryFeed`: a writer's feed in memory. It knows the stamp of the next block, and the blocks the writer has seen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from antiphon.generate.sink import Sink
 
 
 class MemoryFeed:
-    """Appends drafts to a feed in turns. A turn is one head; what it has seen stands in its first block."""
+    """Appends drafts to a feed in turns. A turn has one signed head; its first block lists what the writer has seen."""
 
     def __init__(
         self, pair: KeyPair, party: bytes, sink: Sink, clock: ManualClock, chance: random.Random, *, own: bool
@@ -27,9 +27,9 @@ class MemoryFeed:
         self._sink = sink
         self._clock = clock
         self._chance = chance
-        self.own = own  # the home's
-        self.identity = b""  # whose it is
-        self.owner = False  # whether that is an owner of the party
+        self.own = own  # True for the feed of the home's own device
+        self.identity = b""  # of its writer
+        self.owner = False  # True if the writer is an owner of the party
         self._record = Record(feed=self.feed, party=party, writable=True)
         self._frontier: dict[bytes, Entry] = {}
         self._begin()
@@ -39,11 +39,11 @@ class MemoryFeed:
         self._appends: list[Append] = []
         self.drafts: list[Draft] = []
         self.lamport = self._record.lamport + 1  # of the first draft
-        self.first = self._record.length  # its seq
-        self.step = 1  # from one draft's lamport to the next: none in a batch
+        self.first = self._record.length  # the seq of the first draft
+        self.step = 1  # from one draft's lamport to the next; 0 in a batch
 
     def see(self, entries: Iterable[Entry]) -> None:
-        """What the next turn's first block has seen; done before anything is added."""
+        """Note the blocks that the next turn's first block has seen. Call it before `add`."""
         frontier = self._frontier
         for entry in entries:
             known = frontier.get(entry.feed)
@@ -52,23 +52,26 @@ class MemoryFeed:
                 self.lamport = max(self.lamport, entry.lamport + 1)
 
     def add(self, kind: Kind, item: bytes, message: bytes) -> None:
+        """Append one draft to the turn."""
         self.drafts.append(Draft(kind, item, message))
 
     @property
     def next_lamport(self) -> int:
+        """The lamport of the next draft."""
         return self.lamport + len(self.drafts) * self.step
 
     @property
     def next_seq(self) -> int:
+        """The seq of the next draft."""
         return self.first + len(self.drafts)
 
     def open_batch(self) -> None:
-        """What is added up to `close` is seen all or none, and shares a lamport."""
+        """Start an atomic batch, up to `close`: its drafts share a lamport."""
         self.close()
         self.step = 0
 
     def close(self) -> None:
-        """End a stretch of drafts."""
+        """End the batch, or the run of single drafts."""
         count, atomic = len(self.drafts), not self.step
         self.step = 1
         if not count:
@@ -85,11 +88,11 @@ class MemoryFeed:
             )
         )
         self._seen, self.drafts = [], []
-        self.lamport += 1 if atomic else count  # one alone is no batch, and takes one as well
+        self.lamport += 1 if atomic else count  # a batch of one draft takes one lamport, too
         self.first += count
 
     def end(self) -> Entry | None:
-        """End the turn: sign it, and send it away. What others may see of it."""
+        """End the turn: sign it, and pass it to the sink. Returns its last block, as others see it; None if empty."""
         self.close()
         if not self._appends:
             return None
@@ -106,7 +109,7 @@ class MemoryFeed:
         return build(self._record, self._appends, self._frontier.get)
 
     def branch(self) -> MemoryFeed:
-        """Another history of the same feed, from here on: what only a liar writes."""
+        """Return a second history of the same feed from here on: a fork."""
         other = MemoryFeed(self.pair, self._party, self._sink, self._clock, self._chance, own=False)
         other._record, other._frontier = replace(self._record), dict(self._frontier)
         other._begin()
@@ -114,4 +117,5 @@ class MemoryFeed:
 
     @property
     def length(self) -> int:
+        """The number of blocks in all turns that have ended."""
         return self._record.length

@@ -1,6 +1,6 @@
-"""The mutations of plain objects, put together from parts that were encoded before: most messages are such.
+"""Mutations of flat objects, joined from parts that are encoded in advance. Most generated messages are of this kind.
 
-The bytes are those of `ObjectModel.set`, which a test compares.
+The bytes equal those of `ObjectModel.set`; a test compares them.
 """
 
 from __future__ import annotations
@@ -28,24 +28,25 @@ WORDS = (
 )
 TEXTS, NUMBERS = ("title", "notes", "owner"), ("rank", "done")
 KEYS = (*TEXTS, *NUMBERS)
-VALUES = 256  # different ones at each key
+VALUES = 256  # distinct values for each key
 
-_Name = tuple[int, bytes, int]  # a stamp; a plain tuple is made in less time
+_Name = tuple[int, bytes, int]  # a stamp; making a plain tuple is faster
 Names = _Name | list[_Name] | None
 
 
 def phrase(chance: random.Random) -> str:
+    """Return three random words."""
     return " ".join(WORDS[int(chance.random() * len(WORDS))] for _ in range(3))
 
 
 class Parts:
-    """Values for each key, with the bytes of an operation that writes them."""
+    """Values for each key, each with the encoded operation that writes it."""
 
     def __init__(self, chance: random.Random) -> None:
         self.values: list[list[str | int]] = [
             [phrase(chance) if key in TEXTS else chance.randrange(1000) for _ in range(VALUES)] for key in KEYS
         ]
-        # After the tag and length of the operation: a byte each, as they are short.
+        # Without the operation's tag and length, which are one byte each because operations are short.
         self._ops = [
             [plain_bytes(key, value, None)[2:] for value in values]
             for key, values in zip(KEYS, self.values, strict=True)
@@ -53,7 +54,7 @@ class Parts:
         assert all(op for ops in self._ops for op in ops)
 
     def write(self, key: int, value: int, names: Names, feed: bytes) -> bytes:
-        """The mutation that writes a value in place of what is named, by the writer of `feed`."""
+        """Return the mutation by the writer of `feed` that replaces the values with the stamps `names`."""
         op = self._ops[key][value]
         if names is None:
             return b"\x12%c%b" % (len(op), op)

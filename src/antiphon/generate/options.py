@@ -1,4 +1,4 @@
-"""What is asked of the generator."""
+"""`Options` of the generator, and how totals are divided."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Options:
     messages: int = 20_000  # in the data feeds, geneses of items included
     writers: int = 5  # devices that write in each party, the founder's included
     seed: int = 1
-    epochs: int = 1  # of each of the parties that have any
+    epochs: int = 1  # in each party that has epochs
     hot: float = 0.0  # the share of all messages that goes to one item
-    bad: float = 0.001  # the share of messages that are refused; none: nobody is revoked or lies, either
-    plain: bool = False  # all items are objects, whose registers alone are written
+    bad: float = 0.001  # the share of messages that are refused; with 0 there are no revocations and forks either
+    plain: bool = False  # all items are flat objects: only registers are written
 
     def check(self) -> Options:
-        """Refuse what cannot be made."""
+        """Return the options, or raise `InvalidInput` for values out of range."""
         for name, low, high in (
             ("parties", 1, PARTIES_MAX),
             ("items", self.parties, MESSAGES_MAX),
@@ -48,7 +48,7 @@ class Options:
 
 
 def zipf(total: int, count: int, exponent: float) -> list[int]:
-    """`total` divided among `count` by a Zipf law, the largest first, without a remainder.
+    """Divide `total` into `count` shares by a Zipf law, the largest first. The shares sum up to `total`.
 
     >>> zipf(10, 3, 1.0)
     [6, 3, 1]

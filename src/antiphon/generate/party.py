@@ -1,4 +1,4 @@
-"""One party: people write, hear of each other, part and meet again."""
+"""`PartyWriter`: write one party. Members write in turns, are partitioned into sides, and meet again."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from antiphon.generate.sink import Sink
 from antiphon.generate.world import SHARED_EACH, Side, World, merge_sides
 from antiphon.halo.member.membership import Membership
 
-PHASE_MAX = 4_000  # messages between two meetings
+PHASE_MAX = 4_000  # messages in one phase, after which all sides meet
 TURN_MAX = 400  # blocks under one head
-TROUBLE_MIN = 60  # messages to items in a party in which somebody is revoked, or lies
+TROUBLE_MIN = 60  # messages to items that a party with a revocation or a fork has at least
 TROUBLE_BLOCKS_MAX = 50
 ITEM_EXPONENT = 1.0
-_SPOIL = 1 << 20  # the share of bad messages is told in parts of this
-_MOVES, _DELETES, _NAMES = 6, 10, 16  # of 1,024 messages so many are moves, and so on, counted from the first
+_SPOIL = 1 << 20  # the denominator of the share of bad messages
+_MOVES, _DELETES, _NAMES = 6, 10, 16  # upper bounds of a roll below 1,024 that makes a move, a deletion, a name
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much there is to be written to a party."""
+    """How much to write to one party."""
 
     index: int
     items: int
     messages: int
-    hot: int  # of the messages, those to its first item
+    hot: int  # extra messages to its first item
     epochs: int
 
 
 class PartyWriter:
-    """Writes one party."""
+    """Writes one party, phase by phase."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class PartyWriter:
         names = f"{options.seed}/{plan.index}"
         self._chance = random.Random(names)  # noqa: S311
         words = [options.seed & 0xFFFFFFFF, options.seed >> 32, plan.index]
-        self._draws = np.random.RandomState(words)  # its streams never change; those of `default_rng` may
+        self._draws = np.random.RandomState(words)  # stable across numpy versions, unlike `default_rng`
         self._world = World(self.made.party, Parts(self._chance), self.made, self._chance, plain=options.plain)
         self._writers = admit_writers(home, founder, sink, self._chance, (options.seed, plan.index), options.writers)
         self._world.people = list(dict.fromkeys(writer.identity for writer in self._writers))
@@ -84,9 +84,10 @@ class PartyWriter:
         self._late = size if troubled and plan.index % 2 == 0 else 0
         self._forked = size if troubled and plan.index % 3 == 0 else 0
 
-    # -- all of it
+    # -- the whole party
 
     def write(self) -> PartyReport:
+        """Write all messages of the party, and return the report."""
         total, epochs = self._plan.messages, self._plan.epochs
         due = [total * (nth + 1) // (epochs + 1) for nth in range(epochs)]
         while left := total - self._late - self._forked - self._done:
@@ -101,7 +102,7 @@ class PartyWriter:
                 self._revoke()
         self._sink.flush()
         for _ in due:
-            self._epoch()  # a party so small that it was written at once
+            self._epoch()  # the party is so small that one phase wrote all of it
         if self._keeper is not None:
             self._keeper.close()
         kinds = self.made.kinds
@@ -123,7 +124,7 @@ class PartyWriter:
         self._late = 0
 
     def _retire(self) -> Writer:
-        """Somebody who writes no more, with all devices of theirs."""
+        """Remove the last writer, and all devices of the same person, from the writers, and return it."""
         gone = self._writers[-1]
         self._writers = [writer for writer in self._writers if writer.identity != gone.identity]
         return gone
@@ -134,7 +135,7 @@ class PartyWriter:
         self.made.cut = self._keeper.epoch()
         self.made.epochs += 1
 
-    # -- between two meetings
+    # -- one phase
 
     def _write_phase(self, count: int, *, epoch: bool) -> None:
         chance, writers = self._chance, self._writers
@@ -149,12 +150,12 @@ class PartyWriter:
             stop = count if nth == number - 1 else at + (count - at) // (number - nth)
             self._write_side(side, crowd[nth::number], rolls[at:stop], picks[at:stop])
             at = stop
-            if epoch and nth == 0:  # what the other sides have written meanwhile comes late
+            if epoch and nth == 0:  # the messages of the other sides arrive after the epoch
                 self._epoch()
         merge_sides(self._world, sides)
 
     def _draw(self, count: int) -> tuple[list[int], list[int]]:
-        """Random numbers, and items by their popularity, for so many messages."""
+        """Draw, for `count` messages, random numbers and items by popularity."""
         draws, popular = self._draws, self._popular
         places = np.searchsorted(popular, draws.random_sample(count) * popular[-1])
         picks = self._order[np.minimum(places, len(popular) - 1)]
@@ -164,7 +165,7 @@ class PartyWriter:
         return rolls, picks.tolist()
 
     def _write_side(self, side: Side, writers: list[Writer], rolls: list[int], picks: list[int]) -> None:
-        """Writers take turns, and each has heard of those before it on its side."""
+        """Write one side of a partition. Writers take turns, and each has seen the turns before it on its side."""
         at, nth = 0, 0
         turn = max(3, min(TURN_MAX, len(rolls) // (2 * len(writers))))
         while at < len(rolls):
@@ -188,7 +189,7 @@ class PartyWriter:
     def _write_run(
         self, side: Side, log: MemoryFeed, rolls: list[int], picks: list[int], at: int, stop: int, *, batch: bool
     ) -> None:
-        """The messages of one writer. Nothing in a batch rests on states, for what is there shares a lamport."""
+        """Write the messages of one turn. In a batch no mutation is made from a state: all share one lamport."""
         world, plan, tracked, now_ms = self._world, self._plan, self._world.tracked, self._home.clock.ms
         items, messages, done, hottest = plan.items, plan.messages, self._done, 0
         spoilt = 0 if batch else int(self._options.bad * _SPOIL)
@@ -207,7 +208,7 @@ class PartyWriter:
                 continue
             index = pick(picks[nth])
             if guarded and not side.may(log, index):
-                index = 0  # which is open to everybody
+                index = 0  # item 0 has no access list
             hottest += not index
             act = roll & 1023
             if (roll >> 40) & (_SPOIL - 1) < spoilt:

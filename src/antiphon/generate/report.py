@@ -1,4 +1,4 @@
-"""What the generator has made, and what it expects a peer to make of it."""
+"""Reports of the generator: what was written, and what a peer must make of it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ REVOKED, NOT_NAMED = "revoked", "not named"
 
 @dataclass(slots=True)
 class PartyReport:
-    """One party."""
+    """Counts of one generated party, and the messages that peers must refuse."""
 
     party: bytes
     label: str
     messages: int = 0  # in its data feeds, those past a fork included
-    items: int = 0  # that a peer has: none of those whose genesis is void
+    items: int = 0  # that a peer has: items with a void genesis are not counted
     members: int = 0
     writers: int = 0
     epochs: int = 0
@@ -27,22 +27,23 @@ class PartyReport:
     views: int = 0
     batches: int = 0
     guarded: int = 0  # items with an access list
-    refused: dict[tuple[bytes, int], str] = field(default_factory=dict)  # by feed and seq: what is wrong with it
+    refused: dict[tuple[bytes, int], str] = field(default_factory=dict)  # (feed, seq) → the kind of fault
     cut: dict[bytes, int] = field(default_factory=dict)  # of its last epoch
-    forks: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # by feed: where it is cut, how long it is
-    hottest: int = 0  # messages to the item that has most, as far as registers go
+    forks: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # feed → (where it forks, its length)
+    hottest: int = 0  # messages to the first item, which has most
 
     @property
     def beyond(self) -> int:
-        """Blocks past forks: held, and not delivered."""
+        """The number of blocks past forks: stored, and never delivered."""
         return sum(length - end for end, length in self.forks.values())
 
     @property
     def listed(self) -> dict[tuple[bytes, int], str]:
-        """What a peer lists that begins at the last epoch: of what is inside its cut, that knows nothing."""
+        """The refused messages that a peer lists which starts at the last epoch: those outside its cut."""
         return {(feed, seq): why for (feed, seq), why in self.refused.items() if seq >= self.cut.get(feed, 0)}
 
     def row(self) -> dict[str, Any]:
+        """Return the counts as a JSON object."""
         return {
             "party": self.party.hex(),
             "label": self.label,
@@ -59,17 +60,18 @@ class PartyReport:
 
 @dataclass(slots=True)
 class HomeReport:
-    """A home."""
+    """The report of a generated home."""
 
     parties: list[PartyReport] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
     def messages(self) -> int:
+        """The messages in all parties."""
         return sum(party.messages for party in self.parties)
 
     def row(self) -> dict[str, Any]:
-        """All of it as JSON has it; equal for equal options, but for the time that it took."""
+        """Return the report as a JSON object. Equal options give equal reports, except for `seconds`."""
         kinds, models, refused = Counter[str](), Counter[str](), Counter[str]()
         for party in self.parties:
             kinds += party.kinds

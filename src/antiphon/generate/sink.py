@@ -1,4 +1,4 @@
-"""Where blocks go: into the feed store, many in a transaction. Others' are verified on the way, as from a peer."""
+"""`Sink`: write blocks into the feed store, many in a transaction. Other devices' feeds are verified, as from a peer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GATHERED_MAX = 32 << 20
 
 
 class Sink:
-    """Gathers what is written, in its order, until there is enough, or somebody needs it to be in the store."""
+    """Collects blocks in order, and writes them when 32 MiB are there, or on `flush`."""
 
     def __init__(self, store: FeedStore, tick: Callable[[int], None]) -> None:
         self.store = store
@@ -23,7 +23,7 @@ class Sink:
         self._count = 0
 
     def put(self, appends: Sequence[Append], spans: Sequence[Span], *, own: bool) -> None:
-        """Blocks of a feed: of one that this home writes the appends, to be written again, of another the spans."""
+        """Take blocks of a feed: the appends of the home's own feed, or the spans of another device's feed."""
         if own:
             self._own.extend(appends)
         else:
@@ -34,7 +34,7 @@ class Sink:
             self.flush()
 
     def flush(self) -> None:
-        """Let all of it be in the store."""
+        """Write all collected blocks to the store."""
         with self.store.batch() as batch:
             batch.changes.extend(self._own)
             for span in self._others:

@@ -1,6 +1,6 @@
-"""What a party's writers know: all of it, and what the sides of a partition do before they have heard of each other.
+"""`World` and `Side`: the items that all writers of a party know, and those that one side of a partition knows.
 
-Of plain objects only the stamps are kept that stand at each key, which is all that the next mutation names.
+Of a flat object only the stamps of the current values at each key are kept: the next mutation needs no more.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from antiphon.model.message import Change, Genesis, Inception, wrap, write_chang
 from antiphon.model.model import Model
 from antiphon.model.wire import plain_bytes
 
-SHARED_MAX = 60  # mutations of an item with a state, beyond which only one side tracked on it: copies cost
-SHARED_EACH = 8  # of so many items with a state, all sides of a partition may work on one
+SHARED_MAX = 60  # an item with more mutations is edited by one side only: copying its state costs too much
+SHARED_EACH = 8  # one of so many items with a state may be edited by all sides of a partition
 LINKS, VIEWS, CHILDREN = 0.03, 0.01, 0.3  # shares of the items
-#: The first items of a party, which the small ones have, too. The first of all may become the hot one.
+#: The models of a party's first items, so that small parties have all models. The very first may be the hot item.
 _FIRST = (None, TEXT, OBJECT, ARRAY, THREAD, FILE)
 _LINK, _VIEW = len(_FIRST), len(_FIRST) + 1
 _WIDTH = len(KEYS)
 _MUTATION = Kind.MUTATION
-#: How many of a hundred items have each model; None: an object whose registers alone are written.
+#: The models of a hundred items. None is a flat object: only registers are written.
 _MODELS = (None,) * 87 + (OBJECT,) * 4 + (TEXT,) * 3 + (ARRAY,) * 3 + (THREAD,) * 2 + (FILE,)
 
 
 class NewItem(NamedTuple):
-    """An item that begins: its id, the message, and whether it is a link or a view."""
+    """A new item: its id, its genesis message, and whether it is a link or a view."""
 
     id: bytes
     message: bytes
@@ -45,7 +45,7 @@ class NewItem(NamedTuple):
 
 
 class World:
-    """The items of a party as everybody has heard of them."""
+    """The items of a party that all writers know."""
 
     def __init__(
         self, party: bytes, parts: Parts, made: PartyReport, chance: random.Random, *, plain: bool = False
@@ -57,24 +57,25 @@ class World:
         self.made = made
         self.chance = chance
         self.ids: list[bytes] = []
-        self.plains: list[int] = []  # indexes of plain objects
-        self.heads: dict[int, Names] = {}  # by index and key: what stands there
-        self.tracked: dict[int, TrackedItem] = {}  # by index, of the others
-        self.guarded: dict[int, frozenset[bytes]] = {}  # by index: who may write to it, besides owners
-        self.people: list[bytes] = []  # who may be named in an access list
-        self.latest: dict[bytes, Entry] = {}  # the last block of each feed that others have heard of
+        self.plains: list[int] = []  # indexes of flat objects
+        self.heads: dict[int, Names] = {}  # index and key → the stamps of the current values there
+        self.tracked: dict[int, TrackedItem] = {}  # index → all other items
+        self.guarded: dict[int, frozenset[bytes]] = {}  # index → identities that may write to it, besides owners
+        self.people: list[bytes] = []  # identities that an access list may name
+        self.latest: dict[bytes, Entry] = {}  # feed → its last block that other writers have seen
 
     def hear(self, entries: Iterable[Entry]) -> None:
+        """Note that all writers have seen these blocks."""
         for entry in entries:
             known = self.latest.get(entry.feed)
             if known is None or entry.seq > known.seq:
                 self.latest[entry.feed] = entry
 
     def genesis(self, log: MemoryFeed, lamport: int, model: str, version: int, known: list[bytes]) -> NewItem:
-        """How an item begins that some writer makes, who knows these others."""
+        """Make the genesis of a new item, whose parent or link ends are among the `known` items."""
         chance, nth = self.chance, len(self.ids)
         roll = chance.random()
-        if nth in (_LINK, _VIEW):  # so that small parties have all there is
+        if nth in (_LINK, _VIEW):  # so that small parties have a link and a view
             roll = VIEWS if nth == _LINK else 0.0
         parent = known[int(chance.random() * len(known))] if known and chance.random() < CHILDREN else b""
         if roll < VIEWS:
@@ -93,15 +94,15 @@ class World:
 
 
 class Side:
-    """One side of a partition: it has seen the world as it was when it began, and itself."""
+    """One side of a partition. It has seen the world as it was when the partition began, and its own messages."""
 
     def __init__(self, world: World, nth: int = 0, count: int = 1, *, shared: int = 0) -> None:
         self.world = world
         self.view = dict(world.latest)
         self.base = len(world.ids)
         self._plains = len(world.plains)
-        self._nth, self._count = nth, count  # which of the sides it is
-        self._shared = shared  # which items with a state all sides may work on
+        self._nth, self._count = nth, count  # the index of this side, and the number of sides
+        self._shared = shared  # the residue of the indexes of items that all sides may edit
         self.new: list[int] = []
         self.over: dict[int, Names] = world.heads if count == 1 else {}
         self.copies: dict[int, StateCopy] = {}
@@ -109,7 +110,7 @@ class Side:
     # -- what to write to
 
     def pick(self, draw: int) -> int:
-        """An item that this side knows."""
+        """Return an item that this side knows, for a random draw."""
         if draw < self.base:
             return draw
         if self.new and (not self.base or draw & 1):
@@ -117,7 +118,7 @@ class Side:
         return draw % self.base
 
     def sample(self) -> list[bytes]:
-        """Some items that this side knows, for an item that begins to name."""
+        """Return some items that this side knows, as parents or link ends of a new item."""
         ids, chance = self.world.ids, self.world.chance
         found = [ids[int(chance.random() * self.base)]] if self.base else []
         return found + [ids[index] for index in self.new[-2:]]
@@ -125,7 +126,7 @@ class Side:
     # -- writing
 
     def create(self, log: MemoryFeed) -> int:
-        """A new item."""
+        """Write the genesis of a new item, and return its index."""
         world = self.world
         index = len(world.ids)
         first, models = world.first, world.models
@@ -148,7 +149,7 @@ class Side:
         return index
 
     def mutate(self, log: MemoryFeed, index: int, roll: int, now_ms: int) -> None:
-        """A mutation of an item, by its model."""
+        """Write a mutation of an item, made by its model."""
         work = self.world.tracked.get(index)
         if work is None:
             self.write(log, index, roll)
@@ -168,7 +169,7 @@ class Side:
             self.describe(log, index)
 
     def write(self, log: MemoryFeed, index: int, roll: int) -> None:
-        """A register of a plain object."""
+        """Write a register of a flat object."""
         heads = self.world.heads
         key = (roll >> 10) % _WIDTH
         slot = index * _WIDTH + key
@@ -197,13 +198,13 @@ class Side:
         log.add(_MUTATION, self.world.ids[index], wrap(_MUTATION, mutation))
 
     def move(self, log: MemoryFeed, index: int) -> None:
-        """Another parent, or none."""
+        """Write a change to another parent, or to none."""
         item = self.world.ids[index]
         parents = [known for known in self.sample() if known != item]
         self._change(log, item, Change(parent=parents[-1] if parents else b""))
 
     def delete(self, log: MemoryFeed, index: int, roll: int) -> None:
-        """Delete an item, or restore it."""
+        """Write a change that deletes an item, or restores it."""
         self._change(log, self.world.ids[index], Change(deleted=roll % 4 != 0))
 
     def _change(self, log: MemoryFeed, item: bytes, change: Change) -> None:
@@ -211,7 +212,7 @@ class Side:
         self.world.made.kinds["change"] += 1
 
     def guard(self, log: MemoryFeed, index: int) -> None:
-        """An access list, for an item that only its creator knows: itself, owners, and some others may write to it."""
+        """Write an access list for an item that only its creator knows: it, owners and some others may write."""
         world = self.world
         named = frozenset(person for person in world.people if world.chance.random() < 0.5 and person != log.identity)
         cuts = ((log.feed, log.next_seq),)
@@ -220,19 +221,19 @@ class Side:
         world.made.guarded += 1
 
     def may(self, log: MemoryFeed, index: int) -> bool:
-        """Whether the access list of an item, if it has one, lets a writer write to it."""
+        """True if an item has no access list, or its list lets this writer write to it."""
         named = self.world.guarded.get(index)
         return named is None or log.owner or log.identity in named
 
     def describe(self, log: MemoryFeed, index: int) -> None:
-        """A name, in the metadata."""
+        """Write a name into an item's metadata."""
         named = plain_bytes("name", phrase(self.world.chance), None)
         log.add(Kind.METADATA, self.world.ids[index], wrap(Kind.METADATA, named))
         self.world.made.kinds["metadata"] += 1
 
 
 def merge_sides(world: World, sides: list[Side]) -> None:
-    """The partition is over: everybody hears of what all sides did."""
+    """End a partition: merge the sides into the world, so that all writers have seen all of their messages."""
     for side in sides:
         world.hear(side.view.values())
     if len(sides) == 1:
