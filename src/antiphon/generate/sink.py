@@ -1,4 +1,4 @@
-"""`Sink`: write blocks into the feed store, many in a transaction. Other devices' feeds are verified, as from a peer."""
+"""`Sink`: write blocks into the feed store, many in a transaction. Other devices' feeds are verified like a peer's."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def carol(peers: Peers, alice: Peer, monkeypatch: pytest.MonkeyPatch) -> Peer:
     """A joiner who stands on an epoch with twenty notes, has opened none, and is to declare the next."""
-    monkeypatch.setattr(rebase, "ROWS_BESIDE", 4)
+    monkeypatch.setattr(rebase, "ROWS_PER_STEP", 4)
     for number in range(20):
         note(alice, f"note {number}")
     epoch(peers)
