@@ -26,7 +26,7 @@ from antiphon.generate.options import Options
 from antiphon.pipeline import open_session
 from antiphon.pipeline.jobs.batch_run import Run
 from antiphon.pipeline.jobs.stages import blocks, judged
-from antiphon.pipeline.plan.judged_blocks import DELIVERED
+from antiphon.pipeline.plan.standings import DELIVERED
 from antiphon.query.facts import CREATED_MS_MAX
 from antiphon.sim.picture.svg import Sheet, box, polyline
 

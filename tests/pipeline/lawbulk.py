@@ -21,8 +21,8 @@ from antiphon.pipeline.fold.fold_job import fold_survey
 from antiphon.pipeline.fold.item_fold import refused
 from antiphon.pipeline.jobs.batch_run import Run
 from antiphon.pipeline.jobs.report import PartyReport
-from antiphon.pipeline.plan.judged_blocks import quarantine
 from antiphon.pipeline.plan.party_plan import PartyPlan
+from antiphon.pipeline.plan.standings import quarantine
 from antiphon.pipeline.plan.survey import Survey
 from antiphon.pipeline.session.session import prepare
 from antiphon.pipeline.session.tasks import in_workers

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.pipeline.counted_blocks import by_plans, by_rows
 
 from antiphon.api.store import Store
 from antiphon.core.cid import Cid
@@ -17,7 +18,7 @@ from antiphon.pipeline.fold.block_account import account
 from antiphon.pipeline.fold.item_fold import folded, items, refused
 from antiphon.pipeline.fold.summary import summary
 from antiphon.pipeline.order.messages import bases, messages
-from antiphon.pipeline.plan.judged_blocks import judged
+from antiphon.pipeline.plan.standings import judged
 from antiphon.pipeline.plan.survey import survey
 from antiphon.pipeline.plan.surveyed_blocks import blocks
 
@@ -35,8 +36,8 @@ def test_spark_folds_a_generated_home_as_a_peer_does(spark: SparkSession, home: 
     looked = survey(spark, home)
     found = judged(blocks(spark, looked), looked.plans).cache()
     made = folded(messages(found, bases(spark, looked)), looked.plans).cache()
-    rows, listed, books = items(made).collect(), refused(made).collect(), account(looked, found, summary(made))
-    assert account(looked, None, summary(made)) == books
+    rows, listed, books = items(made).collect(), refused(made).collect(), account(looked, summary(made))
+    assert by_rows(found) == by_plans(looked)
     made.unpersist()
     found.unpersist()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given, strategies as st
 
 from antiphon.feed.header import Kind
-from antiphon.party.engine.judge import ERASED, Judge, changed, reason_at
+from antiphon.model.message import Note
+from antiphon.party.engine.judge import ERASED, Judge, changed, mark_void, void_places
 from antiphon.party.engine.lane import Lane
 from antiphon.party.engine.ports import LaneState, Seen, Void
 
@@ -87,8 +89,10 @@ def test_answers_are_remembered_until_forgotten() -> None:
 
 
 def test_a_message_is_void_by_the_range_that_holds_it() -> None:
-    voids = [Void(2, 4, "a"), Void(4, 5, "b")]
-    assert [reason_at(voids, seq) for seq in range(1, 6)] == ["", "a", "a", "b", ""]
+    voids = [Void(2, 4, "a"), Void(4, 5, "b"), Void(6, 7, "c")]
+    notes = [Note(Kind.MUTATION, 1, b"", seq, 0, b"", "its kind") for seq in range(1, 8)]
+    assert [mark_void(voids, note).void for note in notes] == ["its kind", "a", "a", "b", "its kind", "c", "its kind"]
+    assert void_places(voids, np.arange(1, 8)).tolist() == [-1, 0, 0, 1, -1, 2, -1]
 
 
 def test_what_changed_is_what_only_one_of_both_has() -> None:

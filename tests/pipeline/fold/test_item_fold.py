@@ -15,7 +15,7 @@ from antiphon.halo.credentials.claims import Position, Role
 from antiphon.pipeline.fold.fold_job import fold_survey
 from antiphon.pipeline.fold.item_fold import folded, items, refused
 from antiphon.pipeline.order.messages import bases, messages
-from antiphon.pipeline.plan.judged_blocks import judged
+from antiphon.pipeline.plan.standings import judged
 from antiphon.pipeline.plan.survey import Survey, survey
 from antiphon.pipeline.plan.surveyed_blocks import blocks
 from antiphon.testing.peers import Peer, Peers

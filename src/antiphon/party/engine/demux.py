@@ -15,7 +15,7 @@ from antiphon.feed.block import BodyState
 from antiphon.feed.header import Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.model.message import Note
-from antiphon.party.engine.judge import reason_at
+from antiphon.party.engine.judge import mark_void
 from antiphon.party.engine.lane import Run
 from antiphon.party.engine.ports import Void
 
@@ -62,13 +62,9 @@ class Gathered:
         return groups
 
 
-def _judged(run: Run, reasons: list[Void], which: Indexes | None) -> list[tuple[bytes, Note]]:
+def _judged(run: Run, voids: list[Void], which: Indexes | None) -> list[tuple[bytes, Note]]:
     found = notes_of(run, which)
-    if not reasons:
-        return found
-    return [
-        (item, note._replace(void=reason) if (reason := reason_at(reasons, note.seq)) else note) for item, note in found
-    ]
+    return [(item, mark_void(voids, note)) for item, note in found] if voids else found
 
 
 def _ids(run: Run) -> list[bytes]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 
+import numpy as np
+import numpy.typing as npt
+
+from antiphon.model.message import Note
 from antiphon.party.engine.lane import ALL_SEQS, FAR, Lane
 from antiphon.party.engine.ports import EpochJudge, Seen, Void
 
 ERASED = "it was erased"
+_START = attrgetter("start")
 
 
 class Judge:
@@ -69,12 +75,17 @@ class Judge:
         return first, self._authority.verdict(feed, first, seen)
 
 
-def reason_at(voids: list[Void], seq: int) -> str:
-    """Why a message is void, if it is."""
-    for void in voids:
-        if void.start <= seq < void.stop:
-            return void.reason
-    return ""
+def mark_void(voids: Sequence[Void], note: Note) -> Note:
+    """Return a message with the reason of the void part that holds it; a message outside of all parts as it is."""
+    at = bisect_right(voids, note.seq, key=_START) - 1
+    return note._replace(void=voids[at].reason) if at >= 0 and note.seq < voids[at].stop else note
+
+
+def void_places(voids: Sequence[Void], seqs: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """Return the place of the void part that holds each seq, and -1 where none does: `mark_void`, for columns."""
+    starts, stops = (np.array([void[column] for void in voids]) for column in (0, 1))
+    at = np.searchsorted(starts, seqs, side="right") - 1
+    return np.where((at >= 0) & (seqs < stops[at]), at, -1)
 
 
 def changed(before: Iterable[Void], after: Iterable[Void]) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from antiphon.feed.store.reader import FeedReader
 from antiphon.model.message import Note
 from antiphon.party.engine.delivery import Delivery
 from antiphon.party.engine.demux import notes_of, void_kind
-from antiphon.party.engine.judge import reason_at
+from antiphon.party.engine.judge import mark_void
 from antiphon.party.engine.lane import Run
 from antiphon.party.engine.ports import Posting
 
@@ -30,9 +30,7 @@ class Archive:
         for number, start, stop in self.trim(postings):
             lane = lanes[number]
             voids = lane.state.voids
-            for note in read_run(self._store, lane.feed, start, stop):
-                reason = reason_at(voids, note.seq) or note.void
-                notes.append(note._replace(void=reason) if reason else note)
+            notes += [mark_void(voids, note) for note in read_run(self._store, lane.feed, start, stop)]
         notes.sort(key=lambda note: (note.lamport, note.feed, note.seq))
         return notes
 

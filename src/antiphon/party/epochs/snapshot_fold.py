@@ -28,7 +28,7 @@ from antiphon.party.engine.authors import Authors
 from antiphon.party.engine.demux import PREFIXES, Gathered, prefix
 from antiphon.party.engine.epoch_base import EpochBase, States
 from antiphon.party.engine.gc_pause import uncollected
-from antiphon.party.engine.judge import Judge, changed, reason_at
+from antiphon.party.engine.judge import Judge, changed, mark_void
 from antiphon.party.engine.lane import Lane, Run
 from antiphon.party.engine.message_lookup import read_run
 from antiphon.party.engine.ports import EpochJudge, ItemRow, Items, LaneState, Void
@@ -349,7 +349,7 @@ class EpochFold:
                 if low < high:
                     voids = list(self._judge.voids(lane, low, high))
                     found = read_run(self._store, lane.feed, low, high)
-                    notes += [note._replace(void=reason_at(voids, note.seq) or note.void) for note in found]
+                    notes += [mark_void(voids, note) for note in found]
             if notes:
                 groups[item] = sorted(notes, key=_total)
         return groups

@@ -35,7 +35,7 @@ from antiphon.feed.header import Kind
 from antiphon.model.message import Note
 from antiphon.party.engine.demux import notes_of
 from antiphon.party.engine.epoch_base import EpochBase
-from antiphon.party.engine.judge import reason_at
+from antiphon.party.engine.judge import mark_void
 from antiphon.party.engine.lane import Run
 from antiphon.party.live.item import Item
 
@@ -131,8 +131,7 @@ class ReadStream:
             if not rows:
                 return  # the feed was cut meanwhile
             for item, note in rows:
-                void = reason_at(voids, note.seq) or note.void
-                yield note.stamp, item, note._replace(void=void)
+                yield note.stamp, item, mark_void(voids, note)
             start = end
 
     def anchor(self) -> bytes:

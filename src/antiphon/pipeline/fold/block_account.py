@@ -2,7 +2,7 @@
 
     held = control + based + applied + refused + pending + ended
 
-The left side comes from the stores' own records, the right side from what the stages counted, each on its own.
+The left side comes from the stores' own records, the right side from plans and from what the fold has counted.
 """
 
 from __future__ import annotations
@@ -11,16 +11,13 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, functions as f
-
 from antiphon.pipeline.fold.summary import Summary
-from antiphon.pipeline.plan.judged_blocks import BASED, CONTROL, ENDED, PENDING
-from antiphon.pipeline.plan.party_plan import NOT_ADMITTED, PartyPlan
-from antiphon.pipeline.plan.standings import standings
+from antiphon.pipeline.plan.party_plan import PartyPlan
+from antiphon.pipeline.plan.standings import BASED, CONTROL, ENDED, PENDING, standings
 from antiphon.pipeline.plan.survey import Survey
 
 REFUSED = "refused"
-COUNTED = (CONTROL, BASED, PENDING)  # in judged blocks
+NOT_FOLDED = (CONTROL, BASED, PENDING, ENDED)
 
 
 @dataclass(slots=True)
@@ -51,19 +48,13 @@ class Account:
         return self.held - self.control - self.based - self.applied - self.refused - self.pending - self.ended
 
 
-def account(survey: Survey, judged: DataFrame | None, folded: Summary) -> dict[bytes, Account]:
-    """What became of the blocks of each party of a survey.
+def account(survey: Survey, folded: Summary) -> dict[bytes, Account]:
+    """Account for the blocks of each party of a survey.
 
-    Blocks that do not count, or not yet, are counted in `judged`; without it, they are as many as the plans say, and no
-    block is read again. What is applied is what items say that they took in, and each refusal is a row.
+    Blocks that are not folded are as many as the plans say, and no block is read again. Applied messages are those that
+    items have counted, and each refusal is a row.
     """
-    if judged is None:
-        found = {plan.party: _settled(plan, survey.held[plan.party]) for plan in survey.plans}
-    else:
-        found = {plan.party: _begin(plan, survey.held[plan.party]) for plan in survey.plans}
-        rows = judged.where(f.col("standing").isin(*COUNTED))
-        for row in rows.groupBy("party", "standing", "reason").count().collect():
-            found[bytes(row["party"])].add(row["standing"], row["count"], row["reason"])
+    found = {plan.party: begin(plan, survey.held[plan.party], NOT_FOLDED) for plan in survey.plans}
     for party, count in folded.applied.items():
         found[party].applied += count
     for (party, reason), count in folded.refused.items():
@@ -79,19 +70,3 @@ def begin(plan: PartyPlan, held: int, standing: Collection[str]) -> Account:
         if name in standing:
             made.add(name, high - low, reason)
     return made
-
-
-def _begin(plan: PartyPlan, held: int) -> Account:
-    """A party before anything is counted. Blocks beyond the end of a feed are not read, so they are its plan's word."""
-    made = begin(plan, held, (ENDED,))
-    for feed, count in plan.beyond.items():
-        if feed in plan.control:  # votes count there
-            made.add(CONTROL, count)
-        else:
-            made.add(PENDING, count, plan.error or NOT_ADMITTED)
-    return made
-
-
-def _settled(plan: PartyPlan, held: int) -> Account:
-    """A party with all that its plan says."""
-    return begin(plan, held, (*COUNTED, ENDED))

@@ -25,9 +25,8 @@ from antiphon.pipeline.fold.fold_job import fold_survey, tally_survey
 from antiphon.pipeline.fold.item_fold import Models, items
 from antiphon.pipeline.fold.summary import States, Summary, summary
 from antiphon.pipeline.jobs.report import PartyReport, Report
-from antiphon.pipeline.plan.judged_blocks import DELIVERED, judged
 from antiphon.pipeline.plan.party_plan import PartyPlan
-from antiphon.pipeline.plan.standings import counts
+from antiphon.pipeline.plan.standings import DELIVERED, counts, judged
 from antiphon.pipeline.plan.survey import Survey, survey
 from antiphon.pipeline.plan.surveyed_blocks import blocks
 from antiphon.pipeline.session.session import prepare
@@ -107,7 +106,7 @@ class Run:
         with self.stage("fold", sum(counts(plan).get(DELIVERED, 0) for plan in self.survey.plans)):
             kept = "folded" in self.__dict__
             found = summary(self.folded) if kept else tally_survey(self.spark, self.survey, self.models)
-        books = account(self.survey, None, found)
+        books = account(self.survey, found)
         parties = party_reports(self.survey.plans, books, found)
         return Report(self.survey.homes, parties, found.skew, self.seconds)
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 from antiphon.pipeline.epoch.epoch_snapshot import changed, snapshot
 from antiphon.pipeline.fold.item_fold import folded, items, refused
 from antiphon.pipeline.order.messages import bases, messages
-from antiphon.pipeline.plan.judged_blocks import judged, quarantine
+from antiphon.pipeline.plan.standings import judged, quarantine
 from antiphon.pipeline.plan.survey import survey
 from antiphon.pipeline.plan.surveyed_blocks import blocks
 from antiphon.pipeline.query.compile import found

@@ -12,9 +12,9 @@ from antiphon.pipeline.fold.block_account import Account, begin
 from antiphon.pipeline.fold.summary import Tally, total
 from antiphon.pipeline.jobs.batch_run import party_reports
 from antiphon.pipeline.jobs.report import Report
-from antiphon.pipeline.plan.judged_blocks import BASED, CONTROL, PENDING
 from antiphon.pipeline.plan.party_plan import NOT_ADMITTED
 from antiphon.pipeline.plan.replan import PartyStep
+from antiphon.pipeline.plan.standings import BASED, CONTROL, PENDING
 from antiphon.pipeline.session.tasks import in_workers
 from antiphon.pipeline.tables.delta_folder import TableLog
 from antiphon.pipeline.tables.shard_tally import SHELVES, tally_shelf

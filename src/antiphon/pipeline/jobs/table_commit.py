@@ -24,10 +24,9 @@ from antiphon.pipeline.fold.block_account import REFUSED
 from antiphon.pipeline.fold.item_fold import Models, refused
 from antiphon.pipeline.fold.summary import Tally
 from antiphon.pipeline.jobs.batch_run import Run
-from antiphon.pipeline.plan.judged_blocks import ENDED, PENDING
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.plan.replan import PartyStep
-from antiphon.pipeline.plan.standings import standings
+from antiphon.pipeline.plan.standings import ENDED, PENDING, standings
 from antiphon.pipeline.tables.delta_folder import Current, Stream, TableLog
 from antiphon.pipeline.tables.file_changes import FileSet
 from antiphon.pipeline.tables.incremental_write import Advance

@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 
 from antiphon.core.cid import Cid
 from antiphon.party.engine.epoch_base import EpochBase
-from antiphon.pipeline.plan.judged_blocks import DELIVERED
+from antiphon.pipeline.plan.standings import DELIVERED
 from antiphon.pipeline.plan.survey import Survey
 from antiphon.pipeline.source.block_columns import arrow_of
 from antiphon.pipeline.source.home import open_blobs

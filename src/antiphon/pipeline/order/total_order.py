@@ -13,6 +13,7 @@ from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.feed.header import Kind
 from antiphon.model.message import Note
 from antiphon.party.engine.demux import NOT_AN_ITEM_MESSAGE
+from antiphon.party.engine.judge import void_places
 from antiphon.pipeline.order.messages import BASE_STATE
 from antiphon.pipeline.order.shuffle_chunk import I64, MISSING, Ids, ShuffleChunk, hash_items
 from antiphon.pipeline.order.varints import ROOM
@@ -92,9 +93,8 @@ class OrderedMessages:
             for lane, plan in enumerate(self.plans[party].lanes):
                 if plan.voids:
                     mine = np.flatnonzero((self.party == party) & (self.lane == lane))
-                    starts, stops = (np.array([void[at] for void in plan.voids]) for at in (0, 1))
-                    which = np.searchsorted(starts, self.seqs[mine], side="right") - 1
-                    inside = (which >= 0) & (self.seqs[mine] < stops[which])
+                    which = void_places(plan.voids, self.seqs[mine])
+                    inside = which >= 0
                     reasons = np.array([numbers.setdefault(void.reason, 1 + len(numbers)) for void in plan.voids])
                     self._void(mine[inside], reasons[which[inside]])
         wrong = np.flatnonzero((self.kinds == int(Kind.CREDENTIAL)) & (self._voids() == 0))

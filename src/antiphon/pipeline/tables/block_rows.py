@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from antiphon.pipeline.plan.judged_blocks import ENDED, PENDING
 from antiphon.pipeline.plan.reread import read_spans
+from antiphon.pipeline.plan.standings import ENDED, PENDING
 from antiphon.pipeline.source.block_columns import batch_of, batches
 from antiphon.pipeline.source.ranges import Range, divide_ranges
 from antiphon.pipeline.tables.parquet_files import Place, TableFiles, Written, batches_in

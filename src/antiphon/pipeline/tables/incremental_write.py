@@ -18,12 +18,11 @@ from pyspark.sql import SparkSession
 from antiphon.pipeline.fold.fold_job import Task, buckets_for, in_chunks, lane_tasks, messages_in, tasks_of
 from antiphon.pipeline.fold.item_fold import Models
 from antiphon.pipeline.fold.summary import Tally
-from antiphon.pipeline.plan.judged_blocks import DELIVERED, ENDED, PENDING
 from antiphon.pipeline.plan.party_plan import NOT_ADMITTED, PartyPlan
 from antiphon.pipeline.plan.plan_diff import Parts, PlanDiff
 from antiphon.pipeline.plan.replan import PartyStep
 from antiphon.pipeline.plan.reread import Ids, ids_in
-from antiphon.pipeline.plan.standings import Row, counts, standings
+from antiphon.pipeline.plan.standings import DELIVERED, ENDED, PENDING, Row, counts, standings
 from antiphon.pipeline.session.tasks import DealtTasks, tasks_for
 from antiphon.pipeline.source.ranges import Range
 from antiphon.pipeline.tables.block_rows import Part, RowTask, block_tasks, waiting_tasks, write_rows

@@ -7,22 +7,25 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.party.forked import Forked, confront
+from tests.pipeline.counted_blocks import by_plans, by_rows
 from tests.pipeline.fold.test_item_fold import live
 from tests.pipeline.source.test_datasource import flip
 
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.halo.credentials.claims import Role
-from antiphon.model.message import wrap
+from antiphon.model.message import Note, wrap
+from antiphon.party.engine.judge import mark_void, void_places
 from antiphon.pipeline.fold.block_account import account
 from antiphon.pipeline.fold.item_fold import folded, items, refused
 from antiphon.pipeline.fold.summary import summary
 from antiphon.pipeline.order.messages import messages
-from antiphon.pipeline.plan.judged_blocks import judged, quarantine
 from antiphon.pipeline.plan.party_plan import FORKED
+from antiphon.pipeline.plan.standings import DELIVERED, ENDED, judged, quarantine, standings
 from antiphon.pipeline.plan.survey import Survey, survey
 from antiphon.pipeline.plan.surveyed_blocks import blocks
 from antiphon.testing.peers import Peer, Peers
@@ -114,8 +117,8 @@ def test_the_quarantine_is_a_live_peers_block_by_block(troubled: Troubled, name:
 
 
 def test_every_block_is_accounted_for(troubled: Troubled) -> None:
-    found = account(troubled.looked, troubled.judged, summary(troubled.folded))
-    assert account(troubled.looked, None, summary(troubled.folded)) == found  # plans say what was counted
+    found = account(troubled.looked, summary(troubled.folded))
+    assert by_rows(troubled.judged) == by_plans(troubled.looked)
     for name, peer in troubled.peers.items():
         one = found[bytes(peer.party.key)]
 
@@ -125,6 +128,25 @@ def test_every_block_is_accounted_for(troubled: Troubled) -> None:
         assert one.applied > 0 or name == "behind", name
     assert found[bytes(troubled.peers["behind"].party.key)].pending > 0
     assert found[bytes(troubled.peers["forked"].party.key)].ended > 0
+
+
+def test_every_derived_form_of_a_standing_agrees_block_by_block(troubled: Troubled) -> None:
+    """The stage `judged`, the ranges of `standings`, and the lookups of void messages, one by one and in columns."""
+    rows = {(bytes(row.feed), row.seq): row for row in troubled.judged.collect()}
+    void = 0
+    for plan in troubled.looked.plans:
+        for _, feed, start, stop, standing, reason in standings(plan):
+            for seq in range(start, stop):
+                row = rows.pop((feed, seq), None)
+                assert row is None if standing == ENDED else row and (row.standing, row.reason) == (standing, reason)
+                if row and standing == DELIVERED:
+                    voids = plan.lanes[row.lane].voids
+                    note = Note(Kind.MUTATION, 1, feed, seq, 0, b"", "")
+                    (at,) = void_places(voids, np.array([seq])) if voids else (-1,)
+                    assert mark_void(voids, note).void == (voids[at].reason if at >= 0 else "") == (reason or "")
+                    void += at >= 0
+    assert not rows
+    assert void
 
 
 def test_what_waits_says_for_what_as_a_live_peer_does(troubled: Troubled) -> None:
@@ -159,8 +181,8 @@ def test_damage_ends_one_feed_here_and_harms_no_other(spark: SparkSession, tmp_p
         found = judged(blocks(spark, looked), looked.plans)
         made = folded(messages(found), looked.plans)
         states = {bytes(row.item): bytes(row.snapshot) for row in items(made).collect()}
-        one = account(looked, found, summary(made))[bytes(alice.party.key)]
-        assert account(looked, None, summary(made))[bytes(alice.party.key)] == one
+        one = account(looked, summary(made))[bytes(alice.party.key)]
+        assert by_rows(found) == by_plans(looked)
         assert bob.member is not None
 
         (fault,) = looked.plans[0].faults
