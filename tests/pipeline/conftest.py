@@ -45,8 +45,8 @@ def _refuse(_: SparkSession) -> SparkSession:
 
 @pytest.fixture(scope="session")
 def spark(spark_worker: None, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    # Executors import models of the tests.
-    os.environ["PYTHONPATH"] = str(root)
+    # Executors import models of the tests, and the sources of this tree, not those that are installed.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(root / "src"), str(root)])
     scratch = tmp_path_factory.mktemp("spark")
     session = open_session(
         "antiphon tests",
