@@ -1,4 +1,4 @@
-"""Whether an archive is whole and right: its files, every block and head, evidence of forks, every blob."""
+"""Check an archive: its files, every block and head, the evidence of forks, every blob."""
 
 from __future__ import annotations
 
@@ -20,27 +20,30 @@ REASONS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What is wrong with files and blobs, and what verifying the feeds has found."""
+    """Errors of files and blobs, and the findings of verifying the feeds."""
 
     files: int
     blobs: int
     wrong: tuple[str, ...]
-    verified: Verified | None  # None: nothing can be read
+    verified: Verified | None  # None: the records of feeds cannot be read
 
     @property
     def right(self) -> bool:
-        """What a writer did wrong is archived as it is: that is no fault of the archive's."""
+        """True if the archive is complete and undamaged. Rules that a feed's writer broke are archived as they are, and
+        do not count against the archive.
+        """
         if self.wrong or self.verified is None:
             return False
         return not any(finding.kind in (DAMAGED, UNKNOWN) for finding in self.verified.findings)
 
     def row(self) -> dict[str, Any]:
+        """The report as a JSON object."""
         found = {} if self.verified is None else self.verified.row()
         return {**found, "files": self.files, "blobs": self.blobs, "wrong": list(self.wrong), "right": self.right}
 
 
 def check_archive(spark: SparkSession, folder: str | Path) -> CheckReport:
-    """Compare files with their digests, then verify what is in them."""
+    """Compare the files of an archive with their digests, then verify its feeds and blobs."""
     place = Path(folder).expanduser().absolute()
     manifest = Manifest.read(place)
     with raise_worker_errors():

@@ -1,11 +1,10 @@
-"""Archives: a home's feeds and blobs as Parquet, from which it can be rebuilt. Exporting again adds what is new.
+"""Export the feeds and blobs of a home to an archive, from which the home can be rebuilt. A later export adds new data.
 
     export_archive(spark, "laptop", "archive")
     spark.read.format("antiphon").load("archive")
 
-Executors write files beside each other; the program that asks writes `archive.json` last. What that does not name does
-not count, and goes. What is to be done is in `plan`, the format in `manifest`, reading in `reader`,
-the way back in `import_`.
+Executors write files in parallel. The driver writes `archive.json` last. Files that it does not name are not part of
+the archive, and are deleted.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ from antiphon.pipeline.source.ranges import Fault
 from antiphon.snapshot.blob_store import BlobStore
 
 TASK_BLOCKS = 200_000
-BLOBS_AT_ONCE = 20_000  # in one file
+BLOBS_AT_ONCE = 20_000  # blobs of one task
 LOCK = "archive.lock"
 
 Tell = Callable[[str], None]
@@ -61,21 +60,21 @@ def _silent(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What an export has added, and what it could not read."""
+    """The data that an export has added, and what it could not read."""
 
     number: int
     feeds: int
     blocks: int
     blobs: int
     size: int  # bytes of files
-    erased: int = 0  # bodies that were taken out of earlier files
+    erased: int = 0  # bodies that were removed from earlier files
     faults: tuple[Fault, ...] = ()
-    damaged: tuple[str, ...] = ()  # blobs
+    damaged: tuple[str, ...] = ()  # CIDs of damaged blobs
 
 
 @dataclass(slots=True)
 class _Written:
-    """What a task has written."""
+    """The result of one task."""
 
     files: list[ArchiveFile] = field(default_factory=list)
     rows: list[FeedRow] = field(default_factory=list)
@@ -87,10 +86,10 @@ class _Written:
 def export_archive(
     spark: SparkSession | None, home: str | Path, folder: str | Path, *, tell: Tell = _silent, blocks: int = TASK_BLOCKS
 ) -> ExportReport:
-    """Write all feeds and blobs of a home into an archive; into one that is there, what is new.
+    """Write all feeds and blobs of a home into an archive. An archive that exists gets the new ones.
 
-    Nobody sees it before it is whole. A feed that is damaged is taken as far as it can be read, and named. Without a
-    session everything is done in this process, which must not have the home open.
+    The export becomes visible when it is complete. A damaged feed is exported up to the damage, and reported. Without a
+    session all work is done in this process, which must not have the home open.
     """
     if is_archive(home):
         raise InvalidInput(f"{home} is an archive already; copy it as it is")
@@ -111,7 +110,8 @@ def export_archive(
         except BaseException:
             _sweep(place, Manifest.read(place).files() if is_archive(place) else ())
             raise
-        # At once, since erased bodies are in them. Who has just opened the archive may be about to read its records.
+        # Replaced files go at once, because they hold erased bodies. The old records stay for one more export: a reader
+        # that has just opened the archive may be about to read them.
         _sweep(place, [*made.files(), *([before.records] if before.records else [])])
     return exported
 
@@ -158,7 +158,7 @@ def _export(
 
 
 def _whole(plan: ExportPlan, done: Sequence[_Written]) -> tuple[list[_Written], dict[bytes, FeedRow]]:
-    """What counts of the tasks' work, and the feeds with it: a part of one whose part before was cut short does not."""
+    """The results to keep, and the rows of all feeds. A part of a feed goes if the part before it is incomplete."""
     rows = dict(plan.kept)
     written = []
     for task, one in zip(plan.tasks, done, strict=True):
@@ -202,15 +202,15 @@ def _write_spans(asked: tuple[str, str, int, tuple[NewBlocks, ...]]) -> _Written
 
 
 def _upto(store: FeedReader, piece: NewBlocks) -> Iterator[Span]:
-    """The ranges of a piece, each under a head; what a peer has written since stays for the next export."""
+    """The spans of a piece. Blocks that a peer has written since are left to the next export."""
     for span in store.spans(piece.record.feed, piece.start):
         if span.first >= piece.stop:
             return
-        yield span  # it may reach further, if it grew meanwhile: a range ends at its head
+        yield span  # it may extend beyond the piece if the feed has grown: a span ends at its signed head
 
 
 def _row(store: FeedReader, piece: NewBlocks, last: Span | None) -> FeedRow | None:
-    """The record of a feed in the archive, as far as it was written."""
+    """The row of a feed in the archive, up to the last span that was written."""
     if last is None:
         return None
     begins = piece.begins
@@ -263,7 +263,7 @@ def _write_blobs(asked: tuple[str, str, int, list[bytes]]) -> _Written:
 
 @dataclass(slots=True)
 class _Rewritten:
-    """A file of ranges, what stands for it now, and whose bodies went: nobody's if it stays."""
+    """A file of spans, the files that replace it, and the bodies that were removed; none if the file stays."""
 
     file: ArchiveFile
     files: list[ArchiveFile] = field(default_factory=list)
@@ -271,7 +271,7 @@ class _Rewritten:
 
 
 def _rewrite(asked: tuple[str, int, ArchiveFile, dict[bytes, list[int]]]) -> _Rewritten:
-    """Write a file of ranges again without some bodies, if it has any of them; also of ranges that no record needs."""
+    """Write a file of spans again without erased bodies, if it holds any, also in spans that no record refers to."""
     folder, number, file, erased = asked
     done = _Rewritten(file)
     with closing(ParquetFiles(Path(folder), (file,), SPANS)) as files:
@@ -293,7 +293,7 @@ def _rewrite(asked: tuple[str, int, ArchiveFile, dict[bytes, list[int]]]) -> _Re
 
 
 def _bodies(row: dict[str, Any], erased: dict[bytes, list[int]]) -> list[int]:
-    """Which of the erased bodies a range has, or has left out."""
+    """The seqs of erased blocks that a span does not yet mark as erased."""
     first, states = row["first"], row["states"]
     inside = (seq for seq in erased.get(row["feed"], ()) if first <= seq < first + row["count"])
     return [seq for seq in inside if states[seq - first : seq - first + 1] != bytes([BodyState.ERASED])]
@@ -311,7 +311,7 @@ def _write_records(folder: Path, number: int, rows: Iterable[FeedRow]) -> Archiv
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One export at a time; the kernel drops the lock with the process."""
+    """Lock the archive against other exports. The kernel drops the lock when the process ends."""
     handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -326,7 +326,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _sweep(folder: Path, files: Iterable[ArchiveFile]) -> None:
-    """Let go of all files but these: what an export has left that was not finished, and what was replaced."""
+    """Delete all files but these: leftovers of an unfinished export, and files that were replaced."""
     named = {file.name for file in files}
     leftovers = [*folder.glob("*-*-*.parquet"), *folder.glob(f"{MANIFEST}.*")]
     for path in leftovers:

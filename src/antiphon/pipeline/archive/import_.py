@@ -1,8 +1,9 @@
-"""From an archive to a home. Everything is verified as if a peer had sent it, and taken whole or not at all.
+"""Import an archive into a new home. All data is verified as if a peer had sent it, and imported completely or not at
+all.
 
-Control feeds come first, since they say which epoch is final: where a feed is not here from its beginning, its blocks
-must lead to the hash that the last final epoch has of it. No keys are in an archive: whoever opens the home next gets
-new ones, and is a member of nothing yet.
+Control feeds come first, because they decide which epoch is final. If a feed does not start at block 0, its blocks must
+chain to the hash that the last final epoch has for it. An archive holds no private keys: the first program that opens
+the home creates new ones, which are not members of any party.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _silent(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What a home was made of."""
+    """Counts of an import."""
 
     parties: int
     feeds: int
@@ -71,7 +72,7 @@ class ImportReport:
 
 
 def import_archive(folder: str | Path, home: str | Path, *, tell: Tell = _silent) -> ImportReport:
-    """Make a home of an archive. Where anything is refused there is none; the error names feed, block and reason."""
+    """Make a home from an archive. If any data is refused, no home is made; the error names feed, block and reason."""
     source, target = Path(folder).expanduser().absolute(), Path(home).expanduser().absolute()
     manifest = Manifest.read(source)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -92,11 +93,11 @@ def import_archive(folder: str | Path, home: str | Path, *, tell: Tell = _silent
 
 @contextmanager
 def _partial(target: Path) -> Iterator[Path]:
-    """A folder to make a home in, beside it. Those that killed imports have left go: their locks went with them."""
+    """A folder beside the target, in which the home is made. Delete those of killed imports, which nobody locks."""
     wanted = re.compile(re.escape(target.name) + r"\.[0-9a-f]{32}\.partial")
     made = target.with_name(f"{target.name}.{uuid.uuid4().hex}.partial")
     with ExitStack() as held:
-        with _folder_locked(target.parent, fcntl.LOCK_EX):  # so that nobody takes a new one for an old one
+        with _folder_locked(target.parent, fcntl.LOCK_EX):  # so that no import takes a new folder for a leftover
             for left in [path for path in target.parent.iterdir() if wanted.fullmatch(path.name)]:
                 with suppress(OSError), _folder_locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB):
                     shutil.rmtree(left)
@@ -161,12 +162,12 @@ class _Import:
         return count
 
     def _is_control(self, record: Record) -> bool:
-        with suppress(CorruptBlock):  # told when it is read
+        with suppress(CorruptBlock):  # raised again when the feed is read
             return self.feeds.first_kind(record.feed) is Kind.CREDENTIAL
         return False
 
     def _begin(self, record: Record, cuts: dict[bytes, FeedCut]) -> Base | None:
-        """Where a feed begins, if that is shown: a hash that its blocks lead to is that of a final epoch."""
+        """The verified start of a feed whose first blocks are pruned. It must match the cut of a final epoch."""
         cut = cuts.get(record.feed)
         where = f"feed {record.feed.hex()[:8]}"
         if cut is None or cut.length < record.start:
@@ -192,7 +193,7 @@ class _Import:
 
     def _take_feed(self, store: FeedStore, record: Record, base: Base | None) -> int:
         if record.start == record.length:
-            return 0  # all of it is in a snapshot
+            return 0  # all blocks are pruned; their state is in a snapshot
         try:
             spans = joined(self.feeds.spans(record.feed, record.start))
             while some := list(islice(spans, SPANS_AT_ONCE)):
@@ -201,7 +202,7 @@ class _Import:
             if fork is not None:
                 self._take_fork(store, record, fork)
             _compare(store.record(record.feed), record)
-        except Equivocation as error:  # its rows are of two histories
+        except Equivocation as error:  # the rows are of two histories of the feed
             raise BadEncoding(f"feed {record.feed.hex()[:8]}, block {error.seq}: {error}") from None
         return record.length - record.start
 
@@ -214,12 +215,13 @@ class _Import:
             store.ingest(other_branch(evidence, record, held.hash_at(at)))
             raise BadEncoding(f"feed {record.feed.hex()[:8]}: the evidence of its fork shows none")
 
-    # -- what is settled when all is here
+    # -- once all feeds are imported
 
     def _erase(self, store: FeedStore, blobs: Blobs, party: bytes) -> None:
-        """Mark as erased what its party had erased: such a body is not asked for again.
+        """Mark the bodies as erased that the party has erased, so that the peer does not request them again.
 
-        One that is here all the same goes if a final epoch covers it; before that, others may need it (rule 13).
+        If the archive still holds such a body, it is deleted once a final epoch covers it; before that, other peers may
+        need it (rule 13).
         """
         authority = _authority(store, party)
         if authority is None:
@@ -239,10 +241,10 @@ class _Import:
                 if state is not BodyState.ERASED:
                     store.erase(record.feed, seq)
         if gone:
-            store.compact()  # its bytes are still in the file
+            store.compact()  # deleted bytes are still in the file
 
     def _follow(self, home: Path, store: FeedStore, parties: Iterable[bytes]) -> int:
-        """As the home did; one without a list of parties has all that begin here."""
+        """Subscribe to the parties that the home followed; if the archive lists none, to all with a genesis."""
         named = {bytes.fromhex(key): label for key, label in self.manifest.labels.items()}
         followed = named or dict.fromkeys(parties, "")
         count = 0
@@ -272,13 +274,13 @@ def _authority(store: FeedReader, party: bytes) -> PartyAuthority | None:
 
 
 def _cuts(authority: PartyAuthority | None, blobs: Blobs, party: bytes) -> dict[bytes, FeedCut]:
-    """What the last final epoch says of each feed, by the control feeds that were taken."""
+    """The cut of each feed in the last final epoch, according to the imported control feeds."""
     base = _base(authority, blobs, party)
     return {} if base is None else dict(base.feeds)
 
 
 def _covered(authority: PartyAuthority, blobs: Blobs, party: bytes) -> Covered:
-    """What the last final epoch covers, and had as erased."""
+    """The erased seqs of each feed that the last final epoch covers."""
     base = _base(authority, blobs, party)
     if base is None:
         return {}
@@ -301,7 +303,7 @@ def _base(authority: PartyAuthority | None, blobs: Blobs, party: bytes) -> Epoch
 
 
 def _compare(made: Record, told: Record) -> None:
-    """What was taken must be what the record says, its end and why it ends included."""
+    """Refuse a feed whose imported record differs from the archived one, its end and the reason for it included."""
     wrong = [
         name
         for name in ("start", "length", "hash", "lamport", "signature", "end", "why")

@@ -1,4 +1,4 @@
-"""What an export has to do: which blocks an archive does not have yet, cut into tasks, and which bodies are to go."""
+"""Plan an export: the blocks that the archive does not have yet, divided into tasks, and the bodies to remove."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from antiphon.pipeline.source.ranges import Fault
 
 
 class NewBlocks(NamedTuple):
-    """Blocks of a feed that an archive does not have: from `start` to `stop`, which are those of one moment."""
+    """Blocks [start, stop) of a feed that the archive does not have."""
 
     record: Record
     start: int
     stop: int
-    known: FeedRow | None  # as the archive has it
-    follows: bool = False  # another piece of the same feed, and is worth nothing without it
+    known: FeedRow | None  # the feed in the archive
+    follows: bool = False  # it continues another piece of the same feed, and is useless without that one
 
     @property
     def blocks(self) -> int:
@@ -38,21 +38,23 @@ class NewBlocks(NamedTuple):
 
     @property
     def begins(self) -> Record:
-        """Where the feed begins in the archive: at its own beginning here, if what lies between is pruned."""
+        """The record with the start of the feed in the archive. After a gap of pruned blocks it starts anew."""
         return self.record if self.known is None or self.known.record.length < self.record.start else self.known.record
 
 
 @dataclass(slots=True)
 class ExportPlan:
+    """The tasks of an export, and the parts of the archive that it keeps."""
+
     tasks: list[tuple[NewBlocks, ...]] = field(default_factory=list)
-    kept: dict[bytes, FeedRow] = field(default_factory=dict)  # feeds as they are without what is written now
+    kept: dict[bytes, FeedRow] = field(default_factory=dict)  # feeds before the new blocks are written
     labels: dict[str, str] = field(default_factory=dict)  # of parties
-    erased: dict[bytes, list[int]] = field(default_factory=dict)  # bodies that must not be in the archive
+    erased: dict[bytes, list[int]] = field(default_factory=dict)  # seqs whose bodies must leave the archive, by feed
     faults: list[Fault] = field(default_factory=list)
 
 
 def plan_export(asked: tuple[str, str, int]) -> ExportPlan:
-    """What to write of a home, in tasks of about so many blocks."""
+    """Plan the export of a home into a folder, in tasks of about so many blocks."""
     home, folder, blocks = asked
     known = ArchiveTables(Path(folder)).rows if is_archive(folder) else {}
     plan = ExportPlan(kept=dict(known), labels=_labels(home))
@@ -62,14 +64,14 @@ def plan_export(asked: tuple[str, str, int]) -> ExportPlan:
             row = known.get(record.feed)
             try:
                 piece = _piece(store, record, row)
-            except StoreError as error:  # damaged since: the archive keeps what it has
+            except StoreError as error:  # damaged since the last export: the archive keeps its blocks
                 plan.faults.append(_fault(record.party, record.feed, error))
                 continue
             if piece is not None:
                 pieces.append(piece)
             elif row is not None:
                 plan.kept[record.feed] = _newer(row, record, store.fork(record.feed))
-            elif record.length:  # all of it is pruned
+            elif record.length:  # all blocks are pruned
                 made = replace(record, writable=False, retired=False)
                 plan.kept[record.feed] = FeedRow(made, store.fork(record.feed))
         plan.tasks = _divided(store, pieces, blocks)
@@ -91,7 +93,7 @@ def _piece(store: FeedReader, record: Record, known: FeedRow | None) -> NewBlock
             f"{where}: the archive has {held.length} blocks of it and the home {record.length}: an older home was "
             "restored; export into a new folder"
         )
-    if not held.length or held.length < record.start:  # what was pruned meanwhile is in a snapshot
+    if not held.length or held.length < record.start:  # the state of pruned blocks is in a snapshot
         return NewBlocks(record, record.start, record.length, known) if record.length > record.start else None
     if held.length > record.start:
         (last,) = store.held(record.feed, held.length - 1, held.length)
@@ -104,12 +106,12 @@ def _piece(store: FeedReader, record: Record, known: FeedRow | None) -> NewBlock
 
 
 def _newer(known: FeedRow, record: Record, fork: bytes | None) -> FeedRow:
-    """The same blocks, with what came to light about the feed."""
+    """The row of a feed without new blocks, with its current end and evidence of a fork."""
     return replace(known, record=replace(known.record, end=record.end, why=record.why), fork=fork)
 
 
 def _labels(home: str) -> dict[str, str]:
-    """The parties that the home follows, and what they are called there."""
+    """The labels of the parties that the home follows, by key in hex."""
     path = feeds_folder(home).with_name("meta.db")
     if not path.is_file():
         return {}
@@ -122,10 +124,10 @@ def _labels(home: str) -> dict[str, str]:
 
 
 def _divided(store: FeedReader, pieces: Sequence[NewBlocks], size: int) -> list[tuple[NewBlocks, ...]]:
-    """Tasks of about so many blocks, by party and feed, so that rows which are read together lie together.
+    """Divide pieces into tasks of about so many blocks, in order of party and feed, so that rows that are read together
+    are stored together.
 
-    Each part of a feed that is cut is a task, and so a file, by itself: it is left out if the one before it is not
-    whole.
+    Each part of a feed that is cut is a task and a file of its own: it is dropped if the part before it is incomplete.
     """
     tasks: list[tuple[NewBlocks, ...]] = []
     some: list[NewBlocks] = []
@@ -144,7 +146,7 @@ def _divided(store: FeedReader, pieces: Sequence[NewBlocks], size: int) -> list[
 
 
 def _parts(store: FeedReader, piece: NewBlocks, size: int) -> list[NewBlocks]:
-    """A long piece, cut behind signed heads. What cannot be read is not cut: whoever writes it tells why."""
+    """Cut a long piece at signed heads. A piece that cannot be read is not cut; the task that writes it reports why."""
     parts: list[NewBlocks] = []
     rest = piece
     while rest.blocks > size:
@@ -159,11 +161,11 @@ def _parts(store: FeedReader, piece: NewBlocks, size: int) -> list[NewBlocks]:
     return [*parts, rest]
 
 
-# -- what was erased
+# -- erased bodies
 
 
 def _erased(store: FeedReader, known: Iterable[FeedRow], faults: list[Fault]) -> dict[bytes, list[int]]:
-    """Whose bodies parties asked to erase, and the home has no longer: what it has pruned included."""
+    """The archived bodies that a party has erased and the home no longer holds, those of pruned blocks included."""
     found: dict[bytes, list[int]] = {}
     parties: dict[bytes, list[FeedRow]] = defaultdict(list)
     for row in known:
@@ -193,7 +195,7 @@ def _erased(store: FeedReader, known: Iterable[FeedRow], faults: list[Fault]) ->
 
 
 def _present(store: FeedReader, record: Record | None, seq: int) -> bool:
-    """Whether the home still has the body of a block: until a final epoch covers it, others may need it."""
+    """True if the home still holds the body of a block. Until a final epoch covers it, other peers may need it."""
     if record is None or not record.start <= seq < record.length:
         return False
     (span,) = store.held(record.feed, seq, seq + 1)

@@ -2,8 +2,8 @@
 
     party.epochs.declare(maker=EpochJob(spark, "laptop", party.key, store.manager.blobs))
 
-The peer decides what the epoch covers and whether it may declare it, hands the plan in, compares what comes back with
-what it has, and declares. It may hold its stores meanwhile: executors read them beside it.
+The peer decides what the epoch covers and whether it may declare it. It passes the plan to the job, compares the result
+with its own state, and declares. It may keep its stores open: executors read them concurrently.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from antiphon.pipeline.session.worker_errors import raise_worker_errors
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.limits import BATCH_COUNT_MAX
 
-#: Blobs come to this program in so many parts, one after the other. Each may have what `spark.driver.maxResultSize`
-#: says, which is 1 GiB if nobody says otherwise: some 16 GiB of blobs in one epoch.
+#: Blobs come to the driver in so many parts, one after the other. Each part may have `spark.driver.maxResultSize`
+#: bytes, 1 GiB by default, so an epoch may have some 16 GiB of blobs.
 PARTS = 16
 
 
@@ -37,7 +37,7 @@ def _silent(_: str) -> None:
 
 @dataclass(slots=True)
 class EpochJob:
-    """Computes snapshots for `Epochs.declare`, and puts their blobs into the store of the peer that asks."""
+    """Computes snapshots for `Epochs.declare`, and puts their blobs into the blob store of the peer."""
 
     spark: SparkSession
     home: str | Path
@@ -45,8 +45,8 @@ class EpochJob:
     blobs: Blobs
     models: Models = ModelFactory.standard
     tell: Callable[[str], None] = _silent
-    blob_count: int = 0  # that the last one had
-    size: int = 0
+    blob_count: int = 0  # of the last snapshot
+    size: int = 0  # in bytes, of these blobs
 
     def __call__(self, epoch: EpochPlan) -> Cid:
         self.blob_count = self.size = 0
@@ -61,7 +61,7 @@ class EpochJob:
         return root
 
     def _keep(self, rows: Iterator[Row]) -> Cid | None:
-        """Put all blobs, each of which is compared with its CID; the root's CID."""
+        """Store all blobs; `put_all` checks each against its CID. Return the CID of the root."""
         root: Cid | None = None
         while some := list(islice(rows, BATCH_COUNT_MAX)):
             pairs = [(Cid(bytes(row["cid"])), bytes(row["data"])) for row in some]

@@ -1,7 +1,7 @@
-"""Stage `snapshot`: the blobs of an epoch, computed in bulk. The root's CID is the one that a live peer comes to.
+"""Stage `snapshot`: the blobs of an epoch, computed in bulk. A live peer computes the same root CID.
 
-The messages in the cut are folded like any others, with the epoch's own judge and `fold_epoch`; then one task makes the
-trees of what changed, with the code that live peers use.
+The messages in the cut are folded in partitions, with the judge of the epoch and `fold_epoch`. Then one task builds the
+trees of the changed items, with the code of live peers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from antiphon.pipeline.source.home import open_blobs, open_feeds
 from antiphon.snapshot.blob_overlay import Overlay
 from antiphon.snapshot.blobs import Blobs
 
-#: The blobs that a snapshot adds to those of the one before it; `root` marks the one that names it.
+#: The blobs that a snapshot adds to those of the snapshot before it. `root` marks the root blob.
 SCHEMA = StructType(
     [
         StructField("cid", BinaryType(), nullable=False),
@@ -55,19 +55,19 @@ BLOBS_AT_ONCE = 1_000
 
 
 def plan_epoch(spark: SparkSession, home: str | Path, party: bytes, epoch: int | EpochPlan) -> PartyPlan:
-    """How to compute an epoch of a party from its messages and the snapshot before it: a final one by its number,
-    or one that is to be declared.
+    """Plan how to compute an epoch from its messages and the snapshot before it. `epoch` is the number of a final
+    epoch, or the plan of one that is about to be declared.
     """
     return in_workers(spark, _plan, [(str(home), bytes(party), epoch)])[0]
 
 
 def changed(spark: SparkSession, plan: PartyPlan, models: Models = ModelFactory.standard) -> DataFrame:
-    """The items that an epoch makes other than the epoch before had them; `snapshot` is null for one that is not."""
+    """The items that changed since the epoch before. `snapshot` is null for an item that the epoch drops."""
     return fold_survey(prepare(spark), Survey((plan.home,), (plan,)), models, folding=EpochFolding)
 
 
 def snapshot(changed: DataFrame, plan: PartyPlan) -> DataFrame:
-    """The blobs of an epoch, of the items that it changes."""
+    """The blobs of an epoch, from the items that it changes."""
     rows = changed.where(f.col("reason").isNull()).select("item", "snapshot", "deleted", "messages")
 
     def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -77,13 +77,13 @@ def snapshot(changed: DataFrame, plan: PartyPlan) -> DataFrame:
 
 
 class EpochFolding(Folding):
-    """Folds items as an epoch has them."""
+    """Folds the items of a partition with the rules of an epoch (`fold_epoch`)."""
 
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
         epoch = self.plans[party].epoch
         assert epoch is not None
         lost = next((note for note in notes if note.message is None), None)
-        if lost is not None:  # void or not: a model may look at a void message, too (rule 13)
+        if lost is not None:  # void or not: a model may read a void message, too (rule 13)
             place = f"the body of block {lost.seq} of feed {lost.feed.hex()[:8]}"
             raise MissingBlocks(f"epoch {epoch.number} cannot be computed: {place} is not here; fetch it from a peer")
         listed = frozenset((name, version) for name, version, _ in epoch.models)
@@ -129,12 +129,12 @@ def _base(cid: bytes, blobs: Blobs, party: bytes, number: int) -> EpochBase | No
 
 
 class _Trees(EpochFold):
-    """The trees of an epoch whose items were folded elsewhere."""
+    """Builds the trees of an epoch from items that were folded in other tasks."""
 
     def __init__(self, rows: Iterator[dict[str, Any]], *given: Any) -> None:
         super().__init__(*given)
         self._rows = rows
-        self._count = 0  # messages that were folded
+        self._count = 0  # folded messages
 
     def _touched(self) -> tuple[set[bytes], set[bytes]]:
         return set(), set()
@@ -164,7 +164,7 @@ def _build(plan: PartyPlan, given: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
 
 
 class _Recorder(Overlay):
-    """Remembers what was put, also what the store below has already."""
+    """Records the CIDs of all blobs that are put, also of those that the store below already has."""
 
     def __init__(self, below: Blobs) -> None:
         super().__init__(below)

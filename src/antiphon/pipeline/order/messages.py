@@ -1,4 +1,4 @@
-"""Stage `messages`: what is folded, item by item and in the total order; void messages too, with the reason."""
+"""Stage `messages`: the messages to fold, by item and in the total order. Void messages are included with a reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from antiphon.pipeline.plan.survey import Survey
 from antiphon.pipeline.source.block_columns import arrow_of
 from antiphon.pipeline.source.home import open_blobs
 
-#: The kind of a row that is no message: the state of its item in the base, which stands before all its messages.
+#: The kind of a row that holds no message but the state of its item in the base. It precedes the item's messages.
 BASE_STATE = 0
 BASE_ROWS = 500
 
@@ -37,9 +37,9 @@ _ARROW = arrow_of(SCHEMA)
 
 
 def messages(judged: DataFrame, bases: DataFrame | None = None) -> DataFrame:
-    """The messages of each item, together and in the total order; behind the state that `bases` has of it.
+    """The messages of each item in the total order, behind its state in `bases`.
 
-    They come in partitions by party and item, each sorted.
+    Rows are partitioned by party and item, and sorted within each partition.
     """
     found = judged.where(f.col("standing") == DELIVERED).select(*SCHEMA.names)
     if bases is not None:
@@ -48,7 +48,7 @@ def messages(judged: DataFrame, bases: DataFrame | None = None) -> DataFrame:
 
 
 def bases(spark: SparkSession, survey: Survey) -> DataFrame | None:
-    """The states that the parties of a survey stand on, as rows among messages; None where none stands on any."""
+    """The item states in the base snapshots of a survey's parties, as rows of `SCHEMA`; None if no party has a base."""
     based = [(plan.home, plan.party, plan.base) for plan in survey.plans if plan.base]
     if not based:
         return None
@@ -67,7 +67,7 @@ def _states(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def base_rows(party: bytes, some: list[tuple[bytes, bytes]]) -> pa.RecordBatch:
-    """States of some items in a base, as rows among messages."""
+    """States of some items in a base, as rows of `SCHEMA`."""
     rows = [
         {
             "party": party,

@@ -32,18 +32,18 @@ from antiphon.pipeline.plan.reread import read_spans
 from antiphon.pipeline.source.home import open_blobs
 from antiphon.pipeline.source.ranges import Range
 
-CHUNK_ROWS = 32_768  # that are divided at once
-BASE_LANE = -1  # of the states that a party stands on, which come before all messages
+CHUNK_ROWS = 32_768  # messages that are divided among partitions together
+BASE_LANE = -1  # the lane number of base states, which sort before all messages
 BASE_ROWS, BASE_SIZE = 4_096, 16 << 20
 BUCKETS_MAX = 1 << 14
-MISSING = -1  # the size of a body that is not here
+MISSING = -1  # instead of the size of a body that is not held
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.uint8]  # 16 in each row
 
 _HEAD = Struct("<2i7q")
-_WIDTHS = (ITEM_ID_SIZE, 8, 8, 8, 1, 4)  # of a value in each column of numbers
+_WIDTHS = (ITEM_ID_SIZE, 8, 8, 8, 1, 4)  # bytes of a value in each column but messages
 #: A decoded chunk: index of the party among the plans, index of the lane in its plan; then the columns of item ids,
 #: lamports, seqs, times, kinds, sizes and messages.
 ShuffleChunk = tuple[int, int, memoryview, memoryview, memoryview, memoryview, memoryview, memoryview, memoryview]
@@ -51,7 +51,7 @@ ShuffleChunk = tuple[int, int, memoryview, memoryview, memoryview, memoryview, m
 
 @dataclass(frozen=True, slots=True)
 class LaneTask:
-    """Delivered blocks of a lane that one task reads; or, with a base, the states of it."""
+    """A part of a task: delivered blocks of one lane; or, with the CID of a base, the item states of that snapshot."""
 
     party: int
     lane: int
@@ -60,7 +60,7 @@ class LaneTask:
 
 
 def open_chunk(chunk: bytes) -> ShuffleChunk:
-    """The columns of a chunk, which are not copied."""
+    """Decode a chunk. The columns are views, not copies."""
     party, lane, *sizes = _HEAD.unpack_from(chunk)
     bounds = list(accumulate(sizes, initial=_HEAD.size))
     view = memoryview(chunk)
@@ -71,7 +71,7 @@ def open_chunk(chunk: bytes) -> ShuffleChunk:
 def read_chunks(
     task: Iterable[LaneTask], buckets: int, only: Mapping[bytes, Collection[bytes]] | None = None
 ) -> Iterator[tuple[int, bytes]]:
-    """The chunks of a task, each with the partition that it goes to; with `only`, of these items, by party."""
+    """Yield the chunks of a task, each with the number of its partition. `only` selects items by party."""
     lanes = list(task)
     for one in lanes:
         if one.base:
@@ -82,7 +82,7 @@ def read_chunks(
                     yield from MessageColumns.of_states(states).chunks(one.party, BASE_LANE, buckets)
     lanes = [one for one in lanes if not one.base]
     wanted = {party: ItemSet((only or {}).get(party, ())) for party in {one.range.party for one in lanes}}
-    # Whatever cannot be read is an error when the next range is asked for, so all are asked for, and one more.
+    # `read_spans` raises an error of a range when the next one is requested, so the loop must exhaust it.
     for one, (_, spans) in zip(lanes, read_spans([one.range for one in lanes]), strict=True):
         for gathered in arrow.gathered(spans, CHUNK_ROWS):
             piece = MessageColumns.of(gathered)
@@ -92,7 +92,7 @@ def read_chunks(
 
 
 def _some(entries: Iterator[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
-    """States, as many at a time as are divided at once."""
+    """Group states by count and size."""
     states: list[tuple[bytes, bytes]] = []
     size = 0
     for entry in entries:
@@ -106,26 +106,26 @@ def _some(entries: Iterator[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, 
 
 
 class ItemSet:
-    """Some items, to be found among many; there may be very many of them, so they are put in order once."""
+    """A set of item ids that finds its members in a column of ids. It may be very large, so it sorts hashes once."""
 
     def __init__(self, ids: Collection[bytes]) -> None:
         self._ids = set(ids)
         self._places = np.sort(item_hashes(ids_of(self._ids)))
 
     def among(self, items: Ids) -> I64:
-        """Where they are."""
+        """The rows of a column of ids that hold members of the set."""
         if not len(self._places):
             return np.zeros(0, dtype=np.int64)
         found = item_hashes(items)
         near = self._places[np.minimum(np.searchsorted(self._places, found), len(self._places) - 1)]
         rows = np.flatnonzero(near == found)
-        exact = [items[at].tobytes() in self._ids for at in rows.tolist()]  # two items may have one place
+        exact = [items[at].tobytes() in self._ids for at in rows.tolist()]  # hashes may collide
         return rows[np.array(exact, dtype=np.bool_)]
 
 
 @dataclass(frozen=True, slots=True)
 class MessageColumns:
-    """Messages in columns, before they are divided."""
+    """Messages in columns, before they are divided among partitions."""
 
     items: Ids
     lamports: I64
@@ -134,10 +134,11 @@ class MessageColumns:
     kinds: npt.NDArray[np.uint8]
     sizes: npt.NDArray[np.int32]
     messages: pa.Array
-    salted: bool  # each message stands behind its salt: every second value is one
+    salted: bool  # `messages` alternates salts and messages
 
     @classmethod
     def of(cls, spans: list[Span]) -> MessageColumns:
+        """The messages of spans of one feed."""
         headers = np.frombuffer(b"".join([span.headers for span in spans]), dtype=HEADER)
         sizes = headers["body_size"].astype(np.int32) - np.int32(SALT_SIZE)
         pairs = np.empty(2 * len(sizes), dtype=np.int32)
@@ -159,7 +160,7 @@ class MessageColumns:
 
     @classmethod
     def of_states(cls, entries: Sequence[tuple[bytes, bytes]]) -> MessageColumns:
-        """The states of some items in a base."""
+        """The states of some items in a base, as rows of kind `BASE_STATE`."""
         count = len(entries)
         before = np.full(count, -1, dtype=np.int64)
         return cls(
@@ -174,18 +175,18 @@ class MessageColumns:
         )
 
     def only(self, wanted: ItemSet) -> MessageColumns:
-        """Of some items."""
+        """The messages to some items."""
         which = wanted.among(self.items)
         taken = self.messages.take(numbers(2 * which + 1 if self.salted else which, pa.int64()))
         numbered = self.lamports[which], self.seqs[which], self.created[which], self.kinds[which], self.sizes[which]
         return MessageColumns(self.items[which], *numbered, taken, False)
 
     def chunks(self, party: int, lane: int, buckets: int) -> Iterator[tuple[int, bytes]]:
-        """The same, divided by the partitions that items belong to."""
+        """Divide the messages by the partitions of their items, and yield a chunk for each partition."""
         if not len(self.items):
             return
         where = buckets_of(self.items, buckets)
-        order = np.argsort(where, kind="stable")  # in two bytes, that is done digit by digit
+        order = np.argsort(where, kind="stable")  # of uint16, numpy does a radix sort
         counts = np.bincount(where, minlength=buckets)
         sizes = self.sizes[order]
         messages = self.messages.take(numbers(2 * order + 1 if self.salted else order, pa.int64())).buffers()[2]
@@ -206,27 +207,27 @@ def _bytes(column: npt.NDArray[Any]) -> memoryview:
 
 
 def numbers(values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
-    """As `pa.array` makes it, which imports pandas into each of Spark's workers."""
+    """An Arrow array over a numpy column. `pa.array` would import pandas into each of Spark's workers."""
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
 def flags(values: npt.NDArray[np.bool_]) -> pa.Array:
-    """The same for what is true or false."""
+    """An Arrow array of booleans, without `pa.array` as well."""
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
 
 
 def is_true(values: pa.Array) -> npt.NDArray[np.bool_]:
-    """The way back; null is as good as false."""
+    """A numpy column of an Arrow array of booleans. Null becomes False."""
     return np.array(values.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def ids_of(items: Iterable[bytes]) -> Ids:
-    """Ids in a column."""
+    """A column of item ids, one per row."""
     return np.frombuffer(b"".join(items), dtype=np.uint8).reshape(-1, ITEM_ID_SIZE)
 
 
 def joined_values(column: pa.Array) -> npt.NDArray[np.uint8]:
-    """Binaries of one size, none of them null, a row each."""
+    """A numpy matrix of an Arrow array of binaries that have one size and no nulls, one row for each value."""
     _, offsets, data = column.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
     size = int(bounds[-1] - bounds[0]) // max(1, len(column))
@@ -236,7 +237,7 @@ def joined_values(column: pa.Array) -> npt.NDArray[np.uint8]:
 
 
 def hash_items(items: Ids, party: int | I64) -> U64:
-    """Of each item a number that its bytes and its party settle, and that looks like chance."""
+    """A 64-bit hash of each item id and the number of its party."""
     halves = items.view("<u8")
     number = np.asarray(party).astype(np.uint64)
     found: U64 = (halves[:, 0] ^ np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xD6E8FEB86659FD93)
@@ -246,12 +247,12 @@ def hash_items(items: Ids, party: int | I64) -> U64:
 
 
 def item_hashes(items: Ids) -> U64:
-    """Where each item lies among all, whatever its party: a number that looks like chance."""
+    """A 64-bit hash of each item id alone, independent of its party."""
     return hash_items(items, 0)
 
 
 def buckets_of(items: Ids, buckets: int) -> npt.NDArray[np.uint16]:
-    """The partition of each item: the first bits of its place say it. There are a power of two of them."""
+    """The partition of each item: the first bits of its hash. `buckets` is a power of two."""
     bits = buckets.bit_length() - 1
     found = item_hashes(items) >> np.uint64(64 - bits) if bits else np.zeros(len(items), np.uint64)
     return found.astype(np.uint16)

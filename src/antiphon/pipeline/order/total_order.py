@@ -1,4 +1,4 @@
-"""The messages of one partition, put together from chunks into the total order, item by item. All of it on columns."""
+"""Sort the messages of one partition, given as shuffle chunks, by item and in the total order. All of it in columns."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from antiphon.pipeline.order.shuffle_chunk import I64, MISSING, Ids, ShuffleChun
 from antiphon.pipeline.order.varints import ROOM
 from antiphon.pipeline.plan.party_plan import PartyPlan
 
-#: An item's key (party, item), its base state if there is one, and its messages in the total order.
+#: The key (party, item) of an item, its base state or None, and its messages in the total order.
 Group = tuple[tuple[bytes, bytes], bytes | None, list[Note]]
 
 _KEY_BITS = 64
-_new = tuple.__new__  # half the price of calling the class, for every message
+_new = tuple.__new__  # for each message, half the cost of calling the class
 
 
 @dataclass(slots=True)
 class OrderedMessages:
-    """Messages, sorted by item and then by stamp: each column has one value for each of them.
+    """Messages sorted by item and stamp. Each column has one value for each message.
 
-    `starts` are where items begin, and the end. A message is `buffer[offsets[i] : offsets[i] + sizes[i]]`.
+    `starts` holds the index of the first message of each item, and the total count at its end. Message `i` is
+    `buffer[offsets[i] : offsets[i] + sizes[i]]`.
     """
 
     party: npt.NDArray[np.int32]
@@ -46,12 +47,12 @@ class OrderedMessages:
     starts: I64
     plans: Sequence[PartyPlan]
     feeds: list[tuple[bytes, ...]]  # by party and lane
-    voids: npt.NDArray[np.int32] | None  # which of the reasons makes a message void; None where none is
+    voids: npt.NDArray[np.int32] | None  # index into `reasons`, 0 for messages that count; None if all count
     reasons: list[str]
 
     @classmethod
     def of(cls, found: Iterable[ShuffleChunk], plans: Sequence[PartyPlan]) -> OrderedMessages | None:
-        """From chunks, in any order; None where there are none."""
+        """Sort the messages of chunks, which come in any order; None if there are no chunks."""
         chunks = sorted(found, key=lambda chunk: (chunk[0], chunk[1], _first(chunk[4])))  # party, lane, first seq
         if not chunks:
             return None
@@ -59,7 +60,7 @@ class OrderedMessages:
         parties, lanes = (np.repeat(np.array([one[n] for one in chunks], dtype=np.int32), counts) for n in (0, 1))
         joined = [b"".join([cast(memoryview, one[n]) for one in chunks]) for n in range(2, 8)]
         buffer = b"".join([*(one[8] for one in chunks), bytes(ROOM)])
-        chunks.clear()  # what is sorted needs their memory
+        chunks.clear()  # frees memory for sorting
         items = np.frombuffer(joined[0], dtype=np.uint8).reshape(-1, ITEM_ID_SIZE)
         lamports, seqs, created = (np.frombuffer(data, dtype="<i8") for data in joined[1:4])
         kinds, sizes = np.frombuffer(joined[4], dtype=np.uint8), np.frombuffer(joined[5], dtype="<i4")
@@ -87,7 +88,7 @@ class OrderedMessages:
         return made
 
     def _find_voids(self) -> None:
-        """Set why messages are void: by the ranges of their lanes, or because a data feed holds no such thing."""
+        """Find void messages: those in void ranges of their lanes, and credentials, which data feeds must not hold."""
         numbers: dict[str, int] = {}
         for party in np.unique(self.party).tolist():
             for lane, plan in enumerate(self.plans[party].lanes):
@@ -113,11 +114,12 @@ class OrderedMessages:
         return len(self.seqs)
 
     def message(self, index: int) -> bytes | None:
+        """One message; None if its body is not held."""
         size, at = int(self.sizes[index]), int(self.offsets[index])
         return None if size == MISSING else self.buffer[at : at + size]
 
     def groups(self, items: I64 | None = None) -> Iterator[Group]:
-        """Each item, or those with some numbers, with the state that it stands on, and the messages to it."""
+        """Yield the group of each item, or of the items with these indexes."""
         begins, ends = self.starts[:-1], self.starts[1:]
         if items is not None:
             begins, ends = begins[items], ends[items]
@@ -125,16 +127,17 @@ class OrderedMessages:
             yield self.group(start, stop)
 
     def group(self, start: int, stop: int) -> Group:
+        """The group of the item whose messages are [start, stop)."""
         base = self.message(start) if self.kinds[start] == BASE_STATE else None
         notes = self.notes(start + (base is not None), stop)
         return (self.plans[self.party[start]].party, self.items[start].tobytes()), base, notes
 
     def notes(self, start: int, stop: int) -> list[Note]:
-        """Messages that stand together."""
+        """The messages [start, stop)."""
         return self._notes(slice(start, stop))
 
     def notes_at(self, rows: I64) -> list[Note]:
-        """Messages by their places."""
+        """The messages with these indexes."""
         return self._notes(rows)
 
     def _notes(self, which: Any) -> list[Note]:
@@ -156,9 +159,9 @@ class OrderedMessages:
 
 
 def _order(items: Ids, parties: npt.NDArray[np.int32], lamports: I64) -> tuple[I64, I64]:
-    """Where each message goes, and where items begin; messages come by party, feed and seq.
+    """The sorted order of messages, and the index at which each item begins. The input is in order of party, feed, seq.
 
-    Three numbers that settle the order are put into one, so that one sort of plain integers does it.
+    The rank of the item, the lamport and the input position are packed into one integer, so that one sort suffices.
     """
     count = len(lamports)
     numbers, ranks = np.unique(hash_items(items, parties.astype(np.int64)), return_inverse=True)
@@ -172,7 +175,7 @@ def _order(items: Ids, parties: npt.NDArray[np.int32], lamports: I64) -> tuple[I
     keys.sort()
     order = (keys & np.uint64((1 << position_bits) - 1)).astype(np.int64)
     begins = np.flatnonzero(np.diff(ranks[order])) + 1
-    if _breaks(items, parties, order) != len(begins):  # two items with one number
+    if _breaks(items, parties, order) != len(begins):  # two items have the same hash
         return _order_slowly(items, parties, lamports)
     return order, np.concatenate(([0], begins, [count]))
 
@@ -186,7 +189,7 @@ def _halves(items: Ids) -> npt.NDArray[np.uint64]:
 
 
 def _breaks(items: Ids, parties: npt.NDArray[np.int32], order: I64) -> int:
-    """Between how many neighbours another item begins."""
+    """Number of neighbours that belong to different items."""
     halves, party = _halves(items)[order], parties[order]
     other = (halves[1:] != halves[:-1]).any(axis=1) | (party[1:] != party[:-1])
     return int(other.sum())

@@ -1,4 +1,4 @@
-"""What has become other between two plans of a party: what is delivered now, and what of before counts otherwise."""
+"""Compare two plans of a party: which blocks are newly delivered, and which older blocks now count otherwise."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from itertools import pairwise
 from antiphon.party.engine.judge import changed
 from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan
 
-#: Of some feeds, the blocks [start, stop).
+#: Blocks [start, stop) by feed.
 Parts = dict[bytes, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanDiff:
-    """Parts of data feeds, one of each; where there would be several, one that holds them all."""
+    """Changed parts of data feeds. Several changed parts of one feed are widened to one that spans them."""
 
-    delivered: Parts = field(default_factory=dict)  # that was not before
-    spoilt: Parts = field(default_factory=dict)  # void now, or no longer, or for another reason; or taken back
-    authored: Parts = field(default_factory=dict)  # by somebody else, or one with other roles or groups
+    delivered: Parts = field(default_factory=dict)  # newly delivered
+    spoilt: Parts = field(default_factory=dict)  # newly void, no longer void, void for another reason, or withdrawn
+    authored: Parts = field(default_factory=dict)  # with another author, or one with other roles or groups
 
     @classmethod
     def between(cls, before: PartyPlan, after: PartyPlan) -> PlanDiff:
-        """Of two plans that stand on the same base."""
+        """Compare two plans with the same base snapshot."""
         found = cls()
         old = {lane.feed: lane for lane in before.lanes}
         for lane in after.lanes:

@@ -1,7 +1,7 @@
-"""Looks at homes again, from where the tables stand: only new blocks are verified, and planners go on from their lanes.
+"""Plan homes again from the resume points of the last run: verify only new blocks, and resume delivery in each lane.
 
-What is remembered of a party holds as long as its feeds still have the blocks that they had; a few hashes tell. A party
-of which that is not so is read afresh, and the reason is told.
+The resume point of a party is valid as long as its feeds still have the blocks that they had. One hash per feed shows
+that. A party whose resume point is not valid is read afresh, and its step says why.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ MANY_BODILESS = "so many messages have no bodies here that they are not asked fo
 MENDED = "a feed can be read where it could not"
 DAMAGED = "a feed cannot be read any more where it could"
 
-BODILESS_MAX = 100_000  # messages of a party without bodies that are asked for again
+BODILESS_MAX = 100_000  # messages of a party without bodies that are looked up one by one
 
-#: Of each party, messages whose bodies were not here; one more than the limit stands for all that are more.
+#: By party, the (feed, seq) of messages without bodies. More than `BODILESS_MAX` entries mean "too many to look up".
 Bodiless = Mapping[bytes, Collection[tuple[bytes, int]]]
 
 
 @dataclass(frozen=True, slots=True)
 class PartyStep:
-    """A party: as it was left, as it is now, and why it has to be read afresh if it has."""
+    """One party of a run: its resume points before and now, and why it must be read afresh, if it must."""
 
     now: ResumePoint
     before: ResumePoint | None = None
     afresh: str = ""
-    held: int = 0  # blocks, by the store's own records
+    held: int = 0  # number of blocks in the records of the store
 
     @property
     def plan(self) -> PartyPlan:
@@ -59,19 +59,19 @@ class PartyStep:
 
     @property
     def grown(self) -> int:
-        """How many blocks came."""
+        """Number of blocks that came since the last run."""
         had = {} if self.before is None else self.before.anchor
         return sum(max(0, seq - had.get(feed, -1)) for feed, seq in self.now.anchor.items())
 
     @property
     def still(self) -> bool:
-        """Whether nothing at all has changed."""
+        """True if the plan is the same as in the last run."""
         return not self.afresh and self.before is not None and self.before.plan == self.now.plan
 
 
 @dataclass(frozen=True, slots=True)
 class ReplanRequest:
-    """What is asked of each home."""
+    """The request to the worker that takes the inventory: homes, limits, and the resume points to validate."""
 
     homes: tuple[str, ...]
     limits: Limits
@@ -83,7 +83,7 @@ class ReplanRequest:
 
 @dataclass(frozen=True, slots=True)
 class ListedParty:
-    """A party that is listed, and why what is remembered of it does not hold."""
+    """A party of the inventory, and why its resume point is not valid; empty if it is."""
 
     listed: PartyInventory
     afresh: str
@@ -94,7 +94,7 @@ class ListedParty:
 
 
 class PlanTask(NamedTuple):
-    """A party to be planned."""
+    """A party to plan, in a worker."""
 
     home: str
     party: bytes
@@ -106,7 +106,7 @@ class PlanTask(NamedTuple):
 
     @property
     def blocks(self) -> int:
-        """How many are new."""
+        """Number of new blocks."""
         had = {} if self.before is None else self.before.anchor
         return sum(max(0, seq - had.get(feed, -1)) for feed, seq in self.until.items())
 
@@ -124,12 +124,12 @@ def replan_parties(
     tell: Tell = silent,
     damaged: Collection[bytes] = (),
 ) -> list[PartyStep]:
-    """Verify what is new in some homes, and plan their parties. Nothing beyond the anchor `until` is looked at.
+    """Verify new blocks of some homes, and plan their parties. Blocks beyond the anchor `until` are ignored.
 
-    Parties that are `damaged` where they had been verified are read afresh. Workers must reach the homes under these
-    names (`places`).
+    Parties in `damaged` are read afresh: blocks that were verified before cannot be read any more. `homes` are absolute
+    paths, because workers open them.
     """
-    if until is not None:  # the tables may be ahead of who asks
+    if until is not None:  # the tables may be ahead of the caller
         for progress in known.values():
             until = until.merge(progress.anchor)
     asked = ReplanRequest(
@@ -144,7 +144,7 @@ def replan_parties(
     listed.check(parties)
     new = [one for some in found for one in _unverified(some, known)]
     tell(VERIFY, sum(one.count for one in new))
-    # A batch of a stream may know more of control feeds than it reads: else it might stand on an epoch that is gone.
+    # A batch of a stream may use later control blocks than it reads, or else its base might be an epoch that is gone.
     exact = until is None
     tasks = [
         PlanTask(
@@ -221,7 +221,7 @@ def _why_afresh(store: FeedReader, asked: ReplanRequest, party: bytes) -> str:
 
 
 def _why_other(store: FeedReader, feed: bytes, head: Head) -> str:
-    """Why a feed is not the one that was verified."""
+    """The reason why a feed is not the one that was verified; empty if it is."""
     length, last = head
     try:
         record = store.record(feed)
@@ -255,13 +255,14 @@ def _plan(task: PlanTask) -> ResumePoint:
 
 @dataclass(slots=True)
 class ResumedPlanner(Planner):
-    """Plans a party from where its lanes stood, if nothing that was delivered then is taken back."""
+    """A planner that resumes delivery in the lanes of a resume point, unless a delivered block is withdrawn."""
 
     before: ResumePoint | None = None
     kept: tuple[LaneState, ...] = ()
     erased: int = 0
 
     def progress(self, models: str) -> ResumePoint:
+        """Plan the party, and return its new resume point."""
         plan = self.plan()
         return ResumePoint(plan, self.kept, self._heads(plan), self.erased, models)
 
@@ -271,7 +272,7 @@ class ResumedPlanner(Planner):
         return Planner._begin(self, held, authority, base)
 
     def _holds(self, before: ResumePoint, held: Held, authority: Authority, base: EpochBase | None) -> bool:
-        """Whether all that was delivered still is: a fork, or damage, takes back what lies beyond it."""
+        """True if all delivered blocks still count. A fork or damage withdraws the blocks beyond it."""
         cuts = {} if base is None else base.feeds
         if before.plan.base != (b"" if base is None else bytes(base.cid)):
             return False
@@ -290,12 +291,12 @@ class ResumedPlanner(Planner):
     def _lanes(self, held: Held, delivery: Delivery, authority: Authority) -> tuple[LanePlan, ...]:
         self.kept = tuple(lane.state for _, lane in sorted(delivery.lanes.items()))
         for feed in delivery.lanes:
-            seqs = authority.erased(feed)  # also those that were pruned since
+            seqs = authority.erased(feed)  # pruned blocks included
             self.erased += sum(_body_of(self.store, feed, seq) is not BodyState.PRESENT for seq in seqs)
         return Planner._lanes(self, held, delivery, authority)
 
     def _heads(self, plan: PartyPlan) -> dict[bytes, Head]:
-        """How far each feed was verified, up to its first fault."""
+        """The verified length of each feed, up to its first fault, with the hash of its last block."""
         held = Held(self.store, self.party, self.faults, self.until)
         firsts = {feed: fault.seq for feed, fault in _first(plan.faults).items()}
         heads: dict[bytes, Head] = {}

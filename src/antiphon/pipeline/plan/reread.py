@@ -1,4 +1,4 @@
-"""Blocks that were verified, read again: a run knows what to read, and that one cannot be read any more is an error."""
+"""Read blocks again that this run has verified. A block that cannot be read any more is an error here, not a fault."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from antiphon.feed.span import Span
 from antiphon.pipeline.session.tasks import in_workers
 from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Range, divide_ranges, read_ranges
 
-Ids = dict[bytes, set[bytes]]  # of items, by party
+Ids = dict[bytes, set[bytes]]  # item ids by party
 
 CHANGED = "it has changed since it was verified"
 
 
 def read_spans(ranges: Sequence[Range]) -> Iterator[tuple[Range, Iterator[Span]]]:
-    """The spans of each range; what was verified a moment ago, and cannot be read, is an error."""
+    """Yield each range with its spans. Raise `CorruptBlock` if a range cannot be read to its end."""
     faults: list[Fault] = []
     for one, spans in zip(ranges, read_ranges(ranges, faults.append, verify=False), strict=True):
         yield one, spans
@@ -29,7 +29,7 @@ def read_spans(ranges: Sequence[Range]) -> Iterator[tuple[Range, Iterator[Span]]
 
 
 def ids_in(spark: SparkSession, ranges: Sequence[Range]) -> Ids:
-    """The items that the messages of some ranges are for."""
+    """The ids of the items that the messages of some ranges address."""
     found: Ids = defaultdict(set)
     for told in in_workers(spark, _ids, divide_ranges(ranges, RANGE_BLOCKS)):
         for party, ids in told.items():
@@ -38,7 +38,7 @@ def ids_in(spark: SparkSession, ranges: Sequence[Range]) -> Ids:
 
 
 def _ids(task: Sequence[Range]) -> dict[bytes, bytes]:
-    """In Spark's workers: the ids of items in some ranges, joined."""
+    """Run in Spark's workers: the distinct item ids of some ranges, joined, by party."""
     found: dict[bytes, list[bytes]] = defaultdict(list)
     for one, spans in read_spans(task):
         found[one.party] += [np.ascontiguousarray(span.columns["item"]).tobytes() for span in spans]

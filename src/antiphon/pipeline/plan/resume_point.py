@@ -1,7 +1,7 @@
-"""What the tables remember of a party, so that the next run goes on from there: its plan, and where the planner stood.
+"""Resume points: the plan of a party and the state of its planner, kept by the tables so that the next run resumes.
 
-It is kept as JSON in a table of its own, beside the others and committed with them. What is read back is checked no
-further: whoever can write into the folder of the tables can write the tables themselves.
+A resume point is JSON in the table `progress`, which is committed together with the other tables. It is not verified
+when it is read back: anybody who can write to the folder of the tables can change the tables themselves.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from antiphon.party.engine.ports import LaneState, Void
 from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan
 from antiphon.pipeline.source.ranges import Fault
 
-FORMAT = 1  # another one is not read: the party is read afresh
+FORMAT = 1  # a resume point in another format is ignored, and the party is read afresh
 
-#: So many blocks of a feed were verified, and this is the hash of the last of them.
+#: The number of verified blocks of a feed, and the hash of the last of them.
 Head = tuple[int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """A party as a run has left it."""
+    """The state of a party at the end of a run."""
 
     plan: PartyPlan
-    lanes: tuple[LaneState, ...] = ()  # where delivery stood
+    lanes: tuple[LaneState, ...] = ()  # of delivery
     heads: Mapping[bytes, Head] = field(default_factory=dict)
-    erased: int = 0  # bodies that were there once, and are not to be kept here either
-    models: str = ""  # for which code was here
+    erased: int = 0  # number of erased bodies, which the tables must not keep either
+    models: str = ""  # version of Antiphon and names of the installed models
 
     @property
     def party(self) -> bytes:
@@ -40,10 +40,11 @@ class ResumePoint:
 
     @property
     def anchor(self) -> Timeframe:
-        """Every block that was looked at."""
+        """The last planned block of each feed."""
         return self.plan.anchor
 
     def encode(self) -> str:
+        """The resume point as JSON."""
         return json.dumps(
             {
                 "format": FORMAT,
@@ -58,7 +59,7 @@ class ResumePoint:
 
     @classmethod
     def decode(cls, text: str) -> ResumePoint | None:
-        """What was written; None if another version of this program wrote it in another way."""
+        """Read a resume point; None if it has another format, as another version of Antiphon writes it."""
         try:
             found = json.loads(text)
             if found["format"] != FORMAT:
@@ -140,7 +141,9 @@ def _write_state(state: LaneState) -> list[Any]:
 
 
 def _read_state(found: list[Any]) -> LaneState:
-    """What seemed a lie is looked at again, so a fault is not kept; void ranges follow from the segments."""
+    """Read the state of a lane. Faults are not stored, because they are checked again; void ranges follow from the
+    segments.
+    """
     feed, number, position, lamport, last, segments, base, base_lamport = found
     return LaneState(
         bytes.fromhex(feed),

@@ -1,4 +1,4 @@
-"""Surveys a home: verifies its feeds and plans its parties, in Spark's workers. What comes back is small."""
+"""Survey homes: verify their feeds and plan their parties in Spark's workers. The result is small."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from antiphon.pipeline.source.home import open_blobs, open_feeds
 from antiphon.pipeline.source.inventory import absolute_paths, take_inventory
 from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Limits, Range, divide_ranges, read_ranges
 
-PARTY_BLOCKS = 12_000  # to plan a party takes as long as to verify so many, at least
+PARTY_BLOCKS = 12_000  # planning a party takes at least as long as verifying so many blocks
 
 Result = TypeVar("Result")
 Request = TypeVar("Request", bound="PlanRequest")
@@ -28,18 +28,19 @@ Request = TypeVar("Request", bound="PlanRequest")
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Homes at one moment: where each of their parties stands, and what does not verify."""
+    """Homes at one moment: the plan of each party, with the faults of its feeds."""
 
     homes: tuple[str, ...]
     plans: tuple[PartyPlan, ...]
-    held: Mapping[bytes, int] = field(default_factory=dict)  # by party: how many blocks the stores say that they hold
+    held: Mapping[bytes, int] = field(default_factory=dict)  # number of blocks in the stores' records, by party
 
     @property
     def anchor(self) -> Timeframe:
-        """Every block that is held, and was looked at."""
+        """The last surveyed block of each feed."""
         return Timeframe({feed: seq for plan in self.plans for feed, seq in plan.anchor.items()})
 
     def plan(self, party: bytes) -> PartyPlan:
+        """The plan of a party."""
         for plan in self.plans:
             if plan.party == party:
                 return plan
@@ -56,10 +57,10 @@ def survey(
     open_parties: Collection[bytes] = (),
     tell: Tell = silent,
 ) -> Survey:
-    """Look at some parties of a home or of several, or at all. With `verify`, everything that can be is checked first.
+    """Survey some parties of one or several homes; all parties by default.
 
-    Every hash, link, body, head and header is, that is; what depends on others of the party's blocks is planned.
-    `open_parties` run without credentials: every feed of theirs counts, as with an `OpenAuthority`.
+    With `verify`, every hash, link, body, head and header is checked. Rules that depend on other blocks of the party
+    are the planner's. `open_parties` run without credentials: every feed of theirs counts, as with an `OpenAuthority`.
     """
     wanted = Limits(parties=frozenset(map(bytes, parties)))
     (found,) = in_workers(spark, take_inventory, [(absolute_paths(homes), wanted)])
@@ -67,7 +68,7 @@ def survey(
     tell(VERIFY, sum(one.held for one in found.parties))
     alone = frozenset(map(bytes, open_parties))
     known = sorted(found.parties, key=lambda one: (one.party, one.home))
-    # What came meanwhile was not looked at.
+    # The anchor excludes blocks that came after the inventory.
     asked = [_Asked(one.home, one.party, (), one.anchor, one.party in alone) for one in known]
     ranges = [one for some in known for one in some.ranges] if verify else []
     plans = verify_and_plan(spark, divide_ranges(ranges, blocks), _plan, asked)
@@ -75,26 +76,27 @@ def survey(
 
 
 class PlanRequest(Protocol):
-    """A party to be planned, with the faults that verifying it has found."""
+    """A party to plan, with the faults that verification has found."""
 
     @property
     def party(self) -> bytes: ...
     @property
-    def blocks(self) -> int: ...  # that it has not been planned for yet
+    def blocks(self) -> int: ...  # not planned before
     def _replace(self, *, faults: tuple[Fault, ...]) -> Self: ...
 
 
 def verify_and_plan(
     spark: SparkSession, tasks: Sequence[tuple[Range, ...]], plan: Callable[[Request], Result], asked: Sequence[Request]
 ) -> list[Result]:
-    """Verify ranges and plan parties, in the order of `asked`.
+    """Verify ranges and plan parties. Return the plans in the order of `asked`.
 
-    Both are done at once: each party is planned as if nothing were wrong with it, which is mostly so, and is planned
-    again where something is. The first time nothing is verified yet, so whatever is raised then counts for nothing.
+    Both run at the same time: each party is planned as if it had no faults, which is the common case, and planned again
+    if verification finds some. The first planning reads unverified blocks, so any exception of it is ignored, and the
+    party is planned again.
     """
     jobs: list[Callable[[], Any]] = [partial(_at_first, plan, one) for one in asked]
     jobs += [partial(verify_task, task) for task in tasks]
-    # One party is planned by one task, however large it is.
+    # A party is planned by a single task, however large it is.
     weights = [PARTY_BLOCKS + one.blocks // 3 for one in asked]
     weights += [sum(one.count for one in task) for task in tasks]
     done = in_workers(spark, _call, jobs, tasks_for(spark, sum(weights)), weights)
@@ -110,7 +112,7 @@ def verify_and_plan(
 
 
 def verify_task(task: tuple[Range, ...]) -> list[Fault]:
-    """What does not verify of some ranges."""
+    """Verify some ranges. Return their faults."""
     faults: list[Fault] = []
     for spans in read_ranges(task, faults.append):
         for _ in spans:
@@ -123,7 +125,7 @@ def _call(job: Callable[[], Result]) -> Result:
 
 
 def _at_first(plan: Callable[[Request], Result], asked: Request) -> Result | None:
-    """The plan of a party that is not verified yet; None if that cannot be had."""
+    """The plan of a party that is not verified yet; None if planning fails."""
     try:
         return plan(asked)
     except Exception:

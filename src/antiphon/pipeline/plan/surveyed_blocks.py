@@ -1,4 +1,4 @@
-"""Stage `blocks`: what a survey has looked at, as rows. Nothing that came since is among them."""
+"""Stage `blocks`: the blocks of a survey as a DataFrame. Blocks that came after the survey are not in it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from antiphon.pipeline.plan.survey import Survey
 from antiphon.pipeline.session.session import prepare
 from antiphon.pipeline.source.home import write_anchor
 
-#: What the stages after it need.
+#: Columns that the later stages need.
 NEEDED = ("party", "feed", "seq", "lamport", "kind", "created_ms", "item", "message", "fault")
 
 
 def blocks(spark: SparkSession, survey: Survey, columns: Sequence[str] = NEEDED) -> DataFrame:
-    """The blocks of a survey. They were verified then, and are not again: the store's checksums still are."""
+    """The blocks of a survey. The survey has verified them; reading them again checks only the store's checksums."""
     reader = prepare(spark).read.format("antiphon").option("columns", ",".join(columns)).option("verify", "false")
     return reader.option("until", write_anchor(survey.anchor)).load(list(survey.homes))
