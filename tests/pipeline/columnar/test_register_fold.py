@@ -53,7 +53,7 @@ def test_an_object_of_plain_writes_is_folded_on_columns() -> None:
 
 def test_items_whose_numbers_meet_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "antiphon.pipeline.order.total_order.mixed", lambda items, party: np.zeros(len(items), dtype=np.uint64)
+        "antiphon.pipeline.order.total_order.hash_items", lambda items, party: np.zeros(len(items), dtype=np.uint64)
     )
     chance = random.Random(3)
     messages = History(chance, 1.0).write()

@@ -43,7 +43,9 @@ def test_the_digests_of_partitions_are_joined_to_that_of_the_whole(items: list[b
 
 @pytest.mark.parametrize("count", [0, 1, LEAF_MAX, LEAF_MAX + 1, 3 * LEAF_MAX])
 def test_items_whose_places_are_one_have_a_digest(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("antiphon.pipeline.fold.digest.places", lambda items: np.zeros(len(items), dtype=np.uint64))
+    monkeypatch.setattr(
+        "antiphon.pipeline.fold.digest.item_hashes", lambda items: np.zeros(len(items), dtype=np.uint64)
+    )
     states = states_of(count)
 
     assert states_digest(states) == states_digest(reversed(states))
