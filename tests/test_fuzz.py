@@ -21,7 +21,7 @@ from antiphon.core.cid import decode_node
 from antiphon.core.errors import BadEncoding, CorruptBlock, InvalidInput, TooLarge
 from antiphon.core.keys import KeyPair
 from antiphon.core.v1 import credential_pb2 as pb
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.store.quarantine import Refusal
 from antiphon.halo.credentials import credential
 from antiphon.party.engine.postings import decode_postings
@@ -214,7 +214,7 @@ def test_a_record_of_another_version_is_refused_although_its_checksum_is_right(o
     data[offset] = value
     with pytest.raises(CorruptBlock):
         target.decode(bytes(data))
-    assert Record(feed=FEED, party=FEED).encode()[0] == 1
+    assert FeedRecord(feed=FEED, party=FEED).encode()[0] == 1
 
 
 def test_a_refusal_is_refused_unless_its_reason_is_text_within_its_bound() -> None:

@@ -41,13 +41,13 @@ from antiphon.core.v1 import credential_pb2 as pb
 from antiphon.feed import span as spans
 from antiphon.feed.block import Block, BodyState
 from antiphon.feed.chain import Head, link, sign_head, verify_span
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Branch, Fork
 from antiphon.feed.header import Entry, Flag, Kind, decode_entries
 from antiphon.feed.rules import judge
 from antiphon.feed.store.ingest import check_complete
 from antiphon.feed.store.quarantine import Refusal
-from antiphon.feed.store.tables import Memory, Tables
+from antiphon.feed.store.tables import DecodedCache, Tables
 from antiphon.halo.acts.act import Act, read_act
 from antiphon.halo.credentials import credential
 from antiphon.halo.keys import key_file, recovery_phrase
@@ -119,8 +119,8 @@ class _OneSpan:
 
 def _stored_span(stored: bytes) -> spans.Span:
     """A span from the disk, as a whole and block by block."""
-    tables = Tables(_OneSpan(bytes(_SPAN_KEY), stored), {"spans": None}, Memory())
-    record = Record(feed=bytes(DATA.key), party=bytes(PARTY.key), length=2)
+    tables = Tables(_OneSpan(bytes(_SPAN_KEY), stored), {"spans": None}, DecodedCache())
+    record = FeedRecord(feed=bytes(DATA.key), party=bytes(PARTY.key), length=2)
     for seq in (0, 1):
         with suppress(AntiphonError):
             tables.block_at(record, seq)
@@ -254,9 +254,9 @@ def feed_targets(made: dict[str, Example]) -> dict[str, Target]:
         "fork-signed": Target(
             _mended_fork, lambda fork: fork.encode()[68:], (made["fork"].data[68:],), canonical=False
         ),
-        "record": Target(lambda data: Record.decode(feed, data), Record.encode, (record,)),
+        "record": Target(lambda data: FeedRecord.decode(feed, data), FeedRecord.encode, (record,)),
         "record-summed": Target(
-            lambda data: Record.decode(feed, summed(data)), lambda value: value.encode()[:-4], (record[:-4],)
+            lambda data: FeedRecord.decode(feed, summed(data)), lambda value: value.encode()[:-4], (record[:-4],)
         ),
         "refusal": Target(Refusal.decode, Refusal.encode, (made["refusal"].data[:-4],)),
     }

@@ -55,7 +55,7 @@ from antiphon.core.v1 import credential_pb2, message_pb2
 from antiphon.feed import span as spans
 from antiphon.feed.chain import Head, head_message, link, span_headers, verify_span
 from antiphon.feed.encoder import Draft
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import HEADER, NO_HASH, PACK, Kind, decode_entries, encode_entries
 from antiphon.feed.span import BLOCK_TAG
@@ -220,8 +220,8 @@ def _table_examples(tables: dict[str, dict[bytes, bytes]]) -> dict[str, Example]
         return Example(tables[table][key], again)
 
     return {
-        "record": stored("records", DATA.key, lambda data: Record.decode(DATA.key, data).encode()),
-        "record-ended": stored("records", BOB_DATA.key, lambda data: Record.decode(BOB_DATA.key, data).encode()),
+        "record": stored("records", DATA.key, lambda data: FeedRecord.decode(DATA.key, data).encode()),
+        "record-ended": stored("records", BOB_DATA.key, lambda data: FeedRecord.decode(BOB_DATA.key, data).encode()),
         "spans-key": Example(span_key, lambda data: holds(data in tables["spans"], data)),
         "span-stored": stored("spans", span_key, lambda data: spans.decode(data[:-4]).encode_stored(span_key)),
         "frontiers-key": Example(bytes(DATA.key + BOB_DATA.key), lambda data: holds(data in tables["frontiers"], data)),

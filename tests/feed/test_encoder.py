@@ -13,7 +13,7 @@ from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.stamp import Stamp
 from antiphon.feed.chain import verify_span
 from antiphon.feed.encoder import Append, Draft, Written, build, encode_blocks, encode_columns
-from antiphon.feed.feed_record import End, Record
+from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import HEADER_SIZE, Entry, Flag, Kind, encode_entries
 from antiphon.feed.limits import (
     ADVANCE_MAX,
@@ -30,7 +30,7 @@ from antiphon.testing.feed_strategies import ALICE, PARTY, entries, messages
 from antiphon.testing.spans import SpanWriter, drafts, joined
 
 BOB, CAROL = b"b" * 32, b"c" * 32
-RECORD = Record(feed=bytes(ALICE.key), party=bytes(PARTY), writable=True)
+RECORD = FeedRecord(feed=bytes(ALICE.key), party=bytes(PARTY), writable=True)
 
 
 def entry(feed: bytes = BOB, seq: int = 0, lamport: int = 1) -> Entry:
@@ -272,7 +272,7 @@ def test_a_lamport_that_steps_too_far_is_refused() -> None:
         (RECORD.ended(0, End.FORK), "has ended"),
     ],
 )
-def test_a_feed_that_must_not_be_written_is_not(record: Record, why: str) -> None:
+def test_a_feed_that_must_not_be_written_is_not(record: FeedRecord, why: str) -> None:
     with pytest.raises(FeedRetired, match=why):
         build(record, [append(drafts(1))], lambda _: None)
 

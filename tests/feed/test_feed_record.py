@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from antiphon.core.errors import CorruptBlock
-from antiphon.feed.feed_record import Bounds, End, Record
+from antiphon.feed.feed_record import Bounds, End, FeedRecord
 from antiphon.testing.feed_strategies import hashes
 
 FEED = b"f" * 32
 u63s = st.integers(0, 2**63 - 1)
 records = st.builds(
-    Record,
+    FeedRecord,
     feed=st.just(FEED),
     party=hashes,
     writable=st.booleans(),
@@ -32,34 +32,34 @@ records = st.builds(
 
 
 @given(records)
-def test_a_record_comes_back_as_it_was(record: Record) -> None:
-    assert Record.decode(FEED, record.encode()) == record
+def test_a_record_comes_back_as_it_was(record: FeedRecord) -> None:
+    assert FeedRecord.decode(FEED, record.encode()) == record
 
 
 @given(records, st.data())
-def test_a_changed_byte_is_found(record: Record, data: st.DataObject) -> None:
+def test_a_changed_byte_is_found(record: FeedRecord, data: st.DataObject) -> None:
     encoded = bytearray(record.encode())
     encoded[data.draw(st.integers(0, len(encoded) - 1))] ^= data.draw(st.integers(1, 255))
 
     with pytest.raises(CorruptBlock, match="has changed") as raised:
-        Record.decode(FEED, bytes(encoded))
+        FeedRecord.decode(FEED, bytes(encoded))
     assert raised.value.feed == FEED
 
 
 @given(records, st.integers(0, 300))
-def test_a_cut_record_is_found(record: Record, size: int) -> None:
+def test_a_cut_record_is_found(record: FeedRecord, size: int) -> None:
     encoded = record.encode()
     with pytest.raises(CorruptBlock):
-        Record.decode(FEED, encoded[: min(size, len(encoded) - 1)])
+        FeedRecord.decode(FEED, encoded[: min(size, len(encoded) - 1)])
 
 
 def test_a_record_under_another_feed_is_found() -> None:
     with pytest.raises(CorruptBlock):
-        Record.decode(b"g" * 32, Record(feed=FEED, party=b"p" * 32).encode())
+        FeedRecord.decode(b"g" * 32, FeedRecord(feed=FEED, party=b"p" * 32).encode())
 
 
 def test_the_least_end_wins_and_never_moves_up() -> None:
-    record = Record(feed=FEED, party=b"p" * 32, length=10)
+    record = FeedRecord(feed=FEED, party=b"p" * 32, length=10)
 
     ended = record.ended(7, End.FAULT)
 
@@ -71,7 +71,7 @@ def test_the_least_end_wins_and_never_moves_up() -> None:
 
 
 def test_extending_changes_only_what_grows() -> None:
-    record = Record(feed=FEED, party=b"p" * 32, writable=True, start=2, start_lamport=5, length=4)
+    record = FeedRecord(feed=FEED, party=b"p" * 32, writable=True, start=2, start_lamport=5, length=4)
 
     longer = record.extended(9, b"h" * 32, 12, b"s" * 64)
 
@@ -81,4 +81,4 @@ def test_extending_changes_only_what_grows() -> None:
 
 
 def test_a_feed_without_blocks_has_no_head() -> None:
-    assert Record(feed=FEED, party=b"p" * 32).head is None
+    assert FeedRecord(feed=FEED, party=b"p" * 32).head is None

@@ -12,7 +12,7 @@ from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed import rules
 from antiphon.feed.header import Entry, Flag, Kind
 from antiphon.feed.limits import ADVANCE_MAX, BODY_SIZE_MAX, LAMPORT_MAX, LAMPORT_STEP_MAX, SALT_SIZE
-from antiphon.feed.rules import Fault, Judged, batch_start, judge
+from antiphon.feed.rules import Fault, Verdict, batch_start, judge
 from antiphon.feed.span import Span
 from antiphon.testing.feed_strategies import ALICE, PARTY, forged_blocks, histories
 from antiphon.testing.spans import Forged, SpanWriter, hostile_span, joined, key_pair
@@ -26,7 +26,7 @@ def entry(feed: bytes = BOB, seq: int = 0, lamport: int = 1) -> Entry:
     return Entry(feed, seq, lamport, bytes(32))
 
 
-def verdict(span: Span, previous: int | None = 0, frontier: Mapping[bytes, Entry] | None = None) -> Judged:
+def verdict(span: Span, previous: int | None = 0, frontier: Mapping[bytes, Entry] | None = None) -> Verdict:
     return judge(span, previous, (frontier or {}).get)
 
 
@@ -44,7 +44,7 @@ def test_what_an_honest_writer_signs_has_no_fault(history: list[Span]) -> None:
         assert judged.fault is None
         lamport = int(span.columns["lamport"][-1])
         frontier.update(judged.moved)
-    assert verdict(joined(*history)) == Judged(None, frontier)
+    assert verdict(joined(*history)) == Verdict(None, frontier)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_the_verdict_does_not_depend_on_where_heads_stand(blocks: list[Forged], 
         second = hostile_span(ALICE, PARTY, blocks[cut:], first=cut, previous=first.hash_at(cut - 1), lamport=lamport)
         assert second.hash_at(second.end - 1) == whole.hash_at(whole.end - 1)
         later = verdict(second, lamport, judged.moved)
-        judged = Judged(later.fault, {**judged.moved, **later.moved})
+        judged = Verdict(later.fault, {**judged.moved, **later.moved})
     together = verdict(whole)
 
     assert (judged.fault and judged.fault.seq) == (together.fault and together.fault.seq)

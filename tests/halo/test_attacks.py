@@ -12,7 +12,7 @@ from antiphon.core.v1 import message_pb2
 from antiphon.feed.block import Block
 from antiphon.feed.chain import sign_head
 from antiphon.feed.encoder import Append, Draft, build
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span
@@ -168,7 +168,9 @@ def test_a_fork_inside_a_batch_cuts_the_batch_for_those_who_only_heard_of_it(tmp
     mallory.hear(alice)
     mallory.join()
     base = mallory.raw[0]
-    record = Record(base.feed, base.party, True, length=1, hash=base.hashes[-32:], lamport=mallory.written[0].lamport)
+    record = FeedRecord(
+        base.feed, base.party, True, length=1, hash=base.hashes[-32:], lamport=mallory.written[0].lamport
+    )
     spans = [_batch(mallory, record, names) for names in (("p", "x"), ("p", "y"))]
     with FeedStore.open(tmp_path) as store:
         for span in (*alice.raw, base, spans[0]):
@@ -187,7 +189,7 @@ def test_a_fork_inside_a_batch_cuts_the_batch_for_those_who_only_heard_of_it(tmp
     assert told.state().digest == cut.state().digest
 
 
-def _batch(actor: Actor, record: Record, names: tuple[str, ...]) -> Span:
+def _batch(actor: Actor, record: FeedRecord, names: tuple[str, ...]) -> Span:
     drafts = [Draft(Kind.CREDENTIAL, bytes(16), _admission(actor, name)) for name in names]
     salts = bytes(16 * len(names))
     append = Append(actor.control, record.party, drafts, (), atomic=True, created_ms=1, salts=salts)

@@ -58,5 +58,5 @@ def test_after_quiet_all_peers_hold_the_same(
         for peer in rest:
             assert peer.lengths() == first.lengths()
             assert peer.snapshots() == first.snapshots()
-        assert not any(node.replica.under_way for node in wire.nodes.values())
+        assert not any(node.replica.in_flight for node in wire.nodes.values())
         assert [wire.poll(name) for name in names] == [None] * len(names)

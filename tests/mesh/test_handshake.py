@@ -11,45 +11,45 @@ from hypothesis import given, strategies as st
 from tests.mesh.wire import Wire
 from tests.party.epochs.epoch_acts import note
 
-from antiphon.mesh.handshake import Greeted, Greeting
+from antiphon.mesh.handshake import Handshake, HandshakeStep
 from antiphon.testing.peers import Peers
 
 _NUMBERS = count(1)
 
 
-def new() -> Greeting:
-    return Greeting(lambda: next(_NUMBERS).to_bytes(8, "big"))
+def new() -> Handshake:
+    return Handshake(lambda: next(_NUMBERS).to_bytes(8, "big"))
 
 
-def bound() -> tuple[Greeting, Greeting]:
+def bound() -> tuple[Handshake, Handshake]:
     one, other = new(), new()
-    assert other.hear(one.mine, b"") is Greeted.ANSWER
-    assert one.hear(*other.reply(one.mine)) is Greeted.FRESH
-    assert other.hear(one.mine, one.theirs) is Greeted.FRESH
+    assert other.receive(one.mine, b"") is HandshakeStep.ANSWER
+    assert one.receive(*other.reply(one.mine)) is HandshakeStep.FRESH
+    assert other.receive(one.mine, one.theirs) is HandshakeStep.FRESH
     return one, other
 
 
 def test_two_ends_that_greet_come_to_know_each_other() -> None:
     one, other = bound()
     assert (one.mine, one.theirs) == (other.theirs, other.mine)
-    assert one.hear(other.mine, other.theirs) is Greeted.SAME
+    assert one.receive(other.mine, other.theirs) is HandshakeStep.SAME
 
 
 def test_a_greeting_that_comes_again_changes_nothing() -> None:
     one, other = bound()
-    assert other.hear(one.mine, b"") is Greeted.ANSWER
-    assert one.hear(*other.reply(one.mine)) is Greeted.SAME
+    assert other.receive(one.mine, b"") is HandshakeStep.ANSWER
+    assert one.receive(*other.reply(one.mine)) is HandshakeStep.SAME
 
 
 def test_who_has_forgotten_is_known_once_it_answers_and_not_before() -> None:
     one, other = bound()
     again = new()
-    assert other.hear(again.mine, b"") is Greeted.ANSWER
+    assert other.receive(again.mine, b"") is HandshakeStep.ANSWER
     answer = other.reply(again.mine)
-    assert other.hear(one.mine, one.theirs) is Greeted.SAME  # the old session goes on meanwhile
-    assert again.hear(*answer) is Greeted.FRESH
-    assert other.hear(again.mine, again.theirs) is Greeted.FRESH
-    assert other.hear(one.mine, one.theirs) is Greeted.STALE
+    assert other.receive(one.mine, one.theirs) is HandshakeStep.SAME  # the old session goes on meanwhile
+    assert again.receive(*answer) is HandshakeStep.FRESH
+    assert other.receive(again.mine, again.theirs) is HandshakeStep.FRESH
+    assert other.receive(one.mine, one.theirs) is HandshakeStep.STALE
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 99)), max_size=40))
@@ -61,7 +61,7 @@ def test_whatever_old_messages_come_two_living_ends_come_to_know_each_other(move
         said.append((1 - at, (ends[at].mine, ends[at].theirs)))
 
     def deliver(to: int, names: tuple[bytes, bytes]) -> None:
-        if ends[to].hear(*names) is Greeted.ANSWER:
+        if ends[to].receive(*names) is HandshakeStep.ANSWER:
             said.append((1 - to, ends[to].reply(names[0])))
 
     for move, which in moves:

@@ -213,7 +213,7 @@ def test_endless_announcements_are_bounded(liar: Liar) -> None:
     with pytest.raises(TooLarge, match="feeds"):
         liar.say(Announcement(0, 1, some(1_000)))
     liar.session.tick(0)
-    assert len(liar.replica.under_way) <= limits.REQUESTS_MAX * limits.RANGES_MAX
+    assert len(liar.replica.in_flight) <= limits.REQUESTS_MAX * limits.RANGES_MAX
 
 
 def test_what_is_announced_and_never_given_is_asked_for_ever_more_rarely(liar: Liar, alice: Peer) -> None:

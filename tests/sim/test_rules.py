@@ -102,7 +102,7 @@ def test_rule_1_who_has_seen_an_equivocators_other_branch_is_not_blamed(begin: B
     play["mallory"].crash()  # for good: nobody hears more of her than this
     for name in ("alice", "carol"):
         for span in paper.extend([liar.setting(item.id, "the short branch")]):
-            play[name].replica.take([span])
+            play[name].replica.take_ranges([span])
     play.stage.network.heal()
     play.end()
     assert play.shown(other.id) == [{"by": "bob, who has seen the long branch"}] * 3
@@ -124,7 +124,7 @@ def test_rule_1_a_data_feed_that_only_one_branch_admits_keeps_nobody_waiting(beg
     change(play["alice"], item)
     stranger = MemberAdmission(bytes(liar.key().key), frozenset({Role.EDITOR}))
     for name in ("bob", "carol"):
-        play[name].replica.take(list(paper.extend([as_draft(liar.signed(stranger))])))
+        play[name].replica.take_ranges(list(paper.extend([as_draft(liar.signed(stranger))])))
         paper = liar.pen(bytes(control.feed))
     play["mallory"].crash()
     play.stage.network.heal()

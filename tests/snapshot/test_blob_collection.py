@@ -27,13 +27,13 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryBlob
 
 
 def let_go(blobs: MemoryBlobs | BlobStore, collection: BlobCollection) -> int:
-    return sum(collection.let_go(page, lambda _: False, blobs.delete)[0] for page in blobs.pages())
+    return sum(collection.sweep(page, lambda _: False, blobs.delete)[0] for page in blobs.pages())
 
 
 def test_what_is_not_kept_goes(blobs: MemoryBlobs | BlobStore) -> None:
     one, two = blobs.put(b"one"), blobs.put(b"two")
     with blobs.collecting() as collection:
-        gone = [collection.let_go(page, {one}.__contains__, blobs.delete) for page in blobs.pages()]
+        gone = [collection.sweep(page, {one}.__contains__, blobs.delete) for page in blobs.pages()]
     assert (gone, list(blobs), blobs.has(two)) == ([(1, 3)], [one], False)
 
 

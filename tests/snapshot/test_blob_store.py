@@ -154,7 +154,7 @@ def test_a_reader_writes_nothing_and_a_closed_store_says_so(tmp_path: Path) -> N
 def collect(store: BlobStore, keep: Collection[Cid]) -> tuple[int, int]:
     """Let go of every blob that is not to be kept; how many there were, and their bytes."""
     with store.collecting() as collection:
-        gone = [collection.let_go(page, keep.__contains__, store.delete) for page in store.pages()]
+        gone = [collection.sweep(page, keep.__contains__, store.delete) for page in store.pages()]
     return sum(count for count, _ in gone), sum(size for _, size in gone)
 
 

@@ -17,7 +17,7 @@ from antiphon.snapshot.limits import INNER_ENTRIES_MAX, LEAF_ENTRIES_MAX
 from antiphon.snapshot.root import SnapshotRoot
 from antiphon.snapshot.tree_node import InnerEntry, Node, ends
 from antiphon.snapshot.tree_reader import load_root
-from antiphon.snapshot.walk import missing, reached, walk
+from antiphon.snapshot.walk import missing, reachable, walk
 
 CHANCE = random.Random(3)
 ENTRIES = sorted((CHANCE.randbytes(16), CHANCE.randbytes(100)) for _ in range(2000))
@@ -51,7 +51,7 @@ def test_the_damaged_root_of_a_tree_is_named_like_any_other_blob() -> None:
     blobs.changed = {items}
 
     assert list(missing(snapshot, blobs)) == [items]
-    assert list(reached(snapshot, blobs)) == [snapshot, items]
+    assert list(reachable(snapshot, blobs)) == [snapshot, items]
     with pytest.raises(DamagedBlob):
         list(walk(snapshot, blobs))
 
@@ -59,7 +59,7 @@ def test_the_damaged_root_of_a_tree_is_named_like_any_other_blob() -> None:
 def marked(root: Cid, blobs: Blobs, keep: set[Cid]) -> None:
     """What a collection of garbage does with what a peer has named."""
     with suppress(BadEncoding):
-        for _ in reached(root, blobs, seen=keep):
+        for _ in reachable(root, blobs, seen=keep):
             pass
 
 
@@ -111,7 +111,7 @@ def test_a_node_that_is_right_in_its_place_and_wrong_below_is_gone_through_again
     high = InnerEntry(b"\xff" * 16, Cid.of(b"nowhere", DAG_CBOR), 1)
     above = Node.inner(2, [InnerEntry(node.keys[-1], root, node.total), high])
     with pytest.raises(BadEncoding):
-        list(reached(blobs.put(above.encode(), DAG_CBOR), blobs))
+        list(reachable(blobs.put(above.encode(), DAG_CBOR), blobs))
     marked(blobs.put(above.encode(), DAG_CBOR), blobs, keep)
     marked(root, blobs, keep)
     assert whole <= keep

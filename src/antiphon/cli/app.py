@@ -34,7 +34,7 @@ from antiphon.cli.common import (
 from antiphon.cli.pipeline import commands, query
 from antiphon.core.errors import AntiphonError
 from antiphon.core.keys import PublicKey
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.snapshot.blob_store import BlobStore
 
@@ -205,7 +205,7 @@ def main() -> None:
 # -- inside
 
 
-def _feed_row(record: Record) -> dict[str, Any]:
+def _feed_row(record: FeedRecord) -> dict[str, Any]:
     bounds = record.bounds
     return {
         "feed": record.feed.hex(),

@@ -20,7 +20,7 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.feed import hashing
 from antiphon.feed.chain import sign_head
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import (
     ENTRY_SIZE,
     HASH_SIZE,
@@ -167,12 +167,12 @@ class Built(NamedTuple):
     """The result of `build`: spans to store, the feed's new record, the entries that moved, stamps of each append."""
 
     spans: list[Span]
-    record: Record
+    record: FeedRecord
     moved: dict[bytes, Entry]
     written: list[Written]
 
 
-def build(record: Record, appends: Sequence[Append], frontier: Frontier) -> Built:
+def build(record: FeedRecord, appends: Sequence[Append], frontier: Frontier) -> Built:
     """Encode several appends to one feed as blocks, under as few signatures as the limits allow.
 
     `frontier` returns, for another feed, the last entry that this feed's blocks have for it.
@@ -277,7 +277,7 @@ def encode_columns(append: Append, start: int, stop: int, tip: Tip, advance: byt
 class _Chain:
     """Extends a feed's chain by appends, and seals a span with a signature where the limits require it."""
 
-    def __init__(self, pair: KeyPair, record: Record) -> None:
+    def __init__(self, pair: KeyPair, record: FeedRecord) -> None:
         self._pair = pair
         self._before = record
         self._prefix = BLOCK_TAG + record.party + pair.key
@@ -357,6 +357,6 @@ class _Chain:
             )
         self._begin()
 
-    def record(self) -> Record:
+    def record(self) -> FeedRecord:
         """Return the feed's record with the sealed spans."""
         return self._before.extended(self._length, self._hash, self._lamport, self.spans[-1].signature)

@@ -41,7 +41,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Record:
+class FeedRecord:
     """The state of one feed in the store. It changes only together with the feed's blocks, in one transaction."""
 
     feed: bytes
@@ -70,13 +70,13 @@ class Record:
     def bounds(self) -> Bounds:
         return Bounds(self.start, self.length, None if self.why is End.NONE else self.end)
 
-    def ended(self, at: int, why: End) -> Record:
+    def ended(self, at: int, why: End) -> FeedRecord:
         """The least end wins; it never moves up."""
         return replace(self, end=at, why=why) if at < self.end else self
 
-    def extended(self, length: int, last: bytes, lamport: int, signature: bytes) -> Record:
+    def extended(self, length: int, last: bytes, lamport: int, signature: bytes) -> FeedRecord:
         """Return the feed's record with more blocks. Every append calls this, and `replace` takes much longer."""
-        made = object.__new__(Record)
+        made = object.__new__(FeedRecord)
         vars(made).update(vars(self), length=length, hash=last, lamport=lamport, signature=signature)
         return made
 
@@ -98,7 +98,7 @@ class Record:
         return data + u32(zlib.crc32(self.feed + data))
 
     @classmethod
-    def decode(cls, feed: bytes, data: bytes) -> Record:
+    def decode(cls, feed: bytes, data: bytes) -> FeedRecord:
         whole = len(data) == _LAYOUT.size + 4
         if not whole or zlib.crc32(feed + data[:-4]) != int.from_bytes(data[-4:], "little"):
             raise CorruptBlock(

@@ -32,14 +32,14 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Verdict:
     """A span's verdict: its first fault, and the timeframe entries that its good headers moved."""
 
     fault: Fault | None
     moved: Mapping[bytes, Entry]
 
 
-def judge(span: Span, previous_lamport: int | None, frontier: Frontier) -> Judged:
+def judge(span: Span, previous_lamport: int | None, frontier: Frontier) -> Verdict:
     """Judge the headers of a verified span.
 
     `previous_lamport` is that of the block before it (0 at the start of a feed, None if it is not known); `frontier`
@@ -53,11 +53,11 @@ def judge(span: Span, previous_lamport: int | None, frontier: Frontier) -> Judge
         _lamports(span, previous_lamport, faults)
     moved = _advance(span, frontier, faults)
     if not faults:
-        return Judged(None, moved)
+        return Verdict(None, moved)
     index = min(faults)
     start = batch_start(span, index)
     moved = {} if start == 0 else _advance(span, frontier, {}, stop=start)
-    return Judged(Fault(span.first + start, f"block {span.first + index}: {faults[index]}"), moved)
+    return Verdict(Fault(span.first + start, f"block {span.first + index}: {faults[index]}"), moved)
 
 
 def batch_start(span: Span, index: int) -> int:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from antiphon.core.keys import KeyPair
 from antiphon.feed.encoder import Append, Built, Draft, build
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.generate.seeded import ManualClock
@@ -30,7 +30,7 @@ class MemoryFeed:
         self.own = own  # True for the feed of the home's own device
         self.identity = b""  # of its writer
         self.owner = False  # True if the writer is an owner of the party
-        self._record = Record(feed=self.feed, party=party, writable=True)
+        self._record = FeedRecord(feed=self.feed, party=party, writable=True)
         self._frontier: dict[bytes, Entry] = {}
         self._begin()
 

@@ -1,4 +1,4 @@
-"""What a session announces: what changed here that the other end does not hold, and again what it has not heard."""
+"""`Announcer`: announces the feeds that changed here, and repeats announcements that were not acknowledged."""
 
 from __future__ import annotations
 
@@ -8,92 +8,92 @@ from antiphon.core.errors import BadEncoding
 from antiphon.mesh.limits import HOLDINGS_MAX, NEVER
 from antiphon.mesh.message import Announcement, Holding
 from antiphon.mesh.replica import Replica
-from antiphon.mesh.requests import Asking
-from antiphon.mesh.timeouts import Pace
+from antiphon.mesh.requests import Requester
+from antiphon.mesh.timeouts import Timeout
 
 
-class Telling:
-    """The announcing part of one end of a session. Announcements are counted; the other end says how many it heard.
+class Announcer:
+    """The announcing part of one end of a session. Announcements are numbered; the other end acknowledges them.
 
-    What is written here is announced at once, and so is what the other end has asked for before. Of other feeds it has
-    had the blocks elsewhere when it was told of them: those are announced some time later, if it does not hold them by
-    then. So in a party where everybody is everybody's neighbour, a block is not announced by each to each.
+    A feed that is written here is announced at once, and so is a feed that the other end has requested from here. Other
+    feeds the other end gets elsewhere: they are announced after `lazy_ms`, unless it holds their blocks by then. So in
+    a party where all peers are neighbours, not every peer announces every block to every other.
     """
 
-    def __init__(self, replica: Replica, asking: Asking, pace: Pace, lazy_ms: int) -> None:
+    def __init__(self, replica: Replica, asking: Requester, pace: Timeout, lazy_ms: int) -> None:
         self._replica = replica
-        self._asking = asking
-        self._pace = pace
+        self._requester = asking
+        self._timeout = pace
         self._lazy_ms = lazy_ms
-        self._passed = 0  # the version of the holdings up to which changes are due, or told
+        self._version = 0  # the version of the holdings up to which changes are due or announced
         self._due: dict[bytes, int] = {}  # feeds to announce, and when
-        self._lazy: set[bytes] = set()  # feeds that were announced, and not asked for since
-        self._told = self._acknowledged = 0
-        self._unheard: dict[bytes, None] = {}  # feeds in announcements that are not acknowledged
-        self._again_ms = NEVER
+        self._lazy: set[bytes] = set()  # feeds that were announced, and not requested since
+        self._sent = self._acknowledged = 0
+        self._unacknowledged: dict[bytes, None] = {}  # feeds in announcements without acknowledgement
+        self._repeat_ms = NEVER
 
-    def heard(self, count: int, now_ms: int) -> None:
-        """The other end has heard so many announcements without a gap."""
-        if count > self._told:
-            raise BadEncoding(f"{count} announcements are acknowledged, and {self._told} were made")
+    def acknowledge(self, count: int, now_ms: int) -> None:
+        """Note that the other end has received the first `count` announcements."""
+        if count > self._sent:
+            raise BadEncoding(f"{count} announcements are acknowledged, and {self._sent} were made")
         if count <= self._acknowledged:
             return
         self._acknowledged = count
-        self._pace.alive()
-        self._again_ms = now_ms + self._pace.timeout_ms
-        if count == self._told:
-            self._unheard.clear()
-            self._again_ms = NEVER
+        self._timeout.alive()
+        self._repeat_ms = now_ms + self._timeout.timeout_ms
+        if count == self._sent:
+            self._unacknowledged.clear()
+            self._repeat_ms = NEVER
 
-    def asked(self, feeds: Iterable[bytes]) -> None:
-        """The other end has asked for these: it gets them from here."""
+    def requested(self, feeds: Iterable[bytes]) -> None:
+        """Note that the other end gets these feeds from here, so they are announced at once."""
         for feed in feeds:
             self._lazy.discard(feed)
             if feed in self._due:
                 self._due[feed] = 0
 
-    def tell(self, now_ms: int) -> tuple[list[Announcement], int]:
-        """What to announce now, and when to look again."""
-        told = []
-        if now_ms >= self._again_ms:
-            self._pace.late()
-            self._again_ms = NEVER
-            told.append(self._announce(self._acknowledged, [*self._unheard], now_ms))
+    def announce(self, now_ms: int) -> tuple[list[Announcement], int]:
+        """Return the announcements to send now, and the time at which to call this again."""
+        announced = []
+        if now_ms >= self._repeat_ms:
+            self._timeout.late()
+            self._repeat_ms = NEVER
+            announced.append(self._announcement(self._acknowledged, [*self._unacknowledged], now_ms))
         self._gather(now_ms)
-        while len(self._unheard) < HOLDINGS_MAX:
+        while len(self._unacknowledged) < HOLDINGS_MAX:
             due = [feed for feed, at_ms in self._due.items() if at_ms <= now_ms]
-            if not due and self._told:
+            if not due and self._sent:
                 break
-            some = due[: HOLDINGS_MAX - len(self._unheard)]
+            some = due[: HOLDINGS_MAX - len(self._unacknowledged)]
             for feed in some:
                 del self._due[feed]
             news = [feed for feed in some if not self._knows(feed)]
-            if news or not self._told:
-                told.append(self._announce(self._told, news, now_ms))
-        wake_ms = min(self._due.values(), default=NEVER) if len(self._unheard) < HOLDINGS_MAX else NEVER
-        return told, min(wake_ms, self._again_ms)
+            if news or not self._sent:
+                announced.append(self._announcement(self._sent, news, now_ms))
+        wake_ms = min(self._due.values(), default=NEVER) if len(self._unacknowledged) < HOLDINGS_MAX else NEVER
+        return announced, min(wake_ms, self._repeat_ms)
 
     def _gather(self, now_ms: int) -> None:
         holdings = self._replica.holdings
-        if self._passed == holdings.version:
+        if self._version == holdings.version:
             return
-        for _, held in reversed([*holdings.since(self._passed)]):
+        for _, held in reversed([*holdings.since(self._version)]):
             later_ms = self._lazy_ms if held.feed in self._lazy and not holdings.is_own(held.feed) else 0
             self._due[held.feed] = min(now_ms + later_ms, self._due.get(held.feed, NEVER))
-        self._passed = holdings.version
+        self._version = holdings.version
 
-    def _announce(self, since: int, feeds: list[bytes], now_ms: int) -> Announcement:
+    def _announcement(self, since: int, feeds: list[bytes], now_ms: int) -> Announcement:
         held = [found for feed in feeds if (found := self._replica.holdings.get(feed)) is not None]
-        self._told += 1
-        self._unheard.update(dict.fromkeys(feeds))
+        self._sent += 1
+        self._unacknowledged.update(dict.fromkeys(feeds))
         self._lazy.update(feeds)
-        if self._again_ms == NEVER:  # else an older one is waited for
-            self._again_ms = now_ms + self._pace.timeout_ms
-        return Announcement(since, self._told, tuple(held))
+        if self._repeat_ms == NEVER:  # otherwise an older announcement is still not acknowledged
+            self._repeat_ms = now_ms + self._timeout.timeout_ms
+        return Announcement(since, self._sent, tuple(held))
 
     def _knows(self, feed: bytes) -> bool:
-        """Whether the other end holds as much of a feed, so that it need not be told."""
-        theirs, held = self._asking.theirs.get(feed), self._replica.holdings.get(feed)
+        """True if the other end holds as much of a feed as this one, so that no announcement is needed."""
+        theirs, held = self._requester.theirs.get(feed), self._replica.holdings.get(feed)
         if held is None:
             return True
         return theirs is not None and _covers(theirs, held)

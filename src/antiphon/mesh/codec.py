@@ -1,4 +1,4 @@
-"""Messages as bytes (`antiphon.v1.Replication`). A message has one encoding; other bytes are refused.
+"""Encode and decode messages (`antiphon.v1.Replication`). A message has one encoding; other bytes are refused.
 
 >>> hello = Message(bytes(32), b"sender..", b"", 0, Announcement(0, 1, (Holding(bytes(32), 0, 3, bytes(32)),)))
 >>> decode(encode(hello)) == hello
@@ -21,6 +21,7 @@ _INTEGER_MAX = (1 << 63) - 1
 
 
 def encode(message: Message) -> bytes:
+    """Return the one encoding of a message."""
     proto = pb.Replication(party=message.party, sender=message.sender, receiver=message.receiver, heard=message.heard)
     if message.body is not None:
         _put(proto, message.body)
@@ -48,7 +49,7 @@ def _put(proto: pb.Replication, body: Body) -> None:
 
 
 def decode(data: bytes) -> Message:
-    """A message from bytes that may be hostile: every list is bounded, every key has its size; more is not promised."""
+    """Decode bytes that may be hostile. Lists are bounded and keys have their size; nothing else is checked."""
     if len(data) > MESSAGE_SIZE_MAX:
         raise TooLarge(f"a message of {len(data)} bytes between peers; at most {MESSAGE_SIZE_MAX} are allowed")
     try:

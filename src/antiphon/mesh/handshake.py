@@ -1,4 +1,4 @@
-"""How the two ends of a session find out that the other one is there, and when it has forgotten everything."""
+"""`Handshake`: how the two ends of a session learn of each other, and of a restart of the other end."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ import enum
 from collections.abc import Callable
 
 
-class Greeted(enum.Enum):
-    """What the names in a message mean."""
+class HandshakeStep(enum.Enum):
+    """The meaning of the two names in a message."""
 
-    SAME = "same"  # it is from the end that is known
-    FRESH = "fresh"  # from now on there is another end: begin from nothing
-    ANSWER = "answer"  # somebody who may be there is to be told a name
-    STALE = "stale"  # it is of a session that is over
+    SAME = "same"  # the message is from the known other end
+    FRESH = "fresh"  # there is a new other end: begin a new session
+    ANSWER = "answer"  # the sender may be a new end: reply with a name
+    STALE = "stale"  # the message is of a session that has ended
 
 
-class Greeting:
-    """Names of both ends. An end takes a new name whenever the other may have forgotten, and never one again.
+class Handshake:
+    """The names of both ends. An end takes a new name whenever the other may have restarted, and never reuses one.
 
-    Who answers to a name has heard it, so it was there after the name was made: a message from before a restart,
-    however late it comes, answers to an older one.
+    An end that addresses a name has received it, so it was running after the name was made. A message from before a
+    restart, however late it arrives, addresses an older name.
     """
 
     def __init__(self, name: Callable[[], bytes]) -> None:
         self._name = name
-        self._next: bytes | None = None  # told to somebody who may be there, beside the session that goes on
+        self._next: bytes | None = None  # the name sent to a possible new end, while the session continues
         self.mine = name()
         self.theirs = b""
 
-    def hear(self, sender: bytes, receiver: bytes) -> Greeted:
-        """Judge the names in a message. After ANSWER, `reply` has what to answer with."""
+    def receive(self, sender: bytes, receiver: bytes) -> HandshakeStep:
+        """Judge the names in a message. After ANSWER, send a message with the names that `reply` returns."""
         if (sender, receiver) == (self.theirs, self.mine):
-            return Greeted.SAME
+            return HandshakeStep.SAME
         if receiver and receiver == self._next:
             self.mine, self.theirs, self._next = receiver, sender, None
-            return Greeted.FRESH
+            return HandshakeStep.FRESH
         if receiver == self.mine and not self.theirs:
             self.theirs = sender
-            return Greeted.FRESH
-        return Greeted.ANSWER if receiver in (b"", self.mine) else Greeted.STALE
+            return HandshakeStep.FRESH
+        return HandshakeStep.ANSWER if receiver in (b"", self.mine) else HandshakeStep.STALE
 
     def reply(self, sender: bytes) -> tuple[bytes, bytes]:
-        """Own name and the other's, for an answer to a greeting."""
+        """Return the own name and the other's, for the answer to a greeting."""
         if not self.theirs or sender == self.theirs:
             return self.mine, sender
         if self._next is None:

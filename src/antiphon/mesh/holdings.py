@@ -1,4 +1,4 @@
-"""What a peer holds of each feed of a party, in versions, so that others are told only what changed."""
+"""`Holdings`: the blocks that a peer holds of each feed of a party, with versions, to announce only changes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from antiphon.core.errors import UnknownFeed
-from antiphon.feed.feed_record import End, Record
+from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import Kind
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.mesh.message import Holding
 
 
 class Holdings:
-    """A mirror of the feed store's records of one party. Looking again costs nothing where nothing was written.
+    """A mirror of the feed store's records of one party. `look` is cheap if nothing was written.
 
-    `version` counts the changes; feeds stand in the order in which they last changed.
+    `version` counts the changes; feeds are kept in the order of their last change.
     """
 
     def __init__(self, store: FeedStore, party: bytes, *, control: bool = False) -> None:
@@ -23,14 +23,14 @@ class Holdings:
         self._party = bytes(party)
         self._control = control  # only control feeds count
         self._kinds: dict[bytes, bool] = {}
-        self._records: dict[bytes, Record] = {}
+        self._records: dict[bytes, FeedRecord] = {}
         self._changed: dict[bytes, tuple[int, Holding]] = {}
         self._transaction = -1
-        self.version = 1  # so that there is something to tell at first, though nothing is held
+        self.version = 1  # not 0, so that a peer announces even that it holds nothing
         self.look()
 
     def look(self) -> bool:
-        """Take up what was written since. Did anything change?"""
+        """Read the records that were written since the last call. Return True if a holding changed."""
         now = self._store.transaction
         if now == self._transaction:
             return False
@@ -39,8 +39,8 @@ class Holdings:
             self._note(record)
         return self.version != before
 
-    def during(self, change: Callable[[], Iterable[bytes]]) -> None:
-        """Make a change to the feeds that it returns. If nobody else wrote meanwhile, only those are looked at."""
+    def apply(self, change: Callable[[], Iterable[bytes]]) -> None:
+        """Call `change`, which returns the feeds that it wrote. If nobody else wrote, only their records are read."""
         self.look()
         before = self._transaction
         try:
@@ -55,7 +55,7 @@ class Holdings:
         finally:
             self.look()
 
-    def _note(self, record: Record) -> None:
+    def _note(self, record: FeedRecord) -> None:
         feed = record.feed
         if not record.length or self._records.get(feed) == record:
             return
@@ -68,7 +68,7 @@ class Holdings:
         fork = record.end if record.why is End.FORK else None
         held = Holding(feed, record.start, record.length, record.hash, control, fork)
         known = self._changed.get(feed)
-        if known is None or known[1] != held:  # else only what others need not know has changed
+        if known is None or known[1] != held:  # otherwise nothing changed that other peers need to know
             self.version += 1
             self._changed.pop(feed, None)
             self._changed[feed] = self.version, held
@@ -81,18 +81,18 @@ class Holdings:
         record = self._records.get(feed)
         return record.length if record is not None else 0
 
-    def record(self, feed: bytes) -> Record | None:
+    def record(self, feed: bytes) -> FeedRecord | None:
         return self._records.get(feed)
 
     def is_own(self, feed: bytes) -> bool:
-        """Whether a feed is written here, so that others have its blocks from here first."""
+        """True if a feed is written here, so that other peers get its blocks from here first."""
         record = self._records.get(feed)
         return record is not None and record.writable
 
     def ended(self, feed: bytes) -> bool:
-        """Whether nothing more of a feed is taken.
+        """True if no more blocks of a feed are taken.
 
-        Who holds a fault compares it with what others hold, once: its writer may have shown them something else.
+        A feed that ended by a fault is compared once with the blocks of other peers, for its writer may have forked.
         """
         record = self._records.get(feed)
         if record is None or record.end > record.length:
@@ -100,7 +100,7 @@ class Holdings:
         return record.why is not End.FAULT or self._store.fork(feed) is not None
 
     def since(self, version: int) -> Iterator[tuple[int, Holding]]:
-        """What changed after a version, the latest first, with the version at which it did."""
+        """Yield the holdings that changed after a version, latest first, each with the version of its change."""
         for known in reversed(self._changed.values()):
             if known[0] <= version:
                 return

@@ -1,34 +1,36 @@
-"""What has been asked for and has not come yet, over all sessions of a peer, so that nothing is asked for twice."""
+"""`InFlight`: the requests of all sessions of a peer that are not answered, so that nothing is requested twice."""
 
 from __future__ import annotations
 
 
-class UnderWay:
-    """Which session waits for what, and until when. What is late may be asked of another.
+class InFlight:
+    """Which session waits for which feed or blob, and until when. After that time another session may request it.
 
-    It is bounded by what sessions may ask for at once; what is past its time goes when it is met.
+    Its size is bounded by the requests that sessions may have open. An expired claim is removed when it is read.
     """
 
     def __init__(self) -> None:
-        self._asked: dict[bytes, tuple[object, int]] = {}
+        self._claims: dict[bytes, tuple[object, int]] = {}
 
     def claim(self, key: bytes, who: object, until_ms: int) -> None:
-        self._asked[key] = who, until_ms
+        """Note that session part `who` waits for a feed or blob."""
+        self._claims[key] = who, until_ms
 
     def until(self, key: bytes, who: object, now_ms: int) -> int | None:
-        """Until when another than `who` is waited for; None if nobody is."""
-        asked = self._asked.get(key)
-        if asked is None or asked[0] is who:
+        """Return until when a session other than `who` waits for this key; None if none does."""
+        claim = self._claims.get(key)
+        if claim is None or claim[0] is who:
             return None
-        if asked[1] <= now_ms:
-            del self._asked[key]
+        if claim[1] <= now_ms:
+            del self._claims[key]
             return None
-        return asked[1]
+        return claim[1]
 
     def release(self, key: bytes, who: object) -> None:
-        asked = self._asked.get(key)
-        if asked is not None and asked[0] is who:
-            del self._asked[key]
+        """Remove the claim of `who`, if it has one."""
+        claim = self._claims.get(key)
+        if claim is not None and claim[0] is who:
+            del self._claims[key]
 
     def __len__(self) -> int:
-        return len(self._asked)
+        return len(self._claims)

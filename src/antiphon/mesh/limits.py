@@ -1,21 +1,21 @@
-"""The bounds of replication. A peer that goes beyond one is refused, and its session dropped."""
+"""The bounds of replication. A message that exceeds one is refused, and its session dropped."""
 
 from __future__ import annotations
 
 from antiphon.feed.limits import SPAN_SIZE_MAX
 
 MESSAGE_SIZE_MAX = SPAN_SIZE_MAX + (64 << 10)  # a span cannot be cut short of its head, so the largest must fit
-ANSWER_SIZE = 512 << 10  # what an answer is filled up to; it always has one range or blob, if there is one
+ANSWER_SIZE = 512 << 10  # an answer is filled up to this size; it has at least one range or blob, if there is one
 HOLDINGS_MAX = 1024  # in one announcement
-FEEDS_MAX = 1 << 16  # that one peer announces
+FEEDS_MAX = 1 << 16  # announced by one peer
 RANGES_MAX = 64  # in one request
 CIDS_MAX = 256  # in one request
-REQUESTS_MAX = 4  # under way to one peer
-ANSWERED_MAX = 64  # requests that are remembered as answered: the same one again is not
-OUTGOING_SIZE_MAX = 16 << 20  # of answers that wait to be sent; what is asked beyond that has to be asked again
+REQUESTS_MAX = 4  # open to one peer
+ANSWERED_MAX = 64  # requests remembered as answered; a repeated one is ignored
+OUTGOING_SIZE_MAX = 16 << 20  # of answers waiting to be sent; further requests are ignored, and time out
 
 TIMEOUT_MIN_MS = 1_000
 TIMEOUT_MAX_MS = 60_000
 ACKNOWLEDGE_MS = 200  # an announcement is acknowledged with the next message, or after this time alone
-LAZY_MS = 500  # others' blocks are announced after this time to a peer that gets them elsewhere
+LAZY_MS = 500  # feeds of others are announced after this time to a peer that gets them elsewhere
 NEVER = 1 << 62  # a time that does not come

@@ -1,4 +1,4 @@
-"""What peers say to each other about a party, as values. How they are bytes is in `codec`."""
+"""The messages between peers of a party, as values. `codec` encodes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NONCE_SIZE = 8
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a peer holds of one feed: blocks [start, length), the last with this hash."""
+    """The blocks that a peer holds of one feed: [start, length), the last with this hash."""
 
     feed: bytes
     start: int
@@ -23,7 +23,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What changed in what the sender holds, after so many announcements. With `since` of 0, that is all."""
+    """The holdings of the sender that changed after announcement `since`. With `since` of 0, all of them."""
 
     since: int
     upto: int
@@ -32,7 +32,7 @@ class Announcement:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """Asks for blocks of feeds, each from a seq on, and for evidence of forks; the most urgent first."""
+    """Requests blocks of feeds, each from a seq on, and evidence of forks; the most urgent first."""
 
     request: int
     size_max: int
@@ -42,7 +42,7 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Answers `Want`, perhaps in part: a span a feed, and of which feeds no such range can be given."""
+    """Answers `Want`, perhaps in part: one span for a feed, and the ranges that the sender does not have."""
 
     request: int
     spans: tuple[bytes, ...]
@@ -52,7 +52,7 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class WantBlobs:
-    """Asks for blobs."""
+    """Requests blobs."""
 
     request: int
     cids: tuple[Cid, ...]
@@ -60,7 +60,7 @@ class WantBlobs:
 
 @dataclass(frozen=True, slots=True)
 class Blobs:
-    """Answers `WantBlobs`, perhaps in part: blobs, and those that are not held."""
+    """Answers `WantBlobs`, perhaps in part: blobs, and the CIDs that the sender does not have."""
 
     request: int
     blobs: tuple[tuple[Cid, bytes], ...]
@@ -72,10 +72,10 @@ Body = Announcement | Want | Ranges | WantBlobs | Blobs
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a session: whose, from which end to which, and how far the other's announcements were heard."""
+    """One message of a session: its party, the names of both ends, and the acknowledged announcements."""
 
     party: bytes
     sender: bytes
-    receiver: bytes  # empty while it is not known
-    heard: int
+    receiver: bytes  # empty while it is unknown
+    heard: int  # announcements of the receiver that arrived without a gap
     body: Body | None = None

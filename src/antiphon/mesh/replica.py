@@ -1,4 +1,4 @@
-"""`Replica`: one party as a peer holds it for its neighbours: what it gives, takes and looks for, over all sessions."""
+"""`Replica`: the feeds and blobs of one party, as all sessions of a peer read, verify and extend them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.ingest import Base, Ingested, Outcome
 from antiphon.mesh.holdings import Holdings
-from antiphon.mesh.in_flight import UnderWay
+from antiphon.mesh.in_flight import InFlight
 from antiphon.mesh.limits import ANSWER_SIZE
 from antiphon.mesh.message import NONCE_SIZE, Holding
 from antiphon.party.engine.epoch_base import EpochBase
@@ -37,21 +37,21 @@ from antiphon.party.live.processor import PartyProcessor
 from antiphon.snapshot.blobs import Blobs
 
 
-class Taken(enum.Enum):
-    """What became of a range."""
+class RangeOutcome(enum.Enum):
+    """The outcome of a received range."""
 
     TAKEN = "taken"
     KNOWN = "known"
-    BRANCH = "branch"  # it does not follow from what is held: a range before it shows where the writer forked
-    HOLLOW = "hollow"  # bodies are missing, and nothing here says that they were erased: perhaps others have them
-    UNFIT = "unfit"  # it begins too late, or is of a feed that is not taken
+    BRANCH = "branch"  # it does not link to the held blocks: an earlier range shows where the writer forked
+    BODIES_MISSING = "bodies missing"  # and no credential says that they were erased: another peer may have them
+    UNFIT = "unfit"  # it begins too late, or its feed is not replicated here
 
 
 class Replica:
-    """A party, its feed store, its blobs and its epochs, as sessions need them. All of them are one thread's.
+    """A party with its feed store, blobs and epochs, for sessions. All of them run in one thread.
 
-    Sessions take blocks in; whoever drives them lets the party process those, and calls `refresh` after that and after
-    whatever is written locally.
+    Sessions store the blocks they receive. The driver of the sessions then lets the party process the blocks, and calls
+    `refresh` after that and after each local write.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Replica:
         self._begin(party.store, party.key, randomness or party.randomness, party.authority.erased, control=False)
         self.blobs: Blobs | None = party.blobs
         self._epochs = epochs
-        self._whole = whole  # all of the last epoch is wanted, not only what it takes to stand on it
+        self._whole = whole  # fetch the whole snapshot of the last epoch, not only the part needed to fold on it
 
     def _begin(
         self,
@@ -79,8 +79,8 @@ class Replica:
         self.store = store
         self.key = bytes(party)
         self.holdings = Holdings(store, party, control=control)
-        self.under_way = UnderWay()
-        self.ground = 0  # moves when another epoch is stood on
+        self.in_flight = InFlight()
+        self.base_version = 0  # rises when the party folds on another epoch
         self._control = control
         self._erased = erased
         self._randomness = randomness
@@ -88,64 +88,65 @@ class Replica:
         self._begins: dict[bytes, Base] = {}
         self._wanted: dict[Cid, None] = {}
         self._stale = True
-        self._sought: tuple[bytes, int, Disagreement | None] | None = None  # what the wanted blobs are for
-        self._complete = b""  # the last snapshot that nothing is lacking of
+        self._sought: tuple[bytes, int, Disagreement | None] | None = None  # the state that the wanted blobs belong to
+        self._complete = b""  # the last snapshot that is here whole
 
     def refresh(self) -> None:
-        """Something was written, processed or stood on here."""
+        """Call this after a local write, and after the party has processed blocks or changed its epoch."""
         self._stale = True
         self.look()
 
     def look(self) -> None:
-        """Notice what was written, and which epoch is stood on."""
+        """Read changed records, and the epoch that the party folds on."""
         if self.holdings.look():
             self._stale = True
         base = self._epochs.base if self._epochs is not None else None
         if base is not self._base and (base is None or self._base is None or base.cid != self._base.cid):
             self._base, self._begins, self._stale = base, {}, True
-            self.ground += 1
+            self.base_version += 1
             with suppress(MissingBlob, DamagedBlob, InvalidInput):
                 self._begins = self._epochs.begins() if self._epochs is not None else {}
 
-    def name(self) -> bytes:
-        """A name for an end of a session."""
+    def new_name(self) -> bytes:
+        """Return a fresh name for an end of a session."""
         return self._randomness.bytes(NONCE_SIZE)
 
-    # -- giving
+    # -- reading
 
-    def give(self, feed: bytes, first: int, size: int) -> Span | None:
-        """Blocks of a feed from `first` on, under one signed head, synced; None if such are not here whole."""
+    def read_range(self, feed: bytes, first: int, size: int) -> Span | None:
+        """Return blocks of a feed from `first` on, under one signed head, synced; None if none are here whole."""
         held = self.holdings.get(feed)
         if held is None or not held.start <= first < held.length:
             return None
         given: Span | None = None
         try:
             for span in self.store.spans(feed, first):
-                if BodyState.LEFT_OUT in span.states:  # whoever has them whole gives them
+                if BodyState.LEFT_OUT in span.states:  # a peer that has the bodies serves them
                     break
                 if given is not None and not _fit(given, span, size):
                     break
                 given = span if given is None else given.joined(span)
                 if given.size >= size:
                     break
-        except (MissingBlocks, CorruptBlock):  # pruned meanwhile; or damaged, which whoever reads it here is told
+        except (MissingBlocks, CorruptBlock):  # pruned meanwhile, or damaged, which local readers report
             return given
         return given
 
     def evidence(self, feed: bytes) -> bytes | None:
-        """The evidence that a feed's writer signed two histories."""
+        """Return the evidence that a feed's writer signed two histories, or None."""
         held = self.holdings.get(feed)
         return self.store.fork(feed) if held is not None and held.fork is not None else None
 
-    def give_blob(self, cid: Cid) -> bytes | None:
+    def read_blob(self, cid: Cid) -> bytes | None:
+        """Return a blob, or None if it is missing or damaged."""
         with suppress(MissingBlob, DamagedBlob):
             return None if self.blobs is None else self.blobs.get(cid)
         return None
 
     # -- taking
 
-    def first_lacking(self, theirs: Holding, back: int) -> int | None:
-        """From which seq on to ask for a feed, going `back` before what is held; None if there is nothing to take."""
+    def first_missing(self, theirs: Holding, back: int) -> int | None:
+        """Return the seq from which to request a feed, `back` before the held length; None if nothing can be taken."""
         mine = self.holdings.get(theirs.feed)
         if (self._control and not theirs.control) or self.holdings.ended(theirs.feed):
             return None
@@ -162,63 +163,65 @@ class Replica:
         first = base.seq + 1 if base is not None else 0
         return first if max(theirs.start, length + 1) <= first < theirs.length else None
 
-    def take(self, spans: Sequence[Span]) -> dict[bytes, tuple[Taken, int]]:
-        """Take ranges, each of another feed, in one commit: what became of each, and how much of it was new.
+    def take_ranges(self, spans: Sequence[Span]) -> dict[bytes, tuple[RangeOutcome, int]]:
+        """Store ranges, each of another feed, in one commit. Return the outcome of each, and how much of it was new.
 
-        That is the number of blocks, or 1 for evidence of a fork. A range that does not verify is raised, and none is
-        taken.
+        The latter is the number of blocks, or 1 for evidence of a fork. If a range does not verify, an error is raised
+        and none is stored.
         """
-        fates: dict[bytes, tuple[Taken, int]] = {}
+        outcomes: dict[bytes, tuple[RangeOutcome, int]] = {}
         fit: list[tuple[Span, Base | None]] = []
         for span in spans:
-            fate, base = self._judge(span)
-            if fate is None:
+            outcome, base = self._judge(span)
+            if outcome is None:
                 fit.append((span, base))
             else:
-                fates[span.feed] = fate, 0
+                outcomes[span.feed] = outcome, 0
 
         def change() -> Iterable[bytes]:
             for (span, _), done in zip(fit, self._ingest(fit), strict=True):
-                fates[span.feed] = (Taken.UNFIT, 0) if done is None else (_FATES[done.outcome], _news(done))
+                outcomes[span.feed] = (
+                    (RangeOutcome.UNFIT, 0) if done is None else (_OUTCOMES[done.outcome], _news(done))
+                )
             return [span.feed for span, _ in fit]
 
         if fit:
-            self.holdings.during(change)
+            self.holdings.apply(change)
             self._stale = True
-        return fates
+        return outcomes
 
-    def _judge(self, span: Span) -> tuple[Taken | None, Base | None]:
-        """Whether a range fits to what is held, before it is verified: refusals here are nobody's fault."""
+    def _judge(self, span: Span) -> tuple[RangeOutcome | None, Base | None]:
+        """Judge whether a range fits the held blocks, before it is verified. A refusal here proves no fault."""
         if span.party != self.key:
             raise BadEncoding(f"a range of party {span.party.hex()[:8]} in a session about {self.key.hex()[:8]}")
         record = self.holdings.record(span.feed)
         if record is None:
             if self._is_foreign(span.feed):
-                return Taken.UNFIT, None
+                return RangeOutcome.UNFIT, None
             if self._control and (span.first or int(span.columns["kind"][0]) != Kind.CREDENTIAL):
                 raise BadEncoding(f"feed {span.feed.hex()[:8]} is no control feed, and only those were asked for")
         elif self.holdings.ended(span.feed):
-            return Taken.KNOWN, None
+            return RangeOutcome.KNOWN, None
         length = record.length if record is not None else 0
         if span.first > length:
             base = self._begins.get(span.feed)
-            return (None, base) if base is not None and span.first <= base.seq + 1 else (Taken.UNFIT, None)
+            return (None, base) if base is not None and span.first <= base.seq + 1 else (RangeOutcome.UNFIT, None)
         if span.end <= (record.start if record is not None else 0):
-            return Taken.KNOWN, None
+            return RangeOutcome.KNOWN, None
         if (
             record is not None
             and span.first >= record.start
             and self._hash_before(span.feed, span.first) != span.previous
         ):
-            return Taken.BRANCH, None
+            return RangeOutcome.BRANCH, None
         if span.states and not self._may_lack(span):
-            return Taken.HOLLOW, None
-        if record is not None and span.first >= record.length >= record.end:  # what goes on behind a fault
-            return Taken.KNOWN, None
+            return RangeOutcome.BODIES_MISSING, None
+        if record is not None and span.first >= record.length >= record.end:  # it continues behind a fault
+            return RangeOutcome.KNOWN, None
         return None, None
 
     def _may_lack(self, span: Span) -> bool:
-        """Whether all bodies that are missing were erased: blocks that are held are not asked for again."""
+        """True if all missing bodies were erased by credentials: held blocks are not requested again."""
         lacking = {span.first + at for at, state in enumerate(span.states) if state != BodyState.PRESENT}
         return lacking <= set(self._erased(span.feed))
 
@@ -233,7 +236,7 @@ class Replica:
         except (RefusedBlocks, MissingBlocks):
             if not verified:
                 raise
-        return [self._ingest_alone(span, base) for span, base in fit]  # one does not fit, and keeps back the rest
+        return [self._ingest_alone(span, base) for span, base in fit]  # one does not fit: the others are taken alone
 
     def _ingest_alone(self, span: Span, base: Base | None) -> Ingested | None:
         try:
@@ -244,9 +247,9 @@ class Replica:
             return None
 
     def take_fork(self, evidence: bytes) -> tuple[bytes, bool]:
-        """Take evidence of a fork, if it is about blocks that are held: which feed it is about, and whether it is new.
+        """Take evidence of a fork, if it is about held blocks. Return its feed, and whether the evidence is new.
 
-        Of the two branches the one that is not held is shown to the store, without bodies, as any range of blocks is.
+        The branch that is not held is ingested into the store, without bodies, like any range of blocks.
         """
         fork = Fork.decode(evidence)
         if fork.party != self.key:
@@ -264,7 +267,7 @@ class Replica:
                 self.store.ingest(_as_span(fork, other))
             return [fork.feed]
 
-        self.holdings.during(change)
+        self.holdings.apply(change)
         return fork.feed, True
 
     def _hash_before(self, feed: bytes, seq: int) -> bytes:
@@ -284,8 +287,8 @@ class Replica:
 
     # -- blobs
 
-    def wanted(self) -> dict[Cid, None]:
-        """The blobs that are looked for now. More may be named in those, once they are here."""
+    def wanted_blobs(self) -> dict[Cid, None]:
+        """Return the blobs that are missing, as far as known: more may be linked from these, once they are here."""
         if self._stale and self._epochs is not None:
             self._wanted = dict.fromkeys(self._look_for(self._epochs))
         self._stale = False
@@ -295,20 +298,20 @@ class Replica:
         last = epochs.chain().last
         if last is None or last.snapshot == self._complete:
             return []
-        mark = (last.snapshot, self.ground, epochs.disagreement)
+        mark = (last.snapshot, self.base_version, epochs.disagreement)
         if self._wanted and mark == self._sought:
-            return list(self._wanted)  # to go through a snapshot takes time: first what is known to be lacking
+            return list(self._wanted)  # walking a snapshot is slow: fetch the known ones first
         self._sought = mark
         found = epochs.wanted()
         if not found and self._whole:
             found = epochs.wanted(whole=True)
-        stands = self._base is not None and self._base.cid == last.snapshot
-        if not found and stands:
+        folded = self._base is not None and self._base.cid == last.snapshot
+        if not found and folded:
             self._complete = last.snapshot
         return found
 
     def take_blobs(self, pairs: Iterable[tuple[Cid, bytes]]) -> int:
-        """Take those blobs that are wanted; one that is not what its CID says is raised, and none is taken."""
+        """Store the blobs that are wanted. If one does not match its CID, an error is raised and none is stored."""
         fresh = {cid: data for cid, data in pairs if cid in self._wanted}
         if fresh and self.blobs is not None:
             self.blobs.put_all(fresh.items())
@@ -319,7 +322,7 @@ class Replica:
 
 
 class ControlReplica(Replica):
-    """The control feeds of a party alone: of a child's parent, where nobody here follows the parent itself."""
+    """The control feeds of a party only: for the parent of a party, if this device does not hold the parent itself."""
 
     def __init__(self, store: FeedStore, party: bytes, *, randomness: Randomness | None = None) -> None:
         self._begin(store, party, randomness or SystemRandomness(), lambda feed: frozenset(), control=True)
@@ -328,21 +331,21 @@ class ControlReplica(Replica):
         self._whole = False
 
 
-_FATES = {
-    Outcome.STORED: Taken.TAKEN,
-    Outcome.FAULT: Taken.TAKEN,
-    Outcome.FORK: Taken.TAKEN,
-    Outcome.KNOWN: Taken.KNOWN,
+_OUTCOMES = {
+    Outcome.STORED: RangeOutcome.TAKEN,
+    Outcome.FAULT: RangeOutcome.TAKEN,
+    Outcome.FORK: RangeOutcome.TAKEN,
+    Outcome.KNOWN: RangeOutcome.KNOWN,
 }
 
 
 def _news(done: Ingested) -> int:
-    """How much of a range is new to whoever processes it: a feed that ends is news, too."""
+    """Return how much of a range is new for processing: the end of a feed counts, too."""
     return max(done.added, int(done.outcome in (Outcome.FORK, Outcome.FAULT)))
 
 
 def _fit(given: Span, span: Span, size: int) -> bool:
-    """Whether two ranges may go under one head: it is as well to send one signature as many."""
+    """True if two ranges may be sent under one head: one signature is as good as many."""
     return (
         given.count + span.count <= SPAN_BLOCKS_MAX
         and len(given.headers) + len(given.advance) + len(span.headers) + len(span.advance) <= SPAN_HEADERS_SIZE_MAX

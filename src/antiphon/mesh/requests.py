@@ -1,4 +1,4 @@
-"""What a session asks its peer for: ranges of feeds, control feeds first, and blobs; so much at a time, and again."""
+"""`Requester`: requests missing ranges of feeds, control feeds first, and blobs; a few at a time, with timeouts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from antiphon.core.errors import BadEncoding, TooLarge
 from antiphon.feed import span as spans
 from antiphon.mesh.limits import ANSWER_SIZE, FEEDS_MAX, NEVER, RANGES_MAX, REQUESTS_MAX, TIMEOUT_MAX_MS
 from antiphon.mesh.message import Blobs, Holding, Ranges, Want, WantBlobs
-from antiphon.mesh.replica import Replica, Taken
-from antiphon.mesh.timeouts import Pace
+from antiphon.mesh.replica import RangeOutcome, Replica
+from antiphon.mesh.timeouts import Timeout
 
-_CIDS_AT_ONCE = 32  # so that several peers have something to give
+_CIDS_AT_ONCE = 32  # so that several peers share the work
 
 
 @dataclass(slots=True)
 class _Request:
-    """What was asked for in one message."""
+    """One open request."""
 
     keys: tuple[bytes, ...]  # feeds or CIDs
     asked_ms: int
@@ -27,43 +27,44 @@ class _Request:
     blobs: bool = False
 
 
-class Asking:
-    """The asking half of one end of a session, from when it knows its peer until that one has forgotten it."""
+class Requester:
+    """The requesting part of one end of a session. A restart of the other end begins a new one."""
 
-    def __init__(self, replica: Replica, pace: Pace) -> None:
+    def __init__(self, replica: Replica, pace: Timeout) -> None:
         self._replica = replica
-        self._pace = pace
+        self._timeout = pace
         self.theirs: dict[bytes, Holding] = {}
-        self._urgent: dict[bytes, None] = {}  # control feeds of which the peer may have what is lacking here
-        self._open: dict[bytes, None] = {}  # and data feeds
-        self._shut: dict[bytes, None] = {}  # feeds of which it has more that cannot be taken now
-        self._back: dict[bytes, int] = {}  # how far before what is held a feed is asked for, to find where it forked
-        self._rest: dict[bytes, int] = {}  # what the peer was late with, or gave in vain: when to ask it again
-        self._tried: dict[bytes, tuple[int, int]] = {}  # evidence that was of no use: its cut, and what was held then
-        self._without: dict[bytes, None] = {}  # blobs that the peer has not
-        self._seeking = False  # some blobs
+        self._urgent: dict[bytes, None] = {}  # control feeds of which the peer may have blocks that are missing here
+        self._open: dict[bytes, None] = {}  # the same for data feeds
+        self._shut: dict[bytes, None] = {}  # feeds of which the peer has more blocks, which cannot be taken now
+        self._back: dict[bytes, int] = {}  # how many held blocks of a feed to request again, to find its fork
+        self._rest: dict[bytes, int] = {}  # late or useless feeds and blobs: when to request again
+        self._tried: dict[bytes, tuple[int, int]] = {}  # evidence that was of no use: its cut, and the length held then
+        self._without: dict[bytes, None] = {}  # blobs that the peer does not have
+        self._seeking = False  # some blobs are wanted
         self._blobs_rest_ms = 0
         self._blobs_late = 0
         self._requests: dict[int, _Request] = {}
-        self._asked: set[bytes] = set()  # all that they are for
+        self._asked: set[bytes] = set()  # feeds and blobs of all open requests
         self._last = 0
-        self._seen = (0, 0)  # version of what is held, and ground, that was looked at
+        self._seen = (0, 0)  # the versions of the holdings and of the epoch base that `_notice` has seen
         self.taken = self.taken_blobs = 0
 
     @property
     def waiting(self) -> int:
-        """How many requests are under way."""
+        """The number of open requests."""
         return len(self._requests)
 
     def close(self) -> None:
+        """Release all open requests."""
         for request in self._requests.values():
             self._release(request)
         self._requests.clear()
 
-    # -- what the peer has
+    # -- holdings of the peer
 
-    def hear(self, holdings: Iterable[Holding]) -> None:
-        """The peer says what it holds. The same again, or an older word, changes nothing."""
+    def note_holdings(self, holdings: Iterable[Holding]) -> None:
+        """Note the holdings that the peer announces. A repeated or older one changes nothing."""
         for one in holdings:
             known = self.theirs.get(one.feed)
             if known is not None and not _newer(one, known):
@@ -76,34 +77,34 @@ class Asking:
         self._blobs_rest_ms = 0
 
     def _notice(self) -> None:
-        """What is held here has changed: what could not be taken perhaps can be now."""
-        version, ground = self._seen
-        now = self._replica.holdings.version, self._replica.ground
+        """If the holdings here have changed, consider again the feeds that could not be taken."""
+        version, base_version = self._seen
+        now = self._replica.holdings.version, self._replica.base_version
         if now == self._seen:
             return
         self._seen = now
-        for feed in [*self._shut] if ground != now[1] else ():
+        for feed in [*self._shut] if base_version != now[1] else ():
             self._look_at(feed)
         for _, held in self._replica.holdings.since(version):
             if held.feed in self.theirs:
                 self._look_at(held.feed)
 
     def _look_at(self, feed: bytes) -> None:
-        """The peer may have something of a feed that is lacking here."""
+        """Consider a feed: the peer may have blocks of it that are missing here."""
         self._shut.pop(feed, None)
         (self._urgent if self.theirs[feed].control else self._open)[feed] = None
 
-    def _let_go(self, feed: bytes) -> None:
-        """The peer has nothing of a feed that can be taken, until either of the two has more of it."""
+    def _set_aside(self, feed: bytes) -> None:
+        """Stop requesting a feed until the peer or this replica holds more of it."""
         self._urgent.pop(feed, None)
         self._open.pop(feed, None)
         if self.theirs[feed].length > self._replica.holdings.length(feed):
             self._shut[feed] = None
 
-    # -- asking
+    # -- requests
 
-    def ask(self, now_ms: int) -> tuple[list[Want | WantBlobs], int]:
-        """What to ask for now, and when to look again though nothing comes."""
+    def request(self, now_ms: int) -> tuple[list[Want | WantBlobs], int]:
+        """Return the requests to send now, and the time at which to call this again even if nothing arrives."""
         self._notice()
         self._expire(now_ms)
         asked: list[Want | WantBlobs] = []
@@ -122,12 +123,12 @@ class Asking:
     def _expire(self, now_ms: int) -> None:
         late = [number for number, request in self._requests.items() if request.until_ms <= now_ms]
         if late:
-            self._pace.late()
+            self._timeout.late()
         for number in late:
             request = self._requests.pop(number)
             self._release(request)
-            for key in request.keys:  # meanwhile others may be asked
-                self._rest[key] = now_ms + self._pace.timeout_ms // 2
+            for key in request.keys:  # meanwhile another peer may be asked
+                self._rest[key] = now_ms + self._timeout.timeout_ms // 2
 
     def _want(self, now_ms: int) -> tuple[Want | None, int]:
         ranges: list[tuple[bytes, int]] = []
@@ -140,28 +141,28 @@ class Asking:
                 wake_ms = min(wake_ms, until)
             elif self._wants_fork(feed):
                 forks.append(feed)
-            elif (first := self._replica.first_lacking(self.theirs[feed], self._back.get(feed, 0))) is not None:
+            elif (first := self._replica.first_missing(self.theirs[feed], self._back.get(feed, 0))) is not None:
                 ranges.append((feed, first))
             else:
                 done.append(feed)
             if len(ranges) + len(forks) == RANGES_MAX:
                 break
         for feed in done:
-            self._let_go(feed)
+            self._set_aside(feed)
         if not ranges and not forks:
             return None, wake_ms
         request = self._request((*(feed for feed, _ in ranges), *forks), now_ms)
         return Want(request, ANSWER_SIZE, tuple(ranges), tuple(forks)), wake_ms
 
     def _busy_until(self, key: bytes, now_ms: int) -> int:
-        """Until when something need not be asked for, as it is under way, or the peer was late with it; 0 if it may."""
+        """Return until when not to request a feed or blob, as it is in flight or the peer was late; 0 if it may be."""
         rest = self._rest.get(key, 0)
         if rest <= now_ms:
             self._rest.pop(key, None)
             rest = 0
         if key in self._asked:
             return NEVER
-        return max(rest, self._replica.under_way.until(key, self, now_ms) or 0)
+        return max(rest, self._replica.in_flight.until(key, self, now_ms) or 0)
 
     def _wants_fork(self, feed: bytes) -> bool:
         theirs, mine = self.theirs[feed], self._replica.holdings.get(feed)
@@ -172,7 +173,7 @@ class Asking:
         return self._tried.get(feed) != (theirs.fork, mine.length)
 
     def _want_blobs(self, now_ms: int) -> tuple[list[WantBlobs], int]:
-        wanted = self._replica.wanted()
+        wanted = self._replica.wanted_blobs()
         if not wanted:
             if self._seeking:
                 self._forget_blobs()
@@ -204,24 +205,24 @@ class Asking:
         return asked, wake_ms
 
     def _forget_blobs(self) -> None:
-        """All that was sought is here."""
+        """Reset the state of blob requests: no blob is missing any more."""
         self._seeking = False
         self._without.clear()
         self._rest = {key: at_ms for key, at_ms in self._rest.items() if len(key) != CID_SIZE}
 
     def _request(self, keys: tuple[bytes, ...], now_ms: int, *, blobs: bool = False) -> int:
         self._last += 1
-        until_ms = now_ms + self._pace.timeout_ms
+        until_ms = now_ms + self._timeout.timeout_ms
         self._requests[self._last] = _Request(keys, now_ms, until_ms, blobs)
         for key in keys:
             self._asked.add(key)
-            self._replica.under_way.claim(key, self, until_ms)
+            self._replica.in_flight.claim(key, self, until_ms)
         return self._last
 
     # -- answers
 
-    def take(self, answer: Ranges, now_ms: int) -> None:
-        """Take what came. What nobody asked for is refused, and so is what does not verify."""
+    def take_ranges(self, answer: Ranges, now_ms: int) -> None:
+        """Take the ranges of an answer. Ranges that were not requested or do not verify are refused."""
         asked = self._answered(answer.request, now_ms, blobs=False)
         came = [spans.decode(data) for data in answer.spans]
         feeds = [span.feed for span in came]
@@ -232,29 +233,29 @@ class Asking:
                 raise BadEncoding(f"an answer with feed {feed.hex()[:8]}, which it was not asked for")
         for evidence in answer.forks:
             self._take_fork(evidence)
-        for feed, (fate, added) in self._replica.take(came).items():
+        for feed, (outcome, added) in self._replica.take_ranges(came).items():
             self.taken += added
-            self._settle(feed, fate, added, now_ms)
+            self._settle(feed, outcome, added, now_ms)
         for feed, _ in answer.lacks:
             if asked is not None:
-                self._let_go(feed)
+                self._set_aside(feed)
         if asked is not None and not (came or answer.lacks or answer.forks):
             for feed in asked:
-                self._rest[feed] = now_ms + self._pace.timeout_ms
+                self._rest[feed] = now_ms + self._timeout.timeout_ms
 
-    def _settle(self, feed: bytes, fate: Taken, added: int, now_ms: int) -> None:
-        if fate is Taken.TAKEN:
+    def _settle(self, feed: bytes, outcome: RangeOutcome, added: int, now_ms: int) -> None:
+        if outcome is RangeOutcome.TAKEN:
             self._back.pop(feed, None)
-        elif fate is Taken.BRANCH:
+        elif outcome is RangeOutcome.BRANCH:
             back, held = self._back.get(feed, 0), self._replica.holdings.get(feed)
             if held is None or back >= held.length - held.start:
-                self._let_go(feed)  # what is pruned here would tell
+                self._set_aside(feed)  # only blocks that are pruned here would show the fork
             else:
                 self._back[feed] = max(1, 2 * back)
-        elif fate is Taken.UNFIT:
-            self._let_go(feed)
+        elif outcome is RangeOutcome.UNFIT:
+            self._set_aside(feed)
         if not added:
-            self._rest[feed] = now_ms + (0 if fate is Taken.BRANCH else self._pace.timeout_ms)
+            self._rest[feed] = now_ms + (0 if outcome is RangeOutcome.BRANCH else self._timeout.timeout_ms)
 
     def _take_fork(self, evidence: bytes) -> None:
         feed, new = self._replica.take_fork(evidence)
@@ -264,7 +265,7 @@ class Asking:
             self._tried[feed] = theirs.fork, mine.length
 
     def take_blobs(self, answer: Blobs, now_ms: int) -> None:
-        """Take blobs that came, and note which the peer has not."""
+        """Take the blobs of an answer, and note the ones that the peer does not have."""
         asked = self._answered(answer.request, now_ms, blobs=True)
         for cid in (*(cid for cid, _ in answer.blobs), *answer.lacks):
             if asked is not None and cid not in asked:
@@ -278,11 +279,11 @@ class Asking:
         if answer.blobs:
             self._blobs_late = 0
         else:
-            self._blobs_rest_ms = now_ms + min(TIMEOUT_MAX_MS, self._pace.timeout_ms << min(self._blobs_late, 6))
+            self._blobs_rest_ms = now_ms + min(TIMEOUT_MAX_MS, self._timeout.timeout_ms << min(self._blobs_late, 6))
             self._blobs_late += 1
 
     def _answered(self, number: int, now_ms: int, *, blobs: bool) -> tuple[bytes, ...] | None:
-        """What a request was for; None if it was answered or given up before."""
+        """Close a request and return its feeds or blobs; None if it was answered or timed out before."""
         if number > self._last:
             raise BadEncoding(f"an answer to request {number}, which was never made")
         request = self._requests.get(number)
@@ -291,17 +292,17 @@ class Asking:
         if request.blobs is not blobs:
             raise BadEncoding(f"an answer to request {number} that is none to what it asks")
         del self._requests[number]
-        self._pace.answered(now_ms - request.asked_ms)
+        self._timeout.answered(now_ms - request.asked_ms)
         self._release(request)
         return request.keys
 
     def _release(self, request: _Request) -> None:
         for key in request.keys:
             self._asked.discard(key)
-            self._replica.under_way.release(key, self)
+            self._replica.in_flight.release(key, self)
 
 
 def _newer(one: Holding, known: Holding) -> bool:
-    """What is held grows, is pruned and cut, and nothing of that is taken back."""
+    """True if a holding is newer than the known one. A feed only grows, is pruned or is cut; nothing is undone."""
     forked = one.fork is not None and (known.fork is None or one.fork < known.fork)
     return one.length > known.length or one.start > known.start or forked

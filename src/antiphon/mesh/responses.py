@@ -1,4 +1,4 @@
-"""What a session answers when its peer asks: ranges, evidence and blobs, so much in a message, each request once."""
+"""`Responder`: answers requests with ranges, evidence of forks and blobs, up to a size, each request once."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from antiphon.mesh.limits import ANSWER_SIZE, ANSWERED_MAX
 from antiphon.mesh.message import Blobs, Ranges, Want, WantBlobs
 from antiphon.mesh.replica import Replica
 
-_EMPTY_SIZE = 256  # of an answer with nothing in it, about
-_LACK_SIZE = 64  # of what says that a range or a blob is not here, about
+_EMPTY_SIZE = 256  # of an empty answer, about
+_LACK_SIZE = 64  # of an entry for a range or blob that is not held here, about
 
 
-class Giving:
-    """The giving half of one end of a session."""
+class Responder:
+    """The answering part of one end of a session."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self._answered: dict[int, None] = {}
-        self.size = 0  # of the last answer
+        self.answer_size = 0  # of the last answer
 
     def answer(self, want: Want | WantBlobs) -> Ranges | Blobs | None:
-        """An answer that fits a message, perhaps to a part of the request; None to one that was answered."""
+        """Return an answer that fits a message, perhaps to a part of the request; None if it was answered before."""
         if want.request in self._answered:
             return None
         self._answered[want.request] = None
@@ -41,13 +41,13 @@ class Giving:
         for feed, first in want.ranges:
             if (spans or forks) and left <= 0:
                 break
-            span = self._replica.give(feed, first, left)
+            span = self._replica.read_range(feed, first, left)
             if span is None:
                 lacks.append((feed, first))
             elif span.size <= left or not (spans or forks):
                 spans.append(span.encode())
                 left -= len(spans[-1])
-        self.size = _EMPTY_SIZE + sum(map(len, spans)) + sum(map(len, forks)) + _LACK_SIZE * len(lacks)
+        self.answer_size = _EMPTY_SIZE + sum(map(len, spans)) + sum(map(len, forks)) + _LACK_SIZE * len(lacks)
         return Ranges(want.request, tuple(spans), tuple(lacks), tuple(forks))
 
     def _blobs(self, want: WantBlobs) -> Blobs:
@@ -55,7 +55,7 @@ class Giving:
         lacks: list[Cid] = []
         left = ANSWER_SIZE
         for cid in want.cids:
-            data = self._replica.give_blob(cid)
+            data = self._replica.read_blob(cid)
             if data is None:
                 lacks.append(cid)
             elif len(data) <= left or not blobs:
@@ -63,5 +63,5 @@ class Giving:
                 left -= len(data)
             if left <= 0:
                 break
-        self.size = _EMPTY_SIZE + sum(len(data) for _, data in blobs) + _LACK_SIZE * (len(blobs) + len(lacks))
+        self.answer_size = _EMPTY_SIZE + sum(len(data) for _, data in blobs) + _LACK_SIZE * (len(blobs) + len(lacks))
         return Blobs(want.request, tuple(blobs), tuple(lacks))

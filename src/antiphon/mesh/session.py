@@ -1,21 +1,21 @@
-"""`Session`: one connection to one other peer about one party, without the connection.
+"""`Session`: replicates one party with one other peer, independent of the transport.
 
-Bytes go in and come out, and time is handed in; whoever has a network, or a simulation of one, carries them. Messages
-may get lost, come twice, late and in any order, from before a restart of either side too.
+Messages go in and out as bytes, and the time is passed in; a transport or a simulation carries them. Messages may get
+lost, arrive twice, late and in any order, even from before a restart of either end.
 """
 
 from __future__ import annotations
 
 from antiphon.core.errors import BadEncoding
-from antiphon.mesh.announcements import Telling
+from antiphon.mesh.announcements import Announcer
 from antiphon.mesh.codec import decode, encode
-from antiphon.mesh.handshake import Greeted, Greeting
+from antiphon.mesh.handshake import Handshake, HandshakeStep
 from antiphon.mesh.limits import ACKNOWLEDGE_MS, LAZY_MS, NEVER, OUTGOING_SIZE_MAX
 from antiphon.mesh.message import Announcement, Blobs, Body, Message, Ranges, Want, WantBlobs
 from antiphon.mesh.replica import Replica
-from antiphon.mesh.requests import Asking
-from antiphon.mesh.responses import Giving
-from antiphon.mesh.timeouts import Pace
+from antiphon.mesh.requests import Requester
+from antiphon.mesh.responses import Responder
+from antiphon.mesh.timeouts import Timeout
 
 
 class Session:
@@ -24,95 +24,95 @@ class Session:
     def __init__(self, replica: Replica, *, name: str = "") -> None:
         self.replica = replica
         self.name = name
-        self.taken = 0  # blocks and evidence of forks that were new: whoever drives the session reads and resets it
+        self.taken = 0  # new blocks and evidence of forks; the driver of the session reads and resets it
         self.taken_blobs = 0
-        self._greeting = Greeting(replica.name)
+        self._handshake = Handshake(replica.new_name)
         self._replies: list[Message] = []
         self._greet_ms = 0
         self._begin()
 
     def _begin(self) -> None:
-        """The other end knows nothing of this one, nor this one of that."""
-        self._pace = Pace()
-        self._asking = Asking(self.replica, self._pace)
-        self._giving = Giving(self.replica)
+        """Begin anew: the two ends know nothing of each other."""
+        self._timeout = Timeout()
+        self._requester = Requester(self.replica, self._timeout)
+        self._responder = Responder(self.replica)
         self._queue: list[Body | None] = []
         self._queued_size = 0
-        self._heard = 0  # the other's announcements that were heard, without a gap
-        self._owe_ms = 0  # when to say so at the latest, though there is nothing else to say
-        lazy_ms = LAZY_MS + int.from_bytes(self._greeting.mine) % LAZY_MS  # the two ends wait unequally long
-        self._telling = Telling(self.replica, self._asking, self._pace, lazy_ms)
+        self._heard = 0  # announcements of the other end that arrived without a gap
+        self._acknowledge_ms = 0  # when to acknowledge them at the latest, with an empty message
+        lazy_ms = LAZY_MS + int.from_bytes(self._handshake.mine) % LAZY_MS  # the two ends wait for different times
+        self._announcer = Announcer(self.replica, self._requester, self._timeout, lazy_ms)
 
     @property
     def connected(self) -> bool:
-        """Whether the other end has answered."""
-        return bool(self._greeting.theirs)
+        """True if the other end has answered."""
+        return bool(self._handshake.theirs)
 
     def close(self) -> None:
-        """Let others ask for what was asked for here."""
-        self._asking.close()
+        """Release the open requests, so that other sessions can make them."""
+        self._requester.close()
 
     # -- bytes
 
     def receive(self, data: bytes, now_ms: int) -> None:
-        """Take one message. `InvalidInput` and `RefusedBlocks` mean that the other end is wrong: drop the session."""
+        """Receive one message. On `InvalidInput` or `RefusedBlocks` the other end is at fault: drop the session."""
         message = decode(data)
         if message.party != self.replica.key:
             raise BadEncoding(
                 f"a message about party {message.party.hex()[:8]} in a session about {self.replica.key.hex()[:8]}"
             )
-        greeted = self._greeting.hear(message.sender, message.receiver)
-        if greeted is Greeted.ANSWER:
-            mine, theirs = self._greeting.reply(message.sender)
+        step = self._handshake.receive(message.sender, message.receiver)
+        if step is HandshakeStep.ANSWER:
+            mine, theirs = self._handshake.reply(message.sender)
             self._replies = [Message(self.replica.key, mine, theirs, 0)]
-        if greeted is Greeted.FRESH:
-            self._asking.close()
+        if step is HandshakeStep.FRESH:
+            self._requester.close()
             self._begin()
-        if greeted not in (Greeted.SAME, Greeted.FRESH):
+        if step not in (HandshakeStep.SAME, HandshakeStep.FRESH):
             return
-        self._telling.heard(message.heard, now_ms)
+        self._announcer.acknowledge(message.heard, now_ms)
         self._dispatch(message.body, now_ms)
 
     def _dispatch(self, body: Body | None, now_ms: int) -> None:
         if isinstance(body, Announcement):
-            self._hear(body, now_ms)
+            self._take_announcement(body, now_ms)
         elif isinstance(body, Want | WantBlobs):
             if isinstance(body, Want):
-                self._telling.asked(feed for feed, _ in body.ranges)
+                self._announcer.requested(feed for feed, _ in body.ranges)
             if self._queued_size < OUTGOING_SIZE_MAX:
                 self._answer(body)
         elif body is not None:
             try:
                 if isinstance(body, Ranges):
-                    self._asking.take(body, now_ms)
+                    self._requester.take_ranges(body, now_ms)
                 else:
-                    self._asking.take_blobs(body, now_ms)
+                    self._requester.take_blobs(body, now_ms)
             finally:
-                self.taken += self._asking.taken
-                self.taken_blobs += self._asking.taken_blobs
-                self._asking.taken = self._asking.taken_blobs = 0
+                self.taken += self._requester.taken
+                self.taken_blobs += self._requester.taken_blobs
+                self._requester.taken = self._requester.taken_blobs = 0
 
     def _answer(self, want: Want | WantBlobs) -> None:
-        answer: Ranges | Blobs | None = self._giving.answer(want)
+        answer: Ranges | Blobs | None = self._responder.answer(want)
         if answer is not None:
             self._queue.append(answer)
-            self._queued_size += self._giving.size
+            self._queued_size += self._responder.answer_size
 
-    def _hear(self, announcement: Announcement, now_ms: int) -> None:
-        self._asking.hear(announcement.holdings)
+    def _take_announcement(self, announcement: Announcement, now_ms: int) -> None:
+        self._requester.note_holdings(announcement.holdings)
         again = announcement.upto <= self._heard
         if announcement.since <= self._heard < announcement.upto:
             self._heard = announcement.upto
         due_ms = now_ms if again else now_ms + ACKNOWLEDGE_MS
-        self._owe_ms = min(self._owe_ms or due_ms, due_ms)
+        self._acknowledge_ms = min(self._acknowledge_ms or due_ms, due_ms)
 
     def outgoing(self) -> list[bytes]:
-        """The messages to be sent now."""
+        """Return the messages to send now, and forget them."""
         bodies, replies = self._queue, self._replies
         self._queue, self._queued_size, self._replies = [], 0, []
         if bodies:
-            self._owe_ms = 0
-        mine, theirs = self._greeting.mine, self._greeting.theirs
+            self._acknowledge_ms = 0
+        mine, theirs = self._handshake.mine, self._handshake.theirs
         return [
             encode(message)
             for message in (*replies, *(Message(self.replica.key, mine, theirs, self._heard, body) for body in bodies))
@@ -121,25 +121,27 @@ class Session:
     # -- time
 
     def tick(self, now_ms: int) -> int | None:
-        """Announce what changed, ask for what is lacking, and again for what is late.
+        """Announce changed feeds, request missing blocks and blobs, and repeat what timed out.
 
-        Returns when to be called again though nothing comes; None if there is nothing to wait for.
+        Return the time at which to call this again even if no message arrives; None if nothing is waited for.
         """
         self.replica.look()
         if not self.connected:
             return self._greet(now_ms)
-        news, tell_ms = self._telling.tell(now_ms)
-        asked, ask_ms = self._asking.ask(now_ms)
-        self._queue += [*news, *asked]
-        if self._owe_ms and now_ms >= self._owe_ms and not self._queue:
+        news, announce_ms = self._announcer.announce(now_ms)
+        requests, request_ms = self._requester.request(now_ms)
+        self._queue += [*news, *requests]
+        if self._acknowledge_ms and now_ms >= self._acknowledge_ms and not self._queue:
             self._queue.append(None)
-        wake_ms = min(tell_ms, ask_ms, self._owe_ms if self._owe_ms and not self._queue else NEVER)
+        wake_ms = min(
+            announce_ms, request_ms, self._acknowledge_ms if self._acknowledge_ms and not self._queue else NEVER
+        )
         return wake_ms if wake_ms < NEVER else None
 
     def _greet(self, now_ms: int) -> int:
         if now_ms >= self._greet_ms:
             if self._greet_ms:
-                self._pace.late()
-            self._greet_ms = now_ms + self._pace.timeout_ms
-            self._replies = [*self._replies, Message(self.replica.key, self._greeting.mine, b"", 0)][-2:]
+                self._timeout.late()
+            self._greet_ms = now_ms + self._timeout.timeout_ms
+            self._replies = [*self._replies, Message(self.replica.key, self._handshake.mine, b"", 0)][-2:]
         return self._greet_ms

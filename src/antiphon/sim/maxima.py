@@ -32,10 +32,10 @@ class Maxima:
             self.waiting = max(self.waiting, engine._demux.count)
             self.open_items = max(self.open_items, len(engine.cache))
         for session in peer.sessions.values():
-            self.requests = max(self.requests, session._asking.waiting)
+            self.requests = max(self.requests, session._requester.waiting)
             self.queued = max(self.queued, session._queued_size)
-            self.feeds = max(self.feeds, len(session._asking.theirs))
-        self.claims = max(self.claims, len(peer.replica.under_way))
+            self.feeds = max(self.feeds, len(session._requester.theirs))
+        self.claims = max(self.claims, len(peer.replica.in_flight))
 
     def beyond(self, peer: SimPeer) -> Iterator[str]:
         """What has become larger than it may."""

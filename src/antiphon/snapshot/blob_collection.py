@@ -3,7 +3,7 @@
 A file's chunks are put before the item that names them is written, an epoch's nodes before its genesis. Whoever does
 such a thing says so with `putting`; a collection ends at once where that begins, and does not begin while it lasts.
 
->>> collecting = Collecting()
+>>> collecting = BlobCollector()
 >>> with collecting.putting(), collecting.begin() as collection:
 ...     collection.stopped
 'blobs are being put for a file or an epoch'
@@ -36,7 +36,7 @@ class BlobCollection:
         if len(self._fresh) > FRESH_MAX:
             self.stopped = self.stopped or TOO_MANY
 
-    def let_go(
+    def sweep(
         self,
         cids: Collection[Cid],
         keep: Callable[[Cid], bool],
@@ -48,7 +48,7 @@ class BlobCollection:
             return delete(doomed) if doomed else (0, 0)
 
 
-class Collecting:
+class BlobCollector:
     """What a store of blobs has of this. Nothing here waits for anything but a moment's deletion."""
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
-"""`Overlay`: blobs that are put beside a store, not into it. What the store has is not kept twice.
+"""`BlobOverlay`: blobs that are put beside a store, not into it. What the store has is not kept twice.
 
 >>> from antiphon.snapshot.blobs import MemoryBlobs
 >>> below = MemoryBlobs()
 >>> known = below.put(b"known")
->>> with Overlay(below) as blobs:
+>>> with BlobOverlay(below) as blobs:
 ...     new = blobs.put(b"new")
 ...     blobs.get(known), blobs.get(new), below.has(new)
 (b'known', b'new', False)
@@ -24,7 +24,7 @@ from antiphon.snapshot.limits import BATCH_SIZE_MAX
 MEMORY_SIZE_MAX = 64 << 20
 
 
-class Overlay(Blobs):
+class BlobOverlay(Blobs):
     """A store of blobs for the time of one computation. What does not fit into memory goes into a temporary folder."""
 
     def __init__(self, below: Blobs, *, memory_size_max: int = MEMORY_SIZE_MAX) -> None:
@@ -76,14 +76,14 @@ class Overlay(Blobs):
         self._opened.close()
         self._disk = None
 
-    def __enter__(self) -> Overlay:
+    def __enter__(self) -> BlobOverlay:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def is_right(cid: Cid, blobs: Blobs) -> bool:
+def is_intact(cid: Cid, blobs: Blobs) -> bool:
     """Whether a blob is here with the bytes that its CID names; it is read for that."""
     if not blobs.has(cid):
         return False

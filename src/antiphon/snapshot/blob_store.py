@@ -18,7 +18,7 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob, StoreError
 from antiphon.feed.store.disk import MACHINE, Disk
 from antiphon.feed.store.map_file import MAP_SIZE_START, MapFile
-from antiphon.snapshot.blob_collection import BlobCollection, Collecting
+from antiphon.snapshot.blob_collection import BlobCollection, BlobCollector
 from antiphon.snapshot.blobs import Blobs, checked, missing_blob
 
 FORMAT = b"antiphon.blobs.v1"
@@ -44,7 +44,7 @@ class BlobStore(Blobs):
         self.path = path
         self.readonly = readonly
         self._damaged: set[Cid] = set()
-        self._collecting = Collecting()
+        self._collecting = BlobCollector()
         self._file = _BlobFile(path, ("blobs", "meta"), readonly=readonly, map_size=map_size, disk=disk)
         try:
             with self._file.read() as txn:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from antiphon.core.cid import BLOB_SIZE_MAX, RAW, Cid
 from antiphon.core.errors import BadEncoding, MissingBlob, TooLarge
-from antiphon.snapshot.blob_collection import BlobCollection, Collecting
+from antiphon.snapshot.blob_collection import BlobCollection, BlobCollector
 from antiphon.snapshot.limits import BATCH_COUNT_MAX, BATCH_SIZE_MAX
 
 
@@ -71,7 +71,7 @@ class MemoryBlobs(Blobs):
 
     def __init__(self) -> None:
         self._held: dict[Cid, bytes] = {}
-        self._collecting = Collecting()
+        self._collecting = BlobCollector()
 
     def get(self, cid: Cid) -> bytes:
         try:
@@ -112,7 +112,7 @@ class MemoryBlobs(Blobs):
         return len(self._held)
 
 
-class Batch:
+class BlobBatch:
     """Gathers blobs, so that a store gets a few hundred at a time. What was added is there after `flush`."""
 
     def __init__(self, blobs: Blobs) -> None:

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
-from antiphon.snapshot.blobs import Batch, Blobs
+from antiphon.snapshot.blobs import BlobBatch, Blobs
 from antiphon.snapshot.chunks import FILE_CHUNKS, ChunkRule, chunks, cut
 from antiphon.snapshot.content_node import CHUNK_SIZE_MAX, ContentNode, ends_group
 from antiphon.snapshot.limits import CONTENT_LEVEL_MAX, CONTENT_SIZE_MAX, VALUE_SIZE_MAX
@@ -26,13 +26,13 @@ from antiphon.snapshot.limits import CONTENT_LEVEL_MAX, CONTENT_SIZE_MAX, VALUE_
 
 def write(data: bytes | BinaryIO, blobs: Blobs, *, rule: ChunkRule = FILE_CHUNKS) -> Cid:
     """Put bytes, or what a stream gives, as content; the CID follows from the bytes and the rule alone."""
-    batch = Batch(blobs)
+    batch = BlobBatch(blobs)
     cid = add(cut(data, rule) if isinstance(data, bytes) else chunks(data, rule), batch)
     batch.flush()
     return cid
 
 
-def add(parts: Iterable[bytes], batch: Batch) -> Cid:
+def add(parts: Iterable[bytes], batch: BlobBatch) -> Cid:
     """Put chunks as content into a batch."""
     writer = _Writer(batch)
     for part in parts:
@@ -46,7 +46,7 @@ class _Writer:
     One that ends is closed only when another link comes behind it: so what stays alone at its level is the root.
     """
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: BlobBatch) -> None:
         self._batch = batch
         self._open: list[list[tuple[Cid, int]]] = []
         self._size = 0

@@ -12,26 +12,26 @@ Keys have 16 or 32 bytes, the same in all of a tree; None is the empty tree.
 
 from __future__ import annotations
 
-from antiphon.snapshot.tree_builder import Builder, build
-from antiphon.snapshot.tree_diff import diff, held_diff
-from antiphon.snapshot.tree_reader import count, entries, entries_here, get, get_many, held_entries
+from antiphon.snapshot.tree_builder import TreeBuilder, build
+from antiphon.snapshot.tree_diff import diff, leaf_diff
+from antiphon.snapshot.tree_reader import available_entries, count, entries, get, get_many, leaf_entries
 from antiphon.snapshot.tree_update import update
-from antiphon.snapshot.walk import Stats, missing, reached, stats, walk
+from antiphon.snapshot.walk import Stats, missing, reachable, stats, walk
 
 __all__ = [
-    "Builder",
     "Stats",
+    "TreeBuilder",
+    "available_entries",
     "build",
     "count",
     "diff",
     "entries",
-    "entries_here",
     "get",
     "get_many",
-    "held_diff",
-    "held_entries",
+    "leaf_diff",
+    "leaf_entries",
     "missing",
-    "reached",
+    "reachable",
     "stats",
     "update",
     "walk",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.snapshot import tree_values
-from antiphon.snapshot.blobs import Batch, Blobs
+from antiphon.snapshot.blobs import BlobBatch, Blobs
 from antiphon.snapshot.limits import LEAF_ENTRIES_MAX, LEVEL_MAX
 from antiphon.snapshot.tree_node import InnerEntry, LeafEntry, Node, check_key, ends, entries_max
 
@@ -19,20 +19,20 @@ def build(entries: Iterable[tuple[bytes, bytes]], blobs: Blobs) -> Cid | None:
     >>> build([(b"a" * 16, b"1"), (b"b" * 16, b"2")], MemoryBlobs())
     Cid(bafyreiatoz7moqbriseqi6wxsbews36jldgj4m2vmmjmsmdpsho57k5qvm)
     """
-    builder = Builder(blobs)
+    builder = TreeBuilder(blobs)
     for key, value in entries:
         builder.add(key, value)
     return builder.finish()
 
 
-class Builder:
+class TreeBuilder:
     """Nodes that are still open, one for each level.
 
     One that ends is closed only when another entry comes behind it: so what stays alone at its level is the root.
     """
 
     def __init__(self, blobs: Blobs) -> None:
-        self._batch = Batch(blobs)
+        self._batch = BlobBatch(blobs)
         self._leaf: list[LeafEntry] = []
         self._full = False  # the leaf ended
         self._inner: list[list[InnerEntry]] = [[]]  # of level 1 and above

@@ -8,7 +8,7 @@ from antiphon.core.cid import Cid
 from antiphon.snapshot import tree_values
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.tree_node import LeafEntry
-from antiphon.snapshot.tree_reader import Place
+from antiphon.snapshot.tree_reader import PlacedNode
 
 Difference = tuple[bytes, bytes | None, bytes | None]
 
@@ -22,7 +22,7 @@ def diff(old: Cid | None, new: Cid | None, blobs: Blobs) -> Iterator[Difference]
     >>> list(diff(None, build([(key, b"1")], blobs), blobs)) == [(key, None, b"1")]
     True
     """
-    for key, before, after in held_diff(old, new, blobs):
+    for key, before, after in leaf_diff(old, new, blobs):
         yield (
             key,
             None if before is None else tree_values.load(before, blobs),
@@ -30,7 +30,7 @@ def diff(old: Cid | None, new: Cid | None, blobs: Blobs) -> Iterator[Difference]
         )
 
 
-def held_diff(
+def leaf_diff(
     old: Cid | None, new: Cid | None, blobs: Blobs
 ) -> Iterator[tuple[bytes, bytes | Cid | None, bytes | Cid | None]]:
     """The same with values as leaves hold them: a large one is its link."""
@@ -81,9 +81,9 @@ class _Cursor:
 
     def __init__(self, root: Cid | None, blobs: Blobs) -> None:
         self._blobs = blobs
-        self.stack: list[tuple[Place, int]] = []
+        self.stack: list[tuple[PlacedNode, int]] = []
         if root is not None:
-            self.stack.append((Place.root(root, blobs), 0))
+            self.stack.append((PlacedNode.root(root, blobs), 0))
 
     @property
     def level(self) -> int:

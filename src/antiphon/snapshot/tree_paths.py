@@ -24,7 +24,7 @@ from antiphon.core.errors import DamagedBlob, MissingBlob
 from antiphon.snapshot import walk
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.limits import BATCH_COUNT_MAX
-from antiphon.snapshot.tree_reader import Place
+from antiphon.snapshot.tree_reader import PlacedNode
 
 
 def paths(root: Cid | None, keys: Iterable[bytes], blobs: Blobs) -> Iterator[Cid]:
@@ -53,9 +53,9 @@ class _Paths:
         if root is not None and wanted:
             yield from self._node(root, None, 0, wanted)
 
-    def _node(self, cid: Cid, parent: Place | None, index: int, wanted: list[bytes]) -> Iterator[tuple[Cid, bool]]:
+    def _node(self, cid: Cid, parent: PlacedNode | None, index: int, wanted: list[bytes]) -> Iterator[tuple[Cid, bool]]:
         try:
-            place = Place.root(cid, self._blobs) if parent is None else parent.child(index, self._blobs)
+            place = PlacedNode.root(cid, self._blobs) if parent is None else parent.child(index, self._blobs)
         except (MissingBlob, DamagedBlob):
             if self._strict:
                 raise

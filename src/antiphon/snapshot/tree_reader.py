@@ -25,7 +25,7 @@ def load_root(root: Cid, blobs: Blobs, *, alone: bool = False) -> Node:
     return node
 
 
-class Place:
+class PlacedNode:
     """A node with what its place in the tree asks of its children."""
 
     __slots__ = ("low", "node", "rightmost")
@@ -40,13 +40,13 @@ class Place:
         return self.node.keys
 
     @classmethod
-    def root(cls, root: Cid, blobs: Blobs) -> Place:
+    def root(cls, root: Cid, blobs: Blobs) -> PlacedNode:
         return cls(load_root(root, blobs))
 
     def is_rightmost(self, index: int) -> bool:
         return self.rightmost and index == len(self.keys) - 1
 
-    def child(self, index: int, blobs: Blobs) -> Place:
+    def child(self, index: int, blobs: Blobs) -> PlacedNode:
         key, link, below = self.node.child(index)
         what, low = f"tree node {link}", self.keys[index - 1] if index else self.low
         node = Node.decode(blobs.get(link), what)
@@ -57,7 +57,7 @@ class Place:
         if node.total != below:
             raise BadEncoding(f"{what}: {node.total} entries, {below} are announced")
         node.check_shape(what, rightmost=self.is_rightmost(index))
-        return Place(node, low, self.is_rightmost(index))
+        return PlacedNode(node, low, self.is_rightmost(index))
 
 
 def count(root: Cid | None, blobs: Blobs) -> int:
@@ -69,7 +69,7 @@ def get(root: Cid | None, key: bytes, blobs: Blobs) -> bytes | None:
     """The value of a key, or None; reads the nodes on the path to it and nothing else."""
     if root is None:
         return None
-    place = Place.root(root, blobs)
+    place = PlacedNode.root(root, blobs)
     while (index := bisect_left(place.keys, key)) < len(place.keys):
         if not place.node.level:
             return tree_values.load(place.node.held[index], blobs) if place.keys[index] == key else None
@@ -82,11 +82,11 @@ def get_many(root: Cid | None, keys: Iterable[bytes], blobs: Blobs) -> dict[byte
     wanted = sorted(set(keys))
     if root is None or not wanted:
         return {}
-    found = _find(Place.root(root, blobs), wanted, blobs)
+    found = _find(PlacedNode.root(root, blobs), wanted, blobs)
     return {key: tree_values.load(value, blobs) for key, value in found}
 
 
-def _find(place: Place, wanted: list[bytes], blobs: Blobs) -> Iterator[LeafEntry]:
+def _find(place: PlacedNode, wanted: list[bytes], blobs: Blobs) -> Iterator[LeafEntry]:
     start = 0
     for index, last in enumerate(place.keys):
         if start == len(wanted):
@@ -107,15 +107,15 @@ def _find(place: Place, wanted: list[bytes], blobs: Blobs) -> Iterator[LeafEntry
 
 def entries(root: Cid | None, blobs: Blobs, *, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
     """All keys and values in order, from `start` on."""
-    for key, value in held_entries(root, blobs, start=start):
+    for key, value in leaf_entries(root, blobs, start=start):
         yield key, tree_values.load(value, blobs)
 
 
-def held_entries(root: Cid | None, blobs: Blobs, *, start: bytes | None = None) -> Iterator[LeafEntry]:
+def leaf_entries(root: Cid | None, blobs: Blobs, *, start: bytes | None = None) -> Iterator[LeafEntry]:
     """The same as leaves hold them: a large value is its link."""
     if root is None:
         return
-    place = Place.root(root, blobs)
+    place = PlacedNode.root(root, blobs)
     stack = [(place, bisect_left(place.keys, start or b""))]
     while stack:
         place, index = stack.pop()
@@ -127,15 +127,15 @@ def held_entries(root: Cid | None, blobs: Blobs, *, start: bytes | None = None) 
             stack.append((child, bisect_left(child.keys, start or b"")))
 
 
-def entries_here(root: Cid | None, blobs: Blobs) -> Iterator[tuple[bytes, bytes]]:
+def available_entries(root: Cid | None, blobs: Blobs) -> Iterator[tuple[bytes, bytes]]:
     """The keys and values whose blobs are here, in order; the others are passed over."""
     if root is None:
         return
-    stack: list[tuple[Place | None, int]] = [(None, 0)]
+    stack: list[tuple[PlacedNode | None, int]] = [(None, 0)]
     while stack:
         parent, index = stack.pop()
         try:
-            place = Place.root(root, blobs) if parent is None else parent.child(index, blobs)
+            place = PlacedNode.root(root, blobs) if parent is None else parent.child(index, blobs)
         except (MissingBlob, DamagedBlob):
             continue
         if place.node.level:

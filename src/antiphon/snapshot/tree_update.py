@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput
 from antiphon.snapshot.blobs import Blobs
-from antiphon.snapshot.tree_builder import Builder
+from antiphon.snapshot.tree_builder import TreeBuilder
 from antiphon.snapshot.tree_node import check_key, ends
-from antiphon.snapshot.tree_reader import Place, load_root
+from antiphon.snapshot.tree_reader import PlacedNode, load_root
 
 
 def update(root: Cid | None, changes: Iterable[tuple[bytes, bytes | None]], blobs: Blobs) -> Cid | None:
@@ -22,9 +22,9 @@ def update(root: Cid | None, changes: Iterable[tuple[bytes, bytes | None]], blob
     True
     """
     pending = _Changes(changes)
-    builder = Builder(blobs)
+    builder = TreeBuilder(blobs)
     if root is not None:
-        place = Place.root(root, blobs)
+        place = PlacedNode.root(root, blobs)
         pending.key_size = len(place.keys[0])
         _merge(place, pending, builder, blobs)
     for key, value in pending.until(None):
@@ -58,7 +58,7 @@ class _Changes:
             yield change
 
 
-def _merge(place: Place, pending: _Changes, builder: Builder, blobs: Blobs) -> None:
+def _merge(place: PlacedNode, pending: _Changes, builder: TreeBuilder, blobs: Blobs) -> None:
     if not place.node.level:
         _merge_leaf(place, pending, builder)
         return
@@ -67,14 +67,14 @@ def _merge(place: Place, pending: _Changes, builder: Builder, blobs: Blobs) -> N
             _merge(place.child(index, blobs), pending, builder, blobs)
 
 
-def _takes(place: Place, index: int, pending: _Changes, builder: Builder) -> bool:
+def _takes(place: PlacedNode, index: int, pending: _Changes, builder: TreeBuilder) -> bool:
     """Take a child over as it is. The last of its level may have ended only because nothing came behind it."""
     level, key = place.node.level - 1, place.keys[index]
     ended = not place.is_rightmost(index) or ends(key, level)
     return ended and not pending.touches(key) and builder.take(level, place.node.child(index))
 
 
-def _merge_leaf(place: Place, pending: _Changes, builder: Builder) -> None:
+def _merge_leaf(place: PlacedNode, pending: _Changes, builder: TreeBuilder) -> None:
     for entry in place.node.entries:
         replaced = False
         for key, value in pending.until(entry.key):

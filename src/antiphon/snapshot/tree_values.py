@@ -5,12 +5,12 @@ from __future__ import annotations
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, TooLarge
 from antiphon.snapshot import content
-from antiphon.snapshot.blobs import Batch, Blobs
+from antiphon.snapshot.blobs import BlobBatch, Blobs
 from antiphon.snapshot.chunks import ITEM_CHUNKS, cut
 from antiphon.snapshot.limits import VALUE_INLINE_MAX, VALUE_SIZE_MAX
 
 
-def store(value: bytes, batch: Batch) -> bytes | Cid:
+def store(value: bytes, batch: BlobBatch) -> bytes | Cid:
     """What a leaf holds for a value."""
     if len(value) <= VALUE_INLINE_MAX:
         return bytes(value)  # never a Cid, whatever the caller hands in

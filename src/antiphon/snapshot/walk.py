@@ -20,11 +20,11 @@ from antiphon.snapshot.cbor import array
 from antiphon.snapshot.content_node import ContentNode
 from antiphon.snapshot.limits import BATCH_COUNT_MAX
 from antiphon.snapshot.root import SnapshotRoot
-from antiphon.snapshot.tree_reader import Place, load_root
+from antiphon.snapshot.tree_reader import PlacedNode, load_root
 
 
 def walk(cid: Cid, blobs: Blobs, *, seen: set[Cid] | None = None) -> Iterator[Cid]:
-    """Every CID that can be reached, depth first, each once. Chunks are named, not read.
+    """Every CID that can be reachable, depth first, each once. Chunks are named, not read.
 
     `seen` holds those that were named before and grows with the walk; what is below them is skipped. So a second walk
     with the same set, over the next snapshot, costs what is new.
@@ -41,7 +41,7 @@ def walk(cid: Cid, blobs: Blobs, *, seen: set[Cid] | None = None) -> Iterator[Ci
         yield found
 
 
-def reached(cid: Cid, blobs: Blobs, *, seen: set[Cid] | None = None) -> Iterator[Cid]:
+def reachable(cid: Cid, blobs: Blobs, *, seen: set[Cid] | None = None) -> Iterator[Cid]:
     """The same where not all is here: what is missing or damaged is named, and what is below it is not known."""
     for found, _ in _Walk(blobs, set() if seen is None else seen, strict=False).any(cid):
         yield found
@@ -130,11 +130,11 @@ class _Walk:
             yield cid, True
             self._seen.add(cid)
 
-    def _tree(self, cid: Cid, parent: Place | None, index: int) -> Iterator[tuple[Cid, bool]]:
+    def _tree(self, cid: Cid, parent: PlacedNode | None, index: int) -> Iterator[tuple[Cid, bool]]:
         if not self._is_new(cid):
             return
         try:
-            place = Place.root(cid, self._blobs) if parent is None else parent.child(index, self._blobs)
+            place = PlacedNode.root(cid, self._blobs) if parent is None else parent.child(index, self._blobs)
         except (MissingBlob, DamagedBlob) as error:
             yield from self._lacks(error, cid)
             return
@@ -183,7 +183,7 @@ def stats(root: Cid | None, blobs: Blobs) -> Stats:
     """Counted by going through all of the tree."""
     if root is None:
         return Stats()
-    top = Place.root(root, blobs).node
+    top = PlacedNode.root(root, blobs).node
     found = Stats(entries=top.total, levels=top.level + 1)
     for cid in walk(root, blobs):
         if cid.codec == RAW:

@@ -23,7 +23,7 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.feed.block import Block
 from antiphon.feed.encoder import Append, Draft, build
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.span import Span
 from antiphon.halo.control.machine import PartyMachine
@@ -133,7 +133,7 @@ class Actor:
         self.written: list[Block] = []
         self.raw: list[Span] = []  # the same, each under a head of its own
         self.word = credential.sign(rehearsal.party.key, DeviceAdmission(identity.key, device.key), [identity, device])
-        self._record = Record(feed=control.key, party=rehearsal.party.key, writable=True)
+        self._record = FeedRecord(feed=control.key, party=rehearsal.party.key, writable=True)
         self._frontier: dict[bytes, Entry] = {}
         self.reset()
 

@@ -19,7 +19,7 @@ from hashlib import sha256
 from antiphon.core.keys import KeyPair
 from antiphon.feed.chain import link, sign_head
 from antiphon.feed.encoder import Append, Draft, build
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER_SIZE, NO_HASH, PACK, VERSION, Entry, Flag, Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.span import FIXED_SIZE, Span
@@ -123,7 +123,7 @@ class SpanWriter:
     def __init__(self, pair: KeyPair, party: bytes, seed: int = 0) -> None:
         self.pair = pair
         self.party = bytes(party)
-        self.record = Record(feed=bytes(pair.key), party=self.party, writable=True)
+        self.record = FeedRecord(feed=bytes(pair.key), party=self.party, writable=True)
         self.frontier: dict[bytes, Entry] = {}
         self._randomness = SeededRandomness(seed)
 

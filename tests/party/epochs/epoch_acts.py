@@ -7,7 +7,7 @@ from typing import Any
 
 from antiphon.core.stamp import Stamp
 from antiphon.feed.encoder import Draft
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import Entry, Kind
 from antiphon.halo.credentials import credential
 from antiphon.halo.credentials.claims import Claim, EpochGenesis, EpochRefusal, Policy, Role
@@ -171,7 +171,7 @@ def pen(peer: Peer) -> SpanWriter:
     return writer
 
 
-def record(peer: Peer, feed: bytes) -> Record:
+def record(peer: Peer, feed: bytes) -> FeedRecord:
     return peer.store.record(feed)
 
 

@@ -12,7 +12,7 @@ from antiphon.core.keys import KeyPair
 from antiphon.feed.block import BodyState
 from antiphon.feed.chain import sign_head, span_hashes
 from antiphon.feed.encoder import Draft
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import HEADER, Kind
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
@@ -30,9 +30,9 @@ class Shelf(FeedReader):
     """A store that holds these spans, whatever they are."""
 
     kept: list[Span]
-    known: Record
+    known: FeedRecord
 
-    def record(self, feed: bytes) -> Record:
+    def record(self, feed: bytes) -> FeedRecord:
         return self.known
 
     def runs(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[tuple[Span, int, int]]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from antiphon.feed.store.disk import MACHINE, Disk
 from antiphon.feed.store.map_file import MAP_SIZE_START, MapFile
-from antiphon.feed.store.tables import TABLES, Memory, Tables, checked
+from antiphon.feed.store.tables import TABLES, DecodedCache, Tables, checked
 
 _ROOM_MIN, _ROOM_MAX = 256 << 10, 4 << 20  # bytes written ahead of need
 _ZEROS = bytes(64 << 10)
@@ -37,7 +37,7 @@ class Env(MapFile[Tables]):
         map_size: int = MAP_SIZE_START,
         disk: Disk = MACHINE,
     ) -> None:
-        self._memory = Memory()
+        self._memory = DecodedCache()
         super().__init__(path, TABLES, readonly=readonly, durable=durable, map_size=map_size, disk=disk)
 
     def _open(self, map_size: int) -> None:

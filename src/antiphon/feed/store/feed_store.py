@@ -33,7 +33,7 @@ from antiphon.core.ports import Clock, Randomness, SystemClock, SystemRandomness
 from antiphon.feed import span as spans
 from antiphon.feed.chain import verify_span
 from antiphon.feed.encoder import Append, Draft, Written
-from antiphon.feed.feed_record import Bounds, Record
+from antiphon.feed.feed_record import Bounds, FeedRecord
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.span import Span
@@ -111,7 +111,7 @@ class FeedStore(FeedReader):
         def change(tables: Tables) -> None:
             known = tables.find(feed)
             if known is None:
-                tables.put_record(Record(feed=bytes(feed), party=bytes(party), writable=True))
+                tables.put_record(FeedRecord(feed=bytes(feed), party=bytes(party), writable=True))
             elif known.party != party:
                 raise InvalidInput(f"feed {feed.hex()[:8]} belongs to party {known.party.hex()[:8]}")
             elif not known.writable:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from antiphon.core.errors import BrokenChain, MissingBlocks, RefusedBlocks
 from antiphon.feed.block import BodyState
 from antiphon.feed.chain import check_bodies
-from antiphon.feed.feed_record import End, Record
+from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import HASH_SIZE, Flag
 from antiphon.feed.rules import batch_start, judge
@@ -89,13 +89,13 @@ def ingest(tables: Tables, span: Span, base: Base | None, now_ms: int) -> Ingest
     return _extend(tables, record, span.tail(record.length), now_ms)
 
 
-def _skips(record: Record | None, span: Span, base: Base) -> bool:
+def _skips(record: FeedRecord | None, span: Span, base: Base) -> bool:
     """Whether a range that does not link up with what is held begins before where the feed may begin."""
     held = record.length if record is not None else 0
     return held < span.first <= base.seq
 
 
-def _entrance(tables: Tables, span: Span, base: Base | None) -> Record:
+def _entrance(tables: Tables, span: Span, base: Base | None) -> FeedRecord:
     """The feed's record, made anew where the feed begins here."""
     record = tables.find(span.feed)
     if record is not None and record.party != span.party:
@@ -107,11 +107,11 @@ def _entrance(tables: Tables, span: Span, base: Base | None) -> Record:
     if record is not None and span.first <= record.length:
         return record
     if record is None and span.first == 0:
-        return Record(feed=span.feed, party=span.party)
+        return FeedRecord(feed=span.feed, party=span.party)
     if base is not None and base.seq == span.first - 1 and base.hash == span.previous:
         if record is not None:
             _drop_before(tables, record, record.length)
-        begun = record or Record(feed=span.feed, party=span.party)
+        begun = record or FeedRecord(feed=span.feed, party=span.party)
         return replace(
             begun,
             start=span.first,
@@ -128,7 +128,7 @@ def _entrance(tables: Tables, span: Span, base: Base | None) -> Record:
     )
 
 
-def _compare(tables: Tables, record: Record, span: Span, stop: int, now_ms: int) -> Ingested | None:
+def _compare(tables: Tables, record: FeedRecord, span: Span, stop: int, now_ms: int) -> Ingested | None:
     """Compare hashes with what is held; fill in bodies that were left out."""
     at = span.first
     while at < stop:
@@ -147,7 +147,7 @@ def _compare(tables: Tables, record: Record, span: Span, stop: int, now_ms: int)
     return None
 
 
-def _fork(tables: Tables, record: Record, held: Span, span: Span, seq: int, now_ms: int) -> Ingested:
+def _fork(tables: Tables, record: FeedRecord, held: Span, span: Span, seq: int, now_ms: int) -> Ingested:
     evidence = Fork.between(held.tail(seq), span.tail(seq)).encode()
     end = held.first + batch_start(held, seq - held.first)
     reason = f"its writer signed two different blocks {seq}; the feed is cut there"
@@ -174,7 +174,7 @@ def _fill(tables: Tables, held: Span, span: Span) -> None:
         tables.put_span(filled)
 
 
-def fill(tables: Tables, record: Record, bodies: Mapping[int, bytes]) -> int:
+def fill(tables: Tables, record: FeedRecord, bodies: Mapping[int, bytes]) -> int:
     """Bodies that were left out, by seq; one that is not what its header says is refused. Returns how many came."""
     count, waiting = 0, sorted(bodies)
     while waiting:
@@ -203,7 +203,7 @@ def _check_body(held: Span, index: int, body: bytes) -> None:
         )
 
 
-def _extend(tables: Tables, record: Record, span: Span, now_ms: int) -> Ingested:
+def _extend(tables: Tables, record: FeedRecord, span: Span, now_ms: int) -> Ingested:
     if record.end <= record.length:
         raise RefusedBlocks(
             f"feed {span.feed.hex()[:8]} ended at {record.end}; nothing after that is taken",
@@ -234,7 +234,7 @@ def _extend(tables: Tables, record: Record, span: Span, now_ms: int) -> Ingested
     return Ingested(Outcome.FAULT, fault.seq - span.first, fault.reason, seq=fault.seq)
 
 
-def prune(tables: Tables, record: Record, before: int) -> Record:
+def prune(tables: Tables, record: FeedRecord, before: int) -> FeedRecord:
     """Forget the blocks before `before`, rounded down to a batch's end. Evidence past a feed's end is kept."""
     before = min(before, record.valid_length)
     if before <= record.start:
@@ -252,7 +252,7 @@ def prune(tables: Tables, record: Record, before: int) -> Record:
     return pruned
 
 
-def _drop_before(tables: Tables, record: Record, before: int) -> None:
+def _drop_before(tables: Tables, record: FeedRecord, before: int) -> None:
     at = record.start
     while at < before:
         held = tables.span_at(record, at)
@@ -262,7 +262,7 @@ def _drop_before(tables: Tables, record: Record, before: int) -> None:
         at = held.end
 
 
-def erase(tables: Tables, record: Record, seq: int) -> None:
+def erase(tables: Tables, record: FeedRecord, seq: int) -> None:
     """Take a body away for good; the chain stays verifiable through its hash."""
     held = tables.span_at(record, seq)
     bodies, states = held.body_list(), bytearray(held.states or bytes(held.count))

@@ -98,9 +98,9 @@ class MapFile(ABC, Generic[View]):
     def _view(self, txn: Any) -> View:
         """What a reader gets."""
 
-    def read(self) -> Reading[View]:
+    def read(self) -> ReadTransaction[View]:
         """A consistent view; short-lived, and never held across a yield to a caller."""
-        return Reading(self)
+        return ReadTransaction(self)
 
     def begin_reading(self) -> Any:
         """A transaction, inside the gate; `end_reading` ends both."""
@@ -242,7 +242,7 @@ class MapFile(ABC, Generic[View]):
         self._env.close()
 
 
-class Reading(Generic[View]):
+class ReadTransaction(Generic[View]):
     """A read transaction in a `with` block. A plain class, because every read comes through here."""
 
     __slots__ = ("_file", "_txn")

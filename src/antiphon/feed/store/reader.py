@@ -13,7 +13,7 @@ from antiphon.core.errors import CorruptBlock, MissingBlocks
 from antiphon.feed import arrow
 from antiphon.feed.block import Block
 from antiphon.feed.chain import Head, verify_span
-from antiphon.feed.feed_record import Bounds, Record
+from antiphon.feed.feed_record import Bounds, FeedRecord
 from antiphon.feed.header import HASH_SIZE, HEADER_SIZE, Entry, Kind
 from antiphon.feed.span import Span
 from antiphon.feed.store import quarantine
@@ -29,8 +29,8 @@ class _Listed(NamedTuple):
 
     at: int
     party: bytes | None
-    records: tuple[Record, ...]
-    by_feed: dict[bytes, Record]
+    records: tuple[FeedRecord, ...]
+    by_feed: dict[bytes, FeedRecord]
 
 
 class FeedReader:
@@ -42,7 +42,7 @@ class FeedReader:
         self._watching = threading.Lock()
         self._listed = _Listed(-1, None, (), {})
 
-    def feeds(self, party: bytes | None = None) -> tuple[Record, ...]:
+    def feeds(self, party: bytes | None = None) -> tuple[FeedRecord, ...]:
         now, listed = self._env.transaction(), self._listed
         if listed.at == now and listed.party == party:  # as several parts of a peer look after each commit
             return listed.records
@@ -51,7 +51,7 @@ class FeedReader:
         self._listed = _Listed(now, party, found, {record.feed: record for record in found})
         return found
 
-    def record(self, feed: bytes) -> Record:
+    def record(self, feed: bytes) -> FeedRecord:
         listed = self._listed
         known = listed.by_feed.get(feed) if listed.at == self._env.transaction() else None
         if known is not None:
@@ -202,7 +202,7 @@ class FeedReader:
             read = now if at >= end else -1
 
 
-def check_held(record: Record, seq: int) -> None:
+def check_held(record: FeedRecord, seq: int) -> None:
     if not record.start <= seq < record.valid_length:
         raise MissingBlocks(
             f"feed {record.feed.hex()[:8]}: block {seq} is not held here; blocks {record.start} to "

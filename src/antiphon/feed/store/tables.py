@@ -1,6 +1,6 @@
 """The tables of a feed store, inside one transaction.
 
-    records     feed → Record
+    records     feed → FeedRecord
     spans       feed ‖ first seq (big-endian) → Span with hashes ‖ CRC-32
     frontiers   feed ‖ other feed → the last advance entry that `feed` has for it
     forks       feed → Fork evidence, the one with the least seq ‖ CRC-32
@@ -22,7 +22,7 @@ from antiphon.core.errors import BadEncoding, CorruptBlock, StoreError, TooLarge
 from antiphon.feed import span as spans
 from antiphon.feed.block import Block
 from antiphon.feed.chain import check_bodies
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.hashing import chain_in_python
 from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER_SIZE, Entry, decode_entries
 from antiphon.feed.span import BLOCK_TAG, Span
@@ -35,13 +35,13 @@ _MEMORY_FRONTIERS_MAX = 8192  # of some 400 bytes each
 _Value = TypeVar("_Value")
 
 
-class Memory:
+class DecodedCache:
     """What was decoded last, by the very bytes that are stored: it cannot be stale, whoever wrote or rolled back."""
 
     __slots__ = ("frontiers", "records", "tails")
 
     def __init__(self) -> None:
-        self.records: dict[bytes, tuple[bytes, Record]] = {}
+        self.records: dict[bytes, tuple[bytes, FeedRecord]] = {}
         self.tails: dict[bytes, tuple[bytes, Span]] = {}
         self.frontiers: dict[bytes, tuple[bytes, Entry]] = {}
 
@@ -59,42 +59,42 @@ class Tables:
 
     __slots__ = ("_dbs", "_memory", "_txn")
 
-    def __init__(self, txn: Any, dbs: dict[str, Any], memory: Memory) -> None:
+    def __init__(self, txn: Any, dbs: dict[str, Any], memory: DecodedCache) -> None:
         self._txn = txn
         self._dbs = dbs
         self._memory = memory
 
-    def find(self, feed: bytes) -> Record | None:
+    def find(self, feed: bytes) -> FeedRecord | None:
         data = self._txn.get(feed, db=self._dbs["records"])
         return None if data is None else self._decoded(feed, bytes(data))
 
-    def _decoded(self, feed: bytes, stored: bytes) -> Record:
+    def _decoded(self, feed: bytes, stored: bytes) -> FeedRecord:
         known = self._memory.records.get(feed)
         if known is not None and known[0] == stored:
             return known[1]
-        record = Record.decode(feed, stored)
+        record = FeedRecord.decode(feed, stored)
         self._memory.keep(self._memory.records, feed, stored, record)
         return record
 
-    def record(self, feed: bytes) -> Record:
+    def record(self, feed: bytes) -> FeedRecord:
         record = self.find(feed)
         if record is None:
             raise UnknownFeed(f"no feed {feed.hex()} is held here; create it, or ingest a range of it first")
         return record
 
-    def put_record(self, record: Record) -> None:
+    def put_record(self, record: FeedRecord) -> None:
         data = record.encode()
         self._memory.keep(self._memory.records, record.feed, data, record)
         self._txn.put(record.feed, data, db=self._dbs["records"])
 
-    def feeds(self) -> Iterator[Record]:
+    def feeds(self) -> Iterator[FeedRecord]:
         with self._txn.cursor(self._dbs["records"]) as cursor:
             for key, value in cursor:
                 yield self._decoded(bytes(key), bytes(value))
 
     # -- spans
 
-    def span_at(self, record: Record, seq: int) -> Span:
+    def span_at(self, record: FeedRecord, seq: int) -> Span:
         """The stored span that holds block `seq`, every byte of it checked."""
         first, stored = self._stored_at(record.feed, seq)
         span = self._tail(record.feed, first, bytes(stored))
@@ -102,7 +102,7 @@ class Tables:
             raise _corrupt(record.feed, seq, "it is missing from the store")
         return span
 
-    def spans_from(self, record: Record, seq: int, stop: int, size: int) -> list[Span]:
+    def spans_from(self, record: FeedRecord, seq: int, stop: int, size: int) -> list[Span]:
         """The stored spans that hold block `seq` and what follows, up to `stop` or so many bytes, all checked.
 
         Damage ends the list; it is raised when nothing stands before it.
@@ -122,7 +122,7 @@ class Tables:
                 cursor.next()
         return found
 
-    def block_at(self, record: Record, seq: int) -> Block:
+    def block_at(self, record: FeedRecord, seq: int) -> Block:
         """One block alone, checked by its own hashes, at a cost that hardly depends on its span."""
         first, stored = self._stored_at(record.feed, seq)
         try:
@@ -149,7 +149,7 @@ class Tables:
                 raise _corrupt(feed, seq, "it is missing from the store")
             return int.from_bytes(cursor.key()[32:], "big"), cursor.value()
 
-    def hash_before(self, record: Record, seq: int) -> bytes:
+    def hash_before(self, record: FeedRecord, seq: int) -> bytes:
         """The hash of block seq - 1, for any seq in start … length."""
         if seq == record.start:
             return record.start_hash
@@ -157,7 +157,7 @@ class Tables:
             return record.hash
         return self.span_at(record, seq - 1).hash_at(seq - 1)
 
-    def append_span(self, record: Record, span: Span) -> None:
+    def append_span(self, record: FeedRecord, span: Span) -> None:
         """Store the blocks that follow the last; a small last span is merged with them."""
         if record.length > record.start and span.size < _MERGE_SIZE_MAX:
             first, stored = self._stored_at(record.feed, record.length - 1)
@@ -168,7 +168,7 @@ class Tables:
                     span = held.joined(span)
         self.put_span(span)
 
-    def small_tail(self, record: Record, size: int) -> Span | None:
+    def small_tail(self, record: FeedRecord, size: int) -> Span | None:
         """The last span, if it is known, whole, and may grow by a block with a body of this size."""
         known = self._memory.tails.get(record.feed)
         if known is None or known[1].states or known[1].end != record.length:

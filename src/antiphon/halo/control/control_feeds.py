@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon.core.errors import MissingBlocks
-from antiphon.feed.feed_record import End, Record
+from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import Kind
 from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
@@ -58,7 +58,7 @@ def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
             _remember(known, record)
 
 
-def _remember(known: dict[bytes, Record], record: Record) -> None:
+def _remember(known: dict[bytes, FeedRecord], record: FeedRecord) -> None:
     """All that a record tells was taken. Behind a fault, evidence of a fork may come that no record tells of."""
     if record.why is not End.FAULT:
         known[record.feed] = record

@@ -17,7 +17,7 @@ from antiphon.core.codec import u64
 from antiphon.core.errors import BrokenChain, InvalidInput, MissingBlocks
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Entry, Flag, Kind
 from antiphon.halo.acts.act import Act, Place, Seen, Void, advanced, read_act
@@ -68,7 +68,7 @@ class PartyMachine:
         self.genesis_feed = genesis_feed
         self.parent: PartyMachine | None = None
         self._inherits = inherits
-        self.synced: dict[bytes, Record] = {}  # of each feed, the record up to which a store's blocks were taken
+        self.synced: dict[bytes, FeedRecord] = {}  # of each feed, the record up to which a store's blocks were taken
         self._heard: object = None  # how far the parent was when it was last looked at
         self._lanes: dict[bytes, _Lane] = {}
         self._asleep: dict[bytes, set[bytes]] = defaultdict(set)  # feed waited for → feeds that wait

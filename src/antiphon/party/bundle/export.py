@@ -16,7 +16,7 @@ import numpy as np
 
 from antiphon.core.cid import DAG_CBOR, RAW, Cid
 from antiphon.core.errors import BadEncoding, DamagedBlob, MissingBlob, MissingBlocks, MovedOn, StoreError
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import decode_entries
 from antiphon.feed.limits import SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX
 from antiphon.feed.span import Span
@@ -27,7 +27,7 @@ from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.maintenance.referenced_blobs import contents
 from antiphon.snapshot import content, tree
-from antiphon.snapshot.blobs import Batch, Blobs, MemoryBlobs
+from antiphon.snapshot.blobs import BlobBatch, Blobs, MemoryBlobs
 from antiphon.snapshot.car import encode_header, encode_section
 from antiphon.snapshot.chunks import FILE_CHUNKS, cut
 
@@ -134,7 +134,7 @@ class _Export:
         count = len(self._written)
         return ExportReport(cid, number, len(feeds), self._blocks, count, self._size, len(self._files), self._left_out)
 
-    def _now(self) -> tuple[FinalEpoch | None, list[Record], list[Record]]:
+    def _now(self) -> tuple[FinalEpoch | None, list[FeedRecord], list[FeedRecord]]:
         """Return the last final epoch, and the records of the party's control and data feeds."""
         with self._party.locked() as engine:
             engine.authority.refresh()
@@ -158,7 +158,7 @@ class _Export:
 
     # -- feeds
 
-    def _data(self, record: Record, base: EpochBase | None, whole: bool) -> _FeedExport:
+    def _data(self, record: FeedRecord, base: EpochBase | None, whole: bool) -> _FeedExport:
         """Read a data feed from the cut on, or all of it with `whole`, if it is held from its beginning."""
         first = 0 if base is None or (whole and not record.start) else base.length(record.feed)
         found = _FeedExport(bytes(record.feed), False, first)
@@ -207,7 +207,7 @@ class _Export:
         if len(data) <= SPAN_BLOB_SIZE_MAX:
             return self._add(data, RAW)
         parts = MemoryBlobs()
-        batch = Batch(parts)
+        batch = BlobBatch(parts)
         cid = content.add(cut(data, FILE_CHUNKS), batch)
         batch.flush()
         self._take(parts, parts)

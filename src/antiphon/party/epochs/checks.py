@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from antiphon.feed.feed_record import End, Record
+from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import Flag
 from antiphon.halo.credentials.claims import EpochGenesis
 from antiphon.party.engine.lane import Lane
@@ -77,7 +77,7 @@ def is_other_branch(engine: Engine, cuts: Mapping[bytes, FeedCut], common: Calla
     return False
 
 
-def _differs(store: FeedReader, record: Record, cut: FeedCut) -> bool:
+def _differs(store: FeedReader, record: FeedRecord, cut: FeedCut) -> bool:
     if cut.length <= record.start:  # no block of the cut is here, or all are pruned
         return False
     if record.length < cut.length:

@@ -39,7 +39,7 @@ class ExternalSnapshotFold(EpochFold):
         wrong, looked = self._compare(self._changes(self._inside, slow))
         deaths, gone = self._bury(previous.deaths if previous else None)
         root = self._made.root
-        found = tree.held_diff(previous.items if previous else None, root.items, self._blobs)
+        found = tree.leaf_diff(previous.items if previous else None, root.items, self._blobs)
         wrong |= {item for item, _, _ in found} - looked
         wrong -= set(gone)
         wrong |= self._held(gone).keys()  # a dropped item must not be in the tree

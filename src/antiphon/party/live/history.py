@@ -260,7 +260,7 @@ class PartyPast:
         try:
             return {
                 item
-                for item, old, new in tree.held_diff(before, epoch.root.items, epoch.blobs)
+                for item, old, new in tree.leaf_diff(before, epoch.root.items, epoch.blobs)
                 if old is None and new is not None and item not in known and self._begun(self._read(epoch, new))
             }
         except MissingBlob as error:

@@ -19,7 +19,7 @@ from antiphon.model.fold import ItemState
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.live.history import PastItem
 from antiphon.snapshot import tree
-from antiphon.snapshot.blob_overlay import Overlay
+from antiphon.snapshot.blob_overlay import BlobOverlay
 
 if TYPE_CHECKING:
     from antiphon.party.live.processor import PartyProcessor
@@ -44,7 +44,7 @@ async def earlier(party: PartyProcessor, item: bytes, number: int | None = None,
 
     Without `fetch` only blobs that are held are read, and `MissingBlob` says which one is not.
     """
-    with Overlay(party.blobs) as blobs:
+    with BlobOverlay(party.blobs) as blobs:
         walk = _Walk(party, blobs, fetch)
         base = await walk.at(number)
         data = await walk.item(base, item)
@@ -65,7 +65,7 @@ async def older_posts(party: PartyProcessor, item: bytes, fetch: Fetch | None = 
         base = engine.base
     if base is None:
         return
-    with Overlay(party.blobs) as blobs:
+    with BlobOverlay(party.blobs) as blobs:
         walk = _Walk(party, blobs, fetch)
         found: EpochBase | None = base
         while found is not None:
@@ -86,7 +86,7 @@ def _posts(state: ItemState) -> dict[Stamp, dict[str, Any]]:
 class _Walk:
     """From snapshot to snapshot, with whatever has to be fetched on the way."""
 
-    def __init__(self, party: PartyProcessor, blobs: Overlay, fetch: Fetch | None) -> None:
+    def __init__(self, party: PartyProcessor, blobs: BlobOverlay, fetch: Fetch | None) -> None:
         self._party = party
         self._blobs = blobs
         self._fetch = fetch
@@ -115,7 +115,7 @@ class _Walk:
 
     async def item(self, base: EpochBase, item: bytes) -> bytes | None:
         """An item's bytes; those of a large one are fetched together."""
-        found = await self._read(lambda: next(tree.held_entries(base.root.items, self._blobs, start=item), None))
+        found = await self._read(lambda: next(tree.leaf_entries(base.root.items, self._blobs, start=item), None))
         if found is None or found.key != item:
             return None
         if isinstance(found.value, Cid):

@@ -22,7 +22,7 @@ from antiphon.party.maintenance.referenced_blobs import contents
 from antiphon.party.store.consistency import has_begun
 from antiphon.snapshot.blob_collection import BlobCollection
 from antiphon.snapshot.blobs import Blobs
-from antiphon.snapshot.walk import reached
+from antiphon.snapshot.walk import reachable
 
 
 @runtime_checkable
@@ -75,7 +75,7 @@ def _sweep(
                 continue
         for page in blobs.pages():
             tick("blobs")
-            gone = collection.let_go(page, keep.__contains__, blobs.delete)
+            gone = collection.sweep(page, keep.__contains__, blobs.delete)
             count, size = count + gone[0], size + gone[1]
             if collection.stopped:
                 break
@@ -98,11 +98,11 @@ def _mark(
     """Add all blobs here that a party refers to."""
     certain, others = _snapshots(party, machine, earlier)
     for root in certain:
-        for _ in reached(root, party.blobs, seen=keep):
+        for _ in reachable(root, party.blobs, seen=keep):
             tick("kept")
     for root in (*others, *contents(party)):
         try:
-            for _ in reached(root, party.blobs, seen=keep):
+            for _ in reachable(root, party.blobs, seen=keep):
                 tick("kept")
         except BadEncoding:  # a peer named a blob that is neither a snapshot nor content
             keep.add(root)

@@ -27,7 +27,7 @@ def contents(party: PartyProcessor) -> Iterator[Cid]:
         yield from _of_item(party, item)
     if base is None or whole:
         return
-    for item, data in tree.entries_here(base.root.items, base.blobs):
+    for item, data in tree.available_entries(base.root.items, base.blobs):
         if item not in opened and item_codec.about(data).name in names:
             yield from _refers_to(item_codec.restore(data, party.models))
 

@@ -25,7 +25,7 @@ from antiphon.party.epochs.snapshot_fold import Cancelled, EpochFold, EpochPlan,
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.maintenance.verify_report import BYTES, EXTRA, MISSING, Difference, Verification
 from antiphon.snapshot import content, tree
-from antiphon.snapshot.blob_overlay import Overlay, is_right
+from antiphon.snapshot.blob_overlay import BlobOverlay, is_intact
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.root import TREES, FeedCut, SnapshotRoot, decode_death
 
@@ -65,7 +65,7 @@ class Verifier:
             raise InvalidInput(f"party {self.party.short} has no final epoch {number}; {len(chain)} are final")
         declared = Cid(chain[number - 1].snapshot)
         held = _Held.of(declared, self.blobs, tick)
-        with Overlay(self.blobs) as overlay:
+        with BlobOverlay(self.blobs) as overlay:
             work = _Work(self, chain[:number], overlay, tick)
             work.run(full)
             if work.made is not None and work.made.cid != declared:
@@ -112,9 +112,9 @@ class _Held:
     def of(cls, root: Cid, blobs: Blobs, tick: Tick) -> _Held:
         found = cls()
         try:
-            for cid in tree.reached(root, blobs):
+            for cid in tree.reachable(root, blobs):
                 tick("blobs")
-                if is_right(cid, blobs):
+                if is_intact(cid, blobs):
                     found.count += 1
                 else:
                     found._lacks(cid, blobs)
@@ -137,7 +137,7 @@ class _Held:
 class _Work:
     """One recomputation, and what it found."""
 
-    def __init__(self, given: Verifier, chain: Sequence[FinalEpoch], overlay: Overlay, tick: Tick) -> None:
+    def __init__(self, given: Verifier, chain: Sequence[FinalEpoch], overlay: BlobOverlay, tick: Tick) -> None:
         self._given = given
         self._chain = chain
         self._overlay = overlay
@@ -230,7 +230,7 @@ class _Work:
                 self._add(Difference("root", known.name, BYTES, f"{other!r:.200} is declared, {mine!r:.200} computed"))
 
     def _compare_trees(self, name: str, theirs: Cid | None, ours: Cid | None) -> None:
-        for key, other, mine in tree.held_diff(theirs, ours, self._overlay):
+        for key, other, mine in tree.leaf_diff(theirs, ours, self._overlay):
             self._tick("differences")
             how = MISSING if other is None else EXTRA if mine is None else BYTES
             self._add(Difference(name, key.hex(), how, self._detail(name, other, mine)))

@@ -134,7 +134,7 @@ class BaseOutline:
         before, self._tree = self._tree, None  # an interrupted update is made from nothing the next time
         if before is None:
             self._outline = Outline()
-        for item, _, held in tree.held_diff(before, base.root.items, base.blobs):
+        for item, _, held in tree.leaf_diff(before, base.root.items, base.blobs):
             self._outline.drop(item)
             if held is not None:
                 self._outline.put(item, ties_in(tree_values.load(held, base.blobs)))

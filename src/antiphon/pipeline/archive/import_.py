@@ -30,7 +30,7 @@ from antiphon.core.errors import (
     RefusedBlocks,
 )
 from antiphon.feed.block import BodyState
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
 from antiphon.feed.header import Kind
 from antiphon.feed.store.feed_store import FeedStore
@@ -147,7 +147,7 @@ class _Import:
 
     # -- feeds
 
-    def _take_party(self, store: FeedStore, blobs: Blobs, party: bytes, records: list[Record]) -> int:
+    def _take_party(self, store: FeedStore, blobs: Blobs, party: bytes, records: list[FeedRecord]) -> int:
         self.tell(f"take party {party.hex()[:8]}")
         control = [record for record in records if self._is_control(record)]
         count = sum(self._take_feed(store, record, None) for record in control)
@@ -161,12 +161,12 @@ class _Import:
         self._erase(store, blobs, party)
         return count
 
-    def _is_control(self, record: Record) -> bool:
+    def _is_control(self, record: FeedRecord) -> bool:
         with suppress(CorruptBlock):  # raised again when the feed is read
             return self.feeds.first_kind(record.feed) is Kind.CREDENTIAL
         return False
 
-    def _begin(self, record: Record, cuts: dict[bytes, FeedCut]) -> Base | None:
+    def _begin(self, record: FeedRecord, cuts: dict[bytes, FeedCut]) -> Base | None:
         """The verified start of a feed whose first blocks are pruned. It must match the cut of a final epoch."""
         cut = cuts.get(record.feed)
         where = f"feed {record.feed.hex()[:8]}"
@@ -191,7 +191,7 @@ class _Import:
             raise _otherwise(record, cut.length - 1)
         return Base(record.start - 1, record.start_hash, record.start_lamport)
 
-    def _take_feed(self, store: FeedStore, record: Record, base: Base | None) -> int:
+    def _take_feed(self, store: FeedStore, record: FeedRecord, base: Base | None) -> int:
         if record.start == record.length:
             return 0  # all blocks are pruned; their state is in a snapshot
         try:
@@ -206,7 +206,7 @@ class _Import:
             raise BadEncoding(f"feed {record.feed.hex()[:8]}, block {error.seq}: {error}") from None
         return record.length - record.start
 
-    def _take_fork(self, store: FeedStore, record: Record, evidence: bytes) -> None:
+    def _take_fork(self, store: FeedStore, record: FeedRecord, evidence: bytes) -> None:
         at = Fork.decode(evidence).seq
         if not record.start <= at < record.length:
             raise BadEncoding(f"feed {record.feed.hex()[:8]}: the evidence of a fork is about block {at}, not here")
@@ -257,8 +257,8 @@ class _Import:
         return count
 
 
-def _by_party(records: Iterable[Record]) -> dict[bytes, list[Record]]:
-    found: dict[bytes, list[Record]] = defaultdict(list)
+def _by_party(records: Iterable[FeedRecord]) -> dict[bytes, list[FeedRecord]]:
+    found: dict[bytes, list[FeedRecord]] = defaultdict(list)
     for record in records:
         found[record.party].append(record)
     return dict(sorted(found.items()))
@@ -302,7 +302,7 @@ def _base(authority: PartyAuthority | None, blobs: Blobs, party: bytes) -> Epoch
     return base
 
 
-def _compare(made: Record, told: Record) -> None:
+def _compare(made: FeedRecord, told: FeedRecord) -> None:
     """Refuse a feed whose imported record differs from the archived one, its end and the reason for it included."""
     wrong = [
         name
@@ -313,7 +313,7 @@ def _compare(made: Record, told: Record) -> None:
         raise BadEncoding(f"feed {told.feed.hex()[:8]}: its record says otherwise than its blocks: {', '.join(wrong)}")
 
 
-def _otherwise(record: Record, seq: int) -> RefusedBlocks:
+def _otherwise(record: FeedRecord, seq: int) -> RefusedBlocks:
     return RefusedBlocks(
         f"feed {record.feed.hex()[:8]}, block {seq}: it is another than the final epoch has there",
         feed=record.feed,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from antiphon.core.errors import AntiphonError, InvalidInput, StoreError
 from antiphon.feed.block import BodyState
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.party.engine.authority import PartyAuthority
@@ -26,7 +26,7 @@ from antiphon.pipeline.source.ranges import Fault
 class NewBlocks(NamedTuple):
     """Blocks [start, stop) of a feed that the archive does not have."""
 
-    record: Record
+    record: FeedRecord
     start: int
     stop: int
     known: FeedRow | None  # the feed in the archive
@@ -37,7 +37,7 @@ class NewBlocks(NamedTuple):
         return self.stop - self.start
 
     @property
-    def begins(self) -> Record:
+    def begins(self) -> FeedRecord:
         """The record with the start of the feed in the archive. After a gap of pruned blocks it starts anew."""
         return self.record if self.known is None or self.known.record.length < self.record.start else self.known.record
 
@@ -83,8 +83,8 @@ def _fault(party: bytes, feed: bytes, error: AntiphonError) -> Fault:
     return Fault(party, getattr(error, "feed", None) or feed, getattr(error, "seq", None) or 0, str(error))
 
 
-def _piece(store: FeedReader, record: Record, known: FeedRow | None) -> NewBlocks | None:
-    held = Record(record.feed, record.party) if known is None else known.record
+def _piece(store: FeedReader, record: FeedRecord, known: FeedRow | None) -> NewBlocks | None:
+    held = FeedRecord(record.feed, record.party) if known is None else known.record
     where = f"feed {record.feed.hex()[:8]}"
     if held.party != record.party:
         raise InvalidInput(f"{where}: the archive has it in another party; export into a new folder")
@@ -105,7 +105,7 @@ def _piece(store: FeedReader, record: Record, known: FeedRow | None) -> NewBlock
     return NewBlocks(record, held.length, record.length, known) if record.length > held.length else None
 
 
-def _newer(known: FeedRow, record: Record, fork: bytes | None) -> FeedRow:
+def _newer(known: FeedRow, record: FeedRecord, fork: bytes | None) -> FeedRow:
     """The row of a feed without new blocks, with its current end and evidence of a fork."""
     return replace(known, record=replace(known.record, end=record.end, why=record.why), fork=fork)
 
@@ -194,7 +194,7 @@ def _erased(store: FeedReader, known: Iterable[FeedRow], faults: list[Fault]) ->
     return found
 
 
-def _present(store: FeedReader, record: Record | None, seq: int) -> bool:
+def _present(store: FeedReader, record: FeedRecord | None, seq: int) -> bool:
     """True if the home still holds the body of a block. Until a final epoch covers it, other peers may need it."""
     if record is None or not record.start <= seq < record.length:
         return False

@@ -31,7 +31,7 @@ from antiphon.core.errors import (
 )
 from antiphon.feed.block import Block
 from antiphon.feed.chain import verify_span
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import Entry, decode_entries
 from antiphon.feed.span import Span
 from antiphon.feed.store.env import Env
@@ -165,15 +165,15 @@ class ArchiveTables:
 
     # -- records
 
-    def feeds(self) -> Iterator[Record]:
+    def feeds(self) -> Iterator[FeedRecord]:
         for feed in sorted(self.rows):
             yield self.rows[feed].record
 
-    def find(self, feed: bytes) -> Record | None:
+    def find(self, feed: bytes) -> FeedRecord | None:
         row = self.rows.get(feed)
         return None if row is None else row.record
 
-    def record(self, feed: bytes) -> Record:
+    def record(self, feed: bytes) -> FeedRecord:
         found = self.find(feed)
         if found is None:
             raise UnknownFeed(f"no feed {feed.hex()} is in the archive {self.folder}")
@@ -202,7 +202,7 @@ class ArchiveTables:
 
     # -- spans
 
-    def spans_from(self, record: Record, seq: int, stop: int, size: int) -> list[Span]:
+    def spans_from(self, record: FeedRecord, seq: int, stop: int, size: int) -> list[Span]:
         """Spans from `seq` on, of about `size` bytes. Damage ends the list; damage at `seq` itself is raised."""
         found: list[Span] = []
         while seq < stop and size > 0:
@@ -216,10 +216,10 @@ class ArchiveTables:
             seq, size = span.end, size - span.size
         return found
 
-    def span_at(self, record: Record, seq: int) -> Span:
+    def span_at(self, record: FeedRecord, seq: int) -> Span:
         return self._at(record, seq)[1]
 
-    def block_at(self, record: Record, seq: int) -> Block:
+    def block_at(self, record: FeedRecord, seq: int) -> Block:
         """Read one block. Its span is verified the first time."""
         place, span = self._at(record, seq)
         if place not in self._verified:
@@ -230,10 +230,10 @@ class ArchiveTables:
             self._verified.add(place)
         return span.block(seq - span.first)
 
-    def hash_before(self, record: Record, seq: int) -> bytes:
+    def hash_before(self, record: FeedRecord, seq: int) -> bytes:
         return record.start_hash if seq == record.start else self.span_at(record, seq - 1).hash_at(seq - 1)
 
-    def _at(self, record: Record, seq: int) -> tuple[RowPosition, Span]:
+    def _at(self, record: FeedRecord, seq: int) -> tuple[RowPosition, Span]:
         index = _index(self.folder, self.manifest.spans)
         firsts, places = index.found.get(record.feed, ([], []))
         at = bisect_right(firsts, seq) - 1
@@ -253,11 +253,11 @@ class ArchiveTables:
             raise self._missing(record, seq, index)
         return place, span
 
-    def _missing(self, record: Record, seq: int, index: SpanIndex) -> CorruptBlock:
+    def _missing(self, record: FeedRecord, seq: int, index: SpanIndex) -> CorruptBlock:
         why = f"it is missing from the archive{'; ' if index.broken else ''}{'; '.join(index.broken[:3])}"
         return self._corrupt(record, seq, why)
 
-    def _corrupt(self, record: Record, seq: int, why: str) -> CorruptBlock:
+    def _corrupt(self, record: FeedRecord, seq: int, why: str) -> CorruptBlock:
         text = f"feed {record.feed.hex()[:8]}, block {seq}: {why}. Get another copy of the archive {self.folder}"
         return CorruptBlock(text, feed=record.feed, seq=seq)
 

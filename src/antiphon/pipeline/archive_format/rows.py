@@ -11,7 +11,7 @@ from antiphon.core.keys import KEY_SIZE, SIGNATURE_SIZE
 from antiphon.feed import span as spans
 from antiphon.feed.block import BodyState
 from antiphon.feed.chain import span_hashes
-from antiphon.feed.feed_record import OPEN_END, End, Record
+from antiphon.feed.feed_record import OPEN_END, End, FeedRecord
 from antiphon.feed.fork import Branch, Fork
 from antiphon.feed.header import HASH_SIZE, HEADER_SIZE
 from antiphon.feed.span import Span
@@ -31,7 +31,7 @@ _NUMBERS = ("start", "start_lamport", "length", "lamport", "first", "count")
 class FeedRow:
     """A feed in an archive: its record, the evidence of a fork, and the seqs of blocks whose bodies were erased."""
 
-    record: Record
+    record: FeedRecord
     fork: bytes | None = None
     erased: tuple[int, ...] = ()
 
@@ -67,7 +67,7 @@ class FeedRow:
         erased = tuple(row["erased"] or ())
         if not all(isinstance(seq, int) and 0 <= seq < row["length"] for seq in erased):
             raise BadEncoding(f"{where}: blocks are erased that it does not have")
-        record = Record(
+        record = FeedRecord(
             feed=row["feed"],
             party=row["party"],
             start=row["start"],
@@ -122,7 +122,7 @@ def without(span: Span, seqs: Sequence[int]) -> Span:
     return span.with_bodies(bodies, bytes(states))
 
 
-def other_branch(evidence: bytes, record: Record, held: bytes) -> Span:
+def other_branch(evidence: bytes, record: FeedRecord, held: bytes) -> Span:
     """The branch in the evidence of a fork that contradicts the archived history, whose block has the hash `held`."""
     fork = Fork.decode(evidence)
     if (fork.party, fork.feed) != (record.party, record.feed):

@@ -39,7 +39,7 @@ from antiphon.pipeline.session.session import prepare
 from antiphon.pipeline.session.tasks import in_workers
 from antiphon.pipeline.source.block_columns import arrow_of
 from antiphon.pipeline.source.home import open_blobs, open_feeds
-from antiphon.snapshot.blob_overlay import Overlay
+from antiphon.snapshot.blob_overlay import BlobOverlay
 from antiphon.snapshot.blobs import Blobs
 
 #: The blobs that a snapshot adds to those of the snapshot before it. `root` marks the root blob.
@@ -163,7 +163,7 @@ def _build(plan: PartyPlan, given: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
         yield from _batches(overlay, made.cid)
 
 
-class _Recorder(Overlay):
+class _Recorder(BlobOverlay):
     """Records the CIDs of all blobs that are put, also of those that the store below already has."""
 
     def __init__(self, below: Blobs) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from antiphon.core.errors import AntiphonError
-from antiphon.feed.feed_record import End, Record
+from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.fork import Fork
 from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
@@ -137,7 +137,7 @@ def _control(asked: tuple[str, bytes]) -> tuple[list[Finding], list[tuple[int, i
         return found, [(record.start, record.length) for record in records]
 
 
-def _evidence(store: FeedReader, records: Iterable[Record]) -> Iterator[Finding]:
+def _evidence(store: FeedReader, records: Iterable[FeedRecord]) -> Iterator[Finding]:
     for record in records:
         evidence = store.fork(record.feed)
         if evidence is None:
@@ -150,7 +150,7 @@ def _evidence(store: FeedReader, records: Iterable[Record]) -> Iterator[Finding]
             yield Finding(record.party, record.feed, 0, 0, DAMAGED, str(error))
 
 
-def _acts(store: FeedReader, party: bytes, records: Iterable[Record]) -> Iterator[Finding]:
+def _acts(store: FeedReader, party: bytes, records: Iterable[FeedRecord]) -> Iterator[Finding]:
     genesis = find_genesis(store, party)
     if genesis is None:
         return

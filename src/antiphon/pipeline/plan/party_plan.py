@@ -16,7 +16,7 @@ from typing import cast
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, CorruptBlock, InvalidInput, MissingBlob, MissingBlocks, UnknownFeed
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.feed_record import End, Record
+from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.header import Flag
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
@@ -108,11 +108,11 @@ class Held(FeedReader):
             if record is not None:
                 self.faults[fault.feed] = replace(fault, seq=self.batch_start(record, fault.seq))
 
-    def feeds(self, party: bytes | None = None) -> tuple[Record, ...]:
+    def feeds(self, party: bytes | None = None) -> tuple[FeedRecord, ...]:
         """Those of the party as they were then. Of others, as of a parent whose members its own are, as they are."""
         return tuple(self.records.values()) if party == self._party else super().feeds(party)
 
-    def record(self, feed: bytes) -> Record:
+    def record(self, feed: bytes) -> FeedRecord:
         found = self.records.get(feed)
         if found is not None:
             return found
@@ -128,7 +128,7 @@ class Held(FeedReader):
             length = min(length, self.faults[feed].seq)
         return super().runs(feed, start, length if stop is None else min(stop, length))
 
-    def batch_start(self, record: Record, end: int) -> int:
+    def batch_start(self, record: FeedRecord, end: int) -> int:
         """An end rounded down to the start of the batch that it falls into (rule 3)."""
         with suppress(CorruptBlock):
             while record.start < end < record.length and self.block(record.feed, end - 1).flags & Flag.MORE:
@@ -226,7 +226,7 @@ class Planner:
         waiting = {blocked.feed: blocked.reason for blocked in delivery.blocked()}
         found = []
         for feed, lane in sorted(delivery.lanes.items()):
-            record = held.records.get(feed) or Record(feed, self.party)
+            record = held.records.get(feed) or FeedRecord(feed, self.party)
             end, ended = self._ends.get(feed, (NO_END, ""))
             voids, authors = ranges_of(lane, authority, lane.state.position)
             found.append(
@@ -276,7 +276,7 @@ def find_base(machine: PartyMachine, blobs: Blobs) -> EpochBase | None:
     return base
 
 
-def _unjudged(held: Held, record: Record) -> LanePlan:
+def _unjudged(held: Held, record: FeedRecord) -> LanePlan:
     """A feed of a party of which nothing can be said: all that can be read of it waits."""
     end, why = end_of(record, NO_END)
     fault = held.faults.get(record.feed)
@@ -285,7 +285,7 @@ def _unjudged(held: Held, record: Record) -> LanePlan:
     return LanePlan(record.feed, record.start, record.start, record.start, end, record.length, ended=why)
 
 
-def _beyond(held: Held, control: Mapping[bytes, int], records: Iterable[Record]) -> dict[bytes, int]:
+def _beyond(held: Held, control: Mapping[bytes, int], records: Iterable[FeedRecord]) -> dict[bytes, int]:
     found = {}
     for record in records:
         fault = held.faults.get(record.feed)
@@ -295,13 +295,13 @@ def _beyond(held: Held, control: Mapping[bytes, int], records: Iterable[Record])
     return found
 
 
-def _until(record: Record, last: int | None) -> Record:
+def _until(record: FeedRecord, last: int | None) -> FeedRecord:
     """A record as it was when this was the last block. Blocks beyond the end of a feed stay: they are no part of it."""
     stop = record.start if last is None else last + 1
     return record if record.end <= stop else replace(record, length=max(record.start, min(record.length, stop)))
 
 
-def end_of(record: Record, fork_end: int) -> tuple[int, str]:
+def end_of(record: FeedRecord, fork_end: int) -> tuple[int, str]:
     """Where a feed ends for everybody, and why."""
     end = min(record.end, fork_end)
     if end == NO_END:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from antiphon.core.errors import InvalidInput, UnknownParty
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.pipeline.source.home import open_feeds
 from antiphon.pipeline.source.ranges import Limits, Range
 
@@ -60,7 +60,7 @@ def take_inventory(asked: tuple[Sequence[str], Limits]) -> Inventory:
     found: dict[bytes, PartyInventory] = {}
     here: set[bytes] = set()
     for home in homes:
-        records: dict[bytes, list[Record]] = defaultdict(list)
+        records: dict[bytes, list[FeedRecord]] = defaultdict(list)
         with open_feeds(home) as store:
             for record in store.feeds():  # in one transaction
                 records[record.party].append(record)
@@ -76,7 +76,7 @@ def take_inventory(asked: tuple[Sequence[str], Limits]) -> Inventory:
     return Inventory(tuple(homes), tuple(found.values()), frozenset(here))
 
 
-def _held(record: Record, until: Timeframe | None) -> int:
+def _held(record: FeedRecord, until: Timeframe | None) -> int:
     """Number of held blocks of a feed, up to an anchor. Blocks beyond the end of the feed always count."""
     stop = record.length if until is None else until.get(record.feed, record.start - 1) + 1
     return max(0, (record.length if record.end <= stop else min(record.length, stop)) - record.start)

@@ -11,7 +11,7 @@ from antiphon.core.keys import verify as verify_signature
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed import rules
 from antiphon.feed.chain import head_message, verify_span
-from antiphon.feed.feed_record import Record
+from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.header import Entry, Flag
 from antiphon.feed.span import Span
 from antiphon.feed.store.reader import FeedReader, cut
@@ -50,7 +50,7 @@ class Limits:
     after: Timeframe = field(default_factory=Timeframe)
     until: Timeframe | None = None  # excludes feeds that it does not name
 
-    def of(self, home: str, record: Record) -> Range | None:
+    def of(self, home: str, record: FeedRecord) -> Range | None:
         """The selected range of a feed; None if it is empty."""
         if (self.parties and record.party not in self.parties) or (self.feeds and record.feed not in self.feeds):
             return None

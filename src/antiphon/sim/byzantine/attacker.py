@@ -60,7 +60,7 @@ class Tongue:
         session = self.peer.sessions.get(name)
         if session is None or not session.connected:
             return
-        greeting = session._greeting
+        greeting = session._handshake
         told = session._heard if heard is None else heard
         message = Message(party or self.peer.key, greeting.mine, greeting.theirs, told, body)
         self.send(name, encode(message))
