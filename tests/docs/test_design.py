@@ -25,6 +25,7 @@ ENCODING = frozenset(
         "text/snapshot_reader",
         "text/snapshot_writer",
         "value",
+        "wire",
     ]
 )
 

@@ -10,22 +10,13 @@ import random
 from antiphon.core.stamp import Stamp
 from antiphon.model.object.mutation_codec import write_mutation
 from antiphon.model.object.state import Op
-from antiphon.model.wire import plain_bytes, varint
+from antiphon.model.wire import NAME, OWN_NAME_FORM, plain_bytes, tags, varint
 
-WORDS = (
-    "kettle",
-    "lamp",
-    "river",
-    "stone",
-    "paper",
-    "orchard",
-    "engine",
-    "window",
-    "harbour",
-    "meadow",
-    "café",
-    "δέλτα",
-)
+WORDS = "kettle,lamp,river,stone,paper,orchard,engine,window,harbour,meadow,café,δέλτα".split(",")  # noqa: SIM905
+_MUTATION, _OP = tags("ObjectMutation", "ObjectOp")
+_WRITE = _MUTATION.ops + b"%c%b"
+_WRITE_OVER_OWN = _WRITE + _OP.replaces + b"%c%b"
+_WRITE_OVER_OTHER = _MUTATION.feeds + b"\x20%b" + _WRITE + _OP.replaces + b"%c" + NAME.feed + b"\x01%b"
 TEXTS, NUMBERS = ("title", "notes", "owner"), ("rank", "done")
 KEYS = (*TEXTS, *NUMBERS)
 VALUES = 256  # distinct values for each key
@@ -57,13 +48,13 @@ class Parts:
         """Return the mutation by the writer of `feed` that replaces the values with the stamps `names`."""
         op = self._ops[key][value]
         if names is None:
-            return b"\x12%c%b" % (len(op), op)
+            return _WRITE % (len(op), op)
         if isinstance(names, list):
             op_names = [Stamp(*name) for name in sorted(names)]
             return write_mutation((Op((KEYS[key],), self.values[key][value], op_names),), feed)
         lamport, writer, seq = names
-        named = b"\x10%b\x18%b" % (varint(lamport), varint(seq)) if seq else b"\x10%b" % varint(lamport)
+        named = OWN_NAME_FORM % (varint(lamport), varint(seq)) if seq else NAME.lamport + varint(lamport)
         if writer == feed:
-            return b"\x12%c%b\x3a%c%b" % (len(op) + len(named) + 2, op, len(named), named)
+            return _WRITE_OVER_OWN % (len(op) + len(named) + 2, op, len(named), named)
         size = len(named) + 2
-        return b"\x0a\x20%b\x12%c%b\x3a%c\x08\x01%b" % (writer, len(op) + size + 2, op, size, named)
+        return _WRITE_OVER_OTHER % (writer, len(op) + size + 2, op, size, named)

@@ -21,7 +21,7 @@ from antiphon.generate.report import PartyReport
 from antiphon.model.access import EVERYONE, Access
 from antiphon.model.message import Change, Genesis, Inception, wrap, write_change, write_genesis
 from antiphon.model.model import Model
-from antiphon.model.wire import plain_bytes
+from antiphon.model.wire import plain_bytes, tags
 
 SHARED_MAX = 60  # an item with more mutations is edited by one side only: copying its state costs too much
 SHARED_EACH = 8  # one of so many items with a state may be edited by all sides of a partition
@@ -31,6 +31,7 @@ _FIRST = (None, TEXT, OBJECT, ARRAY, THREAD, FILE)
 _LINK, _VIEW = len(_FIRST), len(_FIRST) + 1
 _WIDTH = len(KEYS)
 _MUTATION = Kind.MUTATION
+(_BODY,) = tags("Message")
 #: The models of a hundred items. None is a flat object: only registers are written.
 _MODELS = (None,) * 87 + (OBJECT,) * 4 + (TEXT,) * 3 + (ARRAY,) * 3 + (THREAD,) * 2 + (FILE,)
 
@@ -182,7 +183,7 @@ class Side:
         at = len(drafts)
         over[slot] = (log.lamport + at * log.step, feed, log.first + at)
         size = len(mutation)
-        message = b"\x22%c%b" % (size, mutation) if size < 128 else wrap(_MUTATION, mutation)
+        message = b"%b%c%b" % (_BODY.mutation, size, mutation) if size < 128 else wrap(_MUTATION, mutation)
         drafts.append(Draft(_MUTATION, self.world.ids[index], message))
 
     def _act(

@@ -15,9 +15,10 @@ from antiphon.core.errors import BadEncoding
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import value_pb2
 from antiphon.model.model import InvalidMutation
-from antiphon.model.wire import field, number_field, stamp_fields, varint
+from antiphon.model.wire import NAME, field, name_field, number_field, tags
 
 FEEDS_MAX = 1 << 16
+(_STATE,) = tags("ArrayState")  # the snapshots of all models that use `heard_fields` begin alike
 
 
 class Heard(dict[bytes, int]):
@@ -65,12 +66,7 @@ class FeedTable:
 
     def named(self, tag: bytes, stamp: Stamp) -> bytes:
         """A field that holds this name, as bytes."""
-        lamport, feed, seq = stamp
-        where = self.index(feed)
-        if lamport and seq and 0 < where < 128:  # as nearly all: a 0 is not written
-            first, second = varint(lamport), varint(seq)
-            return b"%b%c\x08%c\x10%b\x18%b" % (tag, 4 + len(first) + len(second), where, first, second)
-        return field(tag, stamp_fields(where, stamp))
+        return name_field(tag, self.index(stamp[1]), stamp)
 
 
 def read_feeds(feeds: Sequence[bytes], own: bytes = b"") -> tuple[bytes, ...]:
@@ -103,9 +99,9 @@ def kept_stamp(name: value_pb2.Name, feeds: Sequence[bytes]) -> Stamp:
 
 def heard_fields(heard: Mapping[bytes, int], table: FeedTable) -> list[bytes]:
     """With what a snapshot begins: its table, in field 1, and in field 2 what was heard, in the order of feeds."""
-    rows = [field(b"\x0a", feed) for feed in table.feeds]
+    rows = [field(_STATE.feeds, feed) for feed in table.feeds]
     return rows + [
-        field(b"\x12", number_field(b"\x08", table.index(feed)) + number_field(b"\x18", heard[feed]))
+        field(_STATE.heard, number_field(NAME.feed, table.index(feed)) + number_field(NAME.seq, heard[feed]))
         for feed in sorted(heard)
     ]
 

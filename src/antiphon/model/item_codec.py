@@ -20,13 +20,13 @@ from antiphon.model.item_state import META, Checkpoint, ItemState, Kept, Raw
 from antiphon.model.message import Inception
 from antiphon.model.raw import RAW, RAW_MODELS
 from antiphon.model.replay import BASE, keeps_tail, replay, stand
-from antiphon.model.wire import field, varint
+from antiphon.model.wire import field, name_field, number_at, tags, varint
 
-_REIFIED, _SINCE, _ALL = (
-    item_pb2.ITEM_RAW_UNSPECIFIED,
-    item_pb2.ITEM_RAW_SINCE,
-    item_pb2.ITEM_RAW_ALL,
-)
+_REIFIED, _SINCE, _ALL = item_pb2.ITEM_RAW_UNSPECIFIED, item_pb2.ITEM_RAW_SINCE, item_pb2.ITEM_RAW_ALL
+_ITEM, _CLAIM, _RECORD = tags("ItemSnapshot", "Claim", "ItemRecord")
+_ID_HEAD, _CLAIM_HEAD = (tag + bytes([ITEM_ID_SIZE]) for tag in (_ITEM.id, _CLAIM.item))
+_FEED_HEAD, _FRAME_HEAD = (tag + bytes([KEY_SIZE]) for tag in (_ITEM.feeds, _RECORD.feeds))
+_DELETED, _BASED = _ITEM.is_deleted + b"\x01", _RECORD.based + b"\x01"
 
 
 class About(NamedTuple):
@@ -133,18 +133,13 @@ def _kept(tail: Iterable[Kept], table: FeedTable) -> list[item_pb2.KeptMessage]:
 
 def record_of(data: bytes) -> bytes:
     """The row of an item that is as its snapshot in an epoch has it, with no look inside."""
-    return b"\x0a%b%b\x38\x01" % (varint(len(data)), data)
+    return field(_RECORD.item, data) + _BASED
 
 
 def snapshot_in(record: bytes) -> bytes:
     """The snapshot that a row begins with. Of a model with a snapshot of its own, that is the item's."""
-    size, shift, at = 0, 0, 1
-    while True:
-        byte = record[at]
-        size |= (byte & 0x7F) << shift
-        shift, at = shift + 7, at + 1
-        if byte < 0x80:
-            return record[at : at + size]
+    size, at = number_at(record, 1, len(record))
+    return record[at : at + size]
 
 
 def encode(item: ItemState) -> bytes:
@@ -157,8 +152,7 @@ def _encode_plain(item: ItemState) -> bytes:
     inside = b"" if item.trimmed else _plain(item)
     if not inside:
         return b""
-    row = b"\x0a%b%b%b" % (varint(len(inside)), inside, _frame_of(item))
-    return row + b"\x38\x01" if item.based else row
+    return b"%b%b%b%b%b" % (_RECORD.item, varint(len(inside)), inside, _frame_of(item), _BASED if item.based else b"")
 
 
 def _plain(item: ItemState, state: bytes | None = None) -> bytes:
@@ -179,19 +173,16 @@ def _plain(item: ItemState, state: bytes | None = None) -> bytes:
     if item.parents or item.forks or item.deleted is not None or item.is_deleted:
         feeds, named, claims = _placed(item)
     else:
-        lamport, feed, seq = item.genesis
-        feeds, first = b"\x22\x20" + feed, varint(lamport)
-        named = b"\x08\x01\x10%b\x18%b" % (first, varint(seq)) if seq else b"\x08\x01\x10" + first
-        named = b"\x2a%c%b" % (len(named), named)
+        feeds, named = _FEED_HEAD + item.genesis[1], name_field(_ITEM.genesis, 1, item.genesis)
     name = item.name.encode()
-    created = b"\x30" + varint(item.created_ms) if item.created_ms else b""
-    parts = [b"\x0a\x10", item.id, b"\x12", varint(len(name)), name, b"\x18", varint(item.version), feeds, named]
+    created = _ITEM.created_ms + varint(item.created_ms) if item.created_ms else b""
+    parts = [_ID_HEAD, item.id, _ITEM.model, varint(len(name)), name, _ITEM.version, varint(item.version), feeds, named]
     parts += (created, claims)
     if item.meta is not None:
         meta = META.snapshot(item.meta)
-        parts += (b"\x62", varint(len(meta)), meta) if meta else ()
+        parts += (_ITEM.metadata, varint(len(meta)), meta) if meta else ()
     if state:
-        parts += (b"\x6a", varint(len(state)), state)
+        parts += (_ITEM.state, varint(len(state)), state)
     return b"".join(parts)
 
 
@@ -201,31 +192,25 @@ def _placed(item: ItemState) -> tuple[bytes, bytes, bytes]:
     if item.deleted is not None:
         stamps.append(item.deleted)
     table = FeedTable.of({stamp.feed for stamp in stamps})
-    claims = [field(b"\x42", _claim(at, parent, table)) for at, parent in item.parents]
+    claims = [field(_ITEM.parents, _claim(at, parent, table)) for at, parent in item.parents]
     if item.deleted is not None:
-        claims.append(field(b"\x4a", _claim(item.deleted, b"", table)))
+        claims.append(field(_ITEM.deleted, _claim(item.deleted, b"", table)))
     if item.is_deleted:
-        claims.append(b"\x50\x01")
-    claims += [field(b"\x5a", _claim(at, other, table)) for at, other in item.forks]
-    feeds = b"".join([b"\x22\x20" + feed for feed in table.feeds])
-    return feeds, table.named(b"\x2a", item.genesis), b"".join(claims)
+        claims.append(_DELETED)
+    claims += [field(_ITEM.forks, _claim(at, other, table)) for at, other in item.forks]
+    feeds = b"".join([_FEED_HEAD + feed for feed in table.feeds])
+    return feeds, table.named(_ITEM.genesis, item.genesis), b"".join(claims)
 
 
 def _claim(at: Stamp, item: bytes, table: FeedTable) -> bytes:
-    named = table.named(b"\x0a", at)
-    return b"%b\x12\x10%b" % (named, item) if item else named
+    named = table.named(_CLAIM.at, at)
+    return named + _CLAIM_HEAD + item if item else named
 
 
 def _frame_of(item: ItemState) -> bytes:
     """The feeds of a record, and the last message of each."""
-    names = []
-    for number, last in enumerate(item.frame.values(), start=1):
-        lamport, _, seq = last
-        named = b"\x08%b\x10%b" % (varint(number), varint(lamport))
-        if seq:
-            named += b"\x18" + varint(seq)
-        names.append(b"\x1a%c%b" % (len(named), named))
-    return b"".join([*(b"\x12\x20" + feed for feed in item.frame), *names])
+    names = [name_field(_RECORD.frame, number, last) for number, last in enumerate(item.frame.values(), start=1)]
+    return b"".join([*(_FRAME_HEAD + feed for feed in item.frame), *names])
 
 
 def _encode(item: ItemState) -> bytes:

@@ -15,11 +15,12 @@ from antiphon.feed.header import Kind
 from antiphon.model.access import Access
 from antiphon.model.access_codec import read_access, write_access
 from antiphon.model.factory import MODEL_NAME_SIZE_MAX
-from antiphon.model.wire import varint
+from antiphon.model.wire import number_at, tag_numbers, varint
 
-_MUTATION_TAG = 0x22  # field 4, length-delimited
-_METADATA_TAG = 0x2A  # field 5
-_TAGS: dict[int, int] = {Kind.MUTATION: _MUTATION_TAG, Kind.METADATA: _METADATA_TAG}
+_MESSAGE, _GENESIS = tag_numbers("Message", "Genesis")
+_NONCE_HEAD, _PARENT_HEAD = bytes([_GENESIS.nonce, NONCE_SIZE]), bytes([_GENESIS.parent, ITEM_ID_SIZE])
+_GENESIS_TAG, _MODEL, _VERSION = _MESSAGE.genesis, _GENESIS.model, _GENESIS.version
+_TAGS: dict[int, int] = {Kind.MUTATION: _MESSAGE.mutation, Kind.METADATA: _MESSAGE.metadata}
 _VIEW_TAG = b"antiphon.view.v1"
 _FIELDS = {Kind.GENESIS: "genesis", Kind.CHANGE: "change", Kind.MUTATION: "mutation", Kind.METADATA: "metadata"}
 
@@ -72,23 +73,11 @@ class Change(NamedTuple):
     access: Access | None = None
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(data) and shift < 35:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at += 1
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    return -1, at
-
-
 def content(kind: int, message: bytes) -> bytes:
     """The bytes of a mutation or metadata mutation inside its message."""
     if len(message) > 1 and message[0] == _TAGS.get(kind):
-        size, at = (message[1], 2) if message[1] < 0x80 else _varint(message, 1)
-        if size == len(message) - at:  # the one field, and nothing else: what every writer sends
+        size, at = (message[1], 2) if message[1] < 0x80 else number_at(message, 1, len(message))
+        if size == len(message) - at and at < 7:  # the one field, and nothing else: what every writer sends
             return message[at:]
     parsed = _parse(kind, message)
     return parsed.mutation if kind == Kind.MUTATION else parsed.metadata
@@ -97,9 +86,7 @@ def content(kind: int, message: bytes) -> bytes:
 def wrap(kind: Kind, data: bytes) -> bytes:
     """The message around a mutation or metadata mutation."""
     size = len(data)
-    if size < 0x80:
-        return b"%c%c%b" % (_TAGS[kind], size, data)
-    return b"%c%b%b" % (_TAGS[kind], varint(size), data)
+    return b"%c%b%b" % (_TAGS[kind], varint(size), data) if size > 127 else b"%c%c%b" % (_TAGS[kind], size, data)
 
 
 def _parse(kind: int, message: bytes) -> message_pb2.Message:
@@ -115,13 +102,13 @@ def _parse(kind: int, message: bytes) -> message_pb2.Message:
 def _plain_genesis(message: bytes) -> Genesis | None:
     """A genesis without a link, all of whose lengths fit into a byte, as most are; None for any other."""
     size = len(message)
-    if not 25 < size < 130 or message[0] != 0x12 or message[1] != size - 2 or message[2:4] != b"\x0a\x10":
+    if not 25 < size < 130 or message[0] != _GENESIS_TAG or message[1] != size - 2 or message[2:4] != _NONCE_HEAD:
         return None
     at = 22 + message[21]  # where the model's name ends
-    if message[20] != 0x12 or at + 2 > size or at == 22 or message[at] != 0x18 or not 0 < message[at + 1] < 0x80:
+    if message[20] != _MODEL or not 22 < at < size - 1 or message[at] != _VERSION or not 0 < message[at + 1] < 0x80:
         return None
     parent = message[at + 4 :]
-    if at + 2 != size and (message[at + 2 : at + 4] != b"\x22\x10" or len(parent) != ITEM_ID_SIZE):
+    if at + 2 != size and (message[at + 2 : at + 4] != _PARENT_HEAD or len(parent) != ITEM_ID_SIZE):
         return None
     try:
         return Genesis(message[4:20], message[22:at].decode(), message[at + 1], parent)

@@ -17,6 +17,7 @@ from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.ids import ITEM_ID_SIZE, ItemId
 from antiphon.core.v1 import value_pb2
 from antiphon.model.model import InvalidMutation
+from antiphon.model.wire import TEXT_FORM
 
 VALUE_DEPTH_MAX = 32
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
@@ -149,5 +150,5 @@ def value_bytes(value: Value) -> bytes:
         except UnicodeEncodeError:
             pass  # `to_proto` says so
         else:
-            return b"\x2a%c%b" % (len(text), text)
+            return TEXT_FORM % (len(text), text)
     return to_proto(value).SerializeToString(deterministic=True)

@@ -7,8 +7,16 @@ with the library.
 
 from __future__ import annotations
 
-from antiphon.core.stamp import Stamp
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from google.protobuf.descriptor import FieldDescriptor
+
+from antiphon.core.stamp import Stamp
+from antiphon.core.v1 import array_pb2, item_pb2, message_pb2, messenger_pb2, object_pb2, text_pb2, value_pb2
+
+_SCHEMAS = (array_pb2, item_pb2, message_pb2, messenger_pb2, object_pb2, text_pb2, value_pb2)
+_SIZED = (FieldDescriptor.TYPE_BYTES, FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE)
+Form = TypeVar("Form", bytes, int)
 _PLAIN_MAX = 90  # bytes of key and text, so that every length fits into one byte
 _SHORT = tuple(bytes([number]) for number in range(128))
 
@@ -26,6 +34,46 @@ def varint(number: int) -> bytes:
         number >>= 7
     out.append(number)
     return bytes(out)
+
+
+class Tags(Generic[Form]):
+    """Tags of the fields of one message type, as attributes that have the names of the fields."""
+
+    def __init__(self, tags: dict[str, Form]) -> None:
+        self.__dict__ = tags
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Form: ...
+
+
+def tags(*messages: str) -> list[Tags[bytes]]:
+    """Return the encoded tags of the fields of some message types, as the schemas number them.
+
+    Modules call this when they are imported. So a field's number is written in its schema alone. Fields that hold
+    floating-point numbers, or several integers, are not supported: no code handles them by hand.
+
+    >>> (name,) = tags("Name")
+    >>> name.feed, name.lamport, name.seq
+    (b'\\x08', b'\\x10', b'\\x18')
+    """
+    types = {name: found for schema in _SCHEMAS for name, found in schema.DESCRIPTOR.message_types_by_name.items()}
+    known = [types[message].fields for message in messages]
+    return [Tags({one.name: varint(one.number << 3 | (one.type in _SIZED) << 1) for one in fields}) for fields in known]
+
+
+def tag_numbers(*messages: str) -> list[Tags[int]]:
+    """Return the same tags as numbers, for code that compares bytes. A tag of two bytes is in little-endian order."""
+    return [Tags({name: int.from_bytes(tag, "little") for name, tag in vars(one).items()}) for one in tags(*messages)]
+
+
+NAME, VALUE, _MUTATION, _OP = tags("Name", "Value", "ObjectMutation", "ObjectOp")
+OWN_NAME_FORM = NAME.lamport + b"%b" + NAME.seq + b"%b"  # of a message of the writer's own feed
+NAME_FORM = NAME.feed + b"%c" + OWN_NAME_FORM
+_NAME_FIELD_FORM = b"%b%c" + NAME_FORM
+TEXT_FORM = VALUE.text + b"%c%b"  # of less than 128 bytes
+_WRITE_FORM = _MUTATION.ops + b"%c" + _OP.path + b"%c%b" + _OP.write + b"%c%b"
+_REPLACE_FORM = _WRITE_FORM + _OP.replaces + b"%c%b"
 
 
 def number_at(data: bytes, at: int, size: int) -> tuple[int, int]:
@@ -62,7 +110,17 @@ def number_field(tag: bytes, number: int) -> bytes:
 
 def stamp_fields(feed: int, stamp: Stamp) -> bytes:
     """The fields of a `Name`, with which an `ObjectEntry` begins as well."""
-    return number_field(b"\x08", feed) + number_field(b"\x10", stamp.lamport) + number_field(b"\x18", stamp.seq)
+    numbers = number_field(NAME.lamport, stamp.lamport) + number_field(NAME.seq, stamp.seq)
+    return number_field(NAME.feed, feed) + numbers
+
+
+def name_field(tag: bytes, feed: int, stamp: Stamp) -> bytes:
+    """A field that holds a `Name`."""
+    lamport, _, seq = stamp
+    if lamport and seq and 0 < feed < 128:  # as nearly all: a 0 is not written
+        first, second = varint(lamport), varint(seq)
+        return _NAME_FIELD_FORM % (tag, 4 + len(first) + len(second), feed, first, second)
+    return field(tag, stamp_fields(feed, stamp))
 
 
 def plain_bytes(key: str, content: str | int, replaces: Stamp | None) -> bytes:
@@ -74,9 +132,9 @@ def plain_bytes(key: str, content: str | int, replaces: Stamp | None) -> bytes:
         name = key.encode()
         if type(content) is str:
             text = content.encode()
-            value = b"\x2a%c%b" % (len(text), text) if len(text) < _PLAIN_MAX else b""
+            value = TEXT_FORM % (len(text), text) if len(text) < _PLAIN_MAX else b""
         elif -(1 << 55) < content < 1 << 55:  # type: ignore[operator]
-            value = b"\x18" + varint((content << 1) ^ (content >> 63))  # type: ignore[operator]
+            value = VALUE.integer + varint((content << 1) ^ (content >> 63))  # type: ignore[operator]
         else:
             value = b""
     except UnicodeEncodeError:
@@ -85,8 +143,7 @@ def plain_bytes(key: str, content: str | int, replaces: Stamp | None) -> bytes:
     if not value or not name or length + size > _PLAIN_MAX:
         return b""
     if replaces is None:
-        return b"\x12%c\x0a%c%b\x1a%c%b" % (length + size + 4, length, name, size, value)
+        return _WRITE_FORM % (length + size + 4, length, name, size, value)
     lamport, _, seq = replaces
-    named = b"\x10%b\x18%b" % (varint(lamport), varint(seq)) if seq else b"\x10%b" % varint(lamport)
-    form = b"\x12%c\x0a%c%b\x1a%c%b\x3a%c%b"
-    return form % (length + size + len(named) + 6, length, name, size, value, len(named), named)
+    named = OWN_NAME_FORM % (varint(lamport), varint(seq)) if seq else NAME.lamport + varint(lamport)
+    return _REPLACE_FORM % (length + size + len(named) + 6, length, name, size, value, len(named), named)

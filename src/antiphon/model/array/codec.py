@@ -17,10 +17,11 @@ from antiphon.model.array.state import ArrayState, Element, ElementId
 from antiphon.model.heard import FeedTable, heard_fields, kept_stamp, read_feeds, read_heard, read_name
 from antiphon.model.model import InvalidMutation, need
 from antiphon.model.value import Value, read_value, to_proto, value_bytes
-from antiphon.model.wire import field, number_field
+from antiphon.model.wire import field, number_field, tags
 
 OPS_MAX = 1 << 12  # in a mutation
 ELEMENTS_MAX = 1 << 18  # inserted, and named, by a mutation
+_STATE, _ELEMENT, _WRITE = tags("ArrayState", "ArrayElement", "ArrayWrite")
 _parse = pb.ArrayMutation.FromString  # looking it up takes as long as parsing
 
 
@@ -229,8 +230,8 @@ def write_state(state: ArrayState) -> bytes:
     table = FeedTable.of(_feeds(state))
     rows = heard_fields(state.heard, table)
     for elements, tag in (
-        ((state.at[key] for key in state.order), b"\x1a"),
-        ((state.pending[name] for name in sorted(state.pending)), b"\x22"),
+        ((state.at[key] for key in state.order), _STATE.elements),
+        ((state.pending[name] for name in sorted(state.pending)), _STATE.pending),
     ):
         last = b""
         for element in elements:
@@ -264,17 +265,17 @@ def _feeds(state: ArrayState) -> Iterator[bytes]:
 def _row(element: Element, path: bytes, shared: int, table: FeedTable) -> bytes:
     """An `ArrayElement`, by hand: a party has thousands of them, and the library takes half as long again."""
     own, number = element.id
-    row = table.named(b"\x0a", own) + number_field(b"\x10", number) + number_field(b"\x18", shared)
+    row = table.named(_ELEMENT.name, own) + number_field(_ELEMENT.index, number) + number_field(_ELEMENT.shared, shared)
     if path:
-        row += field(b"\x22", path)
+        row += field(_ELEMENT.path, path)
     if element.placed is not None and element.placed != own:
-        row += table.named(b"\x2a", element.placed)
+        row += table.named(_ELEMENT.placed, element.placed)
     for stamp in sorted(element.writes):
-        written = b"" if stamp == own else table.named(b"\x0a", stamp)
-        row += field(b"\x32", written + field(b"\x12", value_bytes(element.writes[stamp])))
+        written = b"" if stamp == own else table.named(_WRITE.name, stamp)
+        row += field(_ELEMENT.writes, written + field(_WRITE.value, value_bytes(element.writes[stamp])))
     for stamp in sorted(element.waits):
-        row += table.named(b"\x3a", stamp)
-    return row + b"\x40\x01" if element.deleted else row
+        row += table.named(_ELEMENT.waits, stamp)
+    return row + number_field(_ELEMENT.deleted, element.deleted)
 
 
 def read_state(data: bytes) -> ArrayState:
@@ -282,9 +283,7 @@ def read_state(data: bytes) -> ArrayState:
     try:
         proto = pb.ArrayState.FromString(data)
         state = _read_state(proto)
-    except DecodeError as error:
-        raise BadEncoding(f"snapshot of an array: {error}") from None
-    except InvalidMutation as error:
+    except (DecodeError, InvalidMutation) as error:
         raise BadEncoding(f"snapshot of an array: {error}") from None
     if write_state(state) != data:
         raise BadEncoding("snapshot of an array: not in its one encoding")

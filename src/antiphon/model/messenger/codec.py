@@ -15,9 +15,10 @@ from antiphon.model.heard import FeedTable, heard_fields, kept_stamp, read_feeds
 from antiphon.model.messenger.state import Entry, MessengerState
 from antiphon.model.model import InvalidMutation, need
 from antiphon.model.value import Value, read_value, value_bytes
-from antiphon.model.wire import field, number_field
+from antiphon.model.wire import field, number_field, tags
 
 SENT_MS_MAX = 1 << 62
+_STATE, _ENTRY, _VERSION = tags("MessengerState", "MessengerEntry", "MessengerVersion")
 _parse = pb.MessengerMutation.FromString  # looking it up takes as long as parsing
 
 
@@ -74,8 +75,8 @@ def read_act(data: bytes, stamp: Stamp) -> Post | Edit | Redact:
 def write_state(state: MessengerState) -> bytes:
     table = FeedTable.of(_feeds(state))
     parts = heard_fields(state.heard, table)
-    parts += [field(b"\x1a", _packed(state.posts[stamp], table)) for stamp in sorted(state.posts)]
-    parts += [field(b"\x22", _packed(state.pending[stamp], table)) for stamp in sorted(state.pending)]
+    parts += [field(_STATE.posts, _packed(state.posts[stamp], table)) for stamp in sorted(state.posts)]
+    parts += [field(_STATE.pending, _packed(state.pending[stamp], table)) for stamp in sorted(state.pending)]
     return b"".join(parts)
 
 
@@ -102,16 +103,16 @@ def _packed(entry: Entry, table: FeedTable) -> bytes:
 
 def _row(entry: Entry, table: FeedTable) -> bytes:
     """A `MessengerEntry`, by hand: a party has thousands of them, and the library takes half as long again."""
-    row = table.named(b"\x0a", entry.stamp)
+    row = table.named(_ENTRY.name, entry.stamp)
     if entry.reply_to is not None:
-        row += table.named(b"\x12", entry.reply_to)
-    row += number_field(b"\x18", entry.sent_ms)
+        row += table.named(_ENTRY.reply_to, entry.reply_to)
+    row += number_field(_ENTRY.sent_ms, entry.sent_ms)
     for stamp in sorted(entry.versions):
-        written = b"" if stamp == entry.stamp else table.named(b"\x0a", stamp)
-        row += field(b"\x22", written + field(b"\x12", value_bytes(entry.versions[stamp])))
+        written = b"" if stamp == entry.stamp else table.named(_VERSION.name, stamp)
+        row += field(_ENTRY.versions, written + field(_VERSION.body, value_bytes(entry.versions[stamp])))
     for stamp in sorted(entry.waits):
-        row += table.named(b"\x2a", stamp)
-    return row if entry.redacted is None else row + table.named(b"\x32", entry.redacted)
+        row += table.named(_ENTRY.waits, stamp)
+    return row if entry.redacted is None else row + table.named(_ENTRY.redacted, entry.redacted)
 
 
 def read_state(data: bytes) -> MessengerState:

@@ -13,13 +13,17 @@ from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
 from antiphon.model.object.register import Node
 from antiphon.model.object.state import ObjectState
-from antiphon.model.wire import number_at, plain_bytes
+from antiphon.model.wire import number_at, plain_bytes, tag_numbers
 
 if TYPE_CHECKING:
     from antiphon.model.message import Note
 
 _NO_ENTRY = object()
-_MUTATION = int(Kind.MUTATION)
+_MUTATION_KIND = int(Kind.MUTATION)
+_BODY, _MUTATION, _OP = tag_numbers("Message", "ObjectMutation", "ObjectOp")
+_NAME, _VALUE = tag_numbers("Name", "Value")
+_FEEDS, _OPS, _PATH, _WRITE, _REPLACES = _MUTATION.feeds, _MUTATION.ops, _OP.path, _OP.write, _OP.replaces
+_FEED, _LAMPORT, _SEQ, _INTEGER, _TEXT = _NAME.feed, _NAME.lamport, _NAME.seq, _VALUE.integer, _VALUE.text
 _new = tuple.__new__  # half the price of calling the class, for every message
 
 
@@ -40,10 +44,10 @@ def take_run(state: ObjectState, frame: dict[bytes, Stamp], notes: Sequence[Note
     count, last, feed = len(notes), None, b""
     while at < count:
         kind, lamport, writer, seq, _, message, void = notes[at]
-        if kind != _MUTATION or void or message is None or lamport <= since:
+        if kind != _MUTATION_KIND or void or message is None or lamport <= since:
             break
         size = len(message)
-        if not 9 < size < 130 or message[0] != 0x22 or message[1] != size - 2:
+        if not 9 < size < 130 or message[0] != _BODY.mutation or message[1] != size - 2:
             break
         if not _take(state, message, 2, size, lamport, writer, seq):
             break
@@ -59,14 +63,14 @@ def take_run(state: ObjectState, frame: dict[bytes, Stamp], notes: Sequence[Note
 def _take(state: ObjectState, data: bytes, at: int, size: int, lamport: int, feed: bytes, seq: int) -> bool:
     """The mutation at data[at:size], of at least 8 bytes."""
     feeds = at
-    while data[at] == 0x0A and data[at + 1] == 0x20 and at + 42 <= size:  # the table of other feeds
+    while data[at] == _FEEDS and data[at + 1] == 32 and at + 42 <= size:  # the table of other feeds
         at += 34
-    if data[at] != 0x12 or data[at + 1] != size - at - 2 or data[at + 2] != 0x0A:
+    if data[at] != _OPS or data[at + 1] != size - at - 2 or data[at + 2] != _PATH:
         return False
     others = data[feeds:at]
     start = at + 4
     at = start + data[at + 3]
-    if at + 4 > size or data[at] != 0x1A:
+    if at + 4 > size or data[at] != _WRITE:
         return False
     end = at + 2 + data[at + 1]
     if end > size:
@@ -74,9 +78,9 @@ def _take(state: ObjectState, data: bytes, at: int, size: int, lamport: int, fee
     kind = data[at + 2]
     try:
         key = data[start:at].decode()
-        if kind == 0x2A and data[at + 3] == end - at - 4:
+        if kind == _TEXT and data[at + 3] == end - at - 4:
             content: str | int = data[at + 4 : end].decode()
-        elif kind == 0x18:
+        elif kind == _INTEGER:
             number, stop = number_at(data, at + 3, end)
             if stop != end:
                 return False
@@ -105,12 +109,12 @@ def _take(state: ObjectState, data: bytes, at: int, size: int, lamport: int, fee
         for name in names:
             entries.pop(name, None)
     else:  # one message of the writer's own feed is replaced: a tuple finds a stamp, and is made in less time
-        if end + 3 > size or data[end] != 0x3A or data[end + 2] != 0x10:
+        if end + 3 > size or data[end] != _REPLACES or data[end + 2] != _LAMPORT:
             return False
         named_lamport, at = number_at(data, end + 3, size)
         named_seq = 0
         if at != size:
-            if at + 1 >= size or data[at] != 0x18:
+            if at + 1 >= size or data[at] != _SEQ:
                 return False
             named_seq, at = number_at(data, at + 1, size)
         if at != size or named_lamport > lamport or named_seq >= seq:  # equal in one batch
@@ -128,17 +132,17 @@ def _names(
     """The messages that are named from `at` on, of any feed; empty for what the long way must look at."""
     names: set[tuple[int, bytes, int]] = set()
     while at < size:
-        if at + 4 > size or data[at] != 0x3A:
+        if at + 4 > size or data[at] != _REPLACES:
             return set()
         end, at, which = at + 2 + data[at + 1], at + 2, 0
-        if data[at] == 0x08:
+        if data[at] == _FEED:
             which, at = data[at + 1], at + 2
-        if end > size or at + 1 >= end or data[at] != 0x10 or which * 34 > len(others):
+        if end > size or at + 1 >= end or data[at] != _LAMPORT or which * 34 > len(others):
             return set()
         named_lamport, at = number_at(data, at + 1, end)
         named_seq = 0
         if at != end:
-            if at + 1 >= end or data[at] != 0x18:
+            if at + 1 >= end or data[at] != _SEQ:
                 return set()
             named_seq, at = number_at(data, at + 1, end)
         named = others[which * 34 - 32 : which * 34] if which else feed

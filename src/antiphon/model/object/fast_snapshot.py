@@ -12,8 +12,11 @@ import struct
 from antiphon.core.stamp import Stamp
 from antiphon.model.object.register import Node
 from antiphon.model.object.state import ObjectState
-from antiphon.model.wire import number_at
+from antiphon.model.wire import number_at, tag_numbers
 
+_OBJECT, _ROW, _ENTRY, _VALUE = tag_numbers("ObjectSnapshot", "ObjectRegister", "ObjectEntry", "Value")
+_REGISTERS, _PATH, _ENTRIES, _CONTENT = _OBJECT.registers, _ROW.path, _ROW.entries, _ENTRY.value
+_FEED, _LAMPORT, _SEQ, _INTEGER, _TEXT = _ENTRY.feed, _ENTRY.lamport, _ENTRY.seq, _VALUE.integer, _VALUE.text
 _four = struct.Struct("4B").unpack_from
 _new = tuple.__new__  # half the price of calling the class, for every entry
 
@@ -30,9 +33,9 @@ def read_plain(data: bytes) -> ObjectState | None:
 def _read(data: bytes, state: ObjectState) -> bool:
     at = 0
     feeds, seqs = [b""], [-1]  # a stamp names them from 1 on, and there is none of feed 0
-    while data[at] == 0x0A:
+    while data[at] == _OBJECT.feeds:
         feed = data[at + 2 : at + 34]
-        if data[at + 1] != 0x20 or feed <= feeds[-1] or len(feeds) > 127:
+        if data[at + 1] != 32 or feed <= feeds[-1] or len(feeds) > 127:
             return False
         feeds.append(feed)
         at += 34
@@ -40,8 +43,8 @@ def _read(data: bytes, state: ObjectState) -> bool:
     for where in range(1, len(feeds)):  # all of them, for nothing else is said of any
         tag, length, name, number = _four(data, at)
         end = at + 2 + length
-        seq, at = (0, at + 4) if length == 2 else _above_0(data, at + 4, 0x18)
-        if tag != 0x12 or name != 0x08 or number != where or at != end:
+        seq, at = (0, at + 4) if length == 2 else _above_0(data, at + 4, _SEQ)
+        if tag != _OBJECT.heard or name != _FEED or number != where or at != end:
             return False
         seqs.append(seq)
         heard[feeds[where]] = seq
@@ -65,7 +68,7 @@ def _read_registers(
             at += 1
         key = data[at : at + name].decode()
         at += name
-        if tag != 0x1A or path != 0x0A or name > 127 or at >= end or end > size or (key <= last and children):
+        if tag != _REGISTERS or path != _PATH or name > 127 or not at < end <= size or (key <= last and children):
             return False
         last = key
         node = children[key] = Node()
@@ -73,9 +76,9 @@ def _read_registers(
         while at < end:
             tag, length, name, where = _four(data, at)
             stop = at + 2 + length
-            lamport, at = _above_0(data, at + 4, 0x10)
-            seq, at = _above_0(data, at, 0x18)
-            if tag != 0x1A or length > 127 or name != 0x08 or seq > seqs[where] or stop > end:
+            lamport, at = _above_0(data, at + 4, _LAMPORT)
+            seq, at = _above_0(data, at, _SEQ)
+            if tag != _ENTRIES or length > 127 or name != _FEED or seq > seqs[where] or stop > end:
                 return False
             stamp = _new(Stamp, (lamport, feeds[where], seq))
             if before is not None and stamp <= before:
@@ -90,10 +93,10 @@ def _read_registers(
 def _content(data: bytes, at: int, end: int) -> str | int:
     """The text or integer that the value there is; else `ValueError`."""
     tag, length, kind, number = _four(data, at)
-    if tag == 0x22 and at + 2 + length == end:
-        if kind == 0x2A and at + 4 + number == end:
+    if tag == _CONTENT and at + 2 + length == end:
+        if kind == _TEXT and at + 4 + number == end:
             return data[at + 4 : end].decode()
-        if kind == 0x18:
+        if kind == _INTEGER:
             number, stop = number_at(data, at + 3, end)
             if stop == end and (data[end - 1] or end == at + 4):
                 return (number >> 1) ^ -(number & 1)

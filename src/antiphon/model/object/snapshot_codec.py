@@ -19,12 +19,17 @@ from antiphon.model.object.pending import Foretold
 from antiphon.model.object.register import Content, Counter, Mark, Node, Path, Segment, grow, path_order
 from antiphon.model.object.state import ObjectState
 from antiphon.model.value import read_value, value_bytes
-from antiphon.model.wire import field, number_field, stamp_fields, varint
+from antiphon.model.wire import NAME, NAME_FORM, TEXT_FORM, VALUE, field, number_field, stamp_fields, tags, varint
 
 _TOTAL_SIZE_MAX = 16  # 2^64 increments of the greatest amount fit
 _FEED_SIZE = 32
 _PACKED_MAX = 256  # bytes of a register that a node keeps
 _ANY = object()  # marks what a node keeps of a register that is not plain
+_OBJECT, _ROW, _ENTRY, _PENDING = tags("ObjectSnapshot", "ObjectRegister", "ObjectEntry", "ObjectKept")
+_FEED_HEAD = _OBJECT.feeds + bytes([_FEED_SIZE])
+_HEARD_FORM = _OBJECT.heard + b"%c" + NAME.feed + b"%c" + NAME.seq + b"%b"
+_KEY_FORM = _OBJECT.registers + b"%c" + _ROW.path + b"%c%b"
+_REGISTER_FORM = _KEY_FORM + _ROW.entries + b"%c" + NAME_FORM + _ENTRY.value + b"%c%b"
 
 # -- writing
 
@@ -33,7 +38,7 @@ def write_snapshot(state: ObjectState) -> bytes:
     heard = state.heard  # the feeds of all entries are among them
     feeds = sorted({*heard, *(stamp.feed for stamp, _ in state.kept)} if state.kept else heard)
     at = {feed: position for position, feed in enumerate(feeds, start=1)}
-    parts = [b"\x0a\x20" + b"\x0a\x20".join(at)] if at else []  # each has 32 bytes
+    parts = [_FEED_HEAD + _FEED_HEAD.join(at)] if at else []
     parts += [_heard(at[feed], heard[feed]) for feed in (at if len(at) == len(heard) else sorted(heard))]
     for key in state.root.segments():
         node = state.root.children[key]
@@ -49,8 +54,8 @@ def write_snapshot(state: ObjectState) -> bytes:
 def _heard(feed: int, seq: int) -> bytes:
     if seq and feed < 128:
         last = varint(seq)
-        return b"\x12%c\x08%c\x18%b" % (3 + len(last), feed, last)
-    return field(b"\x12", number_field(b"\x08", feed) + number_field(b"\x18", seq))
+        return _HEARD_FORM % (3 + len(last), feed, last)
+    return field(_OBJECT.heard, number_field(NAME.feed, feed) + number_field(NAME.seq, seq))
 
 
 def _plain_register(key: Segment, node: Node, at: dict[bytes, int]) -> bytes:
@@ -70,9 +75,9 @@ def _plain_register(key: Segment, node: Node, at: dict[bytes, int]) -> bytes:
         size = len(value)
         if size > 63:
             return b""
-        value = b"\x2a%c%b" % (size, value)
+        value = TEXT_FORM % (size, value)
     elif type(content) is int:
-        value = b"\x18" + varint((content << 1) ^ (content >> 63))
+        value = VALUE.integer + varint((content << 1) ^ (content >> 63))
     else:
         return b""
     name, first, second = key.encode(), varint(lamport), varint(seq)
@@ -80,8 +85,7 @@ def _plain_register(key: Segment, node: Node, at: dict[bytes, int]) -> bytes:
     inner = 6 + len(first) + len(second) + size
     if length + inner > 120 or where > 127 or not seq or not lamport:  # a 0 is not written
         return b""
-    form = b"\x1a%c\x0a%c%b\x1a%c\x08%c\x10%b\x18%b\x22%c%b"
-    row = form % (length + inner + 4, length, name, inner, where, first, second, size, value)
+    row = _REGISTER_FORM % (length + inner + 4, length, name, inner, where, first, second, size, value)
     node.packed = content, stamp, where, row
     return row
 
@@ -95,8 +99,8 @@ def _register(path: Path, node: Node, at: dict[bytes, int]) -> bytes:
         return known[3]
     row = _path(path)
     for stamp in sorted(values) if len(values) > 1 else values:
-        row += field(b"\x1a", stamp_fields(at[stamp.feed], stamp) + _content(values[stamp]))
-    row = field(b"\x1a", row)
+        row += field(_ROW.entries, stamp_fields(at[stamp.feed], stamp) + _content(values[stamp]))
+    row = field(_OBJECT.registers, row)
     if len(row) <= _PACKED_MAX:
         node.packed = _ANY, held, 0, row
     return row
@@ -105,19 +109,19 @@ def _register(path: Path, node: Node, at: dict[bytes, int]) -> bytes:
 def _path(path: Path) -> bytes:
     row = b""
     for segment in path:
-        row += field(b"\x0a", segment.encode()) if isinstance(segment, str) else field(b"\x12", segment)
+        row += field(_ROW.path, segment.encode()) if isinstance(segment, str) else field(_ROW.element, segment)
     return row
 
 
 def _content(content: Content) -> bytes:
     kind = type(content)
     if kind is str:
-        return field(b"\x22", field(b"\x2a", content.encode()))
+        return field(_ENTRY.value, field(VALUE.text, content.encode()))
     if kind is Mark:
-        return b"\x28" + varint(content.value)
+        return _ENTRY.mark + varint(content.value)
     if kind is Counter:
-        return field(b"\x32", _total(content.total))
-    return field(b"\x22", value_bytes(content))
+        return field(_ENTRY.counter, _total(content.total))
+    return field(_ENTRY.value, value_bytes(content))
 
 
 def _total(total: int) -> bytes:
@@ -135,10 +139,11 @@ def _kept(state: ObjectState, at: dict[bytes, int]) -> Iterator[bytes]:
             increments.setdefault(path, []).append((stamp, by))
     for path in sorted(gone.keys() | increments.keys(), key=path_order):
         parts = [_path(path)]
-        parts += [field(b"\x1a", stamp_fields(at[stamp.feed], stamp)) for stamp in sorted(gone.get(path, ()))]
+        parts += [field(_PENDING.gone, stamp_fields(at[stamp.feed], stamp)) for stamp in sorted(gone.get(path, ()))]
         for stamp, by in sorted(increments.get(path, ())):
-            parts.append(field(b"\x22", stamp_fields(at[stamp.feed], stamp) + field(b"\x32", _total(by))))
-        yield field(b"\x22", b"".join(parts))
+            increment = stamp_fields(at[stamp.feed], stamp) + field(_ENTRY.counter, _total(by))
+            parts.append(field(_PENDING.increments, increment))
+        yield field(_OBJECT.kept, b"".join(parts))
 
 
 # -- reading

@@ -19,6 +19,7 @@ from antiphon.model.heard import FeedTable, read_feeds
 from antiphon.model.model import InvalidMutation, need
 from antiphon.model.text.runs import EMBED, LAMPORT, OFFSET_BITS, OFFSET_MAX
 from antiphon.model.value import Value, read_value, to_proto, value_bytes
+from antiphon.model.wire import number_at, tag_numbers, varint
 
 OPS_MAX = 1 << 16
 INSERTS_MAX = 1 << 12  # fewer, for each may have to walk along an edge of the tree
@@ -26,6 +27,8 @@ MARKS_MAX = 1 << 14
 MARK_NAMES_MAX = 256  # distinct ones in a mutation
 MARK_NAME_MAX = 256
 QUICK_TEXT_MAX = 32
+_MUTATION, _INSERT = tag_numbers("TextMutation", "TextInsert")  # a `TextDelete` has the same lamport
+_INSERTS, _DELETES, _LAMPORT, _TEXT = _MUTATION.inserts, _MUTATION.deletes, _INSERT.lamport, _INSERT.text
 _LEFT, _NEXT, _ROOT = text_pb2.TEXT_PLACE_LEFT, text_pb2.TEXT_PLACE_NEXT, text_pb2.TEXT_PLACE_ROOT
 
 
@@ -183,27 +186,13 @@ def quick(mutation: bytes) -> tuple[int, str] | None:
 
     Text is empty for a deletion. None says that `decode` must look; where both understand the bytes, they agree.
     """
-    kind = mutation[0]
-    if (kind != 0x1A and kind != 0x22) or mutation[1] != len(mutation) - 2 or mutation[2] != 0x10:
+    size, kind = len(mutation), mutation[0]
+    if (kind != _INSERTS and kind != _DELETES) or mutation[1] != size - 2 or mutation[2] != _LAMPORT:
         return None
-    lamport = mutation[3]
-    at = 4
-    if lamport > 127:
-        lamport &= 127
-        shift = 7
-        while shift < 56:
-            byte = mutation[at]
-            at += 1
-            if byte < 128:
-                lamport |= byte << shift
-                break
-            lamport |= (byte & 127) << shift
-            shift += 7
-        else:
-            return None
-    if kind == 0x22:
-        return (lamport, "") if at == len(mutation) else None
-    if mutation[at] != 0x2A or mutation[at + 1] != len(mutation) - at - 2 or at + 2 == len(mutation):
+    lamport, at = number_at(mutation, 3, size)
+    if kind == _DELETES:
+        return (lamport, "") if at == size else None
+    if mutation[at] != _TEXT or mutation[at + 1] != size - at - 2 or at + 2 == size:
         return None
     return lamport, mutation[at + 2 :].decode()
 
@@ -217,14 +206,11 @@ def quick_bytes(clock: int, text: str) -> bytes | None:
     content = text.encode()
     if clock & OFFSET_MAX or not 0 < lamport < 1 << 56 or len(content) > QUICK_TEXT_MAX:
         return None
-    name = bytearray(b"\x10")
-    while lamport > 127:
-        name.append(lamport & 127 | 128)
-        lamport >>= 7
-    name.append(lamport)
+    name = b"%c%b" % (_LAMPORT, varint(lamport))
     if not text:
-        return bytes((0x22, len(name))) + name
-    return bytes((0x1A, len(name) + 2 + len(content))) + name + bytes((0x2A, len(content))) + content
+        return b"%c%c%b" % (_DELETES, len(name), name)
+    name += b"%c%c%b" % (_TEXT, len(content), content)
+    return b"%c%c%b" % (_INSERTS, len(name), name)
 
 
 class Draft:

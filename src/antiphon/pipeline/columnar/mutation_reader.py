@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from antiphon.model.wire import tag_numbers
 from antiphon.pipeline.columnar.snapshot_writer import FEED_SIZE, KEY_MAX
 from antiphon.pipeline.order.shuffle_chunk import I64, U64
 from antiphon.pipeline.order.total_order import OrderedMessages
@@ -22,6 +22,8 @@ from antiphon.pipeline.plan.party_plan import PartyPlan
 MUTATION_FEEDS_MAX = 4  # in its table
 NAMES_MAX = 8
 READ_ROWS = 16_384
+_BODY, _MUTATION, _OP = tag_numbers("Message", "ObjectMutation", "ObjectOp")
+_NAME, _VALUE = tag_numbers("Name", "Value")
 _FEED_WORDS = np.arange(0, FEED_SIZE, 8)
 
 
@@ -104,19 +106,9 @@ class Reader:
             for some in part.names
         ]
 
-        def joined(name: str) -> npt.NDArray[Any]:
-            return np.concatenate([getattr(part, name) for part in parts])
-
-        return Writes(
-            rows,
-            joined("right"),
-            joined("key_at"),
-            joined("key_size"),
-            joined("value_at"),
-            joined("value_end"),
-            joined("text"),
-            names,
-        )
+        columns = ("right", "key_at", "key_size", "value_at", "value_end", "text")
+        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
+        return Writes(rows, **joined, names=names)
 
     def _read_some(self, rows: I64) -> Writes:
         wire, ordered = self._wire, self._ordered
@@ -124,30 +116,30 @@ class Reader:
         at = ordered.offsets[rows]
         end = at + ordered.sizes[rows]
         right = end > at
-        right &= data[at] == 0x22
+        right &= data[at] == _BODY.mutation
         size, at = wire.sizes(at + 1)
         right &= at + size == end
         tables: list[I64] = []
         has = right
         for _ in range(MUTATION_FEEDS_MAX):
-            has = has & (data[at] == 0x0A) & (data[at + 1] == FEED_SIZE)
+            has = has & (data[at] == _MUTATION.feeds) & (data[at + 1] == FEED_SIZE)
             if not has.any():
                 break
             tables.append(np.where(has, at + 2, -1))
             at[has] += 2 + FEED_SIZE
-        right &= data[at] == 0x12
+        right &= data[at] == _MUTATION.ops
         size, at = wire.sizes(at + 1)
-        right &= (at + size == end) & (data[at] == 0x0A)
+        right &= (at + size == end) & (data[at] == _OP.path)
         key_at, key_size = at + 2, data[at + 1].astype(np.int64)
         right &= (key_size <= KEY_MAX) & (key_at + key_size + 4 <= end)
         at = np.where(right, key_at + key_size, 0)
-        right &= data[at] == 0x1A
+        right &= data[at] == _OP.write
         size, at = wire.sizes(at + 1)
         value_end, tag = at + size, data[at]
         size, text_at = wire.sizes(at + 1)
         right &= value_end <= end
-        text = (tag == 0x2A) & (text_at + size == value_end)
-        right &= text | ((tag == 0x18) & wire.are_numbers(at + 1, value_end))
+        text = (tag == _VALUE.text) & (text_at + size == value_end)
+        right &= text | ((tag == _VALUE.integer) & wire.are_numbers(at + 1, value_end))
         value_at = np.where(text, text_at, at + 1)
         value_end[~right] = 0
         writes = Writes(rows, right, key_at, np.where(right, key_size, 0), value_at, value_end, text)
@@ -165,12 +157,12 @@ class Reader:
                 return
             rows, last = writes.rows[which], end[which]
             stop = at + 2 + data[at + 1]
-            good = (data[at] == 0x3A) & (stop <= last)
-            number = np.where(data[at + 2] == 0x08, data[at + 3], 0).astype(np.int64)
+            good = (data[at] == _OP.replaces) & (stop <= last)
+            number = np.where(data[at + 2] == _NAME.feed, data[at + 3], 0).astype(np.int64)
             at = np.where(number > 0, at + 4, at + 2)
-            good &= (data[at] == 0x10) & (number <= len(tables))
+            good &= (data[at] == _NAME.lamport) & (number <= len(tables))
             lamport, at = wire.numbers(at + 1)
-            has = (at < stop) & (data[at] == 0x18)
+            has = (at < stop) & (data[at] == _NAME.seq)
             seq, after = wire.numbers(at + 1)
             seq, at = np.where(has, seq, 0), np.where(has, after, at)
             good &= (at == stop) & (lamport >= 0) & (seq >= 0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from antiphon.model.wire import number_at
+from antiphon.model.wire import number_at, tag_numbers
 from antiphon.pipeline.columnar.mutation_reader import Lanes
 from antiphon.pipeline.columnar.snapshot_writer import FEED_SIZE, KEY_MAX, Entries, Hearings
 from antiphon.pipeline.order.shuffle_chunk import I64
@@ -23,7 +23,9 @@ STATE_FEEDS_MAX = 64  # in its table
 ENTRIES_MAX = 128
 TAIL_MAX = 40  # fields behind it
 _NONE = 1 << 62
-_GENESIS, _STATE, _VIEW, _ACCESS = 0x2A, 0x6A, 0x7A, (0x0182, 0x018A)  # the tags of fields of an item
+_ITEM, _OBJECT, _ROW = tag_numbers("ItemSnapshot", "ObjectSnapshot", "ObjectRegister")
+_ENTRY, _VALUE = tag_numbers("ObjectEntry", "Value")
+_ACCESS = (_ITEM.creator, _ITEM.access)
 
 
 @dataclass(slots=True)
@@ -82,7 +84,7 @@ class _Reader:
         for _ in range(FIELDS_MAX):
             at, end = self.at[live], self.end[live]
             tag = wire.bytes[at]
-            more = (tag != _STATE) & (at < end)
+            more = (tag != _ITEM.state) & (at < end)
             live, at, end, tag = live[more], at[more], end[more], tag[more]
             if not len(live):
                 return
@@ -90,9 +92,9 @@ class _Reader:
             _, after = wire.numbers(at + 1, LONG_VARINT_MAX)
             is_number = tag & 7 == 0
             self.at[live] = np.where(is_number, after, inside + size)
-            genesis = np.flatnonzero(tag == _GENESIS)
+            genesis = np.flatnonzero(tag == _ITEM.genesis)
             self.begins[live[genesis]] = self._lamports(inside[genesis])
-            good = (tag < _STATE) & (tag > 0) & (is_number | (tag & 7 == 2)) & (self.at[live] <= end)
+            good = (tag < _ITEM.state) & (tag > 0) & (is_number | (tag & 7 == 2)) & (self.at[live] <= end)
             self._fail(live[~good])
             live = live[good]
         for one in live.tolist():
@@ -101,11 +103,11 @@ class _Reader:
     def _read_rest(self, one: int) -> None:
         """The same for one that was often moved: there is a field for each time."""
         data, at, end = self.wire.buffer, int(self.at[one]), int(self.end[one])
-        while at < end and data[at] != _STATE:
+        while at < end and data[at] != _ITEM.state:
             tag = data[at]
             size, after = number_at(data, at + 1, end)
             at = after if tag & 7 == 0 else after + size
-            if not 0 < tag < _STATE or tag & 7 not in (0, 2) or tag == _GENESIS or at > end:
+            if not 0 < tag < _ITEM.state or tag & 7 not in (0, 2) or tag == _ITEM.genesis or at > end:
                 self._fail(np.array([one]))
                 return
         self.at[one] = at
@@ -114,7 +116,7 @@ class _Reader:
         """The lamports of names; one that is not as it should be is above all."""
         data = self.wire.bytes
         found, _ = self.wire.numbers(at + 3)
-        right = (data[at] == 0x08) & (data[at + 1] < 0x80) & (data[at + 2] == 0x10) & (found >= 0)
+        right = (data[at] == _ENTRY.feed) & (data[at + 1] < 0x80) & (data[at + 2] == _ENTRY.lamport) & (found >= 0)
         return np.where(right, found, _NONE)
 
     def _enter_states(self) -> None:
@@ -133,7 +135,7 @@ class _Reader:
             if not len(live):
                 return
             tag = wire.bytes[at].astype(np.int64) | wire.bytes[at + 1].astype(np.int64) << 8
-            view = tag & 0xFF == _VIEW
+            view = tag & 0xFF == _ITEM.view
             size, inside = wire.sizes(at + np.where(view, 1, 2))
             good = (view | np.isin(tag, _ACCESS)) & (inside + size <= ends[live])
             self._fail(live[~good])
@@ -148,7 +150,8 @@ class _Reader:
         live = np.flatnonzero(self.right)
         for _ in range(STATE_FEEDS_MAX):
             at = self.at[live]
-            live = live[(data[at] == 0x0A) & (data[at + 1] == FEED_SIZE) & (at + 2 + FEED_SIZE < self.end[live])]
+            more = (data[at] == _OBJECT.feeds) & (data[at + 1] == FEED_SIZE)
+            live = live[more & (at + 2 + FEED_SIZE < self.end[live])]
             if not len(live):
                 break
             lane = self._lanes.find(self.wire, self.at[live] + 2, self._parties[live])
@@ -172,8 +175,8 @@ class _Reader:
             seq, after = wire.numbers(at + 5)
             none = size == 2
             seq, after = np.where(none, 0, seq), np.where(none, at + 4, after)
-            good = (data[at] == 0x12) & (data[at + 2] == 0x08) & (data[at + 3] == place) & (seq >= 0)
-            good &= (none | (data[at + 4] == 0x18)) & (after == at + 2 + size) & (after <= self.end[live])
+            good = (data[at] == _OBJECT.heard) & (data[at + 2] == _ENTRY.feed) & (data[at + 3] == place) & (seq >= 0)
+            good &= (none | (data[at + 4] == _ENTRY.seq)) & (after == at + 2 + size) & (after <= self.end[live])
             self.at[live] = after
             self._fail(live[~good])
             items.append(live)
@@ -198,7 +201,7 @@ class _Reader:
             ends[begins] = inside + size
             key_at[begins], key_size[begins] = inside + 2, data[inside + 1]
             self.at[begins] = inside + 2 + data[inside + 1]
-            good = (data[at] == 0x1A) & (data[inside] == 0x0A) & (key_size[begins] <= KEY_MAX)
+            good = (data[at] == _OBJECT.registers) & (data[inside] == _ROW.path) & (key_size[begins] <= KEY_MAX)
             good &= (ends[begins] <= self.end[begins]) & (self.at[begins] < ends[begins])
             self._fail(begins[~good])
             live = live[self.right[live]]
@@ -212,22 +215,22 @@ class _Reader:
         wire, data, at = self.wire, self.wire.bytes, self.at[live]
         size, inside = wire.sizes(at + 1)
         end, place = inside + size, data[inside + 1]
-        good = (data[at] == 0x1A) & (end <= ends[live]) & (data[inside] == 0x08) & (place < len(lanes))
-        good &= data[inside + 2] == 0x10
+        good = (data[at] == _ROW.entries) & (end <= ends[live]) & (data[inside] == _ENTRY.feed) & (place < len(lanes))
+        good &= data[inside + 2] == _ENTRY.lamport
         lane = lanes[np.where(good, place, 0), live]
         lamport, at = wire.numbers(inside + 3)
         good &= (lane >= 0) & (lamport >= 0)
         seq, after = wire.numbers(at + 1)
-        has = data[at] == 0x18  # a 0 is not written
+        has = data[at] == _ENTRY.seq  # a 0 is not written
         seq, at = np.where(has, seq, 0), np.where(has, after, at)
-        good &= (seq >= 0) & (data[at] == 0x22)
+        good &= (seq >= 0) & (data[at] == _ENTRY.value)
         size, at = wire.sizes(at + 1)
         good &= at + size == end
         tag = data[at]
         size, text_at = wire.sizes(at + 1)
-        text = (tag == 0x2A) & (text_at + size == end)
+        text = (tag == _VALUE.text) & (text_at + size == end)
         value_at, end = np.where(good & text, text_at, at + 1), np.where(good, end, 0)
-        good &= text | ((tag == 0x18) & wire.are_numbers(at + 1, end))
+        good &= text | ((tag == _VALUE.integer) & wire.are_numbers(at + 1, end))
         self.at[live] = end
         self._fail(live[~good])
         live, where = live[good], key_at[live[good]]

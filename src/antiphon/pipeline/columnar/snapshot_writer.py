@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from antiphon.model.wire import tag_numbers
 from antiphon.pipeline.order.shuffle_chunk import I64, U64, numbers
 from antiphon.pipeline.order.varints import Bools, Bytes, Wire
 
+_OBJECT, _ROW, _ENTRY, _VALUE = tag_numbers("ObjectSnapshot", "ObjectRegister", "ObjectEntry", "Value")
 KEY_MAX = 16  # bytes of a key
 FEED_SIZE = 32
 
@@ -95,7 +97,7 @@ def write_states(items: int, feeds: Bytes, heard: Hearings, entries: Entries, wi
     entries_at = np.searchsorted(entries.item, np.arange(items + 1))
     places = np.arange(len(heard.item)) - heard_at[heard.item] + 1  # of feeds, in the tables of their items
     tables = np.empty((len(feeds), 2 + FEED_SIZE), dtype=np.uint8)
-    tables[:, 0], tables[:, 1], tables[:, 2:] = 0x0A, FEED_SIZE, feeds
+    tables[:, 0], tables[:, 1], tables[:, 2:] = _OBJECT.feeds, FEED_SIZE, feeds
     hearings = _hearings(places, heard.seq)
     rows = _entries(entries, _places_of(entries, heard, places))
     kinds = (Pieces(np.full(len(tables), 2 + FEED_SIZE), tables), hearings, rows, _values(entries, wire))
@@ -164,8 +166,9 @@ def _sizes(column: tuple[Bytes, Bools]) -> I64:
 def _hearings(places: I64, seqs: I64) -> Pieces:
     """Fields of `heard`: which feed, and the last seq. A 0 is not written."""
     every, place, seq = np.ones(len(places), dtype=np.bool_), _varint(places), _varint(seqs, seqs > 0)
+    name = _tag(_ENTRY.feed, every), place, _tag(_ENTRY.seq, seqs > 0), seq
     size = 1 + _sizes(place) + _sizes(seq) + (seqs > 0)
-    return Pieces.of(_tag(0x12, every), _varint(size), _tag(0x08, every), place, _tag(0x18, seqs > 0), seq)
+    return Pieces.of(_tag(_OBJECT.heard, every), _varint(size), *name)
 
 
 def _places_of(entries: Entries, heard: Hearings, places: I64) -> I64:
@@ -193,22 +196,22 @@ def _entries(entries: Entries, places: I64) -> Pieces:
     row = np.zeros(count, dtype=np.int64)
     row[begins] = inside + 2 + entries.key_size[begins]
     return Pieces.of(
-        _tag(0x1A, first),
+        _tag(_OBJECT.registers, first),
         _varint(row, first),
-        _tag(0x0A, first),
+        _tag(_ROW.path, first),
         _varint(entries.key_size, first),
         (entries.key_bytes(), (np.arange(KEY_MAX) < entries.key_size[:, None]) & first[:, None]),
-        _tag(0x1A, every),
+        _tag(_ROW.entries, every),
         whole,
-        _tag(0x08, every),
+        _tag(_ENTRY.feed, every),
         place,
-        _tag(0x10, entries.lamport > 0),
+        _tag(_ENTRY.lamport, entries.lamport > 0),
         lamport,
-        _tag(0x18, entries.seq > 0),
+        _tag(_ENTRY.seq, entries.seq > 0),
         seq,
-        _tag(0x22, every),
+        _tag(_ENTRY.value, every),
         value,
-        (np.where(entries.text, 0x2A, 0x18).astype(np.uint8)[:, None], every[:, None]),
+        (np.where(entries.text, _VALUE.text, _VALUE.integer).astype(np.uint8)[:, None], every[:, None]),
         text,
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from antiphon.model.wire import varint
+from antiphon.model.wire import tags, varint
 from antiphon.pipeline.columnar.mutation_reader import Lanes
 from antiphon.pipeline.columnar.register_fold import Registers
 from antiphon.pipeline.columnar.snapshot_reader import read_held
@@ -20,6 +20,8 @@ from antiphon.pipeline.order.shuffle_chunk import I64
 from antiphon.pipeline.order.total_order import OrderedMessages
 from antiphon.pipeline.order.varints import ROOM, Bools, Wire
 from antiphon.pipeline.tables.columnar_display import PlainShown, are_texts, show_plain
+
+(_ITEM,) = tags("ItemSnapshot")
 
 
 class GoingPlain:
@@ -61,6 +63,6 @@ class GoingPlain:
         before, behind = self._parts
         for place, nth in zip(places.tolist(), items.tolist(), strict=True):
             data, state = self._snapshots[place], self.registers.state(nth)
-            about = data[: before[place]], varint(len(state)), state, data[behind[place] :]
-            made.append(b"%b\x6a%b%b%b" % about)
+            about = data[: before[place]], _ITEM.state, varint(len(state)), state, data[behind[place] :]
+            made.append(b"%b%b%b%b%b" % about)
         return made
