@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import antiphon
 from antiphon.core.errors import InvalidInput, UnknownModel
 from antiphon.model.factory import MODEL_NAME_SIZE_MAX, ModelFactory
 from antiphon.model.model import Model
@@ -66,6 +67,50 @@ def test_a_name_that_no_genesis_can_hold_is_refused(name: str) -> None:
 def test_a_version_that_no_genesis_can_hold_is_refused(version: int) -> None:
     with pytest.raises(InvalidInput, match=r"a version is an integer from 1 on"):
         ModelFactory(type("Versioned", (Chess,), {"version": version}))
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("raise RuntimeError('half installed')", "half installed"),
+        ("import nothing_of_this_name", "nothing_of_this_name"),
+        ("Go = 7", "not callable"),
+        ("def Go(", "SyntaxError"),
+        (
+            "from antiphon.model import Model\n\n\nclass Go(Model[int]):\n    name = 'antiphon/text'\n",
+            "antiphon/text 1 is registered already",
+        ),
+    ],
+)
+def test_a_broken_entry_point_is_skipped_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: str, error: str
+) -> None:
+    info = tmp_path / "brokengames-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brokengames\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[antiphon.models]\ngo = brokengames_of_a_test:Go\n")
+    (tmp_path / "brokengames_of_a_test.py").write_text(code)
+    before = ModelFactory.standard().keys
+    monkeypatch.syspath_prepend(tmp_path)
+    factory = ModelFactory.standard()
+    sys.modules.pop("brokengames_of_a_test", None)
+    assert factory.keys == before
+    assert factory.find("example/go", 3) is None, "its items stay opaque"
+    (record,) = caplog.records
+    assert record.name == "antiphon"
+    assert record.levelname == "WARNING"
+    assert "brokengames: its model 'go' cannot be loaded" in record.getMessage()
+    assert error in record.getMessage()
+
+
+def test_a_store_opens_beside_a_broken_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "brokengames-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brokengames\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[antiphon.models]\ngo = brokengames_that_are_not_there:Go\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
+        assert list(store) == []
 
 
 def test_an_installed_package_offers_its_models_by_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

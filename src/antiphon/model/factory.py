@@ -1,9 +1,11 @@
-"""`ModelFactory`: which models this process has code for, by name and version.
+"""`ModelFactory`: the models that this process has code for, by name and version.
 
-Models of your own register by entry point, so that installing a package is enough:
+An installed package registers its own models by entry points, without further configuration:
 
     [project.entry-points."antiphon.models"]
     chess = "my_package.chess:ChessModel"
+
+An entry point that cannot be loaded is skipped with a warning: the items of its model stay opaque, all others work.
 
 >>> factory = ModelFactory.standard()
 >>> factory.find("antiphon/text", 1).name, factory.find("example/unheard", 1)
@@ -12,6 +14,7 @@ Models of your own register by entry point, so that installing a package is enou
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from typing import Any
@@ -21,10 +24,11 @@ from antiphon.model.model import Model
 
 ENTRY_POINTS = "antiphon.models"
 MODEL_NAME_SIZE_MAX = 256
+_LOG = logging.getLogger("antiphon")
 
 
 class ModelFactory:
-    """Models by (name, version). A model that is registered later picks up the items that waited for it."""
+    """Models by (name, version). Registering a model later makes the opaque items of that model readable."""
 
     def __init__(self, *models: type[Model[Any]]) -> None:
         self._models: dict[tuple[str, int], Model[Any]] = {}
@@ -33,8 +37,8 @@ class ModelFactory:
 
     @classmethod
     def standard(cls) -> ModelFactory:
-        """The base collection, and what installed packages offer."""
-        # Imported here: the collection imports the interface beside this module.
+        """Return a factory with the base collection and the models of installed packages."""
+        # Imported here, because the base collection imports `model.model`, which lies beside this module.
         from antiphon.model.array.model import ArrayModel
         from antiphon.model.file import FileModel
         from antiphon.model.messenger.model import MessengerModel
@@ -43,11 +47,15 @@ class ModelFactory:
 
         factory = cls(ObjectModel, ArrayModel, TextModel, MessengerModel, FileModel)
         for point in entry_points(group=ENTRY_POINTS):
-            factory.register(point.load())
+            try:
+                factory.register(point.load())
+            except Exception as error:  # the code of any package: one that is broken must not close every store
+                package = point.dist.name if point.dist else "an unknown package"
+                _LOG.warning("%s: its model %r cannot be loaded; its items stay opaque: %r", package, point.name, error)
         return factory
 
     def register(self, model: type[Model[Any]]) -> None:
-        """Add a model. Another one under the same name and version is refused: peers would differ."""
+        """Add a model. A different class under the same name and version is refused, because peers would differ."""
         made = model()
         name, version = made.key
         if not 0 < len(name.encode()) <= MODEL_NAME_SIZE_MAX:
@@ -62,10 +70,11 @@ class ModelFactory:
         self._models[made.key] = made
 
     def find(self, name: str, version: int) -> Model[Any] | None:
+        """Return the model, or None if its code is not here."""
         return self._models.get((name, version))
 
     def get(self, name: str, version: int | None = None) -> Model[Any]:
-        """A model, of its newest version by default."""
+        """Return the model, in its newest version by default, or raise `UnknownModel`."""
         versions = [known for known in self._models if known[0] == name and version in (None, known[1])]
         if not versions:
             wanted = name if version is None else f"{name} {version}"
@@ -84,5 +93,5 @@ class ModelFactory:
 
     @property
     def codecs(self) -> tuple[tuple[str, int, int], ...]:
-        """Name, version and codec of each model, ascending: what an epoch lists."""
+        """Name, version and codec of each model, ascending, as an epoch lists them."""
         return tuple(sorted((*key, model.codec) for key, model in self._models.items()))
