@@ -85,7 +85,7 @@ PATCHED = ("fold.fold_job", "order.shuffle_chunk", "plan.survey")
 def wrap() -> None:
     """Let the pipeline's methods run on the time of their parts."""
     from antiphon.model import item_codec
-    from antiphon.pipeline.columnar.register_fold import Registers
+    from antiphon.pipeline.columnar.register_fold import RegisterFold
     from antiphon.pipeline.fold.summary import Tally
     from antiphon.pipeline.order.total_order import OrderedMessages
     from antiphon.pipeline.plan.party_plan import Planner
@@ -97,7 +97,7 @@ def wrap() -> None:
     read_chunks = PARTS.each("read blocks, pack chunks", shuffle_chunk.read_chunks)
     fold_job.read_chunks = shuffle_chunk.read_chunks = read_chunks
     OrderedMessages.of = PARTS.during("put into the total order", OrderedMessages.of)  # type: ignore[method-assign]
-    Registers.__init__ = PARTS.during("registers on columns", Registers.__init__)  # type: ignore[method-assign]
+    RegisterFold.__init__ = PARTS.during("registers on columns", RegisterFold.__init__)  # type: ignore[method-assign]
     fold_job._fold = PARTS.each("fold items", fold_job._fold)
     item_codec.snapshot = PARTS.during("items' bytes", item_codec.snapshot)
     for name in ("folded", "done"):

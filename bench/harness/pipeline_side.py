@@ -177,22 +177,22 @@ def grow(folder: str, tables: str, share: float, rounds: int) -> dict[str, Any]:
     Of those runs the first is not counted: Java compiles what it needs, as for all that is measured here.
     """
     from antiphon.pipeline.jobs.table_account import report_tables
-    from antiphon.pipeline.jobs.table_run import GoOn
-    from antiphon.pipeline.tables.delta_folder import TableLog
+    from antiphon.pipeline.jobs.table_run import TableRun
+    from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
     whole = survey(spark(), folder, verify=False).anchor
     most = Timeframe({feed: int((seq + 1) * (1 - share)) - 1 for feed, seq in whole.items() if seq * (1 - share) > 1})
-    log, start = TableLog(tables), now()
+    log, start = DeltaFolder(tables), now()
     with log.locked():
-        begun = GoOn(spark(), log, [folder])
-        begun.advance(until=most)
+        begun = TableRun(spark(), log, [folder])
+        begun.update(until=most)
         report_tables(spark(), log, begun.places, begun.steps)
     first, took = now() - start, []
     for number in range(rounds + 1):
         copy = f"{tables}-{number}"
         shutil.copytree(tables, copy, copy_function=os.link)  # no file of a table is ever changed
         start = now()
-        report = GoOn(spark(), TableLog(copy), [folder]).run()
+        report = TableRun(spark(), DeltaFolder(copy), [folder]).run()
         took.append(now() - start)
         assert report.counts["lost"] == 0, report.counts
         shutil.rmtree(copy)
@@ -200,14 +200,14 @@ def grow(folder: str, tables: str, share: float, rounds: int) -> dict[str, Any]:
 
 
 def stream(folder: str, tables: str, checkpoint: str, blocks: int) -> dict[str, Any]:
-    from antiphon.pipeline.jobs.stream_job import Batch, StreamJob
-    from antiphon.pipeline.jobs.table_run import GoOn
-    from antiphon.pipeline.tables.delta_folder import TableLog
+    from antiphon.pipeline.jobs.stream_job import BatchResult, StreamJob
+    from antiphon.pipeline.jobs.table_run import TableRun
+    from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
-    told: list[Batch] = []
+    told: list[BatchResult] = []
     start = now()
-    going = GoOn(spark(), TableLog(tables), [folder])
-    StreamJob(going, Path(checkpoint), max_blocks=blocks, available_now=True, told=told.append).run()
+    going = TableRun(spark(), DeltaFolder(tables), [folder])
+    StreamJob(going, Path(checkpoint), max_blocks=blocks, available_now=True, on_batch=told.append).run()
     return {"seconds": now() - start, "batches": [batch.row() for batch in told]}
 
 

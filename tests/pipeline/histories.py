@@ -21,7 +21,7 @@ from antiphon.model.object.model import ObjectModel
 from antiphon.model.object.mutation_codec import write_mutation
 from antiphon.model.object.state import Op
 from antiphon.party.engine.ports import Void
-from antiphon.pipeline.fold.item_fold import Folding
+from antiphon.pipeline.fold.item_fold import ItemFold
 from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan
 
 OBJECT, MODELS = ObjectModel(), ModelFactory.standard()
@@ -195,5 +195,5 @@ def fold_whole(messages: Sequence[Message], plan: PartyPlan) -> list[tuple[Any, 
         if note.kind == Kind.CREDENTIAL and not reason:
             reason = "a data feed holds item messages only"
         groups.setdefault(item, []).append(note._replace(void=reason))
-    folding = Folding({PARTY: plan}, MODELS)
+    folding = ItemFold({PARTY: plan}, MODELS)
     return sorted((row for item, notes in groups.items() for row in folding.fold(PARTY, item, None, notes)), key=repr)

@@ -27,7 +27,7 @@ from antiphon.pipeline.plan.survey import Survey
 from antiphon.pipeline.session.session import prepare
 from antiphon.pipeline.session.tasks import in_workers
 from antiphon.pipeline.source.home import open_feeds
-from antiphon.pipeline.tables.delta_folder import TableLog
+from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
 
 @dataclass
@@ -136,12 +136,12 @@ def _root(plan: PartyPlan, rows: list[dict[str, Any]]) -> bytes:
     return bytes(root)
 
 
-def in_tables(log: TableLog) -> dict[bytes, tuple[dict[bytes, bytes | None], dict[tuple[bytes, int], str]]]:
+def in_tables(log: DeltaFolder) -> dict[bytes, tuple[dict[bytes, bytes | None], dict[tuple[bytes, int], str]]]:
     """What tables have of each party: the states of its items, and the blocks that are refused."""
     found: dict[bytes, tuple[dict[bytes, bytes | None], dict[tuple[bytes, int], str]]] = defaultdict(lambda: ({}, {}))
-    for row in log.since("items", "messages", -1):
+    for row in log.rows_after("items", "messages", -1):
         found[row["party"]][0][row["item"]] = row["data"]
-    for row in log.since("quarantine", "seq", -1):
+    for row in log.rows_after("quarantine", "seq", -1):
         if row["standing"] == "refused":
             found[row["party"]][1][row["feed"], row["seq"]] = row["reason"]
     return found

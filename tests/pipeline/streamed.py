@@ -22,15 +22,15 @@ from tests.pipeline.small import SMALL
 
 from antiphon.pipeline import open_session
 from antiphon.pipeline.jobs.stream_job import StreamJob
-from antiphon.pipeline.jobs.table_run import GoOn
+from antiphon.pipeline.jobs.table_run import TableRun
 from antiphon.pipeline.session.stage_events import Tell
-from antiphon.pipeline.tables.delta_folder import TableLog
+from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
 
 def die_at(point: str) -> None:
     moment, _, rest = point.partition(" ")
     name, _, number = rest.partition(":")
-    real: Callable[..., Any] = getattr(TableLog, name)
+    real: Callable[..., Any] = getattr(DeltaFolder, name)
     calls = count(1)
 
     def act(*given: Any, **named: Any) -> Any:
@@ -42,7 +42,7 @@ def die_at(point: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return made
 
-    setattr(TableLog, name, act)
+    setattr(DeltaFolder, name, act)
 
 
 def only_ours() -> Tell:
@@ -64,7 +64,9 @@ def main(home: str, tables: str, checkpoint: str, blocks: str, point: str) -> No
     java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     quick = {"spark.driver.extraJavaOptions": java, "spark.local.dir": str(Path(tables).parent), **SMALL}
     spark = open_session("killed", master="local[2]", memory_mb=512, settings=quick)
-    job = StreamJob(GoOn(spark, TableLog(tables), [home], tell=tell), Path(checkpoint), int(blocks), available_now=True)
+    job = StreamJob(
+        TableRun(spark, DeltaFolder(tables), [home], tell=tell), Path(checkpoint), int(blocks), available_now=True
+    )
     job.run()
     tell("done", 0)
     spark.stop()

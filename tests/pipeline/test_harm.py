@@ -1,4 +1,4 @@
-"""Homes that are damaged, pruned or misnamed: a run, a run that goes on and a stream say so, and the rest goes on."""
+"""Homes that are damaged, pruned or misnamed: a run, an incremental run and a stream report it, and read the rest."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from antiphon.party.live.item import Item
 from antiphon.pipeline.jobs import table_run
 from antiphon.pipeline.jobs.batch_run import Run
 from antiphon.pipeline.jobs.report import PartyReport, Report
-from antiphon.pipeline.jobs.stream_job import Batch, StreamJob
-from antiphon.pipeline.jobs.table_run import GoOn
+from antiphon.pipeline.jobs.stream_job import BatchResult, StreamJob
+from antiphon.pipeline.jobs.table_run import TableRun
 from antiphon.pipeline.plan import replan
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.plan.replan import DAMAGED, MANY_BODILESS, PartyStep, ReplanRequest, _why_afresh, replan_parties
@@ -28,7 +28,7 @@ from antiphon.pipeline.plan.resume_point import ResumePoint
 from antiphon.pipeline.source.datasource import _batch_end
 from antiphon.pipeline.source.ranges import Limits, Range
 from antiphon.pipeline.tables import delta_folder
-from antiphon.pipeline.tables.delta_folder import Current, TableLog
+from antiphon.pipeline.tables.delta_folder import CurrentVersions, DeltaFolder
 from antiphon.pipeline.tables.schemas import SCHEMAS
 from antiphon.testing.peers import Peer, Peers
 
@@ -59,7 +59,7 @@ def harm(peer: Peer, name: str, number: int) -> None:
 
 
 def test_a_flipped_byte_costs_a_run_and_a_stream_no_more_than_its_span(quick: SparkSession, tmp_path: Path) -> None:
-    log, streamed, seen = TableLog(tmp_path / "my tables"), TableLog(tmp_path / "streamed"), list[Batch]()
+    log, streamed, seen = DeltaFolder(tmp_path / "my tables"), DeltaFolder(tmp_path / "streamed"), list[BatchResult]()
     with Peers(tmp_path / "harm") as peers, Peers(tmp_path / "whole") as others:
         alice, _ = two(peers, "harm")
         whole, _ = two(others, "whole")
@@ -67,8 +67,8 @@ def test_a_flipped_byte_costs_a_run_and_a_stream_no_more_than_its_span(quick: Sp
         harm(alice, "harm", 150)
         with Run.begin(quick, homes) as run:
             live = run.report()
-        first = GoOn(quick, log, homes).run()
-        StreamJob(GoOn(quick, streamed, homes), tmp_path / "checkpoint", EDITS, 0.0, True, seen.append).run()
+        first = TableRun(quick, log, homes).run()
+        StreamJob(TableRun(quick, streamed, homes), tmp_path / "checkpoint", EDITS, 0.0, True, seen.append).run()
 
     party = set_of(live)[bytes(alice.party.key)]
     assert party.error == ""
@@ -80,31 +80,31 @@ def test_a_flipped_byte_costs_a_run_and_a_stream_no_more_than_its_span(quick: Sp
     assert live.counts["lost"] == 0
     assert set_of(first) == set_of(live)
     assert len(seen) > 1
-    assert seen[-1].books == first.counts
+    assert seen[-1].account == first.counts
     assert contents(quick, streamed) == contents(quick, log)
 
 
 def test_damage_to_what_was_verified_makes_its_party_be_read_afresh_and_no_other(
     quick: SparkSession, tmp_path: Path
 ) -> None:
-    log = TableLog(tmp_path / "tables")
+    log = DeltaFolder(tmp_path / "tables")
     with Peers(tmp_path / "harm") as peers, Peers(tmp_path / "whole") as others:
         alice, item = two(peers, "harm")
         whole, _ = two(others, "whole")
         homes = [alice.folder, whole.folder]
-        GoOn(quick, log, homes).run()
+        TableRun(quick, log, homes).run()
         item.restrict_writers(alice.key)  # this asks for all messages of the item
         peers.sync()
         more = whole.party.create("antiphon/object")
         more.edit("set", "title", "more")
         harm(alice, "harm", 20)
-        again = GoOn(quick, log, homes)
+        again = TableRun(quick, log, homes)
         report = again.run()
         with Run.begin(quick, homes) as run:
             fresh = run.report()
-        still = GoOn(quick, log, homes).run().still
+        still = TableRun(quick, log, homes).run().unchanged
 
-    assert again.afresh == {DAMAGED: 1}
+    assert again.full == {DAMAGED: 1}
     assert set_of(report) == set_of(fresh)
     assert report.counts["lost"] == 0
     assert report.counts["ended"] > 0
@@ -112,17 +112,17 @@ def test_damage_to_what_was_verified_makes_its_party_be_read_afresh_and_no_other
 
 
 def test_a_party_of_which_nothing_can_be_said_is_not_read_again_and_again(quick: SparkSession, tmp_path: Path) -> None:
-    log = TableLog(tmp_path / "tables")
+    log = DeltaFolder(tmp_path / "tables")
     with Peers(tmp_path / "harm") as peers:
         alice, _ = two(peers, "harm")
         assert alice.member is not None
         damage(alice, bytes(alice.member.genesis_feed), 0)
         said = call("pipeline", "run", "--home", alice.folder, "--tables", log.folder)
-        again = GoOn(quick, log, [alice.folder]).run()
+        again = TableRun(quick, log, [alice.folder]).run()
 
     (party,) = again.parties
     assert "genesis" in party.error
-    assert (again.still, again.counts["lost"]) == (1, 0)
+    assert (again.unchanged, again.counts["lost"]) == (1, 0)
     assert {reason for reasons in party.account.reasons.values() for reason in reasons} >= {party.error}
     assert f"nothing can be said of party {party.account.party.hex()}: {party.error}" in said.output
 
@@ -153,28 +153,28 @@ def test_relative_homes_and_tables_behind_a_link_are_found(
     quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark's workers stand in another folder."""
-    seen: list[Batch] = []
+    seen: list[BatchResult] = []
     (tmp_path / "disk").mkdir()
     (tmp_path / "my tables").symlink_to(tmp_path / "disk")
-    log = TableLog(tmp_path / "my tables")
+    log = DeltaFolder(tmp_path / "my tables")
     with Peers(tmp_path) as peers:
         alice = peers.add("alice of a link")
         item = alice.party.create("antiphon/object")
         monkeypatch.chdir(alice.folder.parent)
-        job = StreamJob(GoOn(quick, log, [alice.folder.name]), tmp_path / "c", 99, 0.0, True, seen.append)
+        job = StreamJob(TableRun(quick, log, [alice.folder.name]), tmp_path / "c", 99, 0.0, True, seen.append)
         job.run()
         item.edit("set", "title", "more")
         monkeypatch.setattr(delta_folder, "FILES_MAX", 1)
-        second = GoOn(quick, log, [alice.folder.name]).run()
+        second = TableRun(quick, log, [alice.folder.name]).run()
 
-    assert [batch.books["lost"] for batch in seen] == [0]
+    assert [batch.account["lost"] for batch in seen] == [0]
     assert second.counts["lost"] == 0
-    assert second.counts["applied"] == seen[0].books["applied"] + 1
-    assert max(map(len, log.shelves("changes").values())) == 1  # they were put together
+    assert second.counts["applied"] == seen[0].account["applied"] + 1
+    assert max(map(len, log.files_by_partition("changes").values())) == 1  # they were put together
 
 
 def test_a_party_that_is_not_there_is_told(quick: SparkSession, tmp_path: Path) -> None:
-    log = TableLog(tmp_path / "tables")
+    log = DeltaFolder(tmp_path / "tables")
     with Peers(tmp_path) as peers, Peers(tmp_path / "elsewhere") as others:
         alice, other = peers.add("alice"), others.add("somebody else")
         parties = [bytes(alice.party.key), bytes(other.party.key)]
@@ -182,9 +182,9 @@ def test_a_party_that_is_not_there_is_told(quick: SparkSession, tmp_path: Path) 
         with pytest.raises(UnknownParty, match=told):
             Run.begin(quick, alice.folder, parties)
         with pytest.raises(UnknownParty, match=told):
-            GoOn(quick, log, [alice.folder], parties).run()
+            TableRun(quick, log, [alice.folder], parties).run()
         with pytest.raises(UnknownParty, match=told):
-            StreamJob(GoOn(quick, log, [alice.folder], parties), tmp_path / "checkpoint", available_now=True).run()
+            StreamJob(TableRun(quick, log, [alice.folder], parties), tmp_path / "checkpoint", available_now=True).run()
         done = call("pipeline", "verify", "--home", alice.folder, "--party", parties[1].hex())
 
     assert done.exit_code != 0
@@ -195,7 +195,7 @@ def test_a_block_that_no_table_accounts_for_ends_a_stream(
     quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is held is the word of the store's records, so a plan that forgets a feed is found out."""
-    seen: list[Batch] = []
+    seen: list[BatchResult] = []
     monkeypatch.setattr(
         table_run, "replan_parties", lambda *given, **named: list(map(_forgetful, replan_parties(*given, **named)))
     )
@@ -203,11 +203,11 @@ def test_a_block_that_no_table_accounts_for_ends_a_stream(
         alice = peers.add("alice of lost blocks")
         for _ in range(5):
             alice.party.create("antiphon/object")
-        follow = GoOn(quick, TableLog(tmp_path / "tables"), [alice.folder])
+        follow = TableRun(quick, DeltaFolder(tmp_path / "tables"), [alice.folder])
         with pytest.raises(AntiphonError, match=f"nobody accounts for, by party: {{'{alice.party.key.hex()[:8]}': 5}}"):
             StreamJob(follow, tmp_path / "checkpoint", 99, 0.0, True, seen.append).run()
 
-    assert [batch.books["lost"] for batch in seen] == [5]
+    assert [batch.account["lost"] for batch in seen] == [5]
 
 
 def _forgetful(step: PartyStep) -> PartyStep:
@@ -227,12 +227,12 @@ def _forgetful(step: PartyStep) -> PartyStep:
 def test_what_names_other_tables_is_no_list_of_tables(tmp_path: Path, text: str) -> None:
     (tmp_path / delta_folder.CURRENT).write_text(text)
     with pytest.raises(BadEncoding, match="remove the folder, and run again"):
-        TableLog(tmp_path).current()
+        DeltaFolder(tmp_path).current()
 
 
 def test_a_table_whose_log_is_gone_says_what_to_do(tmp_path: Path) -> None:
-    log = TableLog(tmp_path)
-    log.publish(Current(1, {"items": 3}))
+    log = DeltaFolder(tmp_path)
+    log.publish(CurrentVersions(1, {"items": 3}))
     with pytest.raises(BadEncoding, match=r"the table items in .* remove the folder, and run again"):
         log.read_small("items")
 
@@ -243,12 +243,12 @@ def test_a_party_with_too_many_bodiless_messages_is_read_afresh(
     """Else those beyond the limit would never be asked for again."""
     monkeypatch.setattr(table_run, "BODILESS_MAX", 2)
     monkeypatch.setattr(replan, "BODILESS_MAX", 2)
-    log, many, few = TableLog(tmp_path), b"m" * 32, b"n" * 32
+    log, many, few = DeltaFolder(tmp_path), b"m" * 32, b"n" * 32
     rows = [(party, b"f" * 32, seq, 1, b"i" * 16, "refused", NO_BODY) for party in (few, many) for seq in range(5)]
-    version = log.put_small("quarantine", SCHEMAS["quarantine"], rows[3:], None)
-    log.publish(Current(1, {"quarantine": version}))
+    version = log.write_small("quarantine", SCHEMAS["quarantine"], rows[3:], None)
+    log.publish(CurrentVersions(1, {"quarantine": version}))
 
-    found = GoOn(cast(SparkSession, None), log, [])._bodiless()
+    found = TableRun(cast(SparkSession, None), log, [])._bodiless()
     known = {party: ResumePoint(PartyPlan("", party, (), {}, {})) for party in (few, many)}
     look = ReplanRequest((), Limits(), known, found, "", frozenset())
 

@@ -17,10 +17,10 @@ from tests.pipeline.lawhomes import Live, generated, models, simulated, told, un
 
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.generate.options import Options
-from antiphon.pipeline.jobs.stream_job import Batch, StreamJob
-from antiphon.pipeline.jobs.table_run import GoOn
+from antiphon.pipeline.jobs.stream_job import BatchResult, StreamJob
+from antiphon.pipeline.jobs.table_run import TableRun
 from antiphon.pipeline.plan.party_plan import FORKED
-from antiphon.pipeline.tables.delta_folder import TableLog
+from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
 SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
 TIMES = 10 if SOAK else 1
@@ -93,17 +93,17 @@ def test_a_stream_in_micro_batches_with_restarts_comes_to_the_same(
 ) -> None:
     places = sorted({live.home for live in homes})[:: 1 if SOAK else 3]
     chosen = [live for live in homes if live.home in places]
-    log, total = TableLog(tmp_path / "tables"), sum(live.held for live in chosen)
-    chance, seen = random.Random(5), list[Batch]()
+    log, total = DeltaFolder(tmp_path / "tables"), sum(live.held for live in chosen)
+    chance, seen = random.Random(5), list[BatchResult]()
     for _ in range(10):  # each a new program, which is stopped after a batch
-        job = StreamJob(GoOn(quick, log, places, models=models), tmp_path / "checkpoint", available_now=True)
+        job = StreamJob(TableRun(quick, log, places, models=models), tmp_path / "checkpoint", available_now=True)
         job.max_blocks = chance.randrange(total // 4, total // 2)
 
-        def told_of(batch: Batch, job: StreamJob = job) -> None:
+        def told_of(batch: BatchResult, job: StreamJob = job) -> None:
             seen.append(batch)
             job.stop()
 
-        job.told, before = told_of, len(seen)
+        job.on_batch, before = told_of, len(seen)
         job.run()
         if len(seen) == before:
             break

@@ -1,4 +1,4 @@
-"""The fold on columns comes to what `fold` comes to, whatever the messages are: bytes, verdicts and counts."""
+"""The fold in columns gives the same result as `fold`, whatever the messages are: bytes, verdicts and counts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from antiphon.core.ids import NONCE_SIZE, ItemId
 from antiphon.feed.header import Kind
 from antiphon.model.item_codec import restore
 from antiphon.model.message import Genesis, Note, wrap, write_genesis
-from antiphon.pipeline.columnar.mutation_reader import Lanes
-from antiphon.pipeline.columnar.register_fold import Registers
+from antiphon.pipeline.columnar.mutation_reader import LaneIndex
+from antiphon.pipeline.columnar.register_fold import RegisterFold
 from antiphon.pipeline.fold.fold_job import fold_ordered
-from antiphon.pipeline.fold.item_fold import Folding
+from antiphon.pipeline.fold.item_fold import ItemFold
 from antiphon.pipeline.order.total_order import OrderedMessages
 from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan
 
@@ -34,11 +34,11 @@ def test_partitions_are_folded_as_messages_one_by_one_are(wild: float) -> None:
         plan = plan_of(messages, chance, wild)
         ordered = OrderedMessages.of(rows_of(messages, chance), [plan])
         assert ordered is not None
-        taken += int(Registers(ordered, Lanes.of([plan])).plain.sum())
-        found = sorted(fold_ordered(Folding({PARTY: plan}, MODELS), ordered), key=repr)
+        taken += int(RegisterFold(ordered, LaneIndex.of([plan])).flat.sum())
+        found = sorted(fold_ordered(ItemFold({PARTY: plan}, MODELS), ordered), key=repr)
 
         assert found == fold_whole(messages, plan), seed
-    assert taken > SEEDS // 4, "next to nothing was folded on columns"
+    assert taken > SEEDS // 4, "next to nothing was folded in columns"
 
 
 def test_an_object_of_plain_writes_is_folded_on_columns() -> None:
@@ -48,7 +48,7 @@ def test_an_object_of_plain_writes_is_folded_on_columns() -> None:
     ordered = OrderedMessages.of(rows_of(messages, chance), [plan])
 
     assert ordered is not None
-    assert Registers(ordered, Lanes.of([plan])).plain.all()
+    assert RegisterFold(ordered, LaneIndex.of([plan])).flat.all()
 
 
 def test_items_whose_numbers_meet_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_items_whose_numbers_meet_are_told_apart(monkeypatch: pytest.MonkeyPatch
     ordered = OrderedMessages.of(rows_of(messages, chance), [plan])
 
     assert ordered is not None
-    found = sorted(fold_ordered(Folding({PARTY: plan}, MODELS), ordered), key=repr)
+    found = sorted(fold_ordered(ItemFold({PARTY: plan}, MODELS), ordered), key=repr)
     assert found == fold_whole(messages, plan)
 
 
@@ -83,11 +83,11 @@ def both(feeds: Sequence[bytes], notes: Sequence[tuple[bytes, Note]]) -> tuple[A
     plan = PartyPlan("home", PARTY, tuple(LanePlan(feed, 0, 0, 99, 1 << 62, 99) for feed in feeds), {}, {})
     ordered = OrderedMessages.of(chunks_of(feeds, notes), [plan])
     assert ordered is not None
-    folding, plain = Folding({PARTY: plan}, MODELS), Registers(ordered, Lanes.of([plan])).plain.all()
+    folding, flat = ItemFold({PARTY: plan}, MODELS), RegisterFold(ordered, LaneIndex.of([plan])).flat.all()
     (found,) = fold_ordered(folding, ordered)
     (_, item), _, messages = next(ordered.groups())
     (expected,) = folding.fold(PARTY, item, None, messages)
-    return found, expected, bool(plain)
+    return found, expected, bool(flat)
 
 
 def genesis_of(feed: bytes, lamport: int = 1) -> tuple[bytes, Note]:
@@ -109,9 +109,9 @@ def test_an_object_of_hundreds_of_writers_has_the_bytes_of_its_model() -> None:
             notes.append(
                 (item, Note(Kind.MUTATION, lamport, feed, seq << (number % 38), 5, wrap(Kind.MUTATION, mutation)))
             )
-    found, expected, plain = both(feeds, notes)
+    found, expected, flat = both(feeds, notes)
 
-    assert plain
+    assert flat
     assert found == expected
 
 
@@ -125,7 +125,7 @@ def test_a_write_in_the_batch_that_makes_the_item_is_folded_on_columns(monkeypat
     ordered = OrderedMessages.of(chunks_of(FEEDS[:1], notes), [plan])
     assert ordered is not None
 
-    (row,) = fold_ordered(Folding({PARTY: plan}, MODELS), ordered)
+    (row,) = fold_ordered(ItemFold({PARTY: plan}, MODELS), ordered)
     assert restore(row[8], MODELS).value == {"title": "x"}
 
 
@@ -140,7 +140,7 @@ def test_a_number_that_is_written_too_long_has_the_bytes_of_its_value(number: by
         (item, genesis),
         (item, Note(Kind.MUTATION, 2, FEEDS[0], 1, 5, wrap(Kind.MUTATION, b"\x12" + bytes([len(op)]) + op))),
     ]
-    found, expected, plain = both(FEEDS[:1], notes)
+    found, expected, flat = both(FEEDS[:1], notes)
 
     assert found == expected
-    assert plain is (number[-1] != 0 or len(number) == 1)
+    assert flat is (number[-1] != 0 or len(number) == 1)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from antiphon.core.ids import ITEM_ID_SIZE
-from antiphon.pipeline.fold.digest import LEAF_MAX, digest_of, hash_of, hashes_digest, joined, states_digest
+from antiphon.pipeline.fold.digest import LEAF_MAX, digest_of, hash_of, hashes_digest, join_digests, states_digest
 from antiphon.pipeline.order.shuffle_chunk import buckets_of, ids_of
 
 ids = st.lists(st.binary(min_size=ITEM_ID_SIZE, max_size=ITEM_ID_SIZE), max_size=200, unique=True)
@@ -35,7 +35,7 @@ def test_the_digests_of_partitions_are_joined_to_that_of_the_whole(items: list[b
     where = buckets_of(ids_of(items), buckets)
     parts = [[item for item, at in zip(items, where, strict=True) if at == bucket] for bucket in range(buckets)]
 
-    found = joined([digest_of(part, [hashes[item] for item in part], buckets.bit_length() - 1) for part in parts])
+    found = join_digests([digest_of(part, [hashes[item] for item in part], buckets.bit_length() - 1) for part in parts])
 
     assert found == digest_of(items, [hashes[item] for item in items])
     assert found.count == len(items)

@@ -22,9 +22,9 @@ from tests.pipeline.tables.test_incremental import contents
 from antiphon.core.errors import StoreLocked
 from antiphon.generate.home import generate
 from antiphon.generate.options import Options
-from antiphon.pipeline.jobs.stream_job import Batch, StreamJob
-from antiphon.pipeline.jobs.table_run import GoOn
-from antiphon.pipeline.tables.delta_folder import TableLog
+from antiphon.pipeline.jobs.stream_job import BatchResult, StreamJob
+from antiphon.pipeline.jobs.table_run import TableRun
+from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
 SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
 OPTIONS = Options(parties=2, items=40, messages=600, epochs=1, bad=0.03)
@@ -47,36 +47,36 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def whole(spark: SparkSession, home: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """The tables of one run."""
-    log = TableLog(tmp_path_factory.mktemp("whole") / "tables")
-    assert GoOn(spark, log, [home]).run().counts["lost"] == 0
+    log = DeltaFolder(tmp_path_factory.mktemp("whole") / "tables")
+    assert TableRun(spark, log, [home]).run().counts["lost"] == 0
     return contents(spark, log)
 
 
-def check_changes(log: TableLog) -> None:
+def check_changes(log: DeltaFolder) -> None:
     """Each run tells of an item once, and every item was created once more often than it was removed."""
-    rows = list(log.since("changes", "run", 0))
+    rows = list(log.rows_after("changes", "run", 0))
     assert max(Counter((row["run"], row["party"], row["item"]) for row in rows).values()) == 1
     left = Counter((row["party"], row["item"]) for row in rows if row["change"] == "created")
     left.subtract(Counter((row["party"], row["item"]) for row in rows if row["change"] == "removed"))
-    items = Counter((row["party"], row["item"]) for row in log.since("items", "messages", -1))
+    items = Counter((row["party"], row["item"]) for row in log.rows_after("items", "messages", -1))
     assert +left == items
 
 
 def test_micro_batches_with_restarts_come_to_the_tables_of_one_run(
     quick: SparkSession, home: Path, whole: dict[str, list[str]], tmp_path: Path
 ) -> None:
-    log, checkpoint, chance = TableLog(tmp_path / "tables"), tmp_path / "checkpoint", random.Random(7)
-    seen: list[Batch] = []
+    log, checkpoint, chance = DeltaFolder(tmp_path / "tables"), tmp_path / "checkpoint", random.Random(7)
+    seen: list[BatchResult] = []
     for wanted in (1, 2, 1_000):  # so many batches, and then it is stopped
-        job = StreamJob(GoOn(quick, log, [home]), checkpoint, chance.randrange(130, 180), available_now=True)
+        job = StreamJob(TableRun(quick, log, [home]), checkpoint, chance.randrange(130, 180), available_now=True)
         first = len(seen)
 
-        def told_of(batch: Batch, job: StreamJob = job, last: int = first + wanted) -> None:
+        def told_of(batch: BatchResult, job: StreamJob = job, last: int = first + wanted) -> None:
             seen.append(batch)
             if len(seen) >= last:
                 job.stop()
 
-        job.told = told_of
+        job.on_batch = told_of
         job.run()
         if wanted < 1_000:
             assert len(seen) == first + wanted
@@ -114,7 +114,7 @@ def kill_when_it_writes(program: subprocess.Popen[str], chance: random.Random) -
 def in_flight(folder: Path) -> bool:
     """Whether a batch was planned, and is not in the tables."""
     planned = max(int(file.name) for file in (folder / "checkpoint" / "offsets").iterdir() if file.name.isdecimal())
-    return planned > max(TableLog(folder / "tables").current().streams.values(), default=-1)
+    return planned > max(DeltaFolder(folder / "tables").current().streams.values(), default=-1)
 
 
 @pytest.fixture(scope="module", params=range(ROUNDS))
@@ -139,8 +139,8 @@ def test_a_stream_dies_in_the_middle_of_a_batch(home: Path, killed: Path, point:
 def test_after_all_that_every_batch_was_counted_once(
     spark: SparkSession, home: Path, whole: dict[str, list[str]], killed: Path
 ) -> None:
-    log, batches = TableLog(killed / "tables"), list[Batch]()
-    StreamJob(GoOn(spark, log, [home]), killed / "checkpoint", 10_000, 1.0, True, batches.append).run()
+    log, batches = DeltaFolder(killed / "tables"), list[BatchResult]()
+    StreamJob(TableRun(spark, log, [home]), killed / "checkpoint", 10_000, 1.0, True, batches.append).run()
 
     assert contents(spark, log) == whole
     check_changes(log)
@@ -158,17 +158,17 @@ def test_the_command_line_follows_a_home_and_tells_what_changed(home: Path, tmp_
     again = told("pipeline", "run", "--home", home, *tables)
 
     assert (batch["batch"], batch["run"]) == (0, 1)
-    assert batch["books"] == again["blocks"]
-    assert batch["books"]["held"] == batch["blocks"]
+    assert batch["account"] == again["blocks"]
+    assert batch["account"]["held"] == batch["blocks"]
     listed = [line for line in lines if json.loads(line)["item"] != bytes(16).hex()]  # the root item is in no list
     assert len(listed) == again["items"]
     assert {json.loads(line)["change"] for line in lines} == {"created"}
-    assert again["still"] == OPTIONS.parties
+    assert again["unchanged"] == OPTIONS.parties
     assert not call("pipeline", "changes", "--since", 1, *tables, "--json").stdout
 
 
 def test_two_that_write_into_one_folder_are_told_of_each_other(tmp_path: Path) -> None:
-    log = TableLog(tmp_path / "tables")
+    log = DeltaFolder(tmp_path / "tables")
     with log.locked(), pytest.raises(StoreLocked, match=f"process {os.getpid()} on"), log.locked():
         pass
     with log.locked():

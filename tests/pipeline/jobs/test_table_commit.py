@@ -20,9 +20,9 @@ from tests.pipeline.small import small_jobs
 import antiphon
 from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.pipeline.jobs.report import Report
-from antiphon.pipeline.jobs.table_run import GoOn
+from antiphon.pipeline.jobs.table_run import TableRun
 from antiphon.pipeline.query.sql import ask
-from antiphon.pipeline.tables.delta_folder import LAYOUT, Current, TableLog
+from antiphon.pipeline.tables.delta_folder import LAYOUT, CurrentVersions, DeltaFolder
 from antiphon.query.codec.json_form import to_json
 from antiphon.query.filters import prop
 from antiphon.query.query import Query
@@ -33,7 +33,7 @@ NAMES = {"blocks", "changes", "epochs", "items", "links", "progress", "quarantin
 
 class Written(NamedTuple):
     home: Path
-    log: TableLog
+    log: DeltaFolder
     first: Report
     item: bytes
 
@@ -42,21 +42,21 @@ class Written(NamedTuple):
 def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Written:
     """Two runs, with a change between them; then one that ends when all is committed, and nothing published."""
     folder = tmp_path_factory.mktemp("tables")
-    log = TableLog(folder / "tables")
+    log = DeltaFolder(folder / "tables")
     with Peers(folder / "peers") as peers:
         alice = peers.add("alice of tables")
         board = alice.party.create("antiphon/object")
         board.edit("set", "title", "a board")
         task = alice.party.create("antiphon/object", parent=board.id)
         task.edit("set", "size", 3)
-        first = GoOn(spark, log, [alice.folder]).run()
+        first = TableRun(spark, log, [alice.folder]).run()
         task.edit("set", "size", 4)
-        GoOn(spark, log, [alice.folder]).run()
+        TableRun(spark, log, [alice.folder]).run()
         task.edit("set", "size", 5)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(TableLog, "publish", _interrupted)
+            patch.setattr(DeltaFolder, "publish", _interrupted)
             with pytest.raises(KeyboardInterrupt):
-                GoOn(spark, log, [alice.folder]).run()
+                TableRun(spark, log, [alice.folder]).run()
         return Written(Path(alice.folder), log, first, bytes(task.id))
 
 
@@ -68,7 +68,7 @@ def _no_space(*_: object) -> None:
     raise OSError(errno.ENOSPC, "no space is left")
 
 
-def latest(log: TableLog, table: str) -> list[Path]:
+def latest(log: DeltaFolder, table: str) -> list[Path]:
     """The files of a table as readers of Delta see it who know of nothing else."""
     return [Path(unquote(urlparse(file).path)) for file in DeltaTable(str(log.folder / table)).file_uris()]
 
@@ -111,7 +111,7 @@ def test_what_is_no_sql_is_told_with_the_tables_that_there_are(spark: SparkSessi
 def test_the_command_line_runs_again_what_was_interrupted_and_asks(written: Written, tmp_path: Path) -> None:
     folder = tmp_path / "tables"
     shutil.copytree(written.log.folder, folder)
-    assert TableLog(folder).table("changes").version() < DeltaTable(str(folder / "changes")).version()
+    assert DeltaFolder(folder).table("changes").version() < DeltaTable(str(folder / "changes")).version()
 
     made = told("pipeline", "run", "--home", written.home, "--tables", folder)
     rows = told(
@@ -140,19 +140,19 @@ def test_the_command_line_asks_each_party_a_query(spark: SparkSession, written: 
 def test_an_interrupt_ends_with_130_and_publishes_nothing(
     written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("antiphon.pipeline.tables.incremental_write.in_chunks", _interrupted)
+    monkeypatch.setattr("antiphon.pipeline.tables.incremental_write.shuffle_and_apply", _interrupted)
 
     done = call("pipeline", "run", "--home", written.home, "--tables", tmp_path / "tables")
 
     assert done.exit_code == 130
-    assert TableLog(tmp_path / "tables").current().run == 0
+    assert DeltaFolder(tmp_path / "tables").current().run == 0
     assert not list((tmp_path / "tables").rglob("*.parquet"))
 
 
 def test_tables_of_another_layout_are_refused(tmp_path: Path) -> None:
     """Rows are looked for where they would be written: those of another version might be missed, and written twice."""
-    log = TableLog(tmp_path)
-    log.publish(Current(3, {"items": 1}))
+    log = DeltaFolder(tmp_path)
+    log.publish(CurrentVersions(3, {"items": 1}))
     file = tmp_path / "current.json"
     file.write_text(file.read_text().replace(f'"layout": {LAYOUT}', '"layout": 1'))
 
@@ -168,20 +168,20 @@ def texts_in(folder: Path) -> str:
     return " ".join(str(pq.read_table(file, partitioning=None).to_pylist()) for file in folder.rglob("*.parquet"))
 
 
-@pytest.mark.parametrize("way", ["it goes on", "afresh", "killed between"])
+@pytest.mark.parametrize("way", ["incremental", "full", "killed between"])
 def test_what_is_erased_is_in_no_file_of_any_version(
     quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    home, log = tmp_path / "home", TableLog(tmp_path / "tables")
+    home, log = tmp_path / "home", DeltaFolder(tmp_path / "tables")
     with antiphon.open(home, name="Ada", unprotected=True) as store:
         party = store.create_party("Household")
         party.epochs.set_policy(keep_epochs=1)
         note = party.object({"title": "note"})
         note["text"] = SECRET
-    GoOn(quick, log, [home]).run()
+    TableRun(quick, log, [home]).run()
     with antiphon.open(home, unprotected=True) as store:
         store.party("Household").object({"title": "another"})
-    GoOn(quick, log, [home]).run()
+    TableRun(quick, log, [home]).run()
     assert SECRET in texts_in(log.folder)
     with antiphon.open(home, unprotected=True) as store:
         party = store.party("Household")
@@ -190,15 +190,15 @@ def test_what_is_erased_is_in_no_file_of_any_version(
         party.epochs.prune()
     if way == "killed between":
         with monkeypatch.context() as patched:
-            patched.setattr(TableLog, "let_go", _interrupted)
+            patched.setattr(DeltaFolder, "vacuum", _interrupted)
             with pytest.raises(KeyboardInterrupt):
-                GoOn(quick, log, [home]).run()
+                TableRun(quick, log, [home]).run()
         assert SECRET in texts_in(log.folder)
         assert log.current().run == 3
-    report = GoOn(quick, log, [home]).run(afresh=way == "afresh")
+    report = TableRun(quick, log, [home]).run(full=way == "full")
 
     assert report.counts["lost"] == 0
-    assert not log.current().owes
+    assert not log.current().vacuum_due
     assert SECRET not in texts_in(log.folder)
     assert "note" in texts_in(log.folder)
 
@@ -206,7 +206,7 @@ def test_what_is_erased_is_in_no_file_of_any_version(
 def test_a_run_that_is_interrupted_when_it_is_published_loses_nothing(
     quick: SparkSession, written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = TableLog(tmp_path / "tables")
+    log = DeltaFolder(tmp_path / "tables")
 
     def sync(folder: Path) -> None:
         if (folder / "current.json").exists():  # it is the last thing that `publish` does
@@ -215,11 +215,11 @@ def test_a_run_that_is_interrupted_when_it_is_published_loses_nothing(
     with monkeypatch.context() as patched:
         patched.setattr("antiphon.pipeline.tables.delta_folder.sync_folder", sync)
         with pytest.raises(KeyboardInterrupt):
-            GoOn(quick, log, [written.home]).run()
+            TableRun(quick, log, [written.home]).run()
 
     assert log.current().run == 1
-    report = GoOn(quick, log, [written.home]).run()
-    assert report.still == len(report.parties)
+    report = TableRun(quick, log, [written.home]).run()
+    assert report.unchanged == len(report.parties)
     assert report.counts["lost"] == 0
 
 
@@ -227,25 +227,25 @@ def test_a_run_that_fails_while_it_commits_is_done_again(
     quick: SparkSession, written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tables are ahead then of what is published, and what they name must not be missed by anybody."""
-    log = TableLog(tmp_path / "tables")
+    log = DeltaFolder(tmp_path / "tables")
     with monkeypatch.context() as patched:
-        patched.setattr(TableLog, "put_small", _no_space)
+        patched.setattr(DeltaFolder, "write_small", _no_space)
         with pytest.raises(OSError, match="no space"):
-            GoOn(quick, log, [written.home]).run()
+            TableRun(quick, log, [written.home]).run()
     assert log.current().run == 0
     assert all(file.exists() for file in latest(log, "items"))
 
-    assert GoOn(quick, log, [written.home]).run().counts["lost"] == 0
+    assert TableRun(quick, log, [written.home]).run().counts["lost"] == 0
     assert all(file.exists() for file in latest(log, "items"))
 
 
 def test_blocks_that_cannot_be_written_end_a_run_that_leaves_nothing(
     quick: SparkSession, written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = TableLog(tmp_path / "tables")
+    log = DeltaFolder(tmp_path / "tables")
     monkeypatch.setattr("antiphon.pipeline.tables.incremental_write.write_rows", _no_space)
     with pytest.raises(PySparkException, match="no space"):
-        GoOn(quick, log, [written.home]).run()
+        TableRun(quick, log, [written.home]).run()
 
     assert not list(log.folder.rglob("*.parquet"))
     assert log.current().run == 0

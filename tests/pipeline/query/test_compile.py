@@ -16,8 +16,8 @@ from antiphon.model.value import Value
 from antiphon.pipeline.query.compile import results
 from antiphon.pipeline.query.resolved_items import Seen
 from antiphon.pipeline.tables import facts_column as column
-from antiphon.pipeline.tables.item_rows import shown_of
-from antiphon.pipeline.tables.sort_key import KEY_SIZE_MAX, is_whole, kept, key_of, value_of
+from antiphon.pipeline.tables.item_rows import display_of
+from antiphon.pipeline.tables.sort_key import KEY_SIZE_MAX, is_complete, key_of, truncate, value_of
 from antiphon.query import evaluate
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts
@@ -115,7 +115,7 @@ def table(spark: SparkSession, parties: Parties) -> DataFrame:
 
 
 def spark_shown(facts: Facts) -> tuple[object, ...]:
-    *about, found = shown_of(facts, known=True)
+    *about, found = display_of(facts, known=True)
     return *about, {**found, "keys": dict(found["keys"]), "members": dict(found["members"])}
 
 
@@ -152,8 +152,8 @@ def test_sort_keys_compare_as_values_do(one: Value, other: Value) -> None:
 def test_the_beginning_of_a_key_compares_as_the_whole_does(key: bytes, data: st.DataObject) -> None:
     other = data.draw(st.binary(max_size=KEY_SIZE_MAX) | st.integers(0, KEY_SIZE_MAX).map(lambda size: key[:size]))
 
-    assert (kept(key) < other, kept(key) == other) == (key < other, key == other)
-    assert kept(key) == key or not is_whole(kept(key))
+    assert (truncate(key) < other, truncate(key) == other) == (key < other, key == other)
+    assert truncate(key) == key or not is_complete(truncate(key))
 
 
 @given(st.lists(st.lists(numbers, max_size=4), max_size=3))

@@ -18,7 +18,7 @@ from antiphon.model.message import Change
 from antiphon.model.value import Reference
 from antiphon.pipeline.jobs.batch_run import Run
 from antiphon.pipeline.query.resolved_items import seen
-from antiphon.pipeline.tables.facts_column import asked_of
+from antiphon.pipeline.tables.facts_column import fact_columns
 from antiphon.pipeline.tables.item_rows import shown
 from antiphon.pipeline.tables.links import links
 from antiphon.query.facts import Facts
@@ -96,7 +96,7 @@ def test_spark_sees_every_item_as_the_index_of_a_live_peer_does(spark: SparkSess
     assert {(bytes(row.party), bytes(row.item)) for row in rows} == wanted.keys()
     for row in rows:
         facts = wanted[bytes(row.party), bytes(row.item)]
-        asked = asked_of(facts)
+        asked = fact_columns(facts)
         assert bytes(row.facts) == asked.data, facts
         assert pack(unpack(row.value or "null")) == asked.value, facts
         assert {name: bytes(key) for name, key in row.keys.items()} == dict(asked.keys)

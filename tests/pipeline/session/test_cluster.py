@@ -56,7 +56,7 @@ class Job:
         found: dict[str, Any] = json.loads(line)
         return found
 
-    def go_on(self) -> None:
+    def table_run(self) -> None:
         (self._folder / "go").touch()
 
 
@@ -98,7 +98,7 @@ def test_a_cluster_comes_to_what_a_peer_comes_to_also_if_a_worker_is_killed_at_w
         at_work = {task["executorId"] for task in running(tasks)}
         cluster.kill(0)
         until(lambda: not is_active(tasks, executor), "the driver to see that an executor is gone")
-        job.go_on()
+        job.table_run()
         second = job.hear()
 
     assert executor in at_work

@@ -1,4 +1,4 @@
-"""What is folded on columns onto snapshots is what a fold of all messages comes to, bytes and all that is shown."""
+"""Folding new messages onto snapshots in columns gives the same bytes and display columns as a fold of all messages."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from antiphon.pipeline.columnar import register_fold
 from antiphon.pipeline.fold.item_fold import DELETED, MESSAGES, MODEL, REASON, STATE
 from antiphon.pipeline.order.total_order import OrderedMessages
 from antiphon.pipeline.plan.party_plan import PartyPlan
-from antiphon.pipeline.tables.columnar_display import PlainShown
-from antiphon.pipeline.tables.columnar_resume import GoingPlain
-from antiphon.pipeline.tables.facts_column import asked_of
+from antiphon.pipeline.tables.columnar_display import DisplayColumns
+from antiphon.pipeline.tables.columnar_resume import FlatResume
+from antiphon.pipeline.tables.facts_column import fact_columns
 from antiphon.pipeline.tables.state_json import state_json
 from antiphon.query.facts import facts_of
 
@@ -38,7 +38,7 @@ def items_in(messages: list[Message], plan: PartyPlan) -> dict[bytes, Row]:
 
 
 def gone_on(before: dict[bytes, Row], more: list[Message], plan: PartyPlan, chance: random.Random) -> Iterator[Any]:
-    """Each item with nothing but mutations that was folded on columns, with what was made of it."""
+    """Yield each item with only mutations that was folded in columns: snapshot, count, JSON and sort keys."""
     ordered = OrderedMessages.of(rows_of(more, chance), [plan])
     if ordered is None:
         return
@@ -46,21 +46,21 @@ def gone_on(before: dict[bytes, Row], more: list[Message], plan: PartyPlan, chan
     simple = [not (ordered.kinds[low:high] != Kind.MUTATION).any() for low, high in pairwise(ordered.starts.tolist())]
     items = np.array([nth for nth, item in enumerate(ids) if _is_object(before.get(item))], dtype=np.int64)
     new = np.zeros(len(ids), dtype=np.bool_)
-    going = GoingPlain(ordered, items, [before[ids[nth]][STATE] for nth in items.tolist()], new)
-    shown = going.show(np.flatnonzero(going.plain))
+    resume = FlatResume(ordered, items, [before[ids[nth]][STATE] for nth in items.tolist()], new)
+    shown = resume.display(np.flatnonzero(resume.flat))
     states = shown.state.to_pylist()
     for place, nth in enumerate(items.tolist()):
-        if going.plain[nth] and simple[nth]:
-            (data,) = going.snapshots(np.array([place]), np.array([nth]))
-            (at,) = shown.places(np.array([nth])).tolist()
-            yield ids[nth], data, going.registers.count(nth), states[at], keys_in(shown, at)
+        if resume.flat[nth] and simple[nth]:
+            (data,) = resume.snapshots(np.array([place]), np.array([nth]))
+            (at,) = shown.positions(np.array([nth])).tolist()
+            yield ids[nth], data, resume.registers.message_count(nth), states[at], keys_in(shown, at)
 
 
 def _is_object(row: Row | None) -> bool:
     return row is not None and row[MODEL] == OBJECT.name and not about(row[STATE]).guarded
 
 
-def keys_in(shown: PlainShown, at: int) -> list[tuple[str, bytes]]:
+def keys_in(shown: DisplayColumns, at: int) -> list[tuple[str, bytes]]:
     low, high = shown.begins[at : at + 2].tolist()
     return list(zip(shown.names[low:high].to_pylist(), shown.keys[low:high].to_pylist(), strict=True))
 
@@ -81,9 +81,9 @@ def test_what_is_folded_on_is_what_a_fold_of_all_comes_to(wild: float) -> None:
             assert before[item][MESSAGES] + count == row[MESSAGES], seed
             assert before[item][DELETED] == row[DELETED], seed
             assert state == state_json(said.value).text, seed
-            assert keys == [pair for pair in asked_of(said).keys if pair[0].startswith('["')], seed
+            assert keys == [pair for pair in fact_columns(said).keys if pair[0].startswith('["')], seed
             taken += 1
-    assert taken > SEEDS // 8, "next to nothing was folded on columns"
+    assert taken > SEEDS // 8, "next to nothing was folded in columns"
 
 
 def plain_item(chance: random.Random) -> tuple[History, bytes]:
@@ -161,7 +161,7 @@ def test_values_are_shown_as_models_show_them(value: Any) -> None:
     said = facts_of(restore(after[item][STATE], MODELS))
     assert data == after[item][STATE]
     assert state == state_json(said.value).text
-    assert keys == [pair for pair in asked_of(said).keys if pair[0].startswith('["')]
+    assert keys == [pair for pair in fact_columns(said).keys if pair[0].startswith('["')]
 
 
 def test_snapshots_that_are_damaged_harm_no_other() -> None:
@@ -190,7 +190,7 @@ def test_snapshots_that_are_damaged_harm_no_other() -> None:
         bad = bytes(data[: chance.choice((len(data), len(data) - 1, len(data) // 2, 1))])
         new, both = np.zeros(2, dtype=np.bool_), np.arange(2)
 
-        right, wrong = (GoingPlain(ordered, both, [first, whole[1]], new) for first in (whole[0], bad))
-        if wrong.plain[1]:  # else a text of the other is none, and all are left to the models
+        right, wrong = (FlatResume(ordered, both, [first, whole[1]], new) for first in (whole[0], bad))
+        if wrong.flat[1]:  # else a text of the other is none, and all are left to the models
             assert wrong.snapshots(both[1:], both[1:]) == right.snapshots(both[1:], both[1:])
     assert played > SEEDS

@@ -1,4 +1,4 @@
-"""A run that goes on from the tables leaves what a run from nothing would, to the byte, whatever came between."""
+"""An incremental run leaves the same tables as a full run, byte for byte, whatever came in between."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.pipeline.fold.test_item_fold import narrow
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, NotAuthorised, UnknownItem
 from antiphon.halo.credentials.claims import Policy
-from antiphon.pipeline.jobs.table_run import GoOn
+from antiphon.pipeline.jobs.table_run import TableRun
 from antiphon.pipeline.plan.replan import OTHER_BASE
-from antiphon.pipeline.tables.delta_folder import TableLog
-from antiphon.pipeline.tables.shard_tally import SHELVES
+from antiphon.pipeline.tables.delta_folder import DeltaFolder
+from antiphon.pipeline.tables.shard_tally import SHARDS
 from antiphon.snapshot.blob_store import BlobStore
 from antiphon.testing.peers import Peer, Peers
 
@@ -65,16 +65,16 @@ def keep_blobs(peer: Peer) -> None:
         kept.put_all((cid, peer.blobs.get(cid)) for cid in peer.blobs)  # type: ignore[attr-defined]
 
 
-def contents(spark: SparkSession, log: TableLog) -> dict[str, list[Any]]:
-    """All rows of the tables that a run from nothing has to have as well."""
+def contents(spark: SparkSession, log: DeltaFolder) -> dict[str, list[Any]]:
+    """All rows of the tables that must equal those of a full run."""
     return {name: sorted(map(repr, log.read(spark, name).collect())) for name in COMPARED}
 
 
-def keys_of(spark: SparkSession, log: TableLog) -> set[tuple[bytes, bytes]]:
+def keys_of(spark: SparkSession, log: DeltaFolder) -> set[tuple[bytes, bytes]]:
     return {(bytes(row["party"]), bytes(row["item"])) for row in log.read(spark, "items").collect()}
 
 
-def there(spark: SparkSession, log: TableLog) -> set[tuple[bytes, bytes]]:
+def there(spark: SparkSession, log: DeltaFolder) -> set[tuple[bytes, bytes]]:
     """The items that there must be, by what the change feed says of all runs."""
     found: set[tuple[bytes, bytes]] = set()
     for row in sorted(log.read(spark, "changes").collect(), key=lambda row: row["run"]):
@@ -96,7 +96,7 @@ def towns(tmp_path: Path) -> Iterator[list[Town]]:
 def test_going_on_comes_to_what_a_run_from_nothing_comes_to(
     quick: SparkSession, towns: list[Town], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = TableLog(tmp_path / "tables")
+    log = DeltaFolder(tmp_path / "tables")
     with Peers(tmp_path / "forked", models=models()) as peers:
         forked = Forked(peers, longer=2)
         homes = [*(town.reader.folder for town in towns), forked.carol.folder]
@@ -106,21 +106,21 @@ def test_going_on_comes_to_what_a_run_from_nothing_comes_to(
                 town.live_on(STEPS)
             if number == ROUNDS - 1:
                 confront(forked.peers)
-            made = GoOn(quick, log, homes, models=models)
+            made = TableRun(quick, log, homes, models=models)
             with monkeypatch.context() as patched:
-                if number == 1:  # as if there were so many messages that tasks have to share a shelf
+                if number == 1:  # as if there were so many messages that tasks have to share a shard
                     patched.setattr(
-                        "antiphon.pipeline.tables.incremental_write.buckets_for", lambda cores, messages: 2 * SHELVES
+                        "antiphon.pipeline.tables.incremental_write.buckets_for", lambda cores, messages: 2 * SHARDS
                     )
                 reports.append(made.run())
             went.append(made.steps)
-        fresh = TableLog(tmp_path / "fresh")
-        whole = GoOn(quick, fresh, homes, models=models).run()
+        fresh = DeltaFolder(tmp_path / "fresh")
+        whole = TableRun(quick, fresh, homes, models=models).run()
 
     assert reports[-1].parties == whole.parties
     assert not any(report.counts["lost"] for report in reports)
     assert contents(quick, log) == contents(quick, fresh)
     assert there(quick, log) == there(quick, fresh) == keys_of(quick, log)
     again = [step for steps in went[1:] for step in steps]
-    assert sum(not step.afresh and not step.still for step in again) > len(again) // 3  # most did go on
+    assert sum(not step.afresh and not step.still for step in again) > len(again) // 3  # most were read incrementally
     assert any(step.afresh == OTHER_BASE for step in again)

@@ -1,4 +1,4 @@
-"""A shelf that goes on has the rows that one written from nothing has: all columns of all tables, whatever has come.
+"""An incremental run leaves the same rows in a shard as a full run: all columns of all tables, whatever has come.
 
 No Spark here: one task does all of this, with real files.
 """
@@ -20,14 +20,14 @@ from antiphon.core.errors import BadEncoding
 from antiphon.feed.header import Kind
 from antiphon.model.factory import ModelFactory
 from antiphon.model.message import wrap
-from antiphon.pipeline.fold.item_fold import REASON, STATE, Folding
-from antiphon.pipeline.fold.summary import Tally, total
+from antiphon.pipeline.fold.item_fold import REASON, STATE, ItemFold
+from antiphon.pipeline.fold.summary import Tally, combine_tallies
 from antiphon.pipeline.order.shuffle_chunk import buckets_of, ids_of
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.tables import shard_rows
-from antiphon.pipeline.tables.parquet_files import Place, TableFiles, batches_in
+from antiphon.pipeline.tables.parquet_files import PartitionPath, PartitionWriter, read_batches
 from antiphon.pipeline.tables.schemas import arrow_table
-from antiphon.pipeline.tables.shard_fold import Job, fold_onto
+from antiphon.pipeline.tables.shard_fold import ShardJob, fold_shard
 
 SEEDS = 200 if os.environ.get("ANTIPHON_SOAK") else 12
 TABLES = ("items", "links", "quarantine", "changes")
@@ -35,8 +35,8 @@ TABLES = ("items", "links", "quarantine", "changes")
 Row = dict[str, Any]
 
 
-class Shelves:
-    """Tables in so many partitions, and how they are brought to where messages are."""
+class Shards:
+    """Tables with their files, and the folds that bring them up to date with messages."""
 
     def __init__(self, folder: Path, plan: PartyPlan, chance: random.Random, buckets: int = 1) -> None:
         self.folder = folder
@@ -47,21 +47,21 @@ class Shelves:
         self.run = 0
         self.tallies: list[Tally] = []
 
-    def write(self, new: Sequence[Message], every: Sequence[Message], *, afresh: bool) -> None:
+    def write(self, new: Sequence[Message], every: Sequence[Message], *, full: bool) -> None:
         self.run += 1
-        late = self._fold(new, afresh=frozenset([PARTY]) if afresh else frozenset())
-        if late:  # what could not be folded on, from all its messages
-            assert not self._fold([message for message in every if message[1] in late], whole={PARTY: late})
+        late = self._fold(new, full=frozenset([PARTY]) if full else frozenset())
+        if late:  # items that must be folded from all their messages
+            assert not self._fold([message for message in every if message[1] in late], refold={PARTY: late})
 
     def _fold(self, messages: Sequence[Message], **about: Any) -> set[bytes]:
         held = {name: {digit: tuple(some) for digit, some in files.items()} for name, files in self.files.items()}
         given = (str(self.folder), f"part-{self.run}", held, (self.plan,), ModelFactory.standard, self.run)
-        job = Job(*given, self.buckets, **about, tallied=frozenset([PARTY]))
+        job = ShardJob(*given, self.buckets, **about, tallied=frozenset([PARTY]))
         where = buckets_of(ids_of(message[1] for message in messages), self.buckets).tolist()
         done = []
         for bucket in range(self.buckets):
             mine = [message for message, at in zip(messages, where, strict=True) if at == bucket]
-            done.append(fold_onto(job, bucket, rows_of(mine, self.chance)))
+            done.append(fold_shard(job, bucket, rows_of(mine, self.chance)))
         for made in done:
             for name, written in made.files.items():
                 for one in written.added:
@@ -71,24 +71,24 @@ class Shelves:
                 for files in self.files[name].values():
                     files[:] = [file for file in files if file not in written.removed]
         self.tallies = [made.tally for made in done if made.tally is not None]
-        return {item for made in done for _, item in made.late}
+        return {item for made in done for _, item in made.refold}
 
     def rows(self, table: str) -> list[Row]:
         every = [file for files in self.files[table].values() for file in files]
-        return sorted((row for file in every for batch in batches_in(file) for row in batch.to_pylist()), key=repr)
+        return sorted((row for file in every for batch in read_batches(file) for row in batch.to_pylist()), key=repr)
 
 
-def both(folder: Path, chance: random.Random, wild: float, buckets: int = 1) -> tuple[Shelves, Shelves, list[Message]]:
+def both(folder: Path, chance: random.Random, wild: float, buckets: int = 1) -> tuple[Shards, Shards, list[Message]]:
     """Tables that went on in a few steps, and those that were written at once."""
     messages = History(chance, wild).write()
     plan = plan_of(messages, chance, wild)
-    on, whole = Shelves(folder / "on", plan, chance, buckets), Shelves(folder / "whole", plan, chance)
+    on, whole = Shards(folder / "on", plan, chance, buckets), Shards(folder / "whole", plan, chance)
     cuts = sorted({*chance.sample(range(len(messages)), min(3, len(messages))), len(messages)})
     start = 0
     for cut in cuts:
-        on.write(messages[start:cut], messages[:cut], afresh=start == 0)
+        on.write(messages[start:cut], messages[:cut], full=start == 0)
         start = cut
-    whole.write(messages, messages, afresh=True)
+    whole.write(messages, messages, full=True)
     return on, whole, messages
 
 
@@ -101,16 +101,16 @@ def test_tables_that_went_on_are_those_that_were_written_at_once(wild: float, tm
         assert {row["item"]: row["data"] for row in whole.rows("items")} == model, seed
         for table in ("items", "links", "quarantine"):
             assert on.rows(table) == whole.rows(table), (seed, table)
-        assert total(on.tallies) == total(whole.tallies), seed
+        assert combine_tallies(on.tallies) == combine_tallies(whole.tallies), seed
 
 
 def test_most_items_go_on_on_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that are made one by one are those of items that are not plain: without any such, there is none."""
+    """Rows are made one by one only for items that are not flat: without such items, there is none."""
 
     def never(*_: Any) -> Any:
         raise AssertionError("an item was folded by itself")
 
-    monkeypatch.setattr(Folding, "row", never)
+    monkeypatch.setattr(ItemFold, "row", never)
     on, whole, _ = both(tmp_path, random.Random("columns"), 0.0)
 
     assert on.rows("items") == whole.rows("items")
@@ -140,28 +140,28 @@ def test_a_state_that_is_no_text_is_told_by_its_model(tmp_path: Path) -> None:
     history.add(0, Kind.MUTATION, history.items[0], mutation)
     cut = len(history.messages)
     history.add(1, Kind.MUTATION, history.items[0], mutation)
-    shelves = Shelves(tmp_path, plan_of(history.messages, chance, 0.0), chance)
-    shelves.write(history.messages[:cut], history.messages[:cut], afresh=True)
-    ((file,),) = shelves.files["items"].values()
+    shards = Shards(tmp_path, plan_of(history.messages, chance, 0.0), chance)
+    shards.write(history.messages[:cut], history.messages[:cut], full=True)
+    ((file,),) = shards.files["items"].values()
     table = pq.ParquetFile(file).read()
     (data,) = table.column("data").to_pylist()
     bad = pa.array([data.replace(b"a text", b"a\xfftext")], pa.binary())
     pq.write_table(table.set_column(table.schema.get_field_index("data"), "data", bad), file)
 
     with pytest.raises(BadEncoding, match="snapshot of an object"):
-        shelves.write(history.messages[cut:], history.messages, afresh=False)
+        shards.write(history.messages[cut:], history.messages, full=False)
 
 
 @pytest.mark.parametrize("room", ["_tried", "_room"])
 def test_what_there_is_no_room_for_goes_another_way(room: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that are not held are read again, and objects beyond what is tried on columns are left to their model."""
-    original = shard_rows.Shelved.__post_init__
+    """Rows that are not kept in memory are read again, and objects beyond the size limits are folded by their model."""
+    original = shard_rows.ShardRows.__post_init__
 
-    def no_room(self: shard_rows.Shelved) -> None:
+    def no_room(self: shard_rows.ShardRows) -> None:
         original(self)
         setattr(self, room, 0)
 
-    monkeypatch.setattr(shard_rows.Shelved, "__post_init__", no_room)
+    monkeypatch.setattr(shard_rows.ShardRows, "__post_init__", no_room)
     on, whole, _ = both(tmp_path, random.Random("no room"), 0.1)
 
     assert on.rows("items") == whole.rows("items")
@@ -171,9 +171,9 @@ def test_what_there_is_no_room_for_goes_another_way(room: str, tmp_path: Path, m
 def test_all_columns_of_files_are_packed_but_hashes(table: str, tmp_path: Path) -> None:
     """Parts of what is nested are columns of their own, and Parquet packs none that is not named."""
     schema = arrow_table(table)
-    files = TableFiles(Place(str(tmp_path), "part", "0"), schema)
+    files = PartitionWriter(PartitionPath(str(tmp_path), "part", "0"), schema)
     files.write(pa.RecordBatch.from_pylist([{}], schema))
-    group = pq.read_metadata(tmp_path / files.done().added[0].path).row_group(0)
+    group = pq.read_metadata(tmp_path / files.finish().added[0].path).row_group(0)
     packed = {group.column(at).path_in_schema: group.column(at).compression for at in range(group.num_columns)}
 
     assert {path for path, how in packed.items() if how != "ZSTD"} == packed.keys() & {"hash", "body_hash"}

@@ -42,16 +42,16 @@ def run(
         raise InvalidInput("without tables every run is from nothing: leave out --full, or name --tables")
     with spark_session(master, as_json) as (spark, tell):
         from antiphon.pipeline.jobs.batch_run import Run
-        from antiphon.pipeline.jobs.table_run import GoOn
+        from antiphon.pipeline.jobs.table_run import TableRun
         from antiphon.pipeline.source.home import read_parties
-        from antiphon.pipeline.tables.delta_folder import TableLog
+        from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
         parties = read_parties(",".join(party or ()))
         if tables is None:
             with Run.begin(spark, list(home), parties, tell=tell) as made:
                 report = made.report()
         else:
-            report = GoOn(spark, TableLog(tables), list(home), parties, tell=tell).run(afresh=full)
+            report = TableRun(spark, DeltaFolder(tables), list(home), parties, tell=tell).run(full=full)
     answer = report.row()
     show(as_json, answer, lambda: _tell(answer))
     if answer["blocks"]["lost"]:
@@ -69,10 +69,10 @@ def sql(
     """Ask the tables that runs have written."""
     with spark_session(master, as_json) as (spark, tell):
         from antiphon.pipeline.query.sql import ask
-        from antiphon.pipeline.tables.delta_folder import TableLog
+        from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
         tell("ask")
-        rows = [_readable(row) for row in ask(spark, TableLog(tables), text, limit)]
+        rows = [_readable(row) for row in ask(spark, DeltaFolder(tables), text, limit)]
     show(as_json, rows, lambda: out.print(table(list(rows[0]), rows) if rows else "no rows"))
 
 
@@ -84,9 +84,9 @@ def list_tables(
 ) -> None:
     """The tables of a folder: versions, sizes and columns."""
     with needed():
-        from antiphon.pipeline.tables.delta_folder import TableLog
+        from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
-    log = TableLog(tables)
+    log = DeltaFolder(tables)
     if compact:
         with log.locked():
             log.compact()
@@ -118,6 +118,6 @@ def _tell(answer: dict[str, Any]) -> None:
     if len(answer["parties"]) > SHOWN_MAX:
         out.print(f"and {len(answer['parties']) - SHOWN_MAX} parties more; --json has all")
     skew, seconds = answer["skew"], ", ".join(f"{name} {value:.1f} s" for name, value in answer["seconds"].items())
-    for reason, count in answer["afresh"].items():
+    for reason, count in answer["full"].items():
         out.print(f"{count} parties were read afresh: {reason}")
     out.print(f"{answer['items']:,} items; the hottest has {skew['share']:.1%} of all messages; {seconds}")

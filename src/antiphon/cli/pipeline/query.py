@@ -33,10 +33,10 @@ def query(
         from antiphon.pipeline.query.compile import found
         from antiphon.pipeline.query.sql import open_tables
         from antiphon.pipeline.source.home import read_parties
-        from antiphon.pipeline.tables.delta_folder import TableLog
+        from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
         tell("ask")
-        seen = open_tables(spark, TableLog(tables), read_parties(",".join(party or ())))
+        seen = open_tables(spark, DeltaFolder(tables), read_parties(",".join(party or ())))
         answer = [_row(row.asDict()) for row in found(asked, seen).limit(rows).collect()]
     names = list(SHOWN) if asked.aggregate is None else ["party", "group", "value"]
     show(as_json, answer, lambda: out.print(table(names, answer) if answer else "nothing"))

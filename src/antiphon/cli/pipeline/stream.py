@@ -16,7 +16,7 @@ from antiphon.cli.common import HERE, Json, err, out, table
 from antiphon.cli.pipeline.session import INTERRUPTED, Homes, Master, needed, spark_session
 
 if TYPE_CHECKING:
-    from antiphon.pipeline.jobs.stream_job import Batch, StreamJob
+    from antiphon.pipeline.jobs.stream_job import BatchResult, StreamJob
 
 Tables = Annotated[Path, typer.Option("--tables", "-t", help="The folder of the tables.")]
 Checkpoint = Annotated[Path, typer.Option("--checkpoint", "-c", help="From where it goes on when it is started again.")]
@@ -44,11 +44,11 @@ def stream(
     told = "what was begun is in the tables, all of it"
     with spark_session(master, as_json, told) as (spark, tell):
         from antiphon.pipeline.jobs.stream_job import StreamJob
-        from antiphon.pipeline.jobs.table_run import GoOn
+        from antiphon.pipeline.jobs.table_run import TableRun
         from antiphon.pipeline.source.home import read_parties
-        from antiphon.pipeline.tables.delta_folder import TableLog
+        from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
-        follow = GoOn(spark, TableLog(tables), list(home), read_parties(",".join(party or ())), tell=tell)
+        follow = TableRun(spark, DeltaFolder(tables), list(home), read_parties(",".join(party or ())), tell=tell)
         job = StreamJob(follow, checkpoint, max_blocks, trigger, available_now, lambda batch: _tell(batch, as_json))
         with _stopped_by_signals(job) as caught:
             job.run()
@@ -65,12 +65,12 @@ def changes(
 ) -> None:
     """What runs and batches have made other: a line for each item, by run. With --json, lines of JSON."""
     with needed():
-        from antiphon.pipeline.tables.delta_folder import TableLog
-    log = TableLog(tables)
+        from antiphon.pipeline.tables.delta_folder import DeltaFolder
+    log = DeltaFolder(tables)
     try:
         while True:
             rows = sorted(
-                (_readable(row) for row in log.since("changes", "run", since)),
+                (_readable(row) for row in log.rows_after("changes", "run", since)),
                 key=lambda row: (row["run"], row["party"], row["item"]),
             )
             if as_json:
@@ -106,7 +106,7 @@ def _stopped_by_signals(job: StreamJob) -> Iterator[set[int]]:
             signal.signal(number, handler)
 
 
-def _tell(batch: Batch, as_json: bool) -> None:
+def _tell(batch: BatchResult, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(batch.row()))
         return
@@ -114,9 +114,9 @@ def _tell(batch: Batch, as_json: bool) -> None:
         f"batch {batch.number}: {batch.blocks:,} blocks of {batch.parties} parties in {batch.seconds:.1f} s, "
         f"{batch.rate:,.0f} a second; in the tables {batch.latency:.1f} s after they were seen (run {batch.run})"
     )
-    for reason, count in batch.afresh.items():
+    for reason, count in batch.full.items():
         err.print(f"  {count} read afresh: {reason}")
-    books = ", ".join(f"{count:,} {name}" for name, count in batch.books.items() if count or name == "lost")
+    books = ", ".join(f"{count:,} {name}" for name, count in batch.account.items() if count or name == "lost")
     err.print(f"  in all: {books}")
 
 

@@ -1,6 +1,6 @@
-"""Mutations that write one text or integer at one key, read on columns, with what they name.
+"""Reads mutations that write one text or integer at one key, in columns, with the stamps of the entries they replace.
 
-Others are not `right`: they are left to whoever reads any mutation.
+A mutation of any other form is marked as not `parsed`, and its item is left to `antiphon.model.fold.fold`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from antiphon.pipeline.order.total_order import OrderedMessages
 from antiphon.pipeline.order.varints import HIGH, Bools, Bytes, Wire
 from antiphon.pipeline.plan.party_plan import PartyPlan
 
-MUTATION_FEEDS_MAX = 4  # in its table
-NAMES_MAX = 8
+MUTATION_FEEDS_MAX = 4  # feeds in the feed table of a mutation
+REPLACED_MAX = 8  # entries that one write may replace
 READ_ROWS = 16_384
 _BODY, _MUTATION, _OP = tag_numbers("Message", "ObjectMutation", "ObjectOp")
 _NAME, _VALUE = tag_numbers("Name", "Value")
@@ -28,42 +28,45 @@ _FEED_WORDS = np.arange(0, FEED_SIZE, 8)
 
 
 @dataclass(slots=True)
-class Writes:
-    """What was read of mutations: `right` where one is of the form, and where its parts lie in the buffer."""
+class RegisterWrites:
+    """Register writes: `parsed` if the mutation is one register write; then the offsets of its parts in the buffer."""
 
-    rows: I64  # their places in the partition, in the order of their bytes
-    right: Bools
+    rows: I64  # row numbers in the partition, by ascending offset of their bytes
+    parsed: Bools
     key_at: I64
     key_size: I64
-    value_at: I64  # a text, or an integer as it is written
+    value_at: I64  # of the text bytes, or of the encoded integer
     value_end: I64
     text: Bools
-    names: list[Names] = field(default_factory=list)
+    replaced: list[ReplacedStamps] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Names:
-    """One name of each of some writes."""
+class ReplacedStamps:
+    """For some of the writes, the stamp of one entry that each replaces."""
 
-    which: I64  # of the writes
-    lane: I64  # of the feed that is named, by its place in the table; -1: no lane has it
+    which: I64  # index of the write
+    lane: I64  # of the feed in the stamp; -1 if no lane of the party has this feed
     lamport: I64
     seq: I64
 
 
 @dataclass(slots=True)
-class Lanes:
-    """The feeds of all parties, by the first bytes of their keys."""
+class LaneIndex:
+    """Index of the data feeds (lanes) of all parties, sorted by the first 8 bytes of the feed key.
+
+    Lanes are numbered through all parties, in the order of the plans.
+    """
 
     first: U64
-    keys: npt.NDArray[np.uint64]  # four in each row
-    number: I64  # of the lane, counted through all parties
-    feeds: Bytes  # in the order of lanes
-    begins: I64  # where the lanes of each party begin
-    most: int  # of them begin alike
+    keys: npt.NDArray[np.uint64]  # the feed keys, four words in each row
+    number: I64  # the number of each lane
+    feeds: Bytes  # the feed keys by lane number
+    begins: I64  # the number of the first lane of each party
+    most: int  # the greatest number of feed keys that share their first 8 bytes
 
     @classmethod
-    def of(cls, plans: Sequence[PartyPlan]) -> Lanes:
+    def of(cls, plans: Sequence[PartyPlan]) -> LaneIndex:
         feeds = [lane.feed for plan in plans for lane in plan.lanes]
         keys = np.frombuffer(b"".join(feeds), dtype="<u8").reshape(-1, 4)
         order = np.argsort(keys[:, 0], kind="stable")
@@ -72,7 +75,7 @@ class Lanes:
         return cls(keys[order, 0], keys[order], order, keys.view(np.uint8), begins, int(alike))
 
     def find(self, wire: Wire, at: I64, parties: I64) -> I64:
-        """The lanes of some parties whose keys lie there; -1 where there is none."""
+        """Return the lanes whose feed keys lie at offsets `at`; -1 where the party has no such feed."""
         words = wire.words[at[:, None] + _FEED_WORDS]
         lane = np.full(len(words), -1)
         if not len(self.first):
@@ -86,73 +89,73 @@ class Lanes:
         return lane
 
 
-class Reader:
-    """Reads mutations among ordered messages; `lane` is that of each message, counted through all parties."""
+class MutationReader:
+    """Reads mutations among ordered messages; `lane` is the lane number of each message."""
 
-    def __init__(self, ordered: OrderedMessages, wire: Wire, lane: I64, lanes: Lanes) -> None:
+    def __init__(self, ordered: OrderedMessages, wire: Wire, lane: I64, lanes: LaneIndex) -> None:
         self._ordered = ordered
         self._wire = wire
         self._lane = lane
         self._lanes = lanes
 
-    def read(self, rows: I64) -> Writes:
-        """Some thousands at a time: their columns then stay in the cache of the core."""
+    def read(self, rows: I64) -> RegisterWrites:
+        """Read the mutations at `rows`, some thousands at a time, so that their columns stay in the core's cache."""
         parts = [self._read_some(rows[at : at + READ_ROWS]) for at in range(0, len(rows), READ_ROWS)]
         if not parts:
             parts = [self._read_some(rows)]
         names = [
-            Names(some.which + nth * READ_ROWS, some.lane, some.lamport, some.seq)
+            ReplacedStamps(some.which + nth * READ_ROWS, some.lane, some.lamport, some.seq)
             for nth, part in enumerate(parts)
-            for some in part.names
+            for some in part.replaced
         ]
 
-        columns = ("right", "key_at", "key_size", "value_at", "value_end", "text")
+        columns = ("parsed", "key_at", "key_size", "value_at", "value_end", "text")
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
-        return Writes(rows, **joined, names=names)
+        return RegisterWrites(rows, **joined, replaced=names)
 
-    def _read_some(self, rows: I64) -> Writes:
+    def _read_some(self, rows: I64) -> RegisterWrites:
         wire, ordered = self._wire, self._ordered
         data = wire.bytes
         at = ordered.offsets[rows]
         end = at + ordered.sizes[rows]
-        right = end > at
-        right &= data[at] == _BODY.mutation
+        parsed = end > at
+        parsed &= data[at] == _BODY.mutation
         size, at = wire.sizes(at + 1)
-        right &= at + size == end
+        parsed &= at + size == end
         tables: list[I64] = []
-        has = right
+        has = parsed
         for _ in range(MUTATION_FEEDS_MAX):
             has = has & (data[at] == _MUTATION.feeds) & (data[at + 1] == FEED_SIZE)
             if not has.any():
                 break
             tables.append(np.where(has, at + 2, -1))
             at[has] += 2 + FEED_SIZE
-        right &= data[at] == _MUTATION.ops
+        parsed &= data[at] == _MUTATION.ops
         size, at = wire.sizes(at + 1)
-        right &= (at + size == end) & (data[at] == _OP.path)
+        parsed &= (at + size == end) & (data[at] == _OP.path)
         key_at, key_size = at + 2, data[at + 1].astype(np.int64)
-        right &= (key_size <= KEY_MAX) & (key_at + key_size + 4 <= end)
-        at = np.where(right, key_at + key_size, 0)
-        right &= data[at] == _OP.write
+        parsed &= (key_size <= KEY_MAX) & (key_at + key_size + 4 <= end)
+        at = np.where(parsed, key_at + key_size, 0)
+        parsed &= data[at] == _OP.write
         size, at = wire.sizes(at + 1)
         value_end, tag = at + size, data[at]
         size, text_at = wire.sizes(at + 1)
-        right &= value_end <= end
+        parsed &= value_end <= end
         text = (tag == _VALUE.text) & (text_at + size == value_end)
-        right &= text | ((tag == _VALUE.integer) & wire.are_numbers(at + 1, value_end))
+        parsed &= text | ((tag == _VALUE.integer) & wire.are_numbers(at + 1, value_end))
         value_at = np.where(text, text_at, at + 1)
-        value_end[~right] = 0
-        writes = Writes(rows, right, key_at, np.where(right, key_size, 0), value_at, value_end, text)
-        self._read_names(writes, tables, end)
+        value_end[~parsed] = 0
+        writes = RegisterWrites(rows, parsed, key_at, np.where(parsed, key_size, 0), value_at, value_end, text)
+        self._read_replaced(writes, tables, end)
         self._check_texts(writes)
         return writes
 
-    def _read_names(self, writes: Writes, tables: list[I64], end: I64) -> None:
-        wire, ordered, right = self._wire, self._ordered, writes.right
+    def _read_replaced(self, writes: RegisterWrites, tables: list[I64], end: I64) -> None:
+        wire, ordered, parsed = self._wire, self._ordered, writes.parsed
         data = wire.bytes
-        which = np.flatnonzero(right & (writes.value_end < end))
+        which = np.flatnonzero(parsed & (writes.value_end < end))
         at = writes.value_end[which]
-        for _ in range(NAMES_MAX):
+        for _ in range(REPLACED_MAX):
             if not len(which):
                 return
             rows, last = writes.rows[which], end[which]
@@ -174,27 +177,27 @@ class Reader:
                 good[named[where < 0]] = False
             own = (number == 0) & (lamport == ordered.lamports[rows]) & (seq < ordered.seqs[rows])
             good &= (lamport < ordered.lamports[rows]) | own
-            right[which[~good]] = False
-            writes.names.append(Names(which[good], lane[good], lamport[good], seq[good]))
+            parsed[which[~good]] = False
+            writes.replaced.append(ReplacedStamps(which[good], lane[good], lamport[good], seq[good]))
             more = good & (at < last)
             which, at = which[more], at[more]
-        right[which] = False
+        parsed[which] = False
 
-    def _check_texts(self, writes: Writes) -> None:
-        """Keys and texts are UTF-8, of writes that are replaced, too; what is not is left to `fold`, which says so."""
+    def _check_texts(self, writes: RegisterWrites) -> None:
+        """Mark writes whose key or text is not UTF-8 as not parsed, replaced writes too: `fold` refuses them."""
         ends = writes.key_at + writes.key_size
         first, second = self._wire.keys(writes.key_at, writes.key_size)
-        odd = np.flatnonzero(writes.right & ((first | second) & HIGH != 0))
+        odd = np.flatnonzero(writes.parsed & ((first | second) & HIGH != 0))
         self._check_each(writes, odd, writes.key_at, ends)
-        some = np.flatnonzero(writes.right & writes.text)
+        some = np.flatnonzero(writes.parsed & writes.text)
         try:
             self._wire.texts(writes.value_at[some], writes.value_end[some])
         except pa.ArrowInvalid:
             self._check_each(writes, some, writes.value_at, writes.value_end)
 
-    def _check_each(self, writes: Writes, which: I64, at: I64, end: I64) -> None:
+    def _check_each(self, writes: RegisterWrites, which: I64, at: I64, end: I64) -> None:
         for one in which.tolist():
             try:
                 self._ordered.buffer[at[one] : end[one]].decode()
             except UnicodeDecodeError:
-                writes.right[one] = False
+                writes.parsed[one] = False

@@ -1,10 +1,10 @@
-"""The fold of plain registers on columns: which writes of a partition's objects stand, found without a call for each.
+"""Folds flat objects in columns: finds the register entries that remain for all items of a partition at once.
 
-The state of an object is a set of entries (`model.object.state`): an entry stands unless some operation at its key
-names it, whatever the order. So for messages that write one text or integer at one key, in place of others that they
-name, three things settle the state: which entries are named, what stands, and the last seq that was heard of each
-feed. All are found for a whole partition at once. Where any message of an item is of another form, or names what is
-not here, the item is left to `fold`. Tests compare the two.
+The state of an object is a set of entries (`model.object.state`). An entry remains unless some operation at its key
+replaces it, whatever the order of the two. So for messages that write one text or integer at one key, and name the
+stamps that they replace, three things determine the state: which entries are replaced, which remain, and the last seq
+of each feed. If any message of an item has another form, or replaces an entry that is not known here, the item is
+left to `fold`. Tests compare the two.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from antiphon.feed.header import Kind
 from antiphon.model.access import AccessLog
 from antiphon.model.fold import Authors
 from antiphon.model.message import Note
-from antiphon.pipeline.columnar.mutation_reader import Lanes, Reader, Writes
-from antiphon.pipeline.columnar.snapshot_reader import Held
-from antiphon.pipeline.columnar.snapshot_writer import FEED_SIZE, Entries, Hearings, write_states
+from antiphon.pipeline.columnar.mutation_reader import LaneIndex, MutationReader, RegisterWrites
+from antiphon.pipeline.columnar.snapshot_reader import SnapshotColumns
+from antiphon.pipeline.columnar.snapshot_writer import FEED_SIZE, Entries, HeardSeqs, write_states
 from antiphon.pipeline.order.messages import BASE_STATE
 from antiphon.pipeline.order.shuffle_chunk import I64, U64
 from antiphon.pipeline.order.total_order import OrderedMessages
@@ -33,33 +33,33 @@ _MUTATION = int(Kind.MUTATION)
 _new = tuple.__new__  # half the price of calling the class, for every entry
 
 
-class Registers:
-    """The plain objects of a partition, by the places of its items."""
+class RegisterFold:
+    """The folded flat objects of a partition. Items are numbered in the order of `ordered`."""
 
     def __init__(
-        self, ordered: OrderedMessages, lanes: Lanes, wire: Wire | None = None, held: Held | None = None
+        self, ordered: OrderedMessages, lanes: LaneIndex, wire: Wire | None = None, held: SnapshotColumns | None = None
     ) -> None:
-        """Of all messages of each item; or of those since the state that is held, which `wire` has behind them."""
+        """Fold all messages of each item; or, with `held`, new messages onto the snapshots after them in `wire`."""
         self._ordered = ordered
         self.wire = Wire(ordered.buffer) if wire is None else wire
         lengths = np.diff(ordered.starts)
         self._item = np.repeat(np.arange(len(lengths)), lengths)
         self._lane = lanes.begins[ordered.party] + ordered.lane
-        self.plain = np.ones(len(lengths), dtype=np.bool_)  # of each item: none of its messages is of another form
+        self.flat = np.ones(len(lengths), dtype=np.bool_)  # by item: it is a flat object
         mutations = ordered.kinds == _MUTATION
-        self.plain[self._item[ordered.kinds == BASE_STATE]] = False
+        self.flat[self._item[ordered.kinds == BASE_STATE]] = False
         if ordered.voids is not None:
-            self.plain[self._item[mutations & (ordered.voids > 0)]] = False
-        if held is not None:  # what comes to an item whose state is read must be later than its genesis
+            self.flat[self._item[mutations & (ordered.voids > 0)]] = False
+        if held is not None:  # new messages to a stored item must be later than its genesis
             firsts = ordered.lamports[ordered.starts[held.items]]
-            self.plain[held.items[~held.right | (firsts <= held.begins)]] = False
+            self.flat[held.items[~held.parsed | (firsts <= held.genesis_lamports)]] = False
         inside = np.flatnonzero(mutations)
-        reader = Reader(ordered, self.wire, self._lane, lanes)
+        reader = MutationReader(ordered, self.wire, self._lane, lanes)
         writes = reader.read(inside[np.argsort(ordered.offsets[inside])])
-        self.plain[self._item[writes.rows[~writes.right]]] = False
-        behind = None if held is None else Behind(held, len(lengths))
-        stands = self._resolve(writes, behind)
-        self.entries = self._entries(writes, np.flatnonzero(stands & self.plain[self._item[writes.rows]]), behind)
+        self.flat[self._item[writes.rows[~writes.parsed]]] = False
+        stored = None if held is None else StoredEntries(held, len(lengths))
+        stands = self._resolve(writes, stored)
+        self.entries = self._entries(writes, np.flatnonzero(stands & self.flat[self._item[writes.rows]]), stored)
         heard = self._hear(inside, held)
         self._states = write_states(len(lengths), lanes.feeds, heard, self.entries, self.wire)
         self._ids = ordered.items[ordered.starts[:-1]].tobytes()
@@ -69,32 +69,32 @@ class Registers:
         self._others = ordered.notes_at(others)
         self._others_at: list[int] = np.searchsorted(others, ordered.starts).tolist()
 
-    def item(self, nth: int) -> bytes:
-        """The id of an item."""
+    def item_id(self, nth: int) -> bytes:
+        """Return the id of an item."""
         return self._ids[16 * nth : 16 * nth + 16]
 
-    def count(self, nth: int) -> int:
-        """How many messages there are to an item."""
+    def message_count(self, nth: int) -> int:
+        """Return the number of messages to an item."""
         return self._starts[nth + 1] - self._starts[nth]
 
-    def others(self, nth: int) -> list[Note]:
-        """The messages to an item that are no mutations."""
+    def other_messages(self, nth: int) -> list[Note]:
+        """Return the messages to an item that are not mutations: genesis, changes, metadata."""
         return self._others[self._others_at[nth] : self._others_at[nth + 1]]
 
     def state(self, nth: int) -> bytes:
-        """The snapshot of the object that the mutations of an item make, if the item is plain."""
+        """Return the snapshot of the model state of an item, if the item is flat."""
         return self._states[nth]
 
-    def begins(self, nth: int, feeds: Sequence[bytes]) -> Stamp:
-        """The first mutation of an item; a stamp above all others if there is none."""
+    def first_mutation(self, nth: int, feeds: Sequence[bytes]) -> Stamp:
+        """Return the stamp of the first mutation of an item; a stamp above all others if there is none."""
         at, ordered = self._first[nth], self._ordered
         if at == self._first[nth + 1]:
             return _LAST
         row = self._inside[at]
         return Stamp(int(ordered.lamports[row]), feeds[ordered.lane[row]], int(ordered.seqs[row]))
 
-    def may_all(self, nth: int, access: AccessLog, feeds: Sequence[bytes], authors: Authors) -> bool:
-        """Whether the access list of an item lets all of its mutations count."""
+    def all_allowed(self, nth: int, access: AccessLog, feeds: Sequence[bytes], authors: Authors) -> bool:
+        """True if the access list of an item allows all of its mutations."""
         ordered, some = self._ordered, self._inside[self._first[nth] : self._first[nth + 1]]
         columns = (ordered.lamports, ordered.lane, ordered.seqs)
         for lamport, lane, seq in zip(*(column[some].tolist() for column in columns), strict=True):
@@ -105,21 +105,21 @@ class Registers:
 
     # -- folding
 
-    def _resolve(self, writes: Writes, behind: Behind | None) -> Bools:
-        """Which writes stand. Who names something else than a write of its own item and key is left to `fold`."""
+    def _resolve(self, writes: RegisterWrites, stored: StoredEntries | None) -> Bools:
+        """Return which writes remain. An item is not flat if a write of it replaces an unknown entry."""
         ordered, rows = self._ordered, writes.rows
-        stands = writes.right.copy()
+        stands = writes.parsed.copy()
         if not len(rows):
             return stands
         if int(ordered.seqs.max()) >> _SEQ_BITS:
-            self.plain[:] = False
+            self.flat[:] = False
             return stands
         places = self._lane[rows] << _SEQ_BITS | ordered.seqs[rows]
         order = np.argsort(places)
         places = places[order]
         item, lamport = self._item[rows], ordered.lamports[rows]
         first, second = self.wire.keys(writes.key_at, writes.key_size)
-        for names in writes.names:
+        for names in writes.replaced:
             which, wanted = names.which, names.lane << _SEQ_BITS | names.seq
             found = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
             at = order[found]
@@ -128,14 +128,14 @@ class Registers:
             same &= writes.key_size[at] == writes.key_size[which]
             stands[at[same]] = False
             other = np.flatnonzero(~same)
-            if behind is not None:
+            if stored is not None:
                 to = which[other]
                 key = (item[to], first[to], second[to], writes.key_size[to])
-                other = other[~behind.replaced(*key, names.lane[other], names.lamport[other], names.seq[other])]
-            self.plain[item[which[other]]] = False
+                other = other[~stored.replace(*key, names.lane[other], names.lamport[other], names.seq[other])]
+            self.flat[item[which[other]]] = False
         return stands
 
-    def _entries(self, writes: Writes, found: I64, behind: Behind | None) -> Entries:
+    def _entries(self, writes: RegisterWrites, found: I64, stored: StoredEntries | None) -> Entries:
         found = found[np.argsort(writes.rows[found])]
         rows, ordered = writes.rows[found], self._ordered
         new = Entries(
@@ -149,15 +149,15 @@ class Registers:
             writes.value_end[found],
             writes.text[found],
         )
-        if behind is None:
+        if stored is None:
             return new.by_key()
-        old = behind.entries.where(behind.stands & self.plain[behind.entries.item])
+        old = stored.entries.where(stored.stands & self.flat[stored.entries.item])
         return Entries.joined([old, new]).in_order()
 
-    def _hear(self, rows: I64, held: Held | None) -> Hearings:
-        """The last message of each feed to each item."""
+    def _hear(self, rows: I64, held: SnapshotColumns | None) -> HeardSeqs:
+        """Return the seq of the last message of each feed to each item."""
         item, lane, seq = self._item[rows], self._lane[rows], self._ordered.seqs[rows]
-        if held is not None:  # what is new is later
+        if held is not None:  # new messages are later than stored ones
             old = held.heard
             pairs = ((old.item, item), (old.lane, lane), (old.seq, seq))
             item, lane, seq = (np.concatenate(pair) for pair in pairs)
@@ -170,13 +170,13 @@ class Registers:
             keys.sort()
             order = keys & ((1 << bits) - 1)
         last = order[np.flatnonzero(np.diff(pair[order], append=-1))]
-        return Hearings(item[last], lane[last], seq[last])
+        return HeardSeqs(item[last], lane[last], seq[last])
 
 
-class Behind:
-    """The entries of states that are held, to be found by those who name them."""
+class StoredEntries:
+    """Entries of stored snapshots, indexed so that new writes find the ones that they replace."""
 
-    def __init__(self, held: Held, items: int) -> None:
+    def __init__(self, held: SnapshotColumns, items: int) -> None:
         self.entries = held.entries
         self.stands = np.ones(len(self.entries.item), dtype=np.bool_)
         self._width = int(held.heard.lane.max(initial=0)) + 1
@@ -186,7 +186,7 @@ class Behind:
         numbers = _mixed(*self._about(self.entries))
         self._order = np.argsort(numbers)
         self._numbers = numbers[self._order]
-        # Items of which two entries have one number are left to `fold`: of them, only one would be found.
+        # If two entries have the same hash, only one of them would be found: their items are left to `fold`.
         twice = np.flatnonzero(self._numbers[1:] == self._numbers[:-1])
         self._odd = np.zeros(items, dtype=np.bool_)
         self._odd[self.entries.item[self._order[np.concatenate((twice, twice + 1))]]] = True
@@ -195,8 +195,11 @@ class Behind:
     def _about(entries: Entries) -> tuple[I64 | U64, ...]:
         return entries.item, *entries.keys, entries.key_size, entries.lane, entries.lamport, entries.seq
 
-    def replaced(self, *named: I64 | U64) -> Bools:
-        """Replace entries, by item, key, lane, lamport and seq; which ones stood, or were gone already."""
+    def replace(self, *named: I64 | U64) -> Bools:
+        """Remove entries, by item, key, lane, lamport and seq. True where the entry was here, or was replaced before.
+
+        It was replaced before if it is missing although the snapshot has heard its feed that far.
+        """
         item, lane, seq = named[0], named[4], named[6]
         good = ~self._odd[item]
         if len(self._numbers):
@@ -216,7 +219,7 @@ class Behind:
 
 
 def _mixed(*columns: I64 | U64) -> U64:
-    """One number for several; that of two rows may be the same."""
+    """Hash several columns into one; two different rows may have the same hash."""
     mixed = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
         mixed = (mixed ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)

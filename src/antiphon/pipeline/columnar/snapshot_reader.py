@@ -1,8 +1,8 @@
-"""Snapshots of items that are plain objects, read on columns: texts and integers at keys, and what was heard.
+"""Reads item snapshots of flat objects in columns: texts and integers at keys, and the last seq of each feed.
 
-It is the way back from `states`, for many items at once. These bytes were written by a fold, so whether they are
-canonical (in order, each once, and heard of) is not asked again; what is of another form, or whose bounds do not fit,
-is not `right`, and is left to `item_codec`, which says what is wrong with it.
+It is the inverse of `snapshot_writer`, for many items at once. The bytes were written by a fold, so this reader does
+not check that they are canonical (entries sorted, unique, and covered by `heard`). A snapshot of another form, or with
+lengths that do not fit, is marked as not `parsed` and left to `item_codec`, which reports what is wrong with it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from antiphon.model.wire import number_at, tag_numbers
-from antiphon.pipeline.columnar.mutation_reader import Lanes
-from antiphon.pipeline.columnar.snapshot_writer import FEED_SIZE, KEY_MAX, Entries, Hearings
+from antiphon.pipeline.columnar.mutation_reader import LaneIndex
+from antiphon.pipeline.columnar.snapshot_writer import FEED_SIZE, KEY_MAX, Entries, HeardSeqs
 from antiphon.pipeline.order.shuffle_chunk import I64
 from antiphon.pipeline.order.varints import LONG_VARINT_MAX, Bools, Wire
 
-FIELDS_MAX = 12  # of an item before its state that are looked at for all at once; few have more, and these have many
-STATE_FEEDS_MAX = 64  # in its table
-ENTRIES_MAX = 128
-TAIL_MAX = 40  # fields behind it
+FIELDS_MAX = 12  # fields before the state that are read in columns; the few items with more have many more
+STATE_FEEDS_MAX = 64  # feeds in the feed table of a state
+ENTRIES_MAX = 128  # entries of a state
+TAIL_MAX = 40  # fields after the state
 _NONE = 1 << 62
 _ITEM, _OBJECT, _ROW = tag_numbers("ItemSnapshot", "ObjectSnapshot", "ObjectRegister")
 _ENTRY, _VALUE = tag_numbers("ObjectEntry", "Value")
@@ -29,57 +29,57 @@ _ACCESS = (_ITEM.creator, _ITEM.access)
 
 
 @dataclass(slots=True)
-class Held:
-    """What some snapshots say. Entries and hearings name items by the numbers that they were given."""
+class SnapshotColumns:
+    """The contents of some item snapshots. `heard` and `entries` refer to items by number."""
 
-    items: I64  # their numbers, ascending
-    right: Bools
-    begins: I64  # the lamport of each genesis
-    state_at: I64  # where the field of the state begins; before and behind it, nothing hangs on mutations
+    items: I64  # the numbers of the items, ascending
+    parsed: Bools
+    genesis_lamports: I64
+    state_at: I64  # where the state field begins; no field before or after it depends on mutations
     state_end: I64
-    heard: Hearings
+    heard: HeardSeqs
     entries: Entries
 
 
-def read_held(wire: Wire, bounds: I64, items: I64, parties: I64, lanes: Lanes) -> Held:
-    """Snapshots between bounds: those of the items with these numbers, which belong to these parties."""
-    return _Reader(wire, bounds[:-1], bounds[1:], parties, lanes).read(items)
+def read_snapshots(wire: Wire, bounds: I64, items: I64, parties: I64, lanes: LaneIndex) -> SnapshotColumns:
+    """Read the snapshots between `bounds`: of the items with numbers `items`, which belong to `parties`."""
+    return _SnapshotReader(wire, bounds[:-1], bounds[1:], parties, lanes).read(items)
 
 
-class _Reader:
-    """Goes through all snapshots field by field: at each step, those that have not ended."""
+class _SnapshotReader:
+    """Reads all snapshots side by side, field by field; each step handles the snapshots that have not ended."""
 
-    def __init__(self, wire: Wire, starts: I64, ends: I64, parties: I64, lanes: Lanes) -> None:
+    def __init__(self, wire: Wire, starts: I64, ends: I64, parties: I64, lanes: LaneIndex) -> None:
         self.wire = wire
         self.end = ends.copy()
-        self.at = starts.copy()  # how far each one is read
-        self.right = np.ones(len(starts), dtype=np.bool_)
-        self.begins = np.full(len(starts), _NONE)
+        self.at = starts.copy()  # the read position of each snapshot
+        self.parsed = np.ones(len(starts), dtype=np.bool_)
+        self.genesis_lamports = np.full(len(starts), _NONE)
         self._lanes = lanes
         self._parties = parties
 
-    def read(self, items: I64) -> Held:
-        self._read_frames()
+    def read(self, items: I64) -> SnapshotColumns:
+        self._read_records()
         state_at = self.at.copy()
         self._enter_states()
         state_end = self.end
         tables = self._read_tables()
         heard = self._read_heard(tables)
         entries = self._read_registers(tables)
-        kept = self.right[heard.item]
-        heard = Hearings(items[heard.item[kept]], heard.lane[kept], heard.seq[kept])
-        entries = entries.where(self.right[entries.item])
+        kept = self.parsed[heard.item]
+        heard = HeardSeqs(items[heard.item[kept]], heard.lane[kept], heard.seq[kept])
+        entries = entries.where(self.parsed[entries.item])
         entries.item = items[entries.item]
-        return Held(items, self.right, self.begins, state_at, state_end, heard, entries)
+        return SnapshotColumns(items, self.parsed, self.genesis_lamports, state_at, state_end, heard, entries)
 
     def _fail(self, which: I64) -> None:
-        self.right[which] = False
+        self.parsed[which] = False
         self.at[which] = self.end[which]
 
-    # -- the frame of an item
+    # -- the item record around the state
 
-    def _read_frames(self) -> None:
-        """Up to the field of the state; an item to which no mutation has come has none."""
+    def _read_records(self) -> None:
+        """Read up to the state field; an item without mutations has none."""
         wire, live = self.wire, np.arange(len(self.at))
         for _ in range(FIELDS_MAX):
             at, end = self.at[live], self.end[live]
@@ -93,7 +93,7 @@ class _Reader:
             is_number = tag & 7 == 0
             self.at[live] = np.where(is_number, after, inside + size)
             genesis = np.flatnonzero(tag == _ITEM.genesis)
-            self.begins[live[genesis]] = self._lamports(inside[genesis])
+            self.genesis_lamports[live[genesis]] = self._lamports(inside[genesis])
             good = (tag < _ITEM.state) & (tag > 0) & (is_number | (tag & 7 == 2)) & (self.at[live] <= end)
             self._fail(live[~good])
             live = live[good]
@@ -101,7 +101,7 @@ class _Reader:
             self._read_rest(one)
 
     def _read_rest(self, one: int) -> None:
-        """The same for one that was often moved: there is a field for each time."""
+        """Do the same for one item with many fields: an item that was moved often has a field for each move."""
         data, at, end = self.wire.buffer, int(self.at[one]), int(self.end[one])
         while at < end and data[at] != _ITEM.state:
             tag = data[at]
@@ -113,21 +113,21 @@ class _Reader:
         self.at[one] = at
 
     def _lamports(self, at: I64) -> I64:
-        """The lamports of names; one that is not as it should be is above all."""
+        """Read the lamports of stamps; a malformed stamp gets a lamport above all others."""
         data = self.wire.bytes
         found, _ = self.wire.numbers(at + 3)
         right = (data[at] == _ENTRY.feed) & (data[at + 1] < 0x80) & (data[at + 2] == _ENTRY.lamport) & (found >= 0)
         return np.where(right, found, _NONE)
 
     def _enter_states(self) -> None:
-        """Read on in the states, and look at what stands behind them: a view, and who may write, or nothing."""
-        wire, live = self.wire, np.flatnonzero(self.right & (self.at < self.end))
+        """Move into the states, and check the fields after them: only view and access list are allowed."""
+        wire, live = self.wire, np.flatnonzero(self.parsed & (self.at < self.end))
         size, at = wire.sizes(self.at[live] + 1)
         ends, stops = self.end.copy(), at + size
         self.at[live] = at
         self._fail(live[stops > ends[live]])
         self.end[live] = np.minimum(stops, ends[live])
-        live = live[self.right[live]]
+        live = live[self.parsed[live]]
         at = self.end[live]
         for _ in range(TAIL_MAX):
             more = at < ends[live]
@@ -142,12 +142,12 @@ class _Reader:
             live, at = live[good], (inside + size)[good]
         self._fail(live)
 
-    # -- the table, and what was heard
+    # -- the feed table, and the last seq of each feed
 
     def _read_tables(self) -> Sequence[I64]:
-        """By their places in tables, from 1 on: the lane of each snapshot's feed; -1 where there is none."""
+        """Read the feed tables: for each index, from 1 on, the lane in each snapshot; -1 where the table is shorter."""
         data, tables = self.wire.bytes, [np.full(len(self.at), -1)]
-        live = np.flatnonzero(self.right)
+        live = np.flatnonzero(self.parsed)
         for _ in range(STATE_FEEDS_MAX):
             at = self.at[live]
             more = (data[at] == _OBJECT.feeds) & (data[at + 1] == FEED_SIZE)
@@ -164,12 +164,12 @@ class _Reader:
             tables.append(table)
         return tables
 
-    def _read_heard(self, tables: Sequence[I64]) -> Hearings:
-        """Of all feeds in tables, in order: nothing else is said of any."""
+    def _read_heard(self, tables: Sequence[I64]) -> HeardSeqs:
+        """Read the `heard` fields: one for each feed of the table, in order."""
         wire, data = self.wire, self.wire.bytes
         items, lanes, seqs = [], [], []
         for place, table in enumerate(tables[1:], start=1):
-            live = np.flatnonzero(self.right & (table >= 0))
+            live = np.flatnonzero(self.parsed & (table >= 0))
             at = self.at[live]
             size = data[at + 1].astype(np.int64)
             seq, after = wire.numbers(at + 5)
@@ -183,7 +183,7 @@ class _Reader:
             lanes.append(table[live])
             seqs.append(seq)
         none_at_all = [np.zeros(0, dtype=np.int64)]
-        return Hearings(*(np.concatenate(some or none_at_all) for some in (items, lanes, seqs)))
+        return HeardSeqs(*(np.concatenate(some or none_at_all) for some in (items, lanes, seqs)))
 
     # -- registers
 
@@ -191,11 +191,11 @@ class _Reader:
         wire, data, found = self.wire, self.wire.bytes, [Entries.none()]
         lanes = np.stack(tables)
         key_at, key_size, ends = (np.zeros(len(self.at), dtype=np.int64) for _ in range(3))
-        live = np.flatnonzero(self.right & (self.at < self.end))
+        live = np.flatnonzero(self.parsed & (self.at < self.end))
         for _ in range(ENTRIES_MAX):
             if not len(live):
                 break
-            begins = live[self.at[live] >= ends[live]]  # with the entry before, its register ended
+            begins = live[self.at[live] >= ends[live]]  # the previous entry was the last of its register
             at = self.at[begins]
             size, inside = wire.sizes(at + 1)
             ends[begins] = inside + size
@@ -204,14 +204,14 @@ class _Reader:
             good = (data[at] == _OBJECT.registers) & (data[inside] == _ROW.path) & (key_size[begins] <= KEY_MAX)
             good &= (ends[begins] <= self.end[begins]) & (self.at[begins] < ends[begins])
             self._fail(begins[~good])
-            live = live[self.right[live]]
+            live = live[self.parsed[live]]
             found.append(self._entry(live, lanes, key_at, key_size, ends))
-            live = live[self.right[live] & (self.at[live] < self.end[live])]
+            live = live[self.parsed[live] & (self.at[live] < self.end[live])]
         self._fail(live)
         return Entries.joined(found)
 
     def _entry(self, live: I64, lanes: I64, key_at: I64, key_size: I64, ends: I64) -> Entries:
-        """The next entry of each of some snapshots."""
+        """Read the next entry of each of the snapshots `live`."""
         wire, data, at = self.wire, self.wire.bytes, self.at[live]
         size, inside = wire.sizes(at + 1)
         end, place = inside + size, data[inside + 1]

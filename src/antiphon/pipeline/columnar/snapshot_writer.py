@@ -1,8 +1,8 @@
-"""The bytes of plain objects, for all items of a partition at once: `snapshot_codec` on columns.
+"""RegisterWrites the snapshots of flat objects for all items of a partition at once: `snapshot_codec` in columns.
 
-What stands of an object's registers is here in columns, and its keys and values lie in the messages as a snapshot has
-them. So nothing becomes a value of Python's: the rows of a snapshot are put together from pieces, which are laid out
-one after another and then taken by Arrow in the order of items. Tests compare the bytes with those of the model.
+The remaining register entries are columns, and keys and values are encoded in messages exactly as in snapshots. So no
+value becomes a Python object: snapshots are assembled from pieces of bytes, which are laid out one after another and
+gathered by Arrow's `take` in the order of items. Tests compare the bytes with those of the model.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from antiphon.pipeline.order.shuffle_chunk import I64, U64, numbers
 from antiphon.pipeline.order.varints import Bools, Bytes, Wire
 
 _OBJECT, _ROW, _ENTRY, _VALUE = tag_numbers("ObjectSnapshot", "ObjectRegister", "ObjectEntry", "Value")
-KEY_MAX = 16  # bytes of a key
+KEY_MAX = 16  # bytes of a key that fits into two words
 FEED_SIZE = 32
 
 
 @dataclass(slots=True)
 class Entries:
-    """What stands: an item's together, its keys ascending, and the entries at a key by their stamps."""
+    """Register entries, sorted by item, then key, then stamp."""
 
     item: I64
-    keys: tuple[U64, U64]  # their bytes, as two numbers
+    keys: tuple[U64, U64]  # the key bytes, as two words
     key_size: I64
     lane: I64
     lamport: I64
     seq: I64
-    value_at: I64  # in the messages: a text, or an integer as it is written
+    value_at: I64  # offset of the text bytes, or of the encoded integer, in the buffer
     value_end: I64
     text: Bools
 
@@ -46,22 +46,22 @@ class Entries:
 
     @classmethod
     def joined(cls, parts: Sequence[Entries]) -> Entries:
-        """All of them, as they come."""
+        """Concatenate entries, in the given order."""
         first, second = (np.concatenate([part.keys[at] for part in parts]) for at in (0, 1))
         others = [np.concatenate([getattr(part, name) for part in parts]) for name in _OTHERS]
         return cls(np.concatenate([part.item for part in parts]), (first, second), *others)
 
     def where(self, which: Any) -> Entries:
-        """Some of them."""
+        """Select entries by index, mask or slice."""
         others = (getattr(self, name)[which] for name in _OTHERS)
         return Entries(self.item[which], (self.keys[0][which], self.keys[1][which]), *others)
 
     def key_bytes(self) -> Bytes:
-        """The bytes of each key, and zeros."""
+        """Return the bytes of each key, padded with zeros."""
         return np.stack(self.keys, axis=1).astype("<u8").view(np.uint8).reshape(len(self.item), KEY_MAX)
 
     def firsts(self) -> Bools:
-        """Of each entry: it is the first at its key."""
+        """Return, for each entry, whether it is the first at its key."""
         first = np.ones(len(self.item), dtype=np.bool_)
         for column in (self.item, *self.keys, self.key_size):
             first[1:] &= column[1:] == column[:-1]
@@ -69,12 +69,12 @@ class Entries:
         return first
 
     def in_order(self) -> Entries:
-        """As this class has them, whatever order they are in."""
+        """Sort entries by item, key and stamp."""
         return self.where(np.lexsort((self.seq, self.lane, self.lamport))).by_key()
 
     def by_key(self) -> Entries:
-        """An item's together, its keys ascending; what is at one key stays in the order that it has."""
-        # Keys go by their bytes: as numbers, the first one must count most.
+        """Sort entries by item and key; the order of entries at one key stays."""
+        # Keys compare by their bytes, so the first byte must be the most significant one.
         first, second = self.keys
         return self.where(np.lexsort((self.key_size, second.byteswap(), first.byteswap(), self.item)))
 
@@ -83,25 +83,25 @@ _OTHERS = ("key_size", "lane", "lamport", "seq", "value_at", "value_end", "text"
 
 
 @dataclass(slots=True)
-class Hearings:
-    """The last mutation of each feed to each item, by item and lane."""
+class HeardSeqs:
+    """The seq of the last mutation of each feed to each item, sorted by item and lane: the field `heard` of a state."""
 
     item: I64
     lane: I64
     seq: I64
 
 
-def write_states(items: int, feeds: Bytes, heard: Hearings, entries: Entries, wire: Wire) -> list[bytes]:
-    """The snapshot of each item's object. Lanes are rows of `feeds`, and have the order of their feeds' keys."""
+def write_states(items: int, feeds: Bytes, heard: HeardSeqs, entries: Entries, wire: Wire) -> list[bytes]:
+    """Return the state bytes of each item. Lanes are rows of `feeds`, sorted by feed key in each party."""
     heard_at = np.searchsorted(heard.item, np.arange(items + 1))
     entries_at = np.searchsorted(entries.item, np.arange(items + 1))
-    places = np.arange(len(heard.item)) - heard_at[heard.item] + 1  # of feeds, in the tables of their items
+    places = np.arange(len(heard.item)) - heard_at[heard.item] + 1  # of each feed in the feed table of its item
     tables = np.empty((len(feeds), 2 + FEED_SIZE), dtype=np.uint8)
     tables[:, 0], tables[:, 1], tables[:, 2:] = _OBJECT.feeds, FEED_SIZE, feeds
     hearings = _hearings(places, heard.seq)
     rows = _entries(entries, _places_of(entries, heard, places))
     kinds = (Pieces(np.full(len(tables), 2 + FEED_SIZE), tables), hearings, rows, _values(entries, wire))
-    # In each item: the table, what was heard, and then each entry with its value.
+    # An item has its feed table, then its `heard` fields, then each entry with its value.
     known, stand = np.diff(heard_at), np.diff(entries_at)
     begins = np.concatenate(([0], np.cumsum(2 * known + 2 * stand)))
     order = np.empty(begins[-1], dtype=np.int64)
@@ -118,20 +118,20 @@ def write_states(items: int, feeds: Bytes, heard: Hearings, entries: Entries, wi
 
 @dataclass(slots=True)
 class Pieces:
-    """Pieces of bytes, one after another."""
+    """Byte strings, laid out one after another."""
 
     sizes: I64
     data: Any
 
     @classmethod
     def of(cls, *columns: tuple[Bytes, Bools]) -> Pieces:
-        """One piece for each row: its bytes, column by column, where they are wanted."""
+        """Make one piece for each row: the bytes of its columns where the masks are set."""
         wanted = np.concatenate([mask for _, mask in columns], axis=1)
         return cls(wanted.sum(axis=1), np.concatenate([data for data, _ in columns], axis=1)[wanted])
 
 
 def _take(kinds: tuple[Pieces, ...], order: I64) -> tuple[bytes, I64]:
-    """Pieces in another order, joined, and how long each of them is."""
+    """Join pieces in the given order; return the bytes and the size of each piece."""
     sizes = np.concatenate([kind.sizes for kind in kinds])
     bounds = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
     joined = pa.py_buffer(b"".join([kind.data for kind in kinds]))
@@ -145,7 +145,7 @@ def _tag(tag: int, wanted: Bools) -> tuple[Bytes, Bools]:
 
 
 def _varint(values: I64, wanted: Bools | None = None) -> tuple[Bytes, Bools]:
-    """Each number as protobuf has it, where it is wanted."""
+    """Encode numbers as protobuf varints, where `wanted`."""
     found, masks = [], []
     left = values.astype(np.uint64)
     more = np.ones(len(values), dtype=np.bool_) if wanted is None else wanted
@@ -164,15 +164,15 @@ def _sizes(column: tuple[Bytes, Bools]) -> I64:
 
 
 def _hearings(places: I64, seqs: I64) -> Pieces:
-    """Fields of `heard`: which feed, and the last seq. A 0 is not written."""
+    """Encode the `heard` fields: the index of the feed, and the last seq. A 0 is not written."""
     every, place, seq = np.ones(len(places), dtype=np.bool_), _varint(places), _varint(seqs, seqs > 0)
     name = _tag(_ENTRY.feed, every), place, _tag(_ENTRY.seq, seqs > 0), seq
     size = 1 + _sizes(place) + _sizes(seq) + (seqs > 0)
     return Pieces.of(_tag(_OBJECT.heard, every), _varint(size), *name)
 
 
-def _places_of(entries: Entries, heard: Hearings, places: I64) -> I64:
-    """The place of each entry's feed in the table of its item: all of them were heard."""
+def _places_of(entries: Entries, heard: HeardSeqs, places: I64) -> I64:
+    """Return the index of each entry's feed in the feed table of its item; every feed of an entry is in it."""
     width = int(heard.lane.max(initial=0)) + 1
     wanted = entries.item * width + entries.lane
     found: I64 = places[np.searchsorted(heard.item * width + heard.lane, wanted)]
@@ -180,7 +180,7 @@ def _places_of(entries: Entries, heard: Hearings, places: I64) -> I64:
 
 
 def _entries(entries: Entries, places: I64) -> Pieces:
-    """All but the values: a register begins with its key at the first of its entries."""
+    """Encode entries without their values; the first entry of a register carries the key."""
     count = len(entries.item)
     every = np.ones(count, dtype=np.bool_)
     place, lamport = _varint(places), _varint(entries.lamport, entries.lamport > 0)
@@ -217,6 +217,6 @@ def _entries(entries: Entries, places: I64) -> Pieces:
 
 
 def _values(entries: Entries, wire: Wire) -> Pieces:
-    """Texts and integers as they lie in messages, or in snapshots."""
+    """Copy texts and integers as they are encoded in messages or snapshots."""
     taken = wire.pieces(entries.value_at, entries.value_end).buffers()[2]
     return Pieces(entries.value_end - entries.value_at, b"" if taken is None else taken)

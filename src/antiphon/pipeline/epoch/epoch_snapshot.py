@@ -32,7 +32,7 @@ from antiphon.party.epochs.plan import plan_of
 from antiphon.party.epochs.snapshot_fold import EpochFold, EpochPlan
 from antiphon.party.live.manager import find_genesis
 from antiphon.pipeline.fold.fold_job import fold_survey
-from antiphon.pipeline.fold.item_fold import Folding, Models, refusals
+from antiphon.pipeline.fold.item_fold import ItemFold, Models, refusal_rows
 from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan, ranges_of
 from antiphon.pipeline.plan.survey import Survey
 from antiphon.pipeline.session.session import prepare
@@ -76,7 +76,7 @@ def snapshot(changed: DataFrame, plan: PartyPlan) -> DataFrame:
     return rows.repartition(1).sortWithinPartitions("item").mapInArrow(act, SCHEMA)
 
 
-class EpochFolding(Folding):
+class EpochFolding(ItemFold):
     """Folds the items of a partition with the rules of an epoch (`fold_epoch`)."""
 
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
@@ -91,7 +91,7 @@ class EpochFolding(Folding):
         if data != base or notes:
             dead = data is not None and item_codec.about(data).is_deleted
             yield (party, item, None, None, None, dead, None, None, data, len(notes), None, None, None, None)
-        yield from refusals(party, item, verdicts)
+        yield from refusal_rows(party, item, verdicts)
 
 
 def _plan(asked: tuple[str, bytes, int | EpochPlan]) -> PartyPlan:

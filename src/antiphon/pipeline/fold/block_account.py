@@ -1,8 +1,8 @@
-"""What became of every block: nothing is dropped silently.
+"""The account of blocks: what became of every block that a home holds. Nothing is dropped silently.
 
     held = control + based + applied + refused + pending + ended
 
-The left side comes from the stores' own records, the right side from plans and from what the fold has counted.
+The left side comes from the records of the feed stores, the right side from plans and from what the fold counted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from antiphon.pipeline.plan.standings import BASED, CONTROL, ENDED, PENDING, sta
 from antiphon.pipeline.plan.survey import Survey
 
 REFUSED = "refused"
-NOT_FOLDED = (CONTROL, BASED, PENDING, ENDED)
+NOT_FOLDED = (CONTROL, BASED, PENDING, ENDED)  # standings of blocks that the fold does not read
 
 
 @dataclass(slots=True)
@@ -32,29 +32,29 @@ class Account:
     refused: int = 0
     pending: int = 0
     ended: int = 0
-    #: Of what is refused, pending or ended: how many blocks for which reason, by standing.
+    #: By standing (refused, pending, ended): the number of blocks for each reason.
     reasons: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    waits: dict[bytes, str] = field(default_factory=dict)  # why feeds do not go on
+    waits: dict[bytes, str] = field(default_factory=dict)  # by feed: why its next block is not delivered
 
     def add(self, standing: str, count: int, reason: str | None = None) -> None:
-        """So many blocks more that stand like this."""
+        """Count blocks with this standing."""
         setattr(self, standing, getattr(self, standing) + count)
         if reason is not None and count:
             self.reasons[standing][reason] += count
 
     @property
     def lost(self) -> int:
-        """Blocks that nobody accounts for; other than 0 only if the pipeline is wrong, or a home changed under it."""
+        """Number of blocks in no category. Not 0 only if the pipeline is wrong, or a home changed during the run."""
         return self.held - self.control - self.based - self.applied - self.refused - self.pending - self.ended
 
 
 def account(survey: Survey, folded: Summary) -> dict[bytes, Account]:
-    """Account for the blocks of each party of a survey.
+    """Return the account of each party of a survey.
 
-    Blocks that are not folded are as many as the plans say, and no block is read again. Applied messages are those that
-    items have counted, and each refusal is a row.
+    The numbers of blocks that are not folded come from the plans; no block is read again. Applied is the sum of the
+    messages that items count, and each refusal is a row of the fold.
     """
-    found = {plan.party: begin(plan, survey.held[plan.party], NOT_FOLDED) for plan in survey.plans}
+    found = {plan.party: planned_account(plan, survey.held[plan.party], NOT_FOLDED) for plan in survey.plans}
     for party, count in folded.applied.items():
         found[party].applied += count
     for (party, reason), count in folded.refused.items():
@@ -62,8 +62,8 @@ def account(survey: Survey, folded: Summary) -> dict[bytes, Account]:
     return found
 
 
-def begin(plan: PartyPlan, held: int, standing: Collection[str]) -> Account:
-    """A party with what its plan says of blocks that stand in some ways; what is held is the store's word."""
+def planned_account(plan: PartyPlan, held: int, standing: Collection[str]) -> Account:
+    """Return the account of a party with the blocks that its plan counts, for the given standings."""
     waits = {lane.feed: lane.waits for lane in plan.lanes if lane.waits}
     made = Account(plan.party, held, waits=waits)
     for _, _, low, high, name, reason in standings(plan):

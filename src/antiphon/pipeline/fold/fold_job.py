@@ -1,7 +1,7 @@
-"""A whole survey folded at once: what `blocks`, `judged`, `messages` and `folded` come to, in chunks.
+"""Folds a whole survey. Same result as stages `blocks`, `judged`, `messages` and `folded`, without message rows.
 
-Those stages are for whoever wants rows of messages. Here none is ever made: executors read the blocks that count, send
-them in columns to where their items are folded, and put them into the total order there.
+Executors read the delivered blocks and shuffle them in chunks, columns of some thousand messages, to the partition of
+their items. There they are put into the total order and folded. Use the stages where messages are wanted as rows.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pyspark.sql import DataFrame, SparkSession, functions as f
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from antiphon.model.factory import ModelFactory
-from antiphon.pipeline.columnar.mutation_reader import Lanes
-from antiphon.pipeline.columnar.register_fold import Registers
-from antiphon.pipeline.fold.frame_fold import fold_frames, gathered
-from antiphon.pipeline.fold.item_fold import SCHEMA as FOLDED, Folding, Models, batches_of, known_models, refusals
-from antiphon.pipeline.fold.summary import Summary, Tally, total
+from antiphon.pipeline.columnar.mutation_reader import LaneIndex
+from antiphon.pipeline.columnar.register_fold import RegisterFold
+from antiphon.pipeline.fold.flat_item_fold import flat_batches, flat_items
+from antiphon.pipeline.fold.item_fold import SCHEMA as FOLDED, ItemFold, Models, load_models, refusal_rows, row_batches
+from antiphon.pipeline.fold.summary import Summary, Tally, combine_tallies
 from antiphon.pipeline.order.shuffle_chunk import (
     BASE_LANE,
     BUCKETS_MAX,
@@ -39,47 +39,47 @@ from antiphon.pipeline.session.tasks import DealtTasks
 from antiphon.pipeline.source.block_columns import arrow_of, batch_of
 from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Range, divide_ranges
 
-PARTITION_MESSAGES = 160_000  # at most about so many are in a worker's memory at once, or the messages of one item
+PARTITION_MESSAGES = 160_000  # about the most that a worker has in memory, unless one item has more
 PARTITIONS_PER_CORE = 2
-TASK_BLOCKS = 200_000  # that one task reads at most, or about so many
-#: What all tasks together may read if each reads everything: less than it takes to send messages to where they belong.
+TASK_BLOCKS = 200_000  # about the most that one task reads
+#: If every task reads all messages itself, this many may be read in all; that takes less time than a shuffle.
 FEW_MESSAGES, FEW_RANGES = 200_000, 2_000
-FEW_SIZE = 64 << 20  # bytes of chunks that a task then holds; if there are more, it reads them again for each half
+FEW_SIZE = 64 << 20  # bytes of chunks that a task then has in memory; with more, it reads again for each half
 _CHUNKS = StructType([StructField("bucket", IntegerType(), False), StructField("data", BinaryType(), False)])
 _ARROW = arrow_of(_CHUNKS)
-_AT_ONCE = 64  # chunks that Spark gets
+_AT_ONCE = 64  # chunks in one batch for Spark
 
 Task = tuple[LaneTask, ...]
 Result = TypeVar("Result")
 Shared = TypeVar("Shared")
 
 
-class _Known(NamedTuple):
-    """What all tasks of a fold know."""
+class _JobContext(NamedTuple):
+    """Broadcast to all tasks of a fold."""
 
     tasks: tuple[Task, ...]
     only: Mapping[bytes, Collection[bytes]] | None
     shared: Any
 
 
-def in_chunks(
+def shuffle_and_apply(
     spark: SparkSession,
     tasks: Sequence[Task],
     buckets: int,
     act: Callable[[Shared, int, Iterator[ShuffleChunk]], Result],
     shared: Shared,
     only: Mapping[bytes, Collection[bytes]] | None = None,
-    beside: DealtTasks[Any] | None = None,
+    alongside: DealtTasks[Any] | None = None,
 ) -> tuple[list[Result], list[Any]]:
-    """Send what tasks read, of some items or of all, to where these belong, and act there with what is `shared`, the
-    number of the partition, and its chunks; what comes of each partition, in their order.
+    """Read the messages of `tasks`, shuffle them to the partitions of their items, and call `act(shared, partition,
+    chunks)` for each partition. Return the results in partition order, and those of the work done `alongside`.
 
-    What is to be done `beside` that is done in the same job, last: so it fills up cores that are done before others.
-    It goes without DataFrames: Spark would plan and compile them for longer than some hundred thousand messages take.
-    Few messages are not even sent: as many tasks as there are cores read all of them, and keep what is their own.
+    `only` restricts it to some items, by party. Work `alongside` runs last in the same job, on cores that are idle by
+    then. The job uses RDDs: Spark plans and compiles DataFrames for longer than it takes to fold some hundred thousand
+    messages. Few messages are not shuffled: one task for each core reads all, and keeps those of its partitions.
     """
     context = spark.sparkContext
-    known = context.broadcast(_Known(tuple(tasks), only, shared))
+    known = context.broadcast(_JobContext(tuple(tasks), only, shared))
     try:
         count = min(buckets, _power_of_2(context.defaultParallelism))
         if count * messages_in(tasks) <= FEW_MESSAGES and count * sum(map(len, tasks)) <= FEW_RANGES:
@@ -89,20 +89,20 @@ def in_chunks(
             numbers = context.parallelize(range(len(tasks)), len(tasks))
             chunks = numbers.mapPartitions(partial(_read, known, buckets))
             acting = chunks.partitionBy(buckets, int).mapPartitionsWithIndex(partial(_act, known, act))
-        if beside is None:
+        if alongside is None:
             return acting.collect(), []
-        done: list[Any] = context.union([cast("RDD[Any]", acting), beside.rdd]).collect()
-        return done[:buckets], beside.results(done[buckets:])
+        done: list[Any] = context.union([cast("RDD[Any]", acting), alongside.rdd]).collect()
+        return done[:buckets], alongside.results(done[buckets:])
     finally:
         known.destroy()
 
 
 def tally_survey(spark: SparkSession, survey: Survey, models: Models = ModelFactory.standard) -> Summary:
-    """What a fold of a whole survey comes to; nothing else is kept of it."""
+    """Fold a whole survey, and return the summary alone; items are not kept."""
     tasks = lane_tasks(survey.plans, spark.sparkContext.defaultParallelism)
     buckets = buckets_for(spark.sparkContext.defaultParallelism, messages_in(tasks))
     tally = partial(_tally, models, buckets.bit_length() - 1)
-    return total(in_chunks(spark, tasks, buckets, tally, survey.plans)[0])
+    return combine_tallies(shuffle_and_apply(spark, tasks, buckets, tally, survey.plans)[0])
 
 
 def fold_survey(
@@ -110,9 +110,9 @@ def fold_survey(
     survey: Survey,
     models: Models = ModelFactory.standard,
     *,
-    folding: type[Folding] = Folding,
+    folding: type[ItemFold] = ItemFold,
 ) -> DataFrame:
-    """Items and refusals of all that counts in a survey; the columns are those of `folded`."""
+    """Fold a whole survey into rows of items and refusals, with the columns of stage `folded`."""
     plans = survey.plans
     tasks = lane_tasks(plans, spark.sparkContext.defaultParallelism)
     if not tasks:
@@ -132,32 +132,32 @@ def fold_survey(
         ordered = OrderedMessages.of((open_chunk(one) for batch in given for one in batch.column(1).to_pylist()), plans)
         if ordered is not None:
             by_party = {plan.party: plan for plan in plans}
-            yield from batches_of(fold_ordered(folding(by_party, known_models(models)), ordered))
+            yield from row_batches(fold_ordered(folding(by_party, load_models(models)), ordered))
 
     chunks = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, _CHUNKS)
     return chunks.repartitionById(buckets, f.col("bucket")).mapInArrow(act, FOLDED)
 
 
 def buckets_for(cores: int, messages: int) -> int:
-    """Into how many partitions so many messages are divided: a power of two."""
+    """Return the number of partitions for a fold of so many messages: a power of two."""
     count = max(PARTITIONS_PER_CORE * cores, -(-messages // PARTITION_MESSAGES))
     return min(_power_of_2(count), BUCKETS_MAX)
 
 
 def _power_of_2(count: int) -> int:
-    """The least that is not less."""
+    """Return the smallest power of two ≥ `count`."""
     return 1 << (count - 1).bit_length()
 
 
 def messages_in(tasks: Sequence[Task]) -> int:
-    """How many messages tasks read, and states."""
+    """Return how many messages and base states the tasks read."""
     return sum(one.range.count for task in tasks for one in task)
 
 
 def lane_tasks(plans: Sequence[PartyPlan], cores: int, parties: Collection[bytes] | None = None) -> list[Task]:
-    """What tasks read: the blocks of each lane that are delivered, and the states of bases; of some parties, or all.
+    """Return tasks that read the delivered blocks of each lane, and the base states, of some parties or of all.
 
-    Each core gets as many tasks, so that all are done at about the same time.
+    Each core gets the same number of tasks, so that all cores end at about the same time.
     """
     bases: list[Task] = []
     ranges = []
@@ -165,7 +165,7 @@ def lane_tasks(plans: Sequence[PartyPlan], cores: int, parties: Collection[bytes
         if parties is not None and plan.party not in parties:
             continue
         if plan.base:
-            whole = Range(plan.home, plan.party, b"", 0, plan.states)  # which counts them, and is not read
+            whole = Range(plan.home, plan.party, b"", 0, plan.states)  # only for its count: no block of it is read
             bases.append((LaneTask(party, BASE_LANE, whole, plan.base),))
         for lane in plan.lanes:
             start = max(lane.base, lane.start)
@@ -173,11 +173,11 @@ def lane_tasks(plans: Sequence[PartyPlan], cores: int, parties: Collection[bytes
                 ranges.append(Range(plan.home, plan.party, lane.feed, start, lane.position))
     blocks = sum(one.count for one in ranges)
     rounds = -(-blocks // (TASK_BLOCKS * cores))
-    return bases + tasks_of(plans, ranges, -(-blocks // max(1, rounds * cores)) or 1)
+    return bases + range_tasks(plans, ranges, -(-blocks // max(1, rounds * cores)) or 1)
 
 
-def tasks_of(plans: Sequence[PartyPlan], ranges: Sequence[Range], size: int = RANGE_BLOCKS) -> list[Task]:
-    """Tasks that read some ranges of the lanes of parties."""
+def range_tasks(plans: Sequence[PartyPlan], ranges: Sequence[Range], size: int = RANGE_BLOCKS) -> list[Task]:
+    """Return tasks that read the given ranges of lanes."""
     places = {
         (plan.party, lane.feed): (party, number)
         for party, plan in enumerate(plans)
@@ -186,9 +186,9 @@ def tasks_of(plans: Sequence[PartyPlan], ranges: Sequence[Range], size: int = RA
     return [tuple(LaneTask(*places[one.party, one.feed], one) for one in some) for some in divide_ranges(ranges, size)]
 
 
-def fold_ordered(folding: Folding, ordered: OrderedMessages) -> Iterator[tuple[Any, ...]]:
-    """The rows of a partition: plain objects are folded on columns, other items one by one."""
-    if type(folding) is not Folding:  # another way of folding has rows of its own
+def fold_ordered(folding: ItemFold, ordered: OrderedMessages) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a partition: flat objects are folded in columns, other items one by one."""
+    if type(folding) is not ItemFold:  # a subclass makes rows of its own
         return folding.rows(ordered.groups())
     return _fold(folding, ordered)
 
@@ -196,13 +196,13 @@ def fold_ordered(folding: Folding, ordered: OrderedMessages) -> Iterator[tuple[A
 # -- in Spark's workers
 
 
-def _read(known: Broadcast[_Known], buckets: int, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+def _read(known: Broadcast[_JobContext], buckets: int, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
     for number in numbers:
         yield from read_chunks(known.value.tasks[number], buckets, known.value.only)
 
 
 def _act(
-    known: Broadcast[_Known],
+    known: Broadcast[_JobContext],
     act: Callable[[Any, int, Iterator[ShuffleChunk]], Result],
     bucket: int,
     given: Iterable[tuple[int, bytes]],
@@ -211,7 +211,7 @@ def _act(
 
 
 def _read_and_act(
-    known: Broadcast[_Known],
+    known: Broadcast[_JobContext],
     act: Callable[[Any, int, Iterator[ShuffleChunk]], Result],
     buckets: int,
     each: int,
@@ -222,9 +222,9 @@ def _read_and_act(
 
 
 def _act_on(
-    known: _Known, act: Callable[[Any, int, Iterator[ShuffleChunk]], Result], buckets: int, mine: range
+    known: _JobContext, act: Callable[[Any, int, Iterator[ShuffleChunk]], Result], buckets: int, mine: range
 ) -> Iterator[Result]:
-    """Act on some partitions, one after another."""
+    """Apply `act` to the partitions `mine`, one after another."""
     found: dict[int, list[bytes]] = defaultdict(list)
     size = 0
     for task in known.tasks:
@@ -246,16 +246,16 @@ def _tally(models: Models, bits: int, plans: Sequence[PartyPlan], bucket: int, c
     tally = Tally()
     ordered = OrderedMessages.of(chunks, plans)
     if ordered is not None:
-        folding = Folding({plan.party: plan for plan in plans}, known_models(models))
+        folding = ItemFold({plan.party: plan for plan in plans}, load_models(models))
         for row in fold_ordered(folding, ordered):
-            tally.folded(row)
-    return tally.done(bits)
+            tally.add_folded(row)
+    return tally.finish(bits)
 
 
-def _fold(folding: Folding, ordered: OrderedMessages) -> Iterator[tuple[Any, ...]]:
-    registers = Registers(ordered, Lanes.of(ordered.plans))
-    for some in gathered(fold_frames(folding, ordered, registers, np.flatnonzero(registers.plain)), registers):
+def _fold(folding: ItemFold, ordered: OrderedMessages) -> Iterator[tuple[Any, ...]]:
+    registers = RegisterFold(ordered, LaneIndex.of(ordered.plans))
+    for some in flat_batches(flat_items(folding, ordered, registers, np.flatnonzero(registers.flat)), registers):
         for one in some:
             yield folding.row(one.party, one.item, one.messages, registers.state(one.nth))
-            yield from refusals(one.party, one.item.id, one.verdicts)
-    yield from folding.rows(ordered.groups(np.flatnonzero(~registers.plain)))
+            yield from refusal_rows(one.party, one.item.id, one.verdicts)
+    yield from folding.rows(ordered.groups(np.flatnonzero(~registers.flat)))

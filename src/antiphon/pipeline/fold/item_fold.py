@@ -1,4 +1,4 @@
-"""Stages `folded` and `items`: one streaming pass over sorted messages, with the very fold of the live pipeline."""
+"""Stages `folded`, `items` and `refused`: one streaming pass over sorted messages, with the fold of the live engine."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from antiphon.query.codec.facts import encode_facts
 from antiphon.query.facts import facts_of
 
 Models = Callable[[], ModelFactory]
-ROWS_MAX = 2_000  # of a batch that goes out
-SIZE_MAX = 16 << 20
+ROWS_MAX = 2_000  # rows of an output batch
+SIZE_MAX = 16 << 20  # bytes of snapshots in an output batch
 
-#: An item, or a message that was refused: those have feed, seq and reason.
+#: A row is an item, or a refused message: the latter has feed, seq and reason.
 SCHEMA = StructType(
     [
         StructField("party", BinaryType(), nullable=False),
@@ -52,83 +52,71 @@ SCHEMA = StructType(
 )
 
 
-#: Where a row of it has what.
+#: Column numbers.
 MODEL, DELETED, STATE, MESSAGES, FEED, SEQ, REASON = (
     SCHEMA.names.index(name) for name in ("model", "deleted", "snapshot", "messages", "feed", "seq", "reason")
 )
 _ARROW = arrow_of(SCHEMA)
-_ITEM = (
-    "party",
-    "item",
-    "model",
-    "version",
-    "parent",
-    "deleted",
-    "guarded",
-    "created_ms",
-    "snapshot",
-    "messages",
-    "facts",
-)
+_ITEM = (*SCHEMA.names[:FEED], "facts")  # the columns of an item row
 
 
 def folded(messages: DataFrame, plans: Iterable[PartyPlan], models: Models = ModelFactory.standard) -> DataFrame:
-    """Items and refusals of messages that come in the total order, item by item, as `messages` has them."""
+    """Fold messages, item by item in the total order, as stage `messages` yields them, into items and refusals."""
     known = messages.sparkSession.sparkContext.broadcast({plan.party: plan for plan in plans})
 
     def act(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return batches_of(Folding(known.value, known_models(models)).rows(grouped(given)))
+        return row_batches(ItemFold(known.value, load_models(models)).rows(group_messages(given)))
 
     return messages.mapInArrow(act, SCHEMA)
 
 
 def items(folded: DataFrame) -> DataFrame:
-    """The items: model, parent, state and all. `snapshot` is null where no code for the model is here, and only there
-    `facts` has what can be asked of the item all the same.
+    """Select the items. `snapshot` is null where the code of the model is missing; only then `facts` is set, to what
+    queries can ask of the item without its model.
     """
     return folded.where(f.col("reason").isNull()).select(*_ITEM)
 
 
 def refused(folded: DataFrame) -> DataFrame:
-    """The messages that do not count, and why: the very list that a live peer has."""
+    """Select the refused messages and their reasons: the same list that a live peer has."""
     return folded.where(f.col("reason").isNotNull()).select("party", "feed", "seq", "item", "reason")
 
 
 @dataclass(slots=True)
-class Folding:
-    """One pass. Rows of an item come together, in order, and may go over the end of a batch."""
+class ItemFold:
+    """Folds items one by one into rows of `SCHEMA`."""
 
     plans: dict[bytes, PartyPlan]
     models: ModelFactory
-    more: Callable[[ItemState], tuple[Any, ...]] | None = None  # what the row of an item has after all others
+    extra_columns: Callable[[ItemState], tuple[Any, ...]] | None = None  # adds columns at the end of an item row
 
     def rows(self, groups: Iterable[Group]) -> Iterator[tuple[Any, ...]]:
-        """The rows of items whose messages are together already."""
+        """Yield the rows of all items, from messages that are grouped by item."""
         return (row for (party, item), base, notes in groups for row in self.fold(party, item, base, notes))
 
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
-        """The rows of one item: itself, if there is such an item, and the messages to it that were refused."""
+        """Yield the rows of one item: the item, if it has a valid genesis, and the refused messages to it."""
         state = None if base is None else item_codec.restore(base, self.models)
         made = fold(party, item, state, notes, self.models, self.authors(party), whole=True)
         if made.late:
             raise AntiphonError(f"item {item.hex()}: its messages did not come in the total order")
         if made.item is not None:
             yield self.row(party, made.item, len(notes) - sum(map(bool, made.verdicts.values())))
-        yield from refusals(party, item, made.verdicts)
+        yield from refusal_rows(party, item, made.verdicts)
 
     def row(self, party: bytes, item: ItemState, count: int, state: bytes | None = None) -> tuple[Any, ...]:
-        """The row of an item in which so many messages count; with `state`, what its model's snapshot is."""
+        """Return the row of an item in which `count` messages count; `state` is its model state, if not in the item."""
         data = None if item.model is None else item_codec.snapshot(item, state)
         facts = encode_facts(facts_of(item)) if item.model is None else None
-        row = (*about_item(party, item), data, count, None, None, None, facts)
-        if self.more is None:
+        row = (*item_columns(party, item), data, count, None, None, None, facts)
+        if self.extra_columns is None:
             return row
-        if state is not None and item.model is not None:  # which is not in the item yet
+        if state is not None and item.model is not None:  # the columns are computed from the item
             item.state = item.model.restore(state)
-        return (*row, *self.more(item))
+        return (*row, *self.extra_columns(item))
 
     def authors(self, party: bytes) -> Callable[[bytes, int], Author]:
-        """Whose a message is, by the plan of its party."""
+        """Return the function that finds the author of a message, by the plan of its party."""
         plan = self.plans[party]
 
         def author(feed: bytes, seq: int) -> Author:
@@ -138,15 +126,15 @@ class Folding:
         return author
 
 
-def about_item(party: bytes, item: ItemState) -> tuple[Any, ...]:
-    """What a row of an item begins with, up to its state."""
+def item_columns(party: bytes, item: ItemState) -> tuple[Any, ...]:
+    """Return the first columns of an item row, up to the snapshot."""
     about = (item.parent, item.is_deleted, item.access is not None, item.created_ms)
     return party, bytes(item.id), item.name, item.version, *about
 
 
-def known_models(models: Models) -> ModelFactory:
-    """The models for one task. The standard ones are looked for once in a process: that takes as long as some thousand
-    messages."""
+def load_models(models: Models) -> ModelFactory:
+    """Return the models for one task. The standard models are loaded once in a process: that takes as long as folding
+    some thousand messages."""
     return _standard() if models == ModelFactory.standard else models()
 
 
@@ -155,8 +143,8 @@ def _standard() -> ModelFactory:
     return ModelFactory.standard()
 
 
-def batches_of(found: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
-    """Rows of items and refusals, in batches that are bounded in rows and bytes."""
+def row_batches(found: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
+    """Group rows into Arrow batches, bounded in rows and bytes."""
     rows: list[tuple[Any, ...]] = []
     size = 0
     for row in found:
@@ -169,14 +157,14 @@ def batches_of(found: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
         yield batch_of(rows, _ARROW)
 
 
-def refusals(party: bytes, item: bytes, verdicts: Mapping[Stamp, str]) -> Iterator[tuple[Any, ...]]:
+def refusal_rows(party: bytes, item: bytes, verdicts: Mapping[Stamp, str]) -> Iterator[tuple[Any, ...]]:
     for stamp, reason in verdicts.items():
         if reason:
             yield (party, item, *(None,) * 8, stamp.feed, stamp.seq, reason, None)
 
 
-def grouped(given: Iterator[pa.RecordBatch]) -> Iterator[Group]:
-    """Each item with the state that it stands on, and the messages to it."""
+def group_messages(given: Iterator[pa.RecordBatch]) -> Iterator[Group]:
+    """Group message rows by item: yield each item with its base state and its messages. An item may span batches."""
     key: tuple[bytes, bytes] | None = None
     base: bytes | None = None
     notes: list[Note] = []

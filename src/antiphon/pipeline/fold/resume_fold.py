@@ -1,8 +1,8 @@
-"""Folds new messages onto the states that the tables have, where that comes to what a fold of all messages would.
+"""Folds new messages onto the states in the table `items`, where that gives the same result as folding all messages.
 
-A snapshot has all that most models need to go on. What it lacks is when each feed last wrote, which a change of an
-access list asks for; the messages that ORDERED models keep; and what came to an item before there was one. Such items
-are `late`: they are folded from all their messages.
+A snapshot has everything that most items need to continue. It lacks three things: when each feed last wrote, which a
+change of an access list needs; the messages that ORDERED models keep; and messages that came before the item existed.
+Items that need one of these get a `REFOLD` row: they are folded again from all their messages.
 """
 
 from __future__ import annotations
@@ -17,61 +17,61 @@ from antiphon.model import item_codec
 from antiphon.model.fold import fold, keeps_tail
 from antiphon.model.item_state import ItemState
 from antiphon.model.message import Note, read_change
-from antiphon.pipeline.fold.item_fold import SCHEMA, Folding, refusals
+from antiphon.pipeline.fold.item_fold import SCHEMA, ItemFold, refusal_rows
 
-LATE = "late"
-UNKNOWN = b""  # instead of a state: there is no code for it
+REFOLD = "refold"  # instead of a reason, in a row without a feed: the item must be folded from all messages
+NO_CODE = b""  # instead of a state: the code of the model is missing
 
 
 @dataclass(slots=True)
-class GoingOn(Folding):
-    """Folds items onto the states of the last run."""
+class ResumeFold(ItemFold):
+    """Folds new messages onto the states of the last run."""
 
-    counts: Mapping[tuple[bytes, bytes], int] = field(default_factory=dict)  # how many messages count in each of them
-    refused: Collection[tuple[bytes, bytes]] = ()  # items, by party and id: of these messages came that do not count
+    counts: Mapping[tuple[bytes, bytes], int] = field(default_factory=dict)  # of stored items: how many messages count
+    refused: Collection[tuple[bytes, bytes]] = ()  # unknown items with refused messages
 
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
-        if base is None and (party, item) in self.refused:  # the genesis may be among the new ones
-            yield _late(party, item)
+        if base is None and (party, item) in self.refused:  # the genesis may be new, and then the old messages count
+            yield _refold(party, item)
             return
-        if base is None:  # nothing ever came to it: these are all its messages
-            yield from Folding.fold(self, party, item, None, notes)
+        if base is None:  # the item is new: these are all its messages
+            yield from ItemFold.fold(self, party, item, None, notes)
             return
-        state = self.begin(party, base, notes)
+        state = self.restore_base(party, base, notes)
         if state is None:
-            yield _late(party, item)
+            yield _refold(party, item)
             return
         made = fold(party, item, state, notes, self.models, self.authors(party))
         if made.late or made.item is None:
-            yield _late(party, item)
+            yield _refold(party, item)
             return
         count = self.counts[party, item] + len(notes) - sum(map(bool, made.verdicts.values()))
         yield self.row(party, made.item, count)
-        yield from refusals(party, item, made.verdicts)
+        yield from refusal_rows(party, item, made.verdicts)
 
-    def begin(self, party: bytes, base: bytes, notes: Sequence[Note]) -> ItemState | None:
-        """The item that messages are folded onto; None if that does not come to what a fold of all comes to."""
-        # These bytes were written by a fold: whether they are canonical is not asked again, which takes as long again.
-        state = None if base == UNKNOWN else item_codec.decode(item_codec.record_of(base), self.models)
-        if state is None or not _can_go_on(state, notes):
+    def restore_base(self, party: bytes, base: bytes, notes: Sequence[Note]) -> ItemState | None:
+        """Decode the item that new messages are folded onto; None if it must be folded from all messages."""
+        # A fold wrote these bytes, so canonical form is not checked again; that would double the time.
+        state = None if base == NO_CODE else item_codec.decode(item_codec.record_of(base), self.models)
+        if state is None or not _can_resume(state, notes):
             return None
         state.based = self._based(party, state)
         return state
 
     def _based(self, party: bytes, state: ItemState) -> bool:
-        """Whether an item began in the epoch that its party stands on: the bytes do not tell."""
+        """True if the genesis of an item is inside the base epoch of its party; the snapshot does not contain that."""
         lane = self.plans[party].lane(state.genesis.feed)
         return lane is not None and state.genesis.seq < lane.base
 
 
-def _can_go_on(state: ItemState, notes: Sequence[Note]) -> bool:
+def _can_resume(state: ItemState, notes: Sequence[Note]) -> bool:
     if state.model is None or keeps_tail(state.model):
         return False
-    return not any(note.kind == Kind.CHANGE and _guards(note) for note in notes)
+    return not any(note.kind == Kind.CHANGE and _changes_access(note) for note in notes)
 
 
-def _guards(note: Note) -> bool:
-    """Whether a message changes who may write."""
+def _changes_access(note: Note) -> bool:
+    """True if a message changes the access list."""
     if note.message is None or note.void:
         return False
     try:
@@ -80,6 +80,6 @@ def _guards(note: Note) -> bool:
         return False
 
 
-def _late(party: bytes, item: bytes) -> tuple[Any, ...]:
-    said = {"party": party, "item": item, "reason": LATE}
+def _refold(party: bytes, item: bytes) -> tuple[Any, ...]:
+    said = {"party": party, "item": item, "reason": REFOLD}
     return tuple(said.get(name) for name in SCHEMA.names)

@@ -1,6 +1,6 @@
-"""One whole batch run over homes: from feeds to items, with a report of what became of every block.
+"""A batch run over homes: from feeds to items, with a report of what became of every block.
 
-A run holds its stages, so that tables can be written from them, and lets go of them when it is closed:
+A run keeps the DataFrames of its stages until it is closed:
 
     with Run.begin(spark, "laptop") as run:
         run.items.show()
@@ -32,13 +32,13 @@ from antiphon.pipeline.plan.surveyed_blocks import blocks
 from antiphon.pipeline.session.session import prepare
 from antiphon.pipeline.session.stage_events import VERIFY, Tell, silent, timed
 
-#: What is looked at to count blocks: no bodies.
+#: Columns that are read to count blocks: no bodies.
 _COUNTED = ("party", "feed", "seq", "item", "fault")
 
 
 @dataclass
 class Run:
-    """A run, and its stages. All of them look at the one moment of its survey."""
+    """A run and its stages. All stages read the feeds up to the anchor of the survey."""
 
     spark: SparkSession
     survey: Survey
@@ -57,9 +57,9 @@ class Run:
         tell: Tell = silent,
         open_parties: Collection[bytes] = (),
     ) -> Self:
-        """Verify the feeds of some parties, or of all, and plan them; the stages follow when they are asked for.
+        """Verify and plan the feeds of some parties, or of all; the stages are computed on use.
 
-        `open_parties` run without credentials: every feed of theirs counts.
+        `open_parties` run without credentials: all their feeds count.
         """
         seconds: dict[str, float] = {}
         with timed(VERIFY, tell, seconds):
@@ -73,52 +73,53 @@ class Run:
         self.close()
 
     def close(self) -> None:
-        """Let go of what Spark keeps for this run."""
+        """Release what Spark caches for this run."""
         kept = self.__dict__.pop("folded", None)
         if kept is not None:
             kept.unpersist()
 
     @contextmanager
     def stage(self, name: str, messages: int = 0) -> Iterator[None]:
-        """Tell that a stage begins, and measure it."""
+        """Announce a stage to the watcher, and measure it."""
         with timed(name, self.tell, self.seconds, messages):
             yield
 
     @cached_property
     def judged(self) -> DataFrame:
-        """The blocks without their bodies, each with its standing."""
+        """Blocks without bodies, each with its standing."""
         return judged(blocks(self.spark, self.survey, _COUNTED), self.survey.plans)
 
     @cached_property
     def folded(self) -> DataFrame:
-        """Items and refusals. They are kept, for several stages ask for them; on disk where memory does not do.
+        """Items and refused messages, cached by Spark in memory or on disk, as several stages use them.
 
-        Who wants them and a report asks for them first: a report alone keeps nothing.
+        Use this before `report` if both are wanted: a report alone caches nothing.
         """
         return fold_survey(self.spark, self.survey, self.models).persist()
 
     @property
     def items(self) -> DataFrame:
+        """The items, as stage `items` has them."""
         return items(self.folded)
 
     def report(self) -> Report:
-        """What has become of every block. It is here that Spark does the work."""
+        """Fold everything, and report what became of every block."""
         with self.stage("fold", sum(counts(plan).get(DELIVERED, 0) for plan in self.survey.plans)):
             kept = "folded" in self.__dict__
             found = summary(self.folded) if kept else tally_survey(self.spark, self.survey, self.models)
-        books = account(self.survey, found)
-        parties = party_reports(self.survey.plans, books, found)
+        accounts = account(self.survey, found)
+        parties = party_reports(self.survey.plans, accounts, found)
         return Report(self.survey.homes, parties, found.skew, self.seconds)
 
 
 def party_reports(
-    plans: Iterable[PartyPlan], books: Mapping[bytes, Account], found: Summary
+    plans: Iterable[PartyPlan], accounts: Mapping[bytes, Account], found: Summary
 ) -> tuple[PartyReport, ...]:
-    """What there is to say of each party."""
+    """Return the report of each party."""
     made = []
     for plan in plans:
         states = found.states.get(plan.party, States())
         waits = tuple(sorted({lane.waits for lane in plan.lanes if lane.waits}))
         about = (plan.number, plan.base, plan.error, waits)
-        made.append(PartyReport(books[plan.party], states.count, states.digest, *about))
+        made.append(PartyReport(accounts[plan.party], states.count, states.digest, *about))
     return tuple(made)

@@ -1,4 +1,4 @@
-"""What a run has come to, as a value: what became of every block, what was refused and why, and CIDs to compare."""
+"""The result of a run as a value: what became of every block, what was refused and why, and digests to compare."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXPLAINED = ("refused", "pending", "ended")  # each with a reason
 
 @dataclass(frozen=True, slots=True)
 class PartyReport:
-    """One party. `states` is a digest of all its items; live peers that hold the same come to the same."""
+    """The report of one party. `states` is the digest of its items, the same on live peers with the same blocks."""
 
     account: Account
     items: int
@@ -28,6 +28,7 @@ class PartyReport:
     waits: tuple[str, ...] = ()
 
     def row(self) -> dict[str, Any]:
+        """Return the report as a JSON object."""
         counts = {name: getattr(self.account, name) for name in COUNTS}
         snapshot = str(Cid(self.snapshot)) if self.snapshot else ""
         about = {"items": self.items, "epoch": self.epoch, "snapshot": snapshot, "states": self.states.hex()}
@@ -44,24 +45,24 @@ class PartyReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A whole run."""
+    """The report of a run."""
 
     homes: tuple[str, ...]
     parties: tuple[PartyReport, ...]
     skew: Skew
     seconds: dict[str, float] = field(default_factory=dict)  # of each stage
     versions: dict[str, int] = field(default_factory=dict)  # of tables that were written
-    afresh: dict[str, int] = field(default_factory=dict)  # how many parties did not go on from the tables, and why
-    still: int = 0  # how many had nothing new
+    full: dict[str, int] = field(default_factory=dict)  # by reason: parties that were not read incrementally
+    unchanged: int = 0  # the number of parties without anything new
 
     @property
     def counts(self) -> dict[str, int]:
-        """What became of all blocks: held is the sum of the others, and nothing is lost."""
+        """The account of all blocks: held is the sum of the others, and lost is 0."""
         return totals(one.account for one in self.parties)
 
     @property
     def reasons(self) -> dict[str, Counter[str]]:
-        """What is refused, pending or ended, by reason."""
+        """The number of blocks refused, pending or ended, by reason."""
         found: dict[str, Counter[str]] = {name: Counter() for name in EXPLAINED}
         for one in self.parties:
             for name, reasons in one.account.reasons.items():
@@ -69,7 +70,7 @@ class Report:
         return found
 
     def row(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the report as a JSON object."""
         return {
             "homes": list(self.homes),
             "blocks": self.counts,
@@ -78,13 +79,13 @@ class Report:
             "skew": self.skew.row(),
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             "versions": self.versions,
-            "afresh": self.afresh,
-            "still": self.still,
+            "full": self.full,
+            "unchanged": self.unchanged,
             "parties": [one.row() for one in self.parties],
         }
 
 
 def totals(accounts: Iterable[Account]) -> dict[str, int]:
-    """What became of the blocks of some parties together."""
+    """Add up the accounts of some parties."""
     known = list(accounts)
     return {name: sum(getattr(one, name) for one in known) for name in COUNTS}

@@ -1,21 +1,21 @@
-"""The stages of the pipeline under their names, to be used one by one; `Run` puts them together.
+"""The stages of the pipeline under their names, to be used one by one; `batch_run.Run` combines them.
 
-    survey      homes → verified and planned: how far feeds count, what is void, whose it is
-    blocks      a survey → every block of it
-    judged      blocks → with the standing of each
-    quarantine  judged blocks → what does not count, or not yet, and why
-    bases       a survey → the states that its parties stand on
-    messages    judged blocks, bases → what is folded, item by item and in the total order
-    folded      messages → items and refusals
+    survey      homes → verified feeds and a plan of each party: how far feeds count, what is void, who wrote what
+    blocks      survey → all its blocks
+    judged      blocks → the same with the standing of each block
+    quarantine  judged blocks → blocks that do not count, or not yet, and why
+    bases       survey → the item states of the epochs that its parties are based on
+    messages    judged blocks, bases → messages by item, in the total order
+    folded      messages → items and refused messages
     items       folded → the items
-    refused     folded → the messages that were refused, and why
-    changed     the plan of an epoch → the items that it changes
+    refused     folded → the refused messages, and why
+    changed     plan of an epoch → the items that it changes
     snapshot    changed items → the blobs of the epoch's snapshot
-    shown       items → as tables show them, with JSON, and with what queries ask
-    links       items → where they lead to
-    changes     two tables of shown items → what is other
-    seen        shown items → as queries see them: forks followed, parents settled
-    found       a query, seen items → those that it finds, or totals
+    shown       items → rows of the table `items`: with JSON, and with the column `facts` for queries
+    links       items → rows of the table `links`: the edges between items
+    changes     two tables of shown items → the items that changed between them
+    seen        shown items → items as queries see them: forks followed, parents settled
+    found       query, seen items → the items that it finds, or totals
 
 Most are functions from DataFrame to DataFrame; docs/design/spark.md has the columns.
 """

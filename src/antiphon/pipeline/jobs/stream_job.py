@@ -1,8 +1,8 @@
-"""The streaming job: follows homes, and keeps their tables. Each micro-batch is a run that goes on.
+"""The streaming job: follows homes, and keeps their tables up to date. Each micro-batch is an incremental run.
 
-Spark's checkpoint says up to which anchor a batch goes, before it is begun; the tables say which batch is in them, in
-the very step in which they are published. So wherever the program is killed, a batch is in the tables once: what was
-not published is done again, up to the same anchor, and what was is left out.
+Spark writes the anchor at which a batch ends into its checkpoint before the batch begins. The tables record the number
+of the last batch in the same step that publishes them. So each batch is in the tables exactly once, wherever the
+process is killed: an unpublished batch is repeated up to the same anchor, and a published one is skipped.
 """
 
 from __future__ import annotations
@@ -23,73 +23,73 @@ from pyspark.sql.streaming.query import StreamingQuery
 from antiphon.core.errors import AntiphonError, BadEncoding
 from antiphon.core.timeframe import Timeframe
 from antiphon.pipeline.jobs.report import totals
-from antiphon.pipeline.jobs.table_run import GoOn
+from antiphon.pipeline.jobs.table_run import TableRun
 from antiphon.pipeline.session.tasks import in_workers
 from antiphon.pipeline.source.datasource import ANCHOR, MICRO_BATCH_BLOCKS
 from antiphon.pipeline.source.home import read_anchor
 from antiphon.pipeline.source.inventory import take_inventory
 from antiphon.pipeline.source.ranges import Limits
-from antiphon.pipeline.tables.delta_folder import Stream
+from antiphon.pipeline.tables.delta_folder import StreamBatch
 
-LOOK_EVERY_S = 0.2  # whether the query has ended, or somebody wants it to
+LOOK_EVERY_S = 0.2  # how often to check whether the query has ended or was stopped
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """What one micro-batch has done."""
+class BatchResult:
+    """The result of one micro-batch."""
 
     number: int
-    run: int  # the tables are at this run
-    blocks: int  # that were new
-    parties: int  # with something new
-    seconds: float  # that it took
-    latency: float  # seconds from when Spark saw that there were new blocks, to when readers of tables see them
-    afresh: dict[str, int]  # parties that did not go on, and why
-    books: dict[str, int]  # what has become of all blocks so far; nothing is lost
+    run: int  # number of the run in the tables
+    blocks: int  # new blocks
+    parties: int  # parties with something new
+    seconds: float  # duration
+    latency: float  # seconds from when Spark saw new blocks until readers of the tables see them
+    full: dict[str, int]  # parties that were read in full, by reason
+    account: dict[str, int]  # what became of all blocks so far; lost is 0
 
     @property
     def rate(self) -> float:
-        """Blocks a second."""
+        """Blocks per second."""
         return self.blocks / self.seconds if self.seconds else 0.0
 
     def row(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the result as a JSON object."""
         times = {"seconds": round(self.seconds, 3), "rate": round(self.rate, 1), "latency": round(self.latency, 3)}
         about = {"batch": self.number, "run": self.run, "blocks": self.blocks, "parties": self.parties}
-        return {**about, **times, "afresh": self.afresh, "books": self.books}
+        return {**about, **times, "full": self.full, "account": self.account}
 
 
-def _nobody(_: Batch) -> None:
+def _ignore(_: BatchResult) -> None:
     pass
 
 
 @dataclass
 class StreamJob:
-    """One stream. It ends when it is told to, when all is read that was there (`available_now`), or by an error."""
+    """A stream. It ends by `stop`, an error, or, with `available_now`, when it has read what was there at its start."""
 
-    go_on: GoOn
+    table_run: TableRun
     checkpoint: Path
-    max_blocks: int = MICRO_BATCH_BLOCKS  # of a micro-batch, about: what waits, waits in its feeds
+    max_blocks: int = MICRO_BATCH_BLOCKS  # about the most of a micro-batch; the rest waits in its feeds
     trigger_s: float = 1.0
     available_now: bool = False
-    told: Callable[[Batch], None] = _nobody
+    on_batch: Callable[[BatchResult], None] = _ignore
     _error: BaseException | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _idle: threading.Event = field(default_factory=threading.Event)
     _stopping: bool = False
 
     def run(self) -> None:
-        """Follow the homes."""
+        """Follow the homes until the stream ends."""
         self.checkpoint = Path(self.checkpoint).expanduser().absolute()
-        with self.go_on.log.locked():
+        with self.table_run.tables.locked():
             self._idle.set()
             query = self._start()
             try:
                 while not self._stopping and query.isActive:
-                    with suppress(StreamingQueryException):  # it is asked for below
+                    with suppress(StreamingQueryException):  # reported below
                         query.awaitTermination(LOOK_EVERY_S)  # type: ignore[arg-type]
             finally:
-                with self._lock:  # either a batch has begun, and is finished, or none begins
+                with self._lock:  # a batch that has begun is finished, and no other begins
                     asked, self._stopping = self._stopping, True
                 self._idle.wait()
                 failed = query.exception()
@@ -100,24 +100,24 @@ class StreamJob:
                 raise AntiphonError(f"the stream has ended: {failed}")
 
     def stop(self) -> None:
-        """Begin no other batch. May be called from anywhere, a signal's handler too."""
+        """Begin no other batch. May be called from any thread, and from a signal handler."""
         self._stopping = True
 
     def _start(self) -> StreamingQuery:
-        reader = self.go_on.spark.readStream.format("antiphon").option("columns", "feed,seq,fault")
+        reader = self.table_run.spark.readStream.format("antiphon").option("columns", "feed,seq,fault")
         reader = reader.option("maxBlocksPerTrigger", str(self.max_blocks)).option("verify", "false")
-        if self.go_on.parties:
-            (found,) = in_workers(self.go_on.spark, take_inventory, [(self.go_on.places, Limits())])
-            found.check(self.go_on.parties)  # else it would wait for ever
-            reader = reader.option("party", ",".join(bytes(party).hex() for party in self.go_on.parties))
-        rows = reader.option("paths", json.dumps(self.go_on.places)).load()
+        if self.table_run.parties:
+            (found,) = in_workers(self.table_run.spark, take_inventory, [(self.table_run.places, Limits())])
+            found.check(self.table_run.parties)  # a stream of an unknown party would wait for ever
+            reader = reader.option("party", ",".join(bytes(party).hex() for party in self.table_run.parties))
+        rows = reader.option("paths", json.dumps(self.table_run.places)).load()
         writer = rows.writeStream.foreachBatch(self._batch).option("checkpointLocation", f"file://{self.checkpoint}")
         if self.available_now:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{round(1000 * self.trigger_s)} milliseconds").start()
 
     def _batch(self, rows: DataFrame, number: int) -> None:
-        """Spark calls this for each micro-batch. The rows are not asked for: a run reads what its plan says."""
+        """Run a micro-batch; called by Spark. Its rows are not read: the run reads what its plan says."""
         with self._lock:
             if self._stopping:
                 raise InterruptedError("the stream is stopping; this batch is left to the next one")
@@ -133,19 +133,19 @@ class StreamJob:
     def _advance(self, number: int) -> None:
         begun = monotonic()
         planned_ms, until = self._offset(number)
-        stream: Stream = (self._id(), number)
-        before = self.go_on.log.current()
+        stream: StreamBatch = (self._id(), number)
+        before = self.table_run.tables.current()
         if before.streams.get(stream[0], -1) >= number:
             return
-        now = self.go_on.advance(until=until, stream=stream)
-        moved = [step for step in self.go_on.steps if not step.still]
+        now = self.table_run.update(until=until, stream=stream)
+        moved = [step for step in self.table_run.steps if not step.still]
         blocks = sum(step.grown for step in moved)
-        self.go_on.compact_when_due()
-        accounts = self.go_on.books()
+        self.table_run.compact_when_due()
+        accounts = self.table_run.accounts()
         took = monotonic() - begun
         latency = max(took, time() - planned_ms / 1000)
-        books = totals(accounts.values())
-        self.told(Batch(number, now.run, blocks, len(moved), took, latency, self.go_on.afresh, books))
+        account = totals(accounts.values())
+        self.on_batch(BatchResult(number, now.run, blocks, len(moved), took, latency, self.table_run.full, account))
         lost = {party.hex()[:8]: one.lost for party, one in accounts.items() if one.lost}
         if lost:
             raise AntiphonError(
@@ -153,7 +153,7 @@ class StreamJob:
             )
 
     def _offset(self, number: int) -> tuple[int, Timeframe]:
-        """When a batch was planned, and the anchor up to which it goes: Spark has written it down before it began."""
+        """Return when a batch was planned, and its end anchor, from Spark's checkpoint."""
         file = self.checkpoint / "offsets" / str(number)
         try:
             lines = file.read_text().splitlines()
@@ -163,7 +163,7 @@ class StreamJob:
             raise BadEncoding(f"{file} is no offset of a stream of feeds; begin with another --checkpoint") from None
 
     def _id(self) -> str:
-        """The id of this stream: that of its checkpoint, for that is what goes on when a stream is started again."""
+        """Return the id of this stream: that of its checkpoint, which stays the same when the stream is restarted."""
         try:
             return str(json.loads((self.checkpoint / "metadata").read_text())["id"])
         except (OSError, ValueError, KeyError, TypeError):

@@ -1,10 +1,11 @@
-"""The tables of a run: blocks, items, links, epochs, quarantine, changes, and what is remembered for the next run.
+"""Writes and commits the tables of a run: blocks, items, links, epochs, quarantine, changes, standings, progress.
 
-docs/pipeline.md has their columns. They are written where they change: rows of items that were touched, and of parties
-that were read afresh; rows of parties that a run has not looked at stay as they are.
+docs/pipeline.md has their columns. Only what changes is written: rows of touched items, and of parties that are read
+in full. Rows of parties that the run did not look at stay as they are.
 
-All of them are committed, and then published together with what is remembered of each party; a batch of a stream has
-its number in the same commits. So a run that ends before that has done nothing, and one that is done twice counts once.
+All tables are committed, and then published together, with the progress of each party for the next run. Commits of a
+stream contain the batch number. So a run that ends before it publishes has no effect, and a batch that is repeated
+counts once.
 """
 
 from __future__ import annotations
@@ -27,90 +28,93 @@ from antiphon.pipeline.jobs.batch_run import Run
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.plan.replan import PartyStep
 from antiphon.pipeline.plan.standings import ENDED, PENDING, standings
-from antiphon.pipeline.tables.delta_folder import Current, Stream, TableLog
-from antiphon.pipeline.tables.file_changes import FileSet
-from antiphon.pipeline.tables.incremental_write import Advance
+from antiphon.pipeline.tables.delta_folder import CurrentVersions, DeltaFolder, StreamBatch
+from antiphon.pipeline.tables.file_changes import FileChanges
+from antiphon.pipeline.tables.incremental_write import IncrementalWrite
 from antiphon.pipeline.tables.schemas import SCHEMAS
 
-LARGE = ("blocks", "changes", "items", "links", "quarantine")  # that workers write
-SAYS = ("blocks", "items", "links")  # what messages say, or follows from it
+LARGE = ("blocks", "changes", "items", "links", "quarantine")  # tables that workers write
+MESSAGE_TABLES = ("blocks", "items", "links")  # tables with content of messages
 
 Stage = Callable[..., AbstractContextManager[None]]
 Commit = Callable[[], int]
 
 
-class Wrote(NamedTuple):
-    """What readers see now, how many files tables have, and what all items come to, if that was asked for."""
+class CommitResult(NamedTuple):
+    """The published versions, the number of files of each table, and the tallies of all items if wanted."""
 
-    current: Current
+    current: CurrentVersions
     files: Mapping[str, int]
     tallies: Sequence[Tally] | None
 
 
-def write_steps(
+def commit_steps(
     spark: SparkSession,
     steps: Sequence[PartyStep],
     models: Models,
-    log: TableLog,
+    tables: DeltaFolder,
     stage: Stage,
-    stream: Stream | None = None,
+    stream: StreamBatch | None = None,
     *,
     erased: bool = False,
     tallied: bool = False,
-) -> Wrote:
-    """Write what a run has come to, and let readers see it.
+) -> CommitResult:
+    """Write the steps of a run into the tables, commit, and publish.
 
-    What fails before it is committed leaves no file. After that a version may be named that nobody publishes: the next
-    run goes back behind it. If bodies were `erased`, no file of any version before is left.
+    A failure before the commit leaves no files. A failure after it may leave a version that is not published; the next
+    run rolls it back. If bodies were `erased`, the files of all older versions are deleted.
     """
-    current = log.current()
+    current = tables.current()
     part = f"part-{uuid4().hex}"
-    files = FileSet(log.folder, {table: log.shelves(table) for table in LARGE})
+    files = FileChanges(tables.folder, {table: tables.files_by_partition(table) for table in LARGE})
     try:
-        advance = Advance(spark, steps, models, log, current.run + 1, part, files, tallied)
+        advance = IncrementalWrite(spark, steps, models, tables, current.run + 1, part, files, tallied)
         with stage("fold", advance.messages):
             advance.write()
     except BaseException:
         for table in LARGE:
-            shutil.rmtree(log.folder / table / part, ignore_errors=True)
+            shutil.rmtree(tables.folder / table / part, ignore_errors=True)
         raise
     with stage("commit"):
-        commits = {**_commits(log, files, current, stream), **_memories(log, steps, stream)}
+        commits = {**_commits(tables, files, current, stream), **_small_tables(tables, steps, stream)}
         versions = {**current.versions, **_at_once(commits)}
         streams = {**current.streams, **(dict([stream]) if stream else {})}
-        now = Current(current.run + 1, versions, streams, erased or current.owes)
-        log.publish(now)
-    return Wrote(forget(log, stage), files.counts(), advance.tallies)
+        now = CurrentVersions(current.run + 1, versions, streams, erased or current.vacuum_due)
+        tables.publish(now)
+    return CommitResult(vacuum_erased(tables, stage), files.counts(), advance.tallies)
 
 
-def forget(log: TableLog, stage: Stage) -> Current:
-    """Delete what was erased from files of versions before, if that is owed; what readers see now.
+def vacuum_erased(tables: DeltaFolder, stage: Stage) -> CurrentVersions:
+    """Delete older files that may contain erased bodies, if that is due; return the published versions.
 
-    It is owed from the publication on that no longer has it, until it is done: who is killed between does it next time.
+    `vacuum_due` is set by the publication that drops the bodies, and cleared when their files are deleted. So a run
+    that is killed in between leaves the deletion to the next run.
     """
-    current = log.current()
-    if current.owes:
-        with stage("let go of what was erased"):
-            for table in SAYS:
-                log.let_go(table)
-            current = replace(current, owes=False)
-            log.publish(current)
+    current = tables.current()
+    if current.vacuum_due:
+        with stage("delete erased data"):
+            for table in MESSAGE_TABLES:
+                tables.vacuum(table)
+            current = replace(current, vacuum_due=False)
+            tables.publish(current)
     return current
 
 
-def _commits(log: TableLog, files: FileSet, current: Current, stream: Stream | None) -> dict[str, Commit]:
-    """Of tables that workers have written."""
+def _commits(
+    tables: DeltaFolder, files: FileChanges, current: CurrentVersions, stream: StreamBatch | None
+) -> dict[str, Commit]:
+    """Return the commits of the tables that workers have written."""
 
     def commit(table: str) -> int:
         removed = sorted(files.removed[table])
-        return log.commit(table, SCHEMAS[table], files.added[table].values(), removed, stream)
+        return tables.commit(table, SCHEMAS[table], files.added[table].values(), removed, stream)
 
     changed = [table for table in LARGE if files.changed(table) or table not in current.versions]
     return {table: partial(commit, table) for table in changed}
 
 
-def _memories(log: TableLog, steps: Sequence[PartyStep], stream: Stream | None) -> dict[str, Commit]:
-    """Of those that are small, and have what is remembered for the next run."""
+def _small_tables(tables: DeltaFolder, steps: Sequence[PartyStep], stream: StreamBatch | None) -> dict[str, Commit]:
+    """Return the commits of the small tables: epochs, standings, and the progress for the next run."""
     plans = [step.plan for step in steps]
     ours = {plan.party for plan in plans}
     known: dict[str, list[tuple[Any, ...]]] = {
@@ -120,21 +124,21 @@ def _memories(log: TableLog, steps: Sequence[PartyStep], stream: Stream | None) 
     }
 
     def put(name: str) -> int:
-        others = [tuple(row.values()) for row in log.read_small(name) if row["party"] not in ours]
-        return log.put_small(name, SCHEMAS[name], [*others, *known[name]], stream)
+        others = [tuple(row.values()) for row in tables.read_small(name) if row["party"] not in ours]
+        return tables.write_small(name, SCHEMAS[name], [*others, *known[name]], stream)
 
     return {name: partial(put, name) for name in known}
 
 
 def _at_once(commits: Mapping[str, Commit]) -> dict[str, int]:
-    """The versions that tables have then. Most of it is waiting for the disk, so none waits for another."""
+    """Run all commits in parallel threads, since most of their time is waiting for the disk; return the versions."""
     with ThreadPoolExecutor(len(commits)) as threads:
         made = {table: threads.submit(commit) for table, commit in commits.items()}
         return {table: one.result() for table, one in made.items()}
 
 
 def quarantine_table(run: Run) -> DataFrame:
-    """The quarantine of a run that has looked at everything: what does not count, or not yet, and why."""
+    """Return the table `quarantine` of a batch run: blocks that do not count, or not yet, and why."""
     ends = [row for plan in run.survey.plans for row in _ended(plan)]
     waiting = run.judged.where(f.col("standing") == PENDING).select("party", "feed", "seq", *_one())
     void = refused(run.folded).withColumn("standing", f.lit(REFUSED)).select("party", "feed", "seq", *_one())
@@ -142,12 +146,12 @@ def quarantine_table(run: Run) -> DataFrame:
 
 
 def _one() -> tuple[Column, ...]:
-    """A single block."""
+    """Return the columns of a row for a single block."""
     return f.lit(1).cast("long").alias("count"), f.col("item"), f.col("standing"), f.col("reason")
 
 
 def _ended(plan: PartyPlan) -> Iterator[tuple[object, ...]]:
-    """The ranges beyond the ends of feeds."""
+    """Yield the rows of blocks beyond the ends of feeds."""
     for party, feed, start, stop, standing, reason in standings(plan):
         if standing == ENDED:
             yield party, feed, start, stop - start, None, ENDED, reason

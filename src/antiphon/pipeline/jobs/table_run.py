@@ -1,6 +1,6 @@
-"""A run that goes on from what the tables hold, and writes what is new into them: the one way in which they change.
+"""An incremental run: continues from the state of the tables, and writes what is new into them.
 
-A first run, a run after some messages more, and each micro-batch of a stream are this run.
+Nothing else writes tables. A first run, a later run, and each micro-batch of a stream are all `TableRun`.
 """
 
 from __future__ import annotations
@@ -24,97 +24,97 @@ from antiphon.pipeline.fold.block_account import Account
 from antiphon.pipeline.fold.item_fold import Models
 from antiphon.pipeline.fold.summary import Tally
 from antiphon.pipeline.jobs.report import Report
-from antiphon.pipeline.jobs.table_account import books_of, report_tables
-from antiphon.pipeline.jobs.table_commit import forget, write_steps
+from antiphon.pipeline.jobs.table_account import report_tables, table_accounts
+from antiphon.pipeline.jobs.table_commit import commit_steps, vacuum_erased
 from antiphon.pipeline.plan.replan import BODILESS_MAX, PartyStep, replan_parties
 from antiphon.pipeline.plan.reread import CHANGED
 from antiphon.pipeline.plan.resume_point import ResumePoint
 from antiphon.pipeline.session.session import prepare
 from antiphon.pipeline.session.stage_events import VERIFY, Tell, silent, timed
 from antiphon.pipeline.source.inventory import absolute_paths
-from antiphon.pipeline.tables.delta_folder import Current, Stream, TableLog
+from antiphon.pipeline.tables.delta_folder import CurrentVersions, DeltaFolder, StreamBatch
 
 
 @dataclass
-class GoOn:
-    """What to go on with: homes, tables, and code."""
+class TableRun:
+    """A run over homes, into a folder of tables. It can be run again and again."""
 
     spark: SparkSession
-    log: TableLog
+    tables: DeltaFolder
     homes: Sequence[str | Path]
     parties: Collection[bytes] = ()
     models: Models = ModelFactory.standard
     tell: Tell = silent
     seconds: dict[str, float] = field(default_factory=dict)
-    steps: list[PartyStep] = field(default_factory=list)  # of the last time
-    places: tuple[str, ...] = field(init=False)  # of the homes, as workers reach them
-    _files: Mapping[str, int] = field(default_factory=dict)  # of the tables that were written the last time
+    steps: list[PartyStep] = field(default_factory=list)  # of the last run
+    places: tuple[str, ...] = field(init=False)  # paths of the homes, as workers reach them
+    _files: Mapping[str, int] = field(default_factory=dict)  # files of each table after the last run
     _tallies: Sequence[Tally] | None = None
 
     def __post_init__(self) -> None:
         self.places = absolute_paths(self.homes)
 
-    def run(self, *, afresh: bool = False) -> Report:
-        """Bring the tables to where the homes are now, and tell what they account for; `afresh`, from nothing."""
-        with self.log.locked():
-            current = self.advance(afresh=afresh, tallied=True)
+    def run(self, *, full: bool = False) -> Report:
+        """Bring the tables up to date with the homes, and report; with `full`, read and fold everything again."""
+        with self.tables.locked():
+            current = self.update(full=full, tallied=True)
             if self.compact_when_due():
-                current = self.log.current()
+                current = self.tables.current()
             with self.stage("account"):
-                report = report_tables(self.spark, self.log, self.places, self.steps, self._tallies)
+                report = report_tables(self.spark, self.tables, self.places, self.steps, self._tallies)
         return replace(
-            report, seconds=self.seconds, versions=dict(current.versions), afresh=self.afresh, still=self.still
+            report, seconds=self.seconds, versions=dict(current.versions), full=self.full, unchanged=self.unchanged
         )
 
     def compact_when_due(self) -> bool:
-        """Put small files together, if there are many since the last time; whether it was done."""
-        return self.log.compact_when_due(self._files)
+        """Compact the tables that have many files; True if there was one."""
+        return self.tables.compact_when_due(self._files)
 
-    def books(self) -> dict[bytes, Account]:
-        """What the tables account for of all parties that were looked at the last time."""
-        return books_of(self.log, self.steps)
+    def accounts(self) -> dict[bytes, Account]:
+        """Return the account of all parties of the last run, from the tables."""
+        return table_accounts(self.tables, self.steps)
 
     @property
-    def afresh(self) -> dict[str, int]:
-        """Why parties were read afresh the last time, and how many."""
+    def full(self) -> dict[str, int]:
+        """The number of parties that the last run read in full, by reason."""
         return dict(Counter(step.afresh for step in self.steps if step.afresh))
 
     @property
-    def still(self) -> int:
-        """How many parties had nothing new."""
+    def unchanged(self) -> int:
+        """The number of parties without anything new."""
         return sum(step.still for step in self.steps)
 
-    def advance(
+    def update(
         self,
         *,
         until: Timeframe | None = None,
-        stream: Stream | None = None,
-        afresh: bool = False,
+        stream: StreamBatch | None = None,
+        full: bool = False,
         tallied: bool = False,
-    ) -> Current:
-        """The same for a caller that holds the lock, up to an anchor; what readers see then.
+    ) -> CurrentVersions:
+        """Bring the tables up to the anchor `until`, and return the published versions. The caller has the lock.
 
-        A batch of a stream that is in the tables is not done again. With `tallied`, what there is to report is found
-        on the way.
+        A batch of a stream that is in the tables already is skipped. With `tallied`, items are counted on the way, for
+        the report.
         """
         self._files, self._tallies = {}, None
-        current = self.log.current()
+        current = self.tables.current()
         if stream is not None and current.streams.get(stream[0], -1) >= stream[1]:
             return current
-        forget(self.log, self.stage)
+        vacuum_erased(self.tables, self.stage)
         before, damaged = self._progress(), set[bytes]()
-        known = {} if afresh else {party: progress for party, progress in before.items() if progress is not None}
+        known = {} if full else {party: progress for party, progress in before.items() if progress is not None}
         while True:
             self._look(known, until, damaged)
             if current.run and all(step.still for step in self.steps):
                 if stream is not None:
                     current = replace(current, streams={**current.streams, **dict([stream])})
-                    self.log.publish(current)
+                    self.tables.publish(current)
                 return current
             try:
-                given = (self.spark, self.steps, self.models, self.log, self.stage, stream)
+                given = (self.spark, self.steps, self.models, self.tables, self.stage, stream)
                 erased = any(_erases(step, before) for step in self.steps)
-                current, self._files, self._tallies = write_steps(*given, erased=erased, tallied=tallied)
+                current, self._files, self._tallies = commit_steps(*given, erased=erased, tallied=tallied)
                 return current
             except (PySparkException, Py4JJavaError) as error:
                 more = self._damaged(str(error)) - damaged
@@ -137,23 +137,23 @@ class GoOn:
             )
 
     def _damaged(self, told: str) -> set[bytes]:
-        """The parties of which blocks have changed since they were verified, by what a worker tells."""
+        """Return the parties with blocks that changed after they were verified, by the error of a worker."""
         feeds = set(map(bytes.fromhex, re.findall(f"{CHANGED}: feed ([0-9a-f]{{64}})", told)))
         return {step.plan.party for step in self.steps if feeds & step.now.heads.keys()}
 
     @contextmanager
     def stage(self, name: str, messages: int = 0) -> Iterator[None]:
-        """Tell that a stage begins, and measure it."""
+        """Announce a stage to the watcher, and measure it."""
         with timed(name, self.tell, self.seconds, messages):
             yield
 
     def _progress(self) -> dict[bytes, ResumePoint | None]:
-        """What is remembered of each party; None where it cannot be read any more."""
-        return {bytes(row["party"]): ResumePoint.decode(row["progress"]) for row in self.log.read_small("progress")}
+        """Return the stored progress of each party; None if it cannot be read."""
+        return {bytes(row["party"]): ResumePoint.decode(row["progress"]) for row in self.tables.read_small("progress")}
 
     def _bodiless(self) -> dict[bytes, list[tuple[bytes, int]]]:
         found: dict[bytes, list[tuple[bytes, int]]] = {}
-        for part in self.log.parts("quarantine", ["party", "feed", "seq"], [("reason", "==", NO_BODY)]):
+        for part in self.tables.scan("quarantine", ["party", "feed", "seq"], [("reason", "==", NO_BODY)]):
             for batch in part.to_batches(max_chunksize=BODILESS_MAX):
                 for row in batch.to_pylist():
                     some = found.setdefault(row["party"], [])
@@ -163,11 +163,11 @@ class GoOn:
 
 
 def _erases(step: PartyStep, before: Mapping[bytes, ResumePoint | None]) -> bool:
-    """Whether bodies of a party were erased since, which tables may still have."""
+    """True if bodies of a party were erased since the last run; the tables may still contain them."""
     was = before.get(step.plan.party)
     return step.plan.party in before and (was is None or was.erased != step.now.erased)
 
 
 def _code(models: ModelFactory) -> str:
-    """The code that states come from: with other code, they may be others."""
+    """Return the versions of Antiphon and of all models; other code may give other states."""
     return ", ".join([f"antiphon {version('antiphon')}", *models])

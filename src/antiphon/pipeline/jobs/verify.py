@@ -1,7 +1,7 @@
-"""Verifying alone: everything that can be told of homes and archives without folding an item.
+"""Verifies homes and archives without folding an item.
 
-Chains, heads, bodies and rules of headers; then, party by party, credentials and cuts, lamports, and whether everything
-that was seen is here. It is what the survey of a run finds, with what the control feeds say of themselves.
+It checks chains, heads, bodies and header rules; then, for each party, credentials and cuts, lamports, and whether all
+blocks that others refer to are present. The findings are those of the survey of a run, and of the control feeds.
 """
 
 from __future__ import annotations
@@ -30,36 +30,37 @@ from antiphon.pipeline.session.worker_errors import raise_worker_errors
 from antiphon.pipeline.source.home import open_feeds
 
 # Kinds of findings. These are faults:
-DAMAGED = "damaged"  # it does not verify, or is not there
+DAMAGED = "damaged"  # blocks do not verify, or are missing from the disk
 BROKEN = "broken"  # its writer broke a rule: a second history, a header, a lamport, a kind of feed
-UNKNOWN = "unknown"  # nothing can be said of the party
-#: And these are not: honest parties have them.
-VOID = "void"  # it was written without a right, beyond a cut, or erased
-WAITS = "waits"  # for what is not here
+UNKNOWN = "unknown"  # the party cannot be judged
+#: These are not faults: honest parties have them.
+VOID = "void"  # written without a right, beyond a cut, or erased
+WAITS = "waits"  # for blocks that are not here
 FAULTS = (DAMAGED, BROKEN, UNKNOWN)
 
-_LIE = re.compile(r"block \d+: ")  # what a lane says of a block of its own; else it names one of another feed
+_LIE = re.compile(r"block \d+: ")  # begins a reason about a block of the lane itself, not of another feed
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """Blocks from `seq` on, of a feed, and what is to be said of them."""
+    """A range of blocks of a feed, its kind of finding, and the reason."""
 
     party: bytes
-    feed: bytes  # empty: of the party as a whole
+    feed: bytes  # empty: the finding is about the party
     seq: int
     count: int
     kind: str
     reason: str
 
     def row(self) -> dict[str, Any]:
+        """Return the finding as a JSON object."""
         about = {"seq": self.seq, "count": self.count, "kind": self.kind, "reason": self.reason}
         return {"party": self.party.hex(), "feed": self.feed.hex(), **about}
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was looked at, and what was found."""
+    """The result of verifying: what was checked, and the findings."""
 
     homes: tuple[str, ...]
     parties: int
@@ -69,17 +70,19 @@ class Verified:
 
     @property
     def faults(self) -> tuple[Finding, ...]:
+        """The findings that are faults."""
         return tuple(finding for finding in self.findings if finding.kind in FAULTS)
 
     @property
     def kinds(self) -> Counter[str]:
-        """How many blocks there are of each kind of finding."""
+        """The number of blocks by kind of finding."""
         found: Counter[str] = Counter()
         for finding in self.findings:
             found[finding.kind] += max(1, finding.count)
         return found
 
     def row(self) -> dict[str, Any]:
+        """Return the result as a JSON object."""
         about = {"homes": list(self.homes), "parties": self.parties, "feeds": self.feeds, "blocks": self.blocks}
         return {
             **about,
@@ -116,7 +119,7 @@ def _findings(plan: PartyPlan) -> Iterator[Finding]:
 
 
 def _lane(party: bytes, lane: LanePlan) -> Iterator[Finding]:
-    if lane.ended in (FORKED, FAULTY):  # else it is damaged, and that was told
+    if lane.ended in (FORKED, FAULTY):  # else the feed is damaged, which is a finding already
         yield Finding(party, lane.feed, lane.end, max(0, lane.length - lane.end), BROKEN, lane.ended)
     if lane.waits:
         kind = BROKEN if _LIE.match(lane.waits) else WAITS
@@ -127,12 +130,12 @@ def _lane(party: bytes, lane: LanePlan) -> Iterator[Finding]:
 
 
 def _control(asked: tuple[str, bytes]) -> tuple[list[Finding], list[tuple[int, int]]]:
-    """What control feeds say of themselves, and how many blocks each feed has here. Evidence of forks is checked."""
+    """Return the findings about control feeds and evidence of forks, and the range of blocks that each feed has."""
     home, party = asked
     with open_feeds(home) as store:
         records = store.feeds(party)
         found = list(_evidence(store, records))
-        with suppress(AntiphonError):  # a party whose control feeds cannot be read has no plan, and that says why
+        with suppress(AntiphonError):  # the plan has the reason already
             found += _acts(store, party, records)
         return found, [(record.start, record.length) for record in records]
 

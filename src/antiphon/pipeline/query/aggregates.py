@@ -1,4 +1,4 @@
-"""Aggregates of a query on Spark. Sums and means are exact, and rounded once, however the numbers are divided."""
+"""Aggregates of a query on Spark. Sums and means are exact, and rounded once, whatever the partitions are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOTALS = "party binary, group binary, value string"
 
 
 def aggregated(aggregate: Aggregate, rows: DataFrame, parties: DataFrame) -> DataFrame:
-    """`party`, `group` and `value`, as packed text, by ascending group; without groups, a row for each party."""
+    """Return `party`, `group` and `value`, both as packed JSON, by ascending group; without groups, a row per party."""
     group = f.lit(None).cast("binary") if aggregate.group is None else whole_key(aggregate.group)
     chosen = rows.withColumn("group", group)
     if aggregate.group is not None:
@@ -41,7 +41,7 @@ def aggregated(aggregate: Aggregate, rows: DataFrame, parties: DataFrame) -> Dat
 
 
 def read_groups(aggregate: Aggregate, rows: Iterable[Row]) -> dict[bytes, Result]:
-    """The results of parties, of the rows that `aggregated` gave."""
+    """Return the result of each party, from the rows of `aggregated`."""
     found: dict[bytes, list[tuple[Value, Value]]] = {}
     for row in rows:
         group = None if row["group"] is None else unpack(row["group"])
@@ -55,7 +55,7 @@ def read_groups(aggregate: Aggregate, rows: Iterable[Row]) -> dict[bytes, Result
 
 
 def _packed(name: str) -> Any:
-    """The packed text of a sort key."""
+    """Return the packed JSON of a column of sort keys."""
 
     def act(keys: pa.Array) -> pa.Array:
         return pa.array([None if one is None else pack(value_of(one)) for one in keys.to_pylist()], pa.string())
@@ -64,7 +64,7 @@ def _packed(name: str) -> Any:
 
 
 def _sums(aggregate: Aggregate, rows: DataFrame) -> DataFrame:
-    """Equal numbers are counted first, then each task adds up what it has, and at last all of a group are added."""
+    """Sum by group: count equal numbers first, add up within each task, then add up the tasks of each group."""
     number = key(aggregate.path)
     is_number = (number >= f.lit(bytes([NUMBER]))) & (number < f.lit(bytes([NUMBER + 1])))
     counted = rows.where(is_number).groupBy("party", "group", number.alias("number")).count()

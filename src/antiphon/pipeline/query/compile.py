@@ -1,10 +1,10 @@
-"""Stage `found`: a `Query`, the very value that peers run and subscribe to, over the tables of any number of parties.
+"""Stage `found`: runs a `Query`, the same value that peers run and subscribe to, over the tables of many parties.
 
-    tables = open_tables(spark, TableLog("tables"))
+    tables = open_tables(spark, DeltaFolder("tables"))
     found(Query(Fact.TYPE.is_("task") & prop("done").is_(False)).order_by("due"), tables).show()
 
-Each party is queried by itself: steps stay inside it, and it has a limit, or an aggregate, of its own.
-`antiphon.query.evaluate` defines what a query means, and tests compare.
+Each party is queried by itself: steps stay inside the party, and limits and aggregates apply to each party. The meaning
+of a query is defined by `antiphon.query.evaluate`; tests compare the two.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from antiphon.query.filters import Fact
 from antiphon.query.query import Deleted, Query, Step, Way
 from antiphon.query.validate import check, wheres
 
-#: What is shown of an item that was found.
+#: Columns of an item in the result.
 COLUMNS = ("party", "item", "model", "type", "name", "deleted", "created_ms", "state")
 _ITEM = ("party", "item")
-_OWN = 17  # the size of the key of a reference within the party
+_OWN = 17  # bytes of the sort key of a reference inside the party
 _LIMIT_MAX = (1 << 31) - 1
 
-_ONWARD = {Way.PARENT, Way.SOURCE, Way.TARGET, Way.EMBEDS, Way.REFERENCES}
-_BACK = {
+_FORWARD = {Way.PARENT, Way.SOURCE, Way.TARGET, Way.EMBEDS, Way.REFERENCES}
+_INVERSE = {
     Way.CHILDREN: Way.PARENT,
     Way.LINKS: Way.SOURCE,
     Way.BACKLINKS: Way.TARGET,
@@ -44,7 +44,7 @@ _SHOWN: dict[Deleted, Callable[[], Column]] = {
 
 
 def found(query: Query, tables: Seen) -> DataFrame:
-    """Items by party, in order; or of an aggregate `party`, `group` and `value`, both as packed text."""
+    """Return items by party, in order; or, for an aggregate, `party`, `group` and `value`, both as packed JSON."""
     check(query)
     seen = tables.rows(parents=_needs_parents(query)).where(_SHOWN[query.deleted]())
     rows = seen.where(condition(query.where))
@@ -66,7 +66,7 @@ def found(query: Query, tables: Seen) -> DataFrame:
 
 
 def results(query: Query, tables: Seen) -> dict[bytes, Result]:
-    """What a query finds in each party, as a live peer would say it. A party where it finds nothing may be left out."""
+    """Return the result of a query in each party, as a live peer returns it. Parties without results may be missing."""
     if query.aggregate is not None:
         return read_groups(query.aggregate, found(query, tables).collect())
     ids: dict[bytes, list[bytes]] = {}
@@ -91,19 +91,19 @@ def _needs_parents(query: Query) -> bool:
 
 
 def _follow(step: Step, origins: DataFrame, seen: DataFrame) -> DataFrame:
-    """Those of the seen items that a way leads to, from any of the origins."""
+    """Return the items of `seen` that a step reaches from any of the origins."""
     passing = seen.where(condition(step.where))
-    if step.way in _ONWARD:
+    if step.way in _FORWARD:
         ends = _ends(step.way, origins).select("party", f.col("end").alias("item")).distinct()
         return passing.join(ends, [*_ITEM], "left_semi")
-    edges = _ends(_BACK[step.way], seen)
+    edges = _ends(_INVERSE[step.way], seen)
     starts = origins.select("party", f.col("item").alias("end"))
     froms = edges.join(starts, ["party", "end"], "left_semi").select(*_ITEM).distinct()
     return passing.join(froms, [*_ITEM], "left_semi")
 
 
 def _ends(way: Way, rows: DataFrame) -> DataFrame:
-    """Where items say that a way leads to: `party`, `item`, `end`."""
+    """Return the edges of items in one way: `party`, `item`, `end`."""
     if way is Way.PARENT:
         return rows.where(f.col("parent").isNotNull()).select(*_ITEM, f.col("parent").alias("end"))
     is_one = way is Way.SOURCE or way is Way.TARGET

@@ -1,10 +1,10 @@
-"""Filters of a query as columns of Spark, over items as stage `seen` has them.
+"""Filters of a query as Spark columns, over the items of stage `seen`.
 
-Comparisons are of sort keys, as bytes, so SQL says them exactly. What it cannot say is left to `evaluate.passes`, in a
-function of Python's that gets the facts in Arrow batches: words to match, whole values, paths of more than four keys,
-and comparisons with a value whose key is longer than what is kept of keys.
+Comparisons are byte comparisons of sort keys, so SQL evaluates them exactly. What SQL cannot evaluate is left to
+`evaluate.passes`, in a Python UDF that gets the facts in Arrow batches: word matches, whole values, paths of more than
+four keys, and comparisons with a value whose key is longer than `KEY_SIZE_MAX`.
 
-Null is as good as false, for filters are made of AND and OR; only NOT has to look.
+Null counts as false: filters are combined by AND and OR, and NOT turns null into false first.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pyspark.sql import Column, functions as f
 from pyspark.sql.pandas.functions import arrow_udf
 
 from antiphon.pipeline.tables.facts_column import KEYS_MAX, name_of
-from antiphon.pipeline.tables.sort_key import CONTAINER_KIND, NO_ELEMENTS, REFERENCE_KIND, TEXT, is_whole, key_of
+from antiphon.pipeline.tables.sort_key import CONTAINER_KIND, NO_ELEMENTS, REFERENCE_KIND, TEXT, is_complete, key_of
 from antiphon.query.codec.facts import decode_rest
 from antiphon.query.evaluate import passes
 from antiphon.query.facts import MISSING, Missing
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, Path
 
 Function = Callable[..., AnyValue]
-_COLUMNS = {Fact.TYPE: "type", Fact.MODEL: "model", Fact.NAME: "name"}  # which Parquet can skip by
+_COLUMNS = {Fact.TYPE: "type", Fact.MODEL: "model", Fact.NAME: "name"}  # columns with Parquet statistics
 _OPS: dict[str, Callable[[Column, Column], Column]] = {
     "=": lambda found, wanted: found == wanted,
     "<": lambda found, wanted: found < wanted,
@@ -36,15 +36,15 @@ _OPS: dict[str, Callable[[Column, Column], Column]] = {
 
 
 def condition(where: Filter) -> Column:
-    """Whether an item is as a filter wants it."""
+    """Return the condition that an item passes a filter."""
     if isinstance(where, All):
-        return joined([condition(part) for part in where.parts], lambda one, other: one & other, empty=True)
+        return balanced([condition(part) for part in where.parts], lambda one, other: one & other, empty=True)
     if isinstance(where, Any):
-        parts = [*_sets(where.parts), *(condition(part) for part in where.parts if not _is_plain(part))]
-        return joined(parts, lambda one, other: one | other, empty=False)
+        parts = [*_equalities(where.parts), *(condition(part) for part in where.parts if not _is_equality(part))]
+        return balanced(parts, lambda one, other: one | other, empty=False)
     if isinstance(where, Not):
         return ~f.coalesce(condition(where.part), f.lit(False))
-    if _is_beyond(where):
+    if _needs_python(where):
         return _in_python(where)
     if isinstance(where, Has):
         return key(where.path).isNotNull()
@@ -55,25 +55,26 @@ def condition(where: Filter) -> Column:
 
 
 def key(path: Path) -> Column:
-    """The sort key of what is at a path, or its beginning; null if nothing is."""
+    """Return the sort key of the value at a path, perhaps truncated; null if there is none."""
     if path is Fact.ID or path is Fact.PARENT:
         return f.concat(f.lit(bytes([REFERENCE_KIND])), f.col("item" if path is Fact.ID else "parent"))
     if path is Fact.MODEL:
         return f.concat(f.lit(bytes([TEXT])), f.col("model").cast("binary"))
     if _is_deep(path):
-        return _made(path)(*_said())  # type: ignore[no-any-return]
+        return _deep_key(path)(*_udf_arguments())  # type: ignore[no-any-return]
     found = f.col("keys")[name_of(path)]
     return f.coalesce(found, f.lit(NO_ELEMENTS)) if path in (Fact.EMBEDS, Fact.REFERENCES) else found
 
 
 def whole_key(path: Path) -> Column:
-    """The whole of it, to sort and to group by."""
+    """Return the complete sort key of the value at a path, to sort and group by."""
     if path is Fact.ID or path is Fact.PARENT or _is_deep(path):
         return key(path)
-    return _completed(path)(key(path), *_said())  # type: ignore[no-any-return]
+    return _complete_key(path)(key(path), *_udf_arguments())  # type: ignore[no-any-return]
 
 
 def needs_parents(where: Filter) -> bool:
+    """True if a filter asks for the parent of an item."""
     if isinstance(where, All | Any):
         return any(needs_parents(part) for part in where.parts)
     if isinstance(where, Not):
@@ -81,12 +82,12 @@ def needs_parents(where: Filter) -> bool:
     return isinstance(where, Compare | Has | Contains) and where.path is Fact.PARENT
 
 
-def joined(parts: Sequence[Column], by: Callable[[Column, Column], Column], *, empty: bool) -> Column:
-    """All parts, in a tree rather than in a row: Spark goes through an expression by recursion."""
+def balanced(parts: Sequence[Column], by: Callable[[Column, Column], Column], *, empty: bool) -> Column:
+    """Combine conditions in a balanced tree: Spark walks expressions recursively, so a long chain is too deep."""
     if len(parts) < 2:
         return reduce(by, parts) if parts else f.lit(empty)
     middle = len(parts) // 2
-    return by(joined(parts[:middle], by, empty=empty), joined(parts[middle:], by, empty=empty))
+    return by(balanced(parts[:middle], by, empty=empty), balanced(parts[middle:], by, empty=empty))
 
 
 # -- inside
@@ -107,16 +108,16 @@ def _compare(where: Compare) -> Column:
     return op(found, f.lit(wanted)) & within
 
 
-def _is_plain(where: Filter) -> bool:
-    """Whether it is one of those equalities that are asked together."""
-    return isinstance(where, Compare) and where.op == "=" and not _is_beyond(where)
+def _is_equality(where: Filter) -> bool:
+    """True if this filter is an equality that SQL can evaluate."""
+    return isinstance(where, Compare) and where.op == "=" and not _needs_python(where)
 
 
-def _sets(parts: Iterable[Filter]) -> list[Column]:
-    """Equalities of which one must hold, by path."""
+def _equalities(parts: Iterable[Filter]) -> list[Column]:
+    """Combine the equalities of an OR by path, into one IN for each."""
     wanted: dict[Path, list[Compare]] = {}
     for part in parts:
-        if isinstance(part, Compare) and _is_plain(part):
+        if isinstance(part, Compare) and _is_equality(part):
             wanted.setdefault(part.path, []).append(part)
     return [
         _compare(some[0]) if len(some) == 1 else key(path).isin([key_of(one.value) for one in some])
@@ -124,50 +125,50 @@ def _sets(parts: Iterable[Filter]) -> list[Column]:
     ]
 
 
-def _is_beyond(where: Filter) -> bool:
-    """Whether it takes Python to say whether it holds."""
+def _needs_python(where: Filter) -> bool:
+    """True if Spark SQL cannot evaluate this filter."""
     if isinstance(where, Match) or (isinstance(where, Compare | Has) and _is_deep(where.path)):
         return True
-    if isinstance(where, Contains) and where.path and _is_deep(where.path):  # elements of a whole value are kept
+    if isinstance(where, Contains) and where.path and _is_deep(where.path):  # elements at `[]` are stored
         return True
-    return isinstance(where, Compare | Contains) and not is_whole(key_of(where.value))
+    return isinstance(where, Compare | Contains) and not is_complete(key_of(where.value))
 
 
 def _is_deep(path: Path) -> bool:
-    """Whether no key is kept of it; none is of a whole value, either, which hardly anybody compares."""
+    """True if tables store no key for this path: it is longer than `KEYS_MAX`, or the whole value."""
     return not isinstance(path, Fact) and not 0 < len(path) <= KEYS_MAX
 
 
-def _said() -> tuple[Column, Column]:
-    """The facts of an item, for functions of Python's: all but the value, and the value."""
+def _udf_arguments() -> tuple[Column, Column]:
+    """Return the arguments of a Python UDF: the facts of an item without the value, and the value."""
     return f.col("facts"), f.col("value")
 
 
 def _in_python(where: Filter) -> Column:
-    """What `evaluate` says. Facts come without the parent here: it is a reference, and no long value is."""
+    """Evaluate a filter with `evaluate.passes`, in Python. The parent is not in these facts: its key is short."""
 
     def act(facts: pa.Array, values: pa.Array) -> pa.Array:
         rows = zip(facts.to_pylist(), values.to_pylist(), strict=True)
         return pa.array([data is not None and passes(where, decode_rest(data, value)) for data, value in rows])
 
-    return in_arrow(act, "boolean")(*_said())  # type: ignore[no-any-return]
+    return in_arrow(act, "boolean")(*_udf_arguments())  # type: ignore[no-any-return]
 
 
-def _completed(path: Path) -> Function:
-    """Keys, and those of which only the beginning is kept made anew from the facts."""
+def _complete_key(path: Path) -> Function:
+    """Return a UDF that replaces truncated keys by complete ones, made from the facts."""
 
     def act(kept: pa.Array, facts: pa.Array, values: pa.Array) -> pa.Array:
         found = kept.to_pylist()
         for at, one in enumerate(found):
-            if one is not None and not is_whole(one):
+            if one is not None and not is_complete(one):
                 found[at] = _key_in(facts[at].as_py(), values[at].as_py(), path)
         return pa.array(found, pa.binary())
 
     return in_arrow(act, "binary")
 
 
-def _made(path: Path) -> Function:
-    """Keys of what lies too deep to be kept."""
+def _deep_key(path: Path) -> Function:
+    """Return a UDF that makes the keys of a path that tables do not store."""
 
     def act(facts: pa.Array, values: pa.Array) -> pa.Array:
         rows = zip(facts.to_pylist(), values.to_pylist(), strict=True)
@@ -177,7 +178,7 @@ def _made(path: Path) -> Function:
 
 
 def in_arrow(act: Function, kind: str) -> Function:
-    """A function of arrays, which gives one of as many values, for columns of Spark."""
+    """Make a Spark UDF of a function from Arrow arrays to an array of the same length."""
     found: Function = arrow_udf(act, kind)  # type: ignore[call-overload]
     return found
 

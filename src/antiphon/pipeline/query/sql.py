@@ -1,4 +1,4 @@
-"""SQL, and queries, over the tables that runs have written."""
+"""SQL over the tables of a folder, and the entry point for queries over them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from pyspark.sql import DataFrame, SparkSession
 from antiphon.core.errors import InvalidInput
 from antiphon.pipeline.plan.standings import with_standings
 from antiphon.pipeline.query.resolved_items import Seen
-from antiphon.pipeline.tables.delta_folder import TableLog
+from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
-ROWS_MAX = 1_000  # that an answer has, unless more are asked for
+ROWS_MAX = 1_000  # default limit of rows
 
 
 @contextmanager
-def views(spark: SparkSession, log: TableLog) -> Iterator[list[str]]:
-    """The tables under their names, as SQL knows them, all as one run has left them."""
-    names = sorted(log.current().versions)
+def views(spark: SparkSession, tables: DeltaFolder) -> Iterator[list[str]]:
+    """Register all tables as temporary views under their names, at the versions of the last complete run."""
+    names = sorted(tables.current().versions)
     if not names:
-        raise InvalidInput(f"there are no tables in {log.folder}; `antiphon pipeline run --tables` writes them")
+        raise InvalidInput(f"there are no tables in {tables.folder}; `antiphon pipeline run --tables` writes them")
     try:
         for name in names:
-            rows = log.read(spark, name)
+            rows = tables.read(spark, name)
             if name == "blocks":
-                rows = with_standings(rows, log.read(spark, "standings"))
+                rows = with_standings(rows, tables.read(spark, "standings"))
             rows.createOrReplaceTempView(name)
         yield names
     finally:
@@ -35,9 +35,9 @@ def views(spark: SparkSession, log: TableLog) -> Iterator[list[str]]:
             spark.catalog.dropTempView(name)
 
 
-def ask(spark: SparkSession, log: TableLog, text: str, limit: int = ROWS_MAX) -> list[dict[str, Any]]:
-    """The rows that a statement gives, at most so many."""
-    with views(spark, log) as names:
+def ask(spark: SparkSession, tables: DeltaFolder, text: str, limit: int = ROWS_MAX) -> list[dict[str, Any]]:
+    """Run a SQL statement, and return at most `limit` rows."""
+    with views(spark, tables) as names:
         try:
             found: DataFrame = spark.sql(text)
             return [row.asDict(recursive=True) for row in found.limit(limit).collect()]
@@ -46,9 +46,9 @@ def ask(spark: SparkSession, log: TableLog, text: str, limit: int = ROWS_MAX) ->
             raise InvalidInput(f"{told}; there are the tables {', '.join(names)}") from None
 
 
-def open_tables(spark: SparkSession, log: TableLog, parties: Iterable[bytes] = ()) -> Seen:
-    """The items that the last whole run has left in a folder of tables, of some parties or of all."""
-    items = log.read(spark, "items")
+def open_tables(spark: SparkSession, tables: DeltaFolder, parties: Iterable[bytes] = ()) -> Seen:
+    """Open the items of the last complete run for queries, of some parties or of all."""
+    items = tables.read(spark, "items")
     if "facts" not in items.columns:
-        raise InvalidInput(f"the table items in {log.folder} was written by an older version; remove it, and run again")
+        raise InvalidInput(f"the table items in {tables.folder} is of an older version; remove it, and run again")
     return Seen(items, parties)

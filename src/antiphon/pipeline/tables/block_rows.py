@@ -1,6 +1,6 @@
-"""Tasks that write blocks into tables as feeds have them: all of them, or those that wait. Nothing of it is folded.
+"""Tasks that copy blocks from feeds into tables: all blocks into `blocks`, waiting ones into `quarantine`. No folding.
 
-These tables are divided by the first hex digit of their parties' keys.
+These rows are partitioned by the first hex digit of the party key.
 """
 
 from __future__ import annotations
@@ -16,57 +16,60 @@ from antiphon.pipeline.plan.reread import read_spans
 from antiphon.pipeline.plan.standings import ENDED, PENDING
 from antiphon.pipeline.source.block_columns import batch_of, batches
 from antiphon.pipeline.source.ranges import Range, divide_ranges
-from antiphon.pipeline.tables.parquet_files import Place, TableFiles, Written, batches_in
+from antiphon.pipeline.tables.parquet_files import PartitionPath, PartitionWriter, WrittenFiles, read_batches
 from antiphon.pipeline.tables.schemas import BLOCKS, arrow_table
 
 TASK_BLOCKS = 400_000
-WAITING = "w"  # begins the names of partitions of the quarantine that have what waits, and what lies beyond ends
+WAITING = "w"  # prefix of the `quarantine` partitions with pending and ended blocks
 
-#: A part of a feed, and why it waits; or what lies beyond its end, of which nothing is read.
-Part = tuple[Range, str, str]
+#: A range of a feed, its standing (pending or ended), and the reason. Ended blocks are not read.
+WaitingRange = tuple[Range, str, str]
+
+PartitionPaths = Callable[[str], PartitionPath]  # where new files go, by partition
+PartitionFiles = Mapping[str, Sequence[str]]  # existing files by partition
 
 
 @dataclass(frozen=True, slots=True)
-class RowTask:
-    """One partition of one table, or a part of it."""
+class BlockTask:
+    """Writes one partition of one table, or a part of it."""
 
     table: str
-    place: Place
-    files: tuple[str, ...]  # that may have rows which go
-    parties: frozenset[bytes]  # whose rows go
-    ranges: tuple[Range, ...] = ()  # blocks that come
-    waiting: tuple[Part, ...] = ()  # likewise for the quarantine
+    place: PartitionPath
+    files: tuple[str, ...]  # existing files that may contain rows of `parties`
+    parties: frozenset[bytes]  # whose existing rows are deleted
+    ranges: tuple[Range, ...] = ()  # blocks to add to `blocks`
+    waiting: tuple[WaitingRange, ...] = ()  # ranges to add to `quarantine`
 
 
 def digit_of(party: bytes) -> str:
-    """In which partition the blocks of a party are."""
+    """Return the partition of a party's blocks: the first hex digit of its key."""
     return party.hex()[0]
 
 
 def block_tasks(
-    place: Callable[[str], Place], held: Mapping[str, Sequence[str]], ranges: Iterable[Range], afresh: Iterable[bytes]
-) -> list[RowTask]:
-    """Tasks that add blocks to the table of blocks, and take those away of parties that are read afresh."""
+    place: PartitionPaths, held: PartitionFiles, ranges: Iterable[Range], full: Iterable[bytes]
+) -> list[BlockTask]:
+    """Return tasks that add ranges of blocks to `blocks`, and delete the rows of parties that are read in full."""
     found: dict[str, list[Range]] = defaultdict(list)
     for one in ranges:
         found[digit_of(one.party)].append(one)
-    gone = frozenset(afresh)
+    gone = frozenset(full)
     tasks = []
     for digit in sorted({*found, *map(digit_of, gone)}):
         files, parties = tuple(held.get(digit, ())), frozenset(one for one in gone if digit_of(one) == digit)
         parts = divide_ranges(found[digit], TASK_BLOCKS) or [()]
-        # The first of them takes what is there, for it may be put together with what comes.
+        # The first task gets the existing files: it may merge small ones with new rows.
         tasks += [
-            RowTask("blocks", place(digit), files if at == 0 else (), parties, part) for at, part in enumerate(parts)
+            BlockTask("blocks", place(digit), files if at == 0 else (), parties, part) for at, part in enumerate(parts)
         ]
     return tasks
 
 
 def waiting_tasks(
-    place: Callable[[str], Place], held: Mapping[str, Sequence[str]], parts: Iterable[Part], parties: Iterable[bytes]
-) -> list[RowTask]:
-    """Tasks that say of some parties what waits now, and what lies beyond ends."""
-    found: dict[str, list[Part]] = defaultdict(list)
+    place: PartitionPaths, held: PartitionFiles, parts: Iterable[WaitingRange], parties: Iterable[bytes]
+) -> list[BlockTask]:
+    """Return tasks that replace the pending and ended rows of `parties` in `quarantine`."""
+    found: dict[str, list[WaitingRange]] = defaultdict(list)
     for part in parts:
         found[digit_of(part[0].party)].append(part)
     named: dict[str, set[bytes]] = defaultdict(set)
@@ -77,16 +80,16 @@ def waiting_tasks(
         name = WAITING + digit
         files = tuple(held.get(name, ()))
         if files or found[digit]:
-            tasks.append(RowTask("quarantine", place(name), files, frozenset(some), waiting=tuple(found[digit])))
+            tasks.append(BlockTask("quarantine", place(name), files, frozenset(some), waiting=tuple(found[digit])))
     return tasks
 
 
 # -- in Spark's workers
 
 
-def write_rows(task: RowTask) -> Written:
-    """Do a task."""
-    made = TableFiles(task.place, arrow_table(task.table))
+def write_rows(task: BlockTask) -> WrittenFiles:
+    """Run a task, and return the files that it added and removed."""
+    made = PartitionWriter(task.place, arrow_table(task.table))
     for batch in _blocks(task.ranges) if task.ranges else _waiting(task.waiting, made.schema):
         made.write(pa.RecordBatch.from_arrays(batch.columns, schema=made.schema))
     gone = pa.array(sorted(task.parties), pa.binary())
@@ -97,10 +100,10 @@ def write_rows(task: RowTask) -> Written:
     hit = [
         file
         for file in task.files
-        if task.parties and any(pc.any(goes(batch)).as_py() for batch in batches_in(file, ["party"]))
+        if task.parties and any(pc.any(goes(batch)).as_py() for batch in read_batches(file, ["party"]))
     ]
     made.rewrite(task.files, hit, lambda file, start, batch: batch.filter(pc.invert(goes(batch))))
-    return made.done()
+    return made.finish()
 
 
 def _blocks(ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
@@ -108,7 +111,7 @@ def _blocks(ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
         yield from batches(spans, BLOCKS)
 
 
-def _waiting(parts: Sequence[Part], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _waiting(parts: Sequence[WaitingRange], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     ended = [part for part in parts if part[1] == ENDED]
     if ended:
         rows = [(one.party, one.feed, one.start, one.count, None, ENDED, reason) for one, _, reason in ended]

@@ -1,4 +1,4 @@
-"""Stage `changes`: what is other than it was."""
+"""Stage `changes`: items that changed between two runs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SCHEMA = StructType(
 
 
 def changes(before: DataFrame, now: DataFrame) -> DataFrame:
-    """A row for each item that was created, changed, deleted, restored or removed between two tables of `shown` items.
+    """Return a row for each item that was created, changed, deleted, restored or removed between two `shown` tables.
 
-    Removed is one that is no longer there at all: the blocks that made it are void now, or gone.
+    Removed means that the item does not exist any more: the blocks that made it are void now, or missing.
     """
     old = before.select(
         "party", "item", f.col("data").alias("was"), f.col("deleted").alias("dead"), f.col("model").alias("old_model")
@@ -38,7 +38,7 @@ def changes(before: DataFrame, now: DataFrame) -> DataFrame:
 
 
 def change_of(before: tuple[bool, bytes] | None, after: tuple[bool, bytes] | None) -> str | None:
-    """The same for one item, by whether it is deleted, and a hash of its state; None if it is as it was."""
+    """Return the change of one item between two pairs (deleted, hash of the state); None if nothing changed."""
     if before is None or after is None:
         return "created" if before is None else "removed"
     (was_deleted, was), (is_deleted, state) = before, after

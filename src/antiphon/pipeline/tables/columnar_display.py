@@ -1,6 +1,6 @@
-"""What tables show of plain objects, on columns: the state as JSON, and the sort keys of what is at each key.
+"""Display columns of flat objects, for many items at once: the state as JSON, and the sort key of each value.
 
-It is what `shown` and `facts` say of such an item, for many at once; tests compare.
+They equal the columns that `item_rows` and `facts_column` make for one item; tests compare them.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from antiphon.pipeline.order.varints import LONG_VARINT_MAX, Wire
 from antiphon.pipeline.tables.facts_column import name_of
 from antiphon.pipeline.tables.sort_key import KEY_SIZE_MAX, key_of
 
-_ESCAPED = r'["\\\x00-\x1f]'  # what JSON does not let stand in a text
+_ESCAPED = r'["\\\x00-\x1f]'  # characters that JSON escapes
 _EXACT_MAX = 1 << 53
 _SIGN = np.uint64(1 << 63)
-_NUMBER_SIZE = 11  # of a sort key
+_NUMBER_SIZE = 11  # bytes of the sort key of a number
 
 
 @dataclass(slots=True)
-class PlainShown:
-    """Of some items, in order."""
+class DisplayColumns:
+    """Display columns of some items, by ascending item number."""
 
-    items: I64  # their numbers, ascending
+    items: I64  # the item numbers, ascending
     state: pa.Array  # JSON
-    begins: I64  # where the keys of each begin, and the end
-    names: pa.Array  # of paths
-    keys: pa.Array  # sort keys
+    begins: I64  # where the paths of each item begin in `names` and `keys`, and the end
+    names: pa.Array  # the names of paths
+    keys: pa.Array  # the sort keys of the values there
 
-    def places(self, items: I64) -> I64:
-        """Where items are, by their numbers."""
+    def positions(self, items: I64) -> I64:
+        """Return the positions of items in these columns, by item number."""
         found: I64 = np.searchsorted(self.items, items)
         return found
 
 
-def show_plain(entries: Entries, items: I64, wire: Wire) -> PlainShown:
-    """Of items, by ascending numbers, from what stands in them, which is text: see `are_texts`."""
+def display_columns(entries: Entries, items: I64, wire: Wire) -> DisplayColumns:
+    """Return the display columns of items, by ascending numbers. Keys and texts must be UTF-8: see `all_utf8`."""
     if len(items):
         low, high = np.searchsorted(entries.item, (items[0], items[-1] + 1))
         entries = entries.where(slice(low, high))
-    last = np.append(entries.firsts()[1:], True)[: len(entries.item)]  # at each key, the last one shows
+    last = np.append(entries.firsts()[1:], True)[: len(entries.item)]  # the last entry at a key is its value
     shown = entries.where(last & np.isin(entries.item, items))
     begins = np.searchsorted(shown.item, np.append(items, (items[-1] if len(items) else 0) + 1))
     values = _Values(shown, wire)
@@ -53,7 +53,7 @@ def show_plain(entries: Entries, items: I64, wire: Wire) -> PlainShown:
     parts = _glued(quoted, values.json())
     lists = pa.LargeListArray.from_arrays(numbers(begins, pa.int64()), parts)
     state = _glued("{", pc.binary_join(lists, _text(",")), "}").cast(pa.string())
-    return PlainShown(items, state, begins, paths, values.keys())
+    return DisplayColumns(items, state, begins, paths, values.keys())
 
 
 def _text(text: str) -> pa.Scalar:
@@ -61,13 +61,13 @@ def _text(text: str) -> pa.Scalar:
 
 
 def _glued(*parts: pa.Array | str) -> pa.Array:
-    """Texts one after another, value by value."""
+    """Concatenate texts, value by value."""
     columns = [_text(part) if isinstance(part, str) else part for part in parts]
     return pc.binary_join_element_wise(*columns, _text(""))
 
 
-def are_texts(entries: Entries, wire: Wire) -> bool:
-    """Whether keys and texts of entries are, in any order."""
+def all_utf8(entries: Entries, wire: Wire) -> bool:
+    """True if all keys and texts of the entries are UTF-8."""
     try:
         _keys(entries)
         wire.texts(entries.value_at[entries.text], entries.value_end[entries.text])
@@ -77,7 +77,7 @@ def are_texts(entries: Entries, wire: Wire) -> bool:
 
 
 def _keys(entries: Entries) -> pa.Array:
-    """The key of each entry; `pa.ArrowInvalid` if one is no text."""
+    """Return the key of each entry; raise `pa.ArrowInvalid` if one is not UTF-8."""
     size = entries.key_size
     bounds = np.concatenate(([0], np.cumsum(size)))
     data = pa.py_buffer(entries.key_bytes()[np.arange(KEY_MAX) < size[:, None]])
@@ -86,7 +86,7 @@ def _keys(entries: Entries) -> pa.Array:
 
 
 def _names(entries: Entries) -> tuple[pa.Array, pa.Array]:
-    """The key of each entry as JSON begins with it, and the name of its path. There are few that differ."""
+    """Return for each entry the quoted JSON key, and the name of its path. There are few distinct keys."""
     known = _keys(entries).dictionary_encode()
     texts = known.dictionary.to_pylist()
     quoted = pa.array([f"{encode_basestring(text)}:" for text in texts], pa.large_string())
@@ -95,7 +95,7 @@ def _names(entries: Entries) -> tuple[pa.Array, pa.Array]:
 
 
 class _Values:
-    """The values of entries, texts first and then integers; `_order` is where each entry's is."""
+    """The values of entries, texts first, then integers; `_order` is the position of each entry's value."""
 
     def __init__(self, entries: Entries, wire: Wire) -> None:
         which, others = np.flatnonzero(entries.text), np.flatnonzero(~entries.text)
@@ -131,7 +131,7 @@ class _Values:
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(rows)]
         found = pa.Array.from_buffers(pa.large_binary(), len(given), buffers)
         great = np.flatnonzero(np.abs(given) > _EXACT_MAX)
-        if len(great):  # no real is that integer
+        if len(great):  # integers that no double equals
             keys = found.to_pylist()
             for at in great.tolist():
                 keys[at] = key_of(int(given[at]))

@@ -1,8 +1,8 @@
-"""A folder of Delta tables that belong together: Parquet is written by executors, and committed by the driver.
+"""A folder of Delta tables that belong together. Executors write the Parquet files, and the driver commits them.
 
-Each table has Delta's own log, and `current.json` names the version of each that the last whole run has left. It is
-replaced at once when all tables are committed, so whoever reads through it never sees one half of a run. Other readers
-of Delta see each table at its own last version.
+Each table has its own Delta log. `current.json` names the version of each table that the last complete run left. It is
+replaced atomically after all tables are committed, so a reader that goes through it never sees half of a run. Other
+Delta readers see each table at its own last version.
 """
 
 from __future__ import annotations
@@ -38,50 +38,50 @@ from pyspark.sql.types import StringType, StructField, StructType
 from antiphon.core.errors import BadEncoding, InvalidInput, StoreLocked
 from antiphon.feed.store.lock import sync_folder
 from antiphon.pipeline.source.block_columns import arrow_of, batch_of
-from antiphon.pipeline.tables.parquet_files import GROUP_ROWS, PARTITION, Added, about, values_in
+from antiphon.pipeline.tables.parquet_files import GROUP_ROWS, PARTITION, AddedFile, file_entry, partition_values
 
 CURRENT = "current.json"
 CURRENT_SIZE_MAX = 1 << 20
-LAYOUT = 3  # by what tables are divided, and what is in them: rows are looked for where they would be written
-#: All that there are: what `current.json` names beside them may lie anywhere.
+LAYOUT = 3  # of partitions and columns; rows are looked up in the partition where they would be written
+#: All tables. A name in `current.json` becomes a path, so no other name is accepted.
 TABLES = ("blocks", "changes", "epochs", "items", "links", "progress", "quarantine", "standings")
 LOCK = "writer.lock"
-CHECKPOINT_EVERY = 32  # versions of a table: its log is read from the last one
-FILES_MAX = 256  # of a table, before small ones are put together
+CHECKPOINT_EVERY = 32  # versions of a table: readers start from the last checkpoint of its log
+FILES_MAX = 256  # files of a table before it is compacted
 
-#: The id of an application, and the number of its batch that a commit belongs to.
-Stream = tuple[str, int]
+#: The application id of a stream, and the number of the batch that a commit belongs to.
+StreamBatch = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
-    """What the last whole run has left."""
+class CurrentVersions:
+    """The contents of `current.json`: the table versions that the last complete run left."""
 
     run: int = 0
     versions: Mapping[str, int] = field(default_factory=dict)
-    streams: Mapping[str, int] = field(default_factory=dict)  # by application id: the last batch that is in it
-    owes: bool = False  # files of versions before have what was erased, and are still to be deleted
+    streams: Mapping[str, int] = field(default_factory=dict)  # by application id: the last batch in the tables
+    vacuum_due: bool = False  # older files contain erased bodies, and must still be deleted
 
 
-class TableLog:
-    """The tables of one folder. Executors must reach it under the same path."""
+class DeltaFolder:
+    """The tables of one folder. Executors must reach the folder under the same path."""
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder).expanduser().resolve()  # delta-rs names files so, whatever links lead there
+        self.folder = Path(folder).expanduser().resolve()  # delta-rs resolves links in file names
 
-    def current(self) -> Current:
-        """The last whole run; run 0 if there was none."""
+    def current(self) -> CurrentVersions:
+        """Read `current.json`; run 0 if there was no run."""
         try:
             with (self.folder / CURRENT).open("rb") as file:
                 text = file.read(CURRENT_SIZE_MAX + 1)
             found = json.loads(text if len(text) <= CURRENT_SIZE_MAX else b"")
             streams, owes = _numbers(found.get("streams", {})), bool(found.get("owes", False))
-            current = Current(int(found["run"]), _numbers(found["versions"]), streams, owes)
+            current = CurrentVersions(int(found["run"]), _numbers(found["versions"]), streams, owes)
             if not current.versions.keys() <= set(TABLES):
                 raise ValueError("of these tables none is ours")
             layout = int(found.get("layout", 1))
         except FileNotFoundError:
-            return Current()
+            return CurrentVersions()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise BadEncoding(f"{self.folder / CURRENT} names no tables; remove the folder, and run again") from None
         if layout != LAYOUT:
@@ -91,12 +91,12 @@ class TableLog:
             )
         return current
 
-    def publish(self, current: Current) -> None:
-        """From here on readers see these versions: all of them, or none if this is not reached."""
+    def publish(self, current: CurrentVersions) -> None:
+        """Replace `current.json` atomically: from now on readers see these versions."""
         written = self.folder / f"{CURRENT}.{uuid.uuid4().hex}"
         with written.open("w") as file:
             about = {"run": current.run, "versions": dict(current.versions), "streams": dict(current.streams)}
-            json.dump({"layout": LAYOUT, **about, "owes": current.owes}, file)
+            json.dump({"layout": LAYOUT, **about, "owes": current.vacuum_due}, file)
             file.flush()
             os.fsync(file.fileno())
         written.replace(self.folder / CURRENT)
@@ -104,7 +104,7 @@ class TableLog:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One program writes into a folder at a time; the kernel drops the lock with the process."""
+        """Lock the folder for one writing process; the kernel drops the lock with the process."""
         self.folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -122,7 +122,7 @@ class TableLog:
             os.close(handle)
 
     def table(self, name: str, version: int | None = None) -> DeltaTable:
-        """One table as the last whole run has left it, or at another version."""
+        """Open a table as the last complete run left it, or at another version."""
         known = self.current().versions
         if name not in known:
             raise InvalidInput(f"there is no table {name!r} in {self.folder}; there are: {', '.join(known) or 'none'}")
@@ -135,7 +135,7 @@ class TableLog:
             ) from None
 
     def read(self, spark: SparkSession, name: str, version: int | None = None) -> DataFrame:
-        """The rows of one table, as Spark has them; without the column that only says where files lie."""
+        """Read a table into Spark, without the partition column."""
         table = self.table(name, version)
         schema = StructType.fromJson(json.loads(table.schema().to_json()))
         files = [f"file://{_path_of(file)}" for file in table.file_uris()]
@@ -143,37 +143,39 @@ class TableLog:
         return rows.drop(PARTITION)
 
     def read_small(self, name: str) -> list[dict[str, Any]]:
-        """The rows of one table, here; none if it is not there. For those that have a row for a party or a feed."""
-        return [row for part in self.parts(name) for row in part.to_pylist()]
+        """Read all rows of a small table in this process (a row for each party or feed); none if it does not exist."""
+        return [row for part in self.scan(name) for row in part.to_pylist()]
 
-    def since(self, name: str, column: str, value: int) -> Iterator[dict[str, Any]]:
-        """The rows of a table that have more than this in a column, here, file by file; none if it is not there."""
-        for part in self.parts(name, filters=[(column, ">", value)]):
+    def rows_after(self, name: str, column: str, value: int) -> Iterator[dict[str, Any]]:
+        """Read the rows with `column` > `value` in this process, file by file; none if the table does not exist."""
+        for part in self.scan(name, filters=[(column, ">", value)]):
             yield from part.to_pylist()
 
-    def parts(
+    def scan(
         self, name: str, columns: list[str] | None = None, filters: list[tuple[str, str, Any]] | None = None
     ) -> Iterator[pa.Table]:
-        """Columns of a table, here, file by file: for what is so little that a job of Spark's takes longer."""
+        """Read columns of a table in this process, file by file: for tables so small that a Spark job takes longer."""
         if name in self.current().versions:
             for file in self.files(name):
                 yield pq.read_table(file, columns=columns, filters=filters, partitioning=None)
 
     def files(self, name: str) -> list[str]:
-        """Where the files of a table are."""
+        """Return the paths of the files of a table."""
         return [_path_of(file) for file in self.table(name).file_uris()]
 
-    def shelves(self, name: str) -> dict[str, list[str]]:
-        """The same by partition; none if the table is not there."""
+    def files_by_partition(self, name: str) -> dict[str, list[str]]:
+        """Return the paths of the files of a table by partition; none if the table does not exist."""
         found: dict[str, list[str]] = {}
         for file in self.files(name) if name in self.current().versions else ():
-            found.setdefault(values_in(Path(file).relative_to(self.folder))[PARTITION], []).append(file)
+            found.setdefault(partition_values(Path(file).relative_to(self.folder))[PARTITION], []).append(file)
         return found
 
-    # -- writing: nobody sees any of it before `publish`
+    # -- writing: readers see nothing of it before `publish`
 
-    def put_small(self, name: str, schema: StructType, rows: Iterable[tuple[Any, ...]], stream: Stream | None) -> int:
-        """A new version that has these rows and no others, written here: no job of Spark's is worth it."""
+    def write_small(
+        self, name: str, schema: StructType, rows: Iterable[tuple[Any, ...]], stream: StreamBatch | None
+    ) -> int:
+        """Commit a version with these rows and no others, written in this process; return the version."""
         home = self.folder / name
         file = home / f"{uuid.uuid4().hex}.parquet"
         removed = self.table(name).file_uris() if name in self.current().versions else []
@@ -185,7 +187,7 @@ class TableLog:
             return self.commit(
                 name,
                 schema,
-                [about(home, file, pq.read_metadata(file))],
+                [file_entry(home, file, pq.read_metadata(file))],
                 [_path_of(one) for one in removed],
                 stream,
                 [],
@@ -198,12 +200,12 @@ class TableLog:
         self,
         name: str,
         schema: StructType,
-        found: Iterable[Added],
+        found: Iterable[AddedFile],
         removed: Iterable[str],
-        stream: Stream | None = None,
+        stream: StreamBatch | None = None,
         partitions: Sequence[str] = (PARTITION,),
     ) -> int:
-        """A new version with some files more, and without some that it had. The version is given back."""
+        """Commit a version that adds and removes files; return the version."""
         path = str(self.folder / name)
         added = [AddAction(*one[:4], True, one.stats) for one in found]
         _sync(Path(path, file.path) for file in added)
@@ -214,20 +216,20 @@ class TableLog:
             create_table_with_add_actions(
                 path, delta, added, partition_by=list(partitions), name=name, commit_properties=done
             )
-            return self._committed(name)
-        known, table = self.current().versions.get(name), self._behind(name)
+            return self._last_version(name)
+        known, table = self.current().versions.get(name), self._published_table(name)
         now = int(time() * 1000)
         home = str(self.folder / name)
         gone = [RemoveAction(str(Path(file).relative_to(home)), True, now) for file in removed]
-        mode = "overwrite" if known is None else "append"  # what was never published is written over
+        mode = "overwrite" if known is None else "append"  # a table that was never published is overwritten
         table.create_write_transaction([*gone, *added], mode, delta, list(partitions), commit_properties=done)
-        version = self._committed(name)
+        version = self._last_version(name)
         if version % CHECKPOINT_EVERY == 0:
             DeltaTable(path).create_checkpoint()
         return version
 
-    def _behind(self, name: str) -> DeltaTable:
-        """A table as it was published: if a run ended before it published, none of it counts."""
+    def _published_table(self, name: str) -> DeltaTable:
+        """Open a table at its published version; commits of a run that ended before `publish` are rolled back."""
         path, known = str(self.folder / name), self.current().versions.get(name)
         table = DeltaTable(path)
         if known is not None and table.version() != known:
@@ -235,15 +237,15 @@ class TableLog:
             table = DeltaTable(path)
         return table
 
-    def _committed(self, name: str) -> int:
-        """The last version of a table, which is on the disk before it is published."""
+    def _last_version(self, name: str) -> int:
+        """Return the last version of a table, after syncing its log entry to disk."""
         version = DeltaTable(str(self.folder / name)).version()
         _sync([self.folder / name / "_delta_log" / f"{version:020}.json"])
         sync_folder(self.folder / name)
         return version
 
     def compact_when_due(self, files: Mapping[str, int]) -> bool:
-        """Put small files together in tables that have so many of them, where these are many; whether it was done."""
+        """Compact the tables with more than `FILES_MAX` files, given their file counts; True if there was one."""
         due = [name for name, count in files.items() if count > FILES_MAX]
         if due:
             self.compact(only=due)
@@ -252,28 +254,28 @@ class TableLog:
     def compact(
         self, *, keep: timedelta = timedelta(days=7), only: Collection[str] | None = None
     ) -> dict[str, dict[str, int]]:
-        """Put small files together, and let go of files that no version needs which is younger than `keep`."""
+        """Merge small files, then delete files that no version younger than `keep` needs; return counts by table."""
         current = self.current()
         versions, done = dict(current.versions), {}
         names = [name for name in versions if only is None or name in only]
         for name in names:
-            table = self._behind(name)
+            table = self._published_table(name)
             made = table.optimize.compact(writer_properties=WriterProperties(max_row_group_size=GROUP_ROWS))
             versions[name] = DeltaTable(str(self.folder / name)).version()
             done[name] = {"added": made["numFilesAdded"], "removed": made["numFilesRemoved"]}
         self.publish(replace(current, versions=versions))
         for name in names:
-            done[name]["deleted"] = self.let_go(name, keep)
+            done[name]["deleted"] = self.vacuum(name, keep)
         return done
 
-    def let_go(self, name: str, keep: timedelta = timedelta()) -> int:
-        """Delete files of a table that no version needs which is younger than `keep`; how many."""
+    def vacuum(self, name: str, keep: timedelta = timedelta()) -> int:
+        """Delete files of a table that no version younger than `keep` needs; return how many."""
         hours = int(keep.total_seconds() // 3600)
-        table = self._behind(name)
+        table = self._published_table(name)
         return len(table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True))
 
     def describe(self) -> Iterator[dict[str, Any]]:
-        """Each table: its version, how many rows, files and bytes it has, and its columns."""
+        """Yield for each table its version, number of rows, files and bytes, and its columns."""
         for name in sorted(self.current().versions):
             table = self.table(name)
             sizes = [Path(_path_of(file)).stat().st_size for file in table.file_uris()]
@@ -289,7 +291,7 @@ def _numbers(found: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _sync(files: Iterable[Path]) -> None:
-    """Have files on the disk, and in their folders."""
+    """Sync files and their folders to disk."""
     known = list(files)
     for file in known:
         with file.open("rb") as handle:
@@ -303,6 +305,6 @@ def _path_of(file: str) -> str:
 
 
 def _nullable(schema: StructType) -> StructType:
-    """As Parquet has it: what Spark reads back may be null, for all that it knows."""
+    """Make all columns nullable, as Spark reads Parquet."""
     fields: list[dict[str, Any]] = [{**column, "nullable": True} for column in schema.jsonValue()["fields"]]
     return StructType.fromJson({"type": "struct", "fields": fields})

@@ -1,4 +1,4 @@
-"""The files of tables while a run changes them, step by step: what is added and removed is what it comes to."""
+"""The files of tables during a run: the net of what its tasks add and remove, for the commit."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from antiphon.pipeline.tables.parquet_files import PARTITION, Added, Written
+from antiphon.pipeline.tables.parquet_files import PARTITION, AddedFile, WrittenFiles
 
 
-class FileSet:
-    """By table and partition. What one step adds and another takes away was never there."""
+class FileChanges:
+    """Files by table and partition. A file that one fold adds and a later one removes is deleted, and not committed."""
 
     def __init__(self, folder: Path, held: Mapping[str, Mapping[str, Iterable[str]]]) -> None:
         self.folder = folder
-        self.held: dict[str, dict[str, list[str]]] = {
-            table: {digit: list(files) for digit, files in shelves.items()} for table, shelves in held.items()
+        self.current: dict[str, dict[str, list[str]]] = {
+            table: {digit: list(files) for digit, files in partitions.items()} for table, partitions in held.items()
         }
-        self.added: dict[str, dict[str, Added]] = defaultdict(dict)
+        self.added: dict[str, dict[str, AddedFile]] = defaultdict(dict)
         self.removed: dict[str, set[str]] = defaultdict(set)
         self._dropped: set[str] = set()
 
-    def take(self, table: str, written: Written) -> None:
-        """What a task has done. Tasks that share a file remove it each."""
-        shelves = self.held.setdefault(table, {})
+    def apply(self, table: str, written: WrittenFiles) -> None:
+        """Apply the result of a task. Tasks that share a file all report it as removed."""
+        partitions = self.current.setdefault(table, {})
         for one in written.added:
             path = str(self.folder / table / one.path)
             self.added[table][path] = one
-            shelves.setdefault(one.values[PARTITION], []).append(path)
+            partitions.setdefault(one.values[PARTITION], []).append(path)
         for path in written.removed:
             if self.added[table].pop(path, None) is not None:
                 self._dropped.add(path)
                 Path(path).unlink()
             elif path not in self._dropped:
                 self.removed[table].add(path)
-            for files in shelves.values():
+            for files in partitions.values():
                 if path in files:
                     files.remove(path)
 
@@ -42,5 +42,5 @@ class FileSet:
         return bool(self.added[table] or self.removed[table])
 
     def counts(self) -> dict[str, int]:
-        """How many files each table has."""
-        return {table: sum(map(len, shelves.values())) for table, shelves in self.held.items()}
+        """Return the number of files of each table."""
+        return {table: sum(map(len, partitions.values())) for table, partitions in self.current.items()}

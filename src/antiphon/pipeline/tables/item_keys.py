@@ -1,4 +1,4 @@
-"""Some items, by party and id, to be found among the rows of a table."""
+"""A set of items, by party and id, to be found among the rows of a table."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pyarrow.compute as pc
 
 from antiphon.pipeline.order.shuffle_chunk import I64, numbers
 
-Key = tuple[bytes, bytes]  # party and item
+ItemKey = tuple[bytes, bytes]  # party and item
 
 
-class KeySet:
-    """They have numbers, in the order in which they are given."""
+class ItemKeys:
+    """Items, numbered in the given order."""
 
-    def __init__(self, keys: Sequence[Key]) -> None:
+    def __init__(self, keys: Sequence[ItemKey]) -> None:
         self.keys = keys
-        self._alone = len({item for _, item in keys}) == len(keys)  # only roots of parties have one id
+        self._alone = len({item for _, item in keys}) == len(keys)  # only system items share an id
         values = [item if self._alone else party + item for party, item in keys]
         self._values = pa.array(values, pa.binary())
 
@@ -26,7 +26,7 @@ class KeySet:
         return len(self.keys)
 
     def find(self, rows: pa.RecordBatch, item: str) -> I64:
-        """The number of each row's item, which is in that column; -1 for any other."""
+        """Return for each row the number of its item, which is in column `item`; -1 if it is not in the set."""
         if not self.keys:
             return np.full(rows.num_rows, -1, dtype=np.int64)
         wanted = rows.column(item)

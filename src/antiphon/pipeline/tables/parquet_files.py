@@ -1,7 +1,7 @@
-"""Files of tables: Parquet that workers write, partition by partition, and what Delta's log says of each.
+"""Parquet files of tables: workers write them partition by partition, with the entry of each file for the Delta log.
 
-A partition of a table is a folder. It is written where rows of it change: files with rows that go are written anew
-without them, and with new rows; so are small ones, lest there be more and more of those.
+A partition of a table is a folder. Files whose rows change are rewritten, together with new rows (copy on write). Small
+files are rewritten along, so that their number does not grow.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-PARTITION = "bucket"  # the column that names it; it is in no file
-FILE_ROWS, FILE_SIZE = 200_000, 128 << 20  # of which a file has enough
-GROUP_ROWS = 50_000
-BATCH_ROWS, BATCH_SIZE = 8_192, 16 << 20  # that are looked at together
-GROUP_SIZE = 32 << 20  # bytes of a group of rows, before they are packed
-SMALL_SIZE = 32 << 10  # bytes of a file that is written anew with whatever is written
+PARTITION = "bucket"  # the partition column; files do not contain it
+FILE_ROWS, FILE_SIZE = 200_000, 128 << 20  # a file that reaches one of these is closed
+GROUP_ROWS = 50_000  # of a row group
+BATCH_ROWS, BATCH_SIZE = 8_192, 16 << 20  # of a batch that is read
+GROUP_SIZE = 32 << 20  # bytes of a row group, before compression
+SMALL_SIZE = 32 << 10  # files below this size are rewritten whenever the partition is written
 _STATS = ("INT32", "INT64")
-_HASHES = ("hash", "body_hash")  # nobody can pack them
-#: Values of which hardly two are equal, or comparable: no dictionary is made of them, and nobody skips rows by them.
+_HASHES = ("hash", "body_hash")  # they do not compress
+#: Columns of mostly distinct, incomparable values: no dictionary, and no statistics to skip rows by.
 _UNLIKE = (*_HASHES, "advance", "body", "data", "state", "facts.data", "facts.value", "facts.keys.key_value.value")
 
-#: What stays of a batch: of which file, and how far in it it begins.
-Stays = Callable[[str, int, pa.RecordBatch], pa.RecordBatch]
+#: Returns the rows of a batch that stay, by file, number of the first row of the batch in it, and batch.
+KeepRows = Callable[[str, int, pa.RecordBatch], pa.RecordBatch]
 
 
-class Added(NamedTuple):
-    """A file, for Delta's log, with what readers skip files by."""
+class AddedFile(NamedTuple):
+    """A file entry for the Delta log, with the statistics by which readers skip files."""
 
-    path: str  # in the folder of its table
+    path: str  # relative to the folder of its table
     size: int
     values: dict[str, str]
     modified_ms: int
@@ -43,47 +43,47 @@ class Added(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where files of one run go."""
+class PartitionPath:
+    """Where one run writes the files of one partition."""
 
-    home: str  # the folder of the table
-    part: str  # a folder in it that is this run's alone
-    partition: str
+    table: str  # the folder of the table
+    run_folder: str  # a subfolder for this run alone
+    partition: str  # the value of the partition column
 
 
 @dataclass
-class TableFiles:
+class PartitionWriter:
     """Writes rows of one partition of a table.
 
-    New rows of a group are sorted: those that are alike are packed best when they lie together. What is written anew
-    comes from such groups, and stays as it was.
+    New rows of a row group are sorted, so that similar rows compress together. Rewritten rows come from such groups,
+    and keep their order.
     """
 
-    place: Place
+    place: PartitionPath
     schema: pa.Schema
     order: Sequence[str] = ()
-    packing: str = "zstd"
-    added: list[Added] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)  # whose rows were written anew, or are gone
-    told: Callable[[pa.RecordBatch], None] | None = None  # who wants to know all rows that are written
+    compression: str = "zstd"
+    added: list[AddedFile] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)  # files whose rows were rewritten or deleted
+    on_write: Callable[[pa.RecordBatch], None] | None = None  # called with all rows that are written
     _waiting: list[pa.RecordBatch] = field(default_factory=list)
-    _kept: list[pa.RecordBatch] = field(default_factory=list)  # that wait, too, and are in order
-    _rows: int = 0  # that wait
+    _kept: list[pa.RecordBatch] = field(default_factory=list)  # rewritten rows, in order
+    _rows: int = 0  # rows in both lists
     _size: int = 0
     _file: pq.ParquetWriter | None = None
-    _about: list[pq.FileMetaData] = field(default_factory=list)  # of that file, when it is closed
+    _about: list[pq.FileMetaData] = field(default_factory=list)  # the footer of the open file, once it is closed
     _path: Path = Path()
-    _written: int = 0  # rows of that file
+    _written: int = 0  # rows of the open file
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows; they are on the disk when it is done."""
+        """Add rows; they are on disk after `finish`."""
         self._add(self._waiting, batch)
 
     def _add(self, waiting: list[pa.RecordBatch], batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
             return
-        if self.told is not None:
-            self.told(batch)
+        if self.on_write is not None:
+            self.on_write(batch)
         waiting.append(batch)
         self._rows += batch.num_rows
         self._size += batch.nbytes
@@ -94,13 +94,13 @@ class TableFiles:
         self,
         files: Iterable[str],
         hit: Collection[str],
-        stays: Stays,
+        stays: KeepRows,
         *,
         small: bool = True,
         read: Callable[[str], Iterable[pa.RecordBatch]] | None = None,
     ) -> None:
-        """Write files anew of which rows go, or change; and with `small` small ones, if anything is written."""
-        read = read or batches_in
+        """Rewrite the files in `hit`, and with `small` also small files if anything is written."""
+        read = read or read_batches
         for file in files:
             if file not in hit and not (small and self._is_small(file)):
                 continue
@@ -113,11 +113,11 @@ class TableFiles:
     def _is_small(self, file: str) -> bool:
         return bool(self._rows or self.added) and Path(file).stat().st_size < SMALL_SIZE
 
-    def done(self) -> Written:
-        """Have all of it on the disk."""
+    def finish(self) -> WrittenFiles:
+        """Sync everything to disk; return the files added and removed."""
         self._flush()
         self._close()
-        return Written(self.added, self.removed)
+        return WrittenFiles(self.added, self.removed)
 
     def _flush(self) -> None:
         if not self._rows:
@@ -136,7 +136,7 @@ class TableFiles:
             self._close()
 
     def _open(self) -> None:
-        folder = Path(self.place.home, self.place.part, f"{PARTITION}={self.place.partition}")
+        folder = Path(self.place.table, self.place.run_folder, f"{PARTITION}={self.place.partition}")
         folder.mkdir(parents=True, exist_ok=True)
         self._path, self._written = folder / f"{uuid4().hex}.parquet", 0
         leaves = dict(_leaves(self.schema))
@@ -144,7 +144,7 @@ class TableFiles:
         self._file = pq.ParquetWriter(
             self._path,
             self.schema,
-            compression={path: "none" if path in _HASHES else self.packing for path in leaves},
+            compression={path: "none" if path in _HASHES else self.compression for path in leaves},
             use_dictionary=alike,
             write_statistics=alike,
             metadata_collector=self._about,
@@ -156,11 +156,11 @@ class TableFiles:
             self._file = None
             with self._path.open("rb") as handle:
                 os.fsync(handle.fileno())
-            self.added.append(about(self.place.home, self._path, self._about.pop()))
+            self.added.append(file_entry(self.place.table, self._path, self._about.pop()))
 
 
 def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[tuple[str, pa.DataType]]:
-    """The columns of a file, by their paths in Parquet: parts of what is nested are columns of their own."""
+    """Yield the leaf columns of a schema, by their Parquet paths."""
     for one in fields:
         path, kind = above + one.name, one.type
         if pa.types.is_struct(kind):
@@ -174,15 +174,15 @@ def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[tuple[str, 
             yield path, kind
 
 
-class Written(NamedTuple):
-    """What has become of files."""
+class WrittenFiles(NamedTuple):
+    """Files that a task added and removed."""
 
-    added: list[Added]
+    added: list[AddedFile]
     removed: list[str]
 
 
-def batches_in(file: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, some at a time."""
+def read_batches(file: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file in batches."""
     with pq.ParquetFile(file) as held:
         for group in range(held.num_row_groups):
             about = held.metadata.row_group(group)
@@ -190,24 +190,24 @@ def batches_in(file: str, columns: list[str] | None = None) -> Iterator[pa.Recor
             yield from held.iter_batches(rows, [group], columns, use_threads=False)
 
 
-def values_in(path: Path) -> dict[str, str]:
-    """What the folders of a file in its table say of all its rows."""
+def partition_values(path: Path) -> dict[str, str]:
+    """Return the partition values in the path of a file (`column=value`)."""
     return dict(part.split("=", 1) for part in path.parts if "=" in part)
 
 
-def about(home: str | Path, file: Path, meta: pq.FileMetaData) -> Added:
-    """A file that is written, with what its footer says."""
+def file_entry(home: str | Path, file: Path, meta: pq.FileMetaData) -> AddedFile:
+    """Return the Delta log entry of a written file, with statistics from its footer."""
     low: dict[str, int] = {}
     high: dict[str, int] = {}
     for group in range(meta.num_row_groups):
         for at in range(meta.num_columns):
             column = meta.row_group(group).column(at)
             stats, name = column.statistics, column.path_in_schema
-            is_plain = column.physical_type in _STATS and "." not in name  # and no part of another
+            is_plain = column.physical_type in _STATS and "." not in name  # a top-level column
             if is_plain and stats is not None and stats.has_min_max:
                 low[name] = min(stats.min, low.get(name, stats.min))
                 high[name] = max(stats.max, high.get(name, stats.max))
     stats_text = json.dumps({"numRecords": meta.num_rows, "minValues": low, "maxValues": high, "nullCount": {}})
     path = file.relative_to(home)
     found = file.stat()
-    return Added(path.as_posix(), found.st_size, values_in(path), int(found.st_mtime * 1000), stats_text)
+    return AddedFile(path.as_posix(), found.st_size, partition_values(path), int(found.st_mtime * 1000), stats_text)

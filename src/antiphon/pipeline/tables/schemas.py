@@ -1,4 +1,4 @@
-"""The columns of tables, for Delta's log and for those who write their files. docs/pipeline.md says what they mean."""
+"""The columns of all tables, for the Delta log and for the tasks that write files. docs/pipeline.md explains them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antiphon.pipeline.source.block_columns import DEFAULT_COLUMNS, spark_schema
 from antiphon.pipeline.tables import changes, links
 from antiphon.pipeline.tables.item_rows import ABOUT, SHOWN
 
-BLOCKS = tuple(name for name in DEFAULT_COLUMNS if name != "fault")  # what the table has of each block
+BLOCKS = tuple(name for name in DEFAULT_COLUMNS if name != "fault")  # columns of the table `blocks`
 
 SCHEMAS = {
     "blocks": spark_schema(BLOCKS),
@@ -53,5 +53,5 @@ SCHEMAS = {
 
 
 def arrow_table(name: str) -> pa.Schema:
-    """The schema of a table's files: what is there may be null, for all that readers know."""
+    """Return the Arrow schema of a table's files; all columns are nullable, as for Delta readers."""
     return pa.schema([field.with_nullable(True) for field in to_arrow_schema(SCHEMAS[name])])

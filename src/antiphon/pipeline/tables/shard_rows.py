@@ -1,8 +1,8 @@
-"""The rows of the table of items that a fold is about: found on their shelf, and written anew.
+"""The stored rows of `items` that a fold touches: looked up in their shard, and rewritten.
 
-Most of them are plain objects with a few mutations more. Those are folded on columns (`columnar_resume`), and in the
-batches of their files a few columns get other values; the rows of all others are taken out, and come again as rows of
-a fold.
+Most of them are flat objects with a few new mutations. Those are folded in columns (`columnar_resume`), and their rows
+are updated in place: a few columns of the batches of their files get new values. The rows of all other touched items
+are removed, and written again as rows of a fold.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ from antiphon.pipeline.fold.digest import item_hash
 from antiphon.pipeline.order.shuffle_chunk import I64, is_true, numbers
 from antiphon.pipeline.order.total_order import OrderedMessages
 from antiphon.pipeline.order.varints import Bools
-from antiphon.pipeline.tables.columnar_display import PlainShown
-from antiphon.pipeline.tables.columnar_resume import GoingPlain
-from antiphon.pipeline.tables.columnar_rows import keys_of
-from antiphon.pipeline.tables.item_keys import Key, KeySet
-from antiphon.pipeline.tables.parquet_files import batches_in
+from antiphon.pipeline.tables.columnar_display import DisplayColumns
+from antiphon.pipeline.tables.columnar_resume import FlatResume
+from antiphon.pipeline.tables.columnar_rows import merge_keys
+from antiphon.pipeline.tables.item_keys import ItemKey, ItemKeys
+from antiphon.pipeline.tables.parquet_files import read_batches
 from antiphon.pipeline.tables.schemas import arrow_table
 
-PLAIN_SIZE_MAX = 256 << 10  # of a snapshot that is tried on columns; the state in it has to be shorter
-TRIED_SIZE_MAX = 32 << 20  # of all those of a shelf
-HELD_SIZE_MAX = 32 << 20  # bytes of rows that are held until they are written, and not read again
+FLAT_SIZE_MAX = 256 << 10  # bytes of a snapshot that may be folded in columns
+FLAT_TOTAL_SIZE_MAX = 32 << 20  # bytes of all snapshots of a shard that may be folded in columns
+ROW_CACHE_SIZE_MAX = 32 << 20  # bytes of rows that are kept in memory until they are rewritten
 OBJECT = ObjectModel()
 _ROW = ["party", "item", "model", "deleted", "messages", "data", "hash"]
 _COLUMNS = [*_ROW, "version", "guarded"]
 
-#: Which rows of a batch are replaced.
-Goes = Callable[[pa.RecordBatch], Bools]
+#: Returns the mask of rows of a batch that are replaced.
+RowMask = Callable[[pa.RecordBatch], Bools]
 
 
-class Was(NamedTuple):
-    """An item as the tables have it."""
+class StoredItem(NamedTuple):
+    """An item as stored in the table `items`."""
 
     model: str
     deleted: bool
     messages: int
-    data: bytes | None  # of one that is folded on; None: nobody here could read it
+    data: bytes | None  # None if it is folded from all messages, or the code of its model is missing
     hash: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows of items, and where they are."""
+class LocatedRows:
+    """Rows of `items`, and where they are stored."""
 
     rows: pa.RecordBatch
-    nth: I64  # the numbers of their items
-    files: I64  # by number
-    places: I64  # in these files
+    nth: I64  # item numbers
+    files: I64  # file numbers
+    places: I64  # row numbers in these files
 
     @classmethod
-    def joined(cls, parts: Sequence[Rows]) -> Rows:
-        """By ascending numbers of items."""
+    def joined(cls, parts: Sequence[LocatedRows]) -> LocatedRows:
+        """Concatenate rows, sorted by item number."""
         if not parts:
             none = np.zeros(0, dtype=np.int64)
             return cls(pa.RecordBatch.from_pylist([], arrow_table("items")).select(_COLUMNS), none, none, none)
@@ -69,22 +69,22 @@ class Rows:
         )
         return cls(rows, nth, files, places).where(np.argsort(nth))
 
-    def where(self, which: I64) -> Rows:
+    def where(self, which: I64) -> LocatedRows:
         rows = self.rows.take(numbers(which, pa.int64()))
-        return Rows(rows, self.nth[which], self.files[which], self.places[which])
+        return LocatedRows(rows, self.nth[which], self.files[which], self.places[which])
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """Rows that stay where they are, and their new values."""
+class UpdatedRows:
+    """Rows that are updated in place, and their new values."""
 
-    rows: Rows
+    rows: LocatedRows
     messages: I64
     data: list[bytes]
-    shown: PlainShown
+    display: DisplayColumns
 
     def columns(self, run: int) -> list[pa.Array]:
-        """Those of the table of changes."""
+        """Return the columns of the table `changes` for these rows."""
         other = pc.not_equal(pa.array(self.data, pa.binary()), self.rows.rows.column("data"))
         count = pc.sum(other).as_py() or 0
         party, item, model = (self.rows.rows.column(name).filter(other) for name in ("party", "item", "model"))
@@ -92,130 +92,130 @@ class Changed:
         return [pa.repeat(run, count), party, item, pa.repeat("changed", count), model, messages]
 
     def values(self, which: I64) -> dict[str, pa.Array]:
-        """What some of them have now."""
+        """Return the new values of some of the rows, by column."""
         data = [self.data[at] for at in which.tolist()]
         items = self.rows.rows.column("item").take(numbers(which, pa.int64())).to_pylist()
         return {
             "messages": numbers(self.messages[which], pa.int64()).cast(pa.int32()),
-            "state": self.shown.state.take(numbers(self.shown.places(self.rows.nth[which]), pa.int64())),
+            "state": self.display.state.take(numbers(self.display.positions(self.rows.nth[which]), pa.int64())),
             "data": pa.array(data, pa.binary()),
             "hash": pa.array(map(item_hash, items, data), pa.binary()),
         }
 
 
 @dataclass(slots=True)
-class Shelved:
-    """The items of one shelf with these keys, and those that are replaced for other reasons."""
+class ShardRows:
+    """The stored rows of one shard with these keys, and all others that `replaced` selects."""
 
-    keys: KeySet
-    goes: Goes
-    was: dict[Key, Was] = field(default_factory=dict)
-    hit: list[str] = field(default_factory=list)  # files that have some of them
-    found: Bools = field(init=False)  # of each key: there is a row of it
-    objects: Rows = field(init=False)  # that may be plain
-    changed: Changed | None = None  # what goes on on columns
-    _held: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)  # all rows of a file
-    _room: int = HELD_SIZE_MAX
-    _tried: int = TRIED_SIZE_MAX
+    keys: ItemKeys
+    replaced: RowMask
+    items: dict[ItemKey, StoredItem] = field(default_factory=dict)
+    touched_files: list[str] = field(default_factory=list)  # files that contain such rows
+    found: Bools = field(init=False)  # by key: a row is stored
+    objects: LocatedRows = field(init=False)  # rows of objects that may be flat
+    updated: UpdatedRows | None = None  # rows that were folded in columns
+    _held: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)  # by file: all its rows, if they fit
+    _room: int = ROW_CACHE_SIZE_MAX
+    _tried: int = FLAT_TOTAL_SIZE_MAX
 
     def __post_init__(self) -> None:
         self.found = np.zeros(len(self.keys), dtype=np.bool_)
 
     def look_up(self, held: Sequence[str], *, few: bool, quick: bool) -> None:
-        """Find them all; with `quick`, objects may be folded on columns."""
-        parts: list[Rows] = []
+        """Look up the rows; with `quick`, objects may be folded in columns."""
+        parts: list[LocatedRows] = []
         for file in held:
-            # The keys are a tenth of what is read; but most files have one of many items.
-            if few and not any(self.goes(batch).any() for batch in batches_in(file, ["party", "item"])):
+            # Keys are a tenth of the bytes. Scanning them first pays off only for few items.
+            if few and not any(self.replaced(batch).any() for batch in read_batches(file, ["party", "item"])):
                 continue
-            before, start, kept, room = len(self.was) + len(parts), 0, list[pa.RecordBatch](), self._room
-            for batch in batches_in(file):
-                parts += self._sort(batch.select(_COLUMNS), len(self.hit), start, quick=quick)
+            before, start, kept, room = len(self.items) + len(parts), 0, list[pa.RecordBatch](), self._room
+            for batch in read_batches(file):
+                parts += self._sort(batch.select(_COLUMNS), len(self.touched_files), start, quick=quick)
                 start += batch.num_rows
                 room -= batch.nbytes
                 if room > 0:
                     kept.append(batch)
-            if len(self.was) + len(parts) > before:
-                self.hit.append(file)
+            if len(self.items) + len(parts) > before:
+                self.touched_files.append(file)
                 if room > 0:
                     self._held[file], self._room = kept, room
-        self.objects = Rows.joined(parts)
+        self.objects = LocatedRows.joined(parts)
 
-    def _sort(self, batch: pa.RecordBatch, file: int, start: int, *, quick: bool) -> Iterator[Rows]:
-        """Take what is wanted of a batch, which begins so far in its file."""
-        places = np.flatnonzero(self.goes(batch))
+    def _sort(self, batch: pa.RecordBatch, file: int, start: int, *, quick: bool) -> Iterator[LocatedRows]:
+        """Sort the wanted rows of a batch, which begins at row `start` of its file: yield objects that may be flat."""
+        places = np.flatnonzero(self.replaced(batch))
         if not len(places):
             return
         rows = batch.take(numbers(places, pa.int64()))
         nth = self.keys.find(rows, "item")
         self.found[nth[nth >= 0]] = True
-        plain = (nth >= 0) & quick
-        plain &= is_true(pc.equal(rows.column("model"), OBJECT.name))
-        plain &= is_true(pc.equal(rows.column("version"), OBJECT.version))
-        sizes = pc.binary_length(rows.column("data")).fill_null(PLAIN_SIZE_MAX).to_numpy(zero_copy_only=False)
-        plain &= sizes < PLAIN_SIZE_MAX
-        tried = np.cumsum(np.where(plain, sizes, 0), dtype=np.int64)
-        plain &= tried <= self._tried
-        self._tried -= int(tried[plain].max(initial=0))
-        found = Rows(rows, nth, np.full(len(nth), file), start + places)
-        self._keep(found.where(np.flatnonzero(~plain)))
-        if plain.any():
-            yield found.where(np.flatnonzero(plain))
+        flat = (nth >= 0) & quick
+        flat &= is_true(pc.equal(rows.column("model"), OBJECT.name))
+        flat &= is_true(pc.equal(rows.column("version"), OBJECT.version))
+        sizes = pc.binary_length(rows.column("data")).fill_null(FLAT_SIZE_MAX).to_numpy(zero_copy_only=False)
+        flat &= sizes < FLAT_SIZE_MAX
+        tried = np.cumsum(np.where(flat, sizes, 0), dtype=np.int64)
+        flat &= tried <= self._tried
+        self._tried -= int(tried[flat].max(initial=0))
+        found = LocatedRows(rows, nth, np.full(len(nth), file), start + places)
+        self._keep(found.where(np.flatnonzero(~flat)))
+        if flat.any():
+            yield found.where(np.flatnonzero(flat))
 
-    def _keep(self, found: Rows) -> None:
+    def _keep(self, found: LocatedRows) -> None:
         columns = (found.rows.column(name).to_pylist() for name in _ROW)
         for nth, row in zip(found.nth.tolist(), zip(*columns, strict=True), strict=True):
             party, item, model, deleted, messages, data, hashed = row
-            # One that has no number is folded from nothing.
-            self.was[party, item] = Was(model, deleted, messages, data if nth >= 0 else None, hashed)
+            # An item without a number is of a party that is read in full.
+            self.items[party, item] = StoredItem(model, deleted, messages, data if nth >= 0 else None, hashed)
 
-    def begin(self, ordered: OrderedMessages, new: Bools) -> GoingPlain:
-        """Fold on columns what can be, of objects that are here and of items that are new."""
-        return GoingPlain(ordered, self.objects.nth, self.objects.rows.column("data").to_pylist(), new)
+    def resume(self, ordered: OrderedMessages, new: Bools) -> FlatResume:
+        """Fold stored objects and new items in columns, where they are flat."""
+        return FlatResume(ordered, self.objects.nth, self.objects.rows.column("data").to_pylist(), new)
 
-    def change(self, ordered: OrderedMessages, going: GoingPlain, simple: Bools) -> Changed:
-        """Let the rows of `simple` items stay, with new values; all others that were found are to be replaced."""
+    def update(self, ordered: OrderedMessages, resume: FlatResume, simple: Bools) -> UpdatedRows:
+        """Update the rows of `simple` items in place; all other rows that were found are replaced."""
         stays = simple[self.objects.nth]
         self._keep(self.objects.where(np.flatnonzero(~stays)))
         which = np.flatnonzero(stays)
         rows = self.objects.where(which)
         before: I64 = rows.rows.column("messages").to_numpy(zero_copy_only=False).astype(np.int64)
         messages = before + np.diff(ordered.starts)[rows.nth]
-        self.changed = Changed(rows, messages, going.snapshots(which, rows.nth), going.show(rows.nth))
-        return self.changed
+        self.updated = UpdatedRows(rows, messages, resume.snapshots(which, rows.nth), resume.display(rows.nth))
+        return self.updated
 
     def batches(self, file: str) -> Iterable[pa.RecordBatch]:
-        """The rows of a file, once."""
-        return self._held.pop(file, None) or batches_in(file)
+        """Return the rows of a file; those in memory are released."""
+        return self._held.pop(file, None) or read_batches(file)
 
-    def written(self, file: str, start: int, batch: pa.RecordBatch, stays: Bools) -> pa.RecordBatch:
-        """The rows of a batch that stay, with new values where items were folded on columns."""
-        changed, made = self.changed, _Written(batch, stays)
-        if changed is not None and file in self.hit:
+    def rewritten(self, file: str, start: int, batch: pa.RecordBatch, stays: Bools) -> pa.RecordBatch:
+        """Return the rows of a batch that stay, with new values where items were folded in columns."""
+        changed, made = self.updated, _BatchUpdate(batch, stays)
+        if changed is not None and file in self.touched_files:
             places = changed.rows.places
-            mine = (changed.rows.files == self.hit.index(file)) & (places >= start)
+            mine = (changed.rows.files == self.touched_files.index(file)) & (places >= start)
             which = np.flatnonzero(mine & (places < start + batch.num_rows))
             if len(which):
                 made.change(changed, which, places[which] - start)
         return made.batch()
 
 
-class _Written:
-    """Rows of a batch, of which some get other values in some columns."""
+class _BatchUpdate:
+    """A batch of rows, some of which get new values in some columns."""
 
     def __init__(self, batch: pa.RecordBatch, stays: Bools) -> None:
         self._batch = batch
         self._stays = np.flatnonzero(stays)
         self._order = self._stays
-        self._new: dict[str, pa.Array] = {}  # values that stand behind those of the batch
+        self._new: dict[str, pa.Array] = {}  # by column: new values, appended to those of the batch
 
-    def change(self, changed: Changed, which: I64, places: I64) -> None:
-        """Let rows at some places have new values."""
+    def change(self, changed: UpdatedRows, which: I64, places: I64) -> None:
+        """Set new values for the rows at `places`."""
         order = np.arange(self._batch.num_rows)
         order[places] = len(order) + np.arange(len(places))
         self._order = order[self._stays]
         said = self._batch.column("facts").field("keys").take(numbers(places, pa.int64()))
-        keys = keys_of(said, changed.shown, changed.shown.places(changed.rows.nth[which]))
+        keys = merge_keys(said, changed.display, changed.display.positions(changed.rows.nth[which]))
         self._new = {**changed.values(which), "keys": keys}
 
     def batch(self) -> pa.RecordBatch:

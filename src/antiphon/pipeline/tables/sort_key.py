@@ -7,12 +7,12 @@ True
 >>> key_of("a").hex(), key_of(1).hex()
 ('0261', '01bff00000000000000000')
 
-The first byte is the kind: 1 for numbers, 2 for text, then those of `query.value_order`. A number is the greatest real
-that is not above it, its bits turned so that they ascend, and by how much it exceeds that: so integers and reals are
-compared exactly. Text is UTF-8, whose order is that of its characters.
+The first byte is the kind: 1 for numbers, 2 for text, then those of `query.value_order`. A number is stored as the
+greatest double ≤ the number, its bits flipped so that they ascend, and the excess over that double: so integers and
+reals compare exactly. Text is UTF-8, whose byte order is the order of its characters.
 
-Of a long key only the beginning is kept, one byte more than what is compared with it may have (`KEY_SIZE_MAX`):
-then each comparison of the two still has the result that it has with all of the key.
+Long keys are truncated in tables to one byte more than `KEY_SIZE_MAX`, the size of the longest key that they are
+compared with: so each comparison has the same result as with the complete key.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from antiphon.model.value import Value
 from antiphon.query import value_order
 from antiphon.query.value_order import CONTAINER, REFERENCE, column
 
-KEY_SIZE_MAX = 256  # of what stored keys can be compared with
+KEY_SIZE_MAX = 256  # bytes of the longest key that truncated keys can be compared with
 NUMBER, TEXT = 1, 2
-_BEYOND = 2  # what is added to the kinds of `query.value_order`
+_BEYOND = 2  # added to the kinds of `query.value_order`
 REFERENCE_KIND, CONTAINER_KIND = REFERENCE + _BEYOND, CONTAINER + _BEYOND
 _NUMBER = struct.Struct(">QH")
 _REAL, _BITS = struct.Struct(">d"), struct.Struct(">Q")
@@ -38,7 +38,7 @@ _WHOLE_MAX = 1 << 53
 
 
 def key_of(value: Value) -> bytes:
-    """The key of a value that is there."""
+    """Return the sort key of a value."""
     kind = type(value)
     if kind is str:
         return b"\x02" + value.encode()  # type: ignore[no-any-return]
@@ -55,17 +55,18 @@ def key_of(value: Value) -> bytes:
     return _number(stored)
 
 
-def kept(key: bytes) -> bytes:
-    """What is kept of a key."""
+def truncate(key: bytes) -> bytes:
+    """Return a key as tables store it."""
     return key[: KEY_SIZE_MAX + 1]
 
 
-def is_whole(kept_key: bytes) -> bool:
-    return len(kept_key) <= KEY_SIZE_MAX
+def is_complete(stored: bytes) -> bool:
+    """True if a stored key was not truncated."""
+    return len(stored) <= KEY_SIZE_MAX
 
 
 def value_of(key: bytes) -> Value:
-    """The value of a whole key, in the form of `order.canonical`; or `BadEncoding`."""
+    """Return the value of a complete key, in the form of `value_order.canonical`; raise `BadEncoding` if it is none."""
     try:
         kind, rest = key[0], key[1:]
         if kind == NUMBER:
@@ -76,7 +77,7 @@ def value_of(key: bytes) -> Value:
 
 
 def _exact(number: int) -> bytes:
-    """The key of an integer that is a real, too: most are."""
+    """Return the key of an integer that a double equals: most are."""
     if number > 0:
         return b"\x01" + _REAL.pack(-number) + b"\0\0"  # the sign bit set
     return _number(number) if number else _ZERO

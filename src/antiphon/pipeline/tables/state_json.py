@@ -1,4 +1,4 @@
-"""What an item shows, as JSON for analysts: maps are objects; bytes, times and references are text.
+"""The column `state`: the value of an item as JSON for analysts. Maps are objects; bytes, times, references are text.
 
 >>> state_json({"size": 1.5, "name": "δ"})
 StateJson(text='{"size":1.5,"name":"δ"}', exact=True)
@@ -17,18 +17,21 @@ from antiphon.model.value import Reference, Value
 
 
 class StateJson(NamedTuple):
+    """A value as JSON."""
+
     text: str
-    exact: bool  # `packed.unpack` gives the very value back
+    exact: bool  # `packed_json.unpack` returns exactly the value
 
 
 def state_json(value: Value) -> StateJson:
+    """Convert a value to JSON."""
     try:
         return StateJson(_exactly(value), exact=True)
-    except (ValueError, TypeError):  # something that JSON has nothing for
+    except (ValueError, TypeError):  # a type that JSON lacks
         pass
     try:
         return StateJson(_to_json(value), exact=False)
-    except ValueError:  # a number of which JSON has none
+    except ValueError:  # infinity or NaN
         return StateJson(_to_json(_finite(value)), exact=False)
 
 
