@@ -27,10 +27,9 @@ class Maxima:
     claims: int = 0  # that all sessions together wait for
 
     def look(self, peer: SimPeer) -> None:
-        engine = peer.party._engine
-        if engine is not None:
-            self.waiting = max(self.waiting, engine._demux.count)
-            self.open_items = max(self.open_items, len(engine.cache))
+        if peer.party.running:
+            self.waiting = max(self.waiting, peer.party.engine._demux.count)
+            self.open_items = max(self.open_items, len(peer.party.engine.cache))
         for session in peer.sessions.values():
             self.requests = max(self.requests, session._requester.waiting)
             self.queued = max(self.queued, session._queued_size)

@@ -146,9 +146,8 @@ class SimPeer:
         self.disk.lose(self._let_go, self.items_path)
 
     def _let_go(self) -> None:
-        engine = self.party._engine
-        if engine is not None:
-            engine.close()
+        if self.party.running:
+            self.party.engine.close()
         self.store.close()
         self.blobs.close()
 

@@ -43,7 +43,6 @@ from antiphon.party.live.history import PartyPast
 from antiphon.party.live.index_attach import attach
 from antiphon.party.live.item import Item
 from antiphon.party.live.listeners import Listeners
-from antiphon.party.live.lock import Locked
 from antiphon.party.live.status import Status
 from antiphon.party.store.consistency import check_begun, why_rebuild
 from antiphon.party.store.item_store import ItemStore, delete_file
@@ -425,3 +424,58 @@ class PartyProcessor:
     def listen(self, callback: Callable[[frozenset[bytes]], None]) -> Callable[[], None]:
         """Call back with the ids of items that changed, after each batch; returns how to stop it."""
         return self.listeners.listen(callback)
+
+
+class Locked:
+    """The engine of a party in a `with` block, for one caller at a time. Made once; every call of a party enters it.
+
+    Listeners are called when the outermost block of a thread ends. A damaged item store is rebuilt there, and an engine
+    that failed half-way is dropped.
+    """
+
+    __slots__ = ("_party",)
+
+    def __init__(self, party: PartyProcessor) -> None:
+        self._party = party
+
+    def __enter__(self) -> Engine:
+        party = self._party
+        if not party._lock.acquire(blocking=False):
+            party.waited_for = True
+            party._lock.acquire()
+            party.let_in.set()
+        party._depth += 1
+        party._owner = threading.get_ident()
+        try:
+            return party.engine
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        party = self._party
+        events: frozenset[bytes] = frozenset()
+        after: list[Callable[[], None]] = []
+        try:
+            try:
+                if isinstance(error, DamagedItems):
+                    party._damaged = str(error)
+                if party._damaged and party._depth == 1:
+                    party._rebuild()
+            finally:
+                party._depth -= 1
+                if party._depth == 0:
+                    party._owner = 0
+                    if party._events:
+                        events = frozenset(party._events)
+                        party._events.clear()
+                    if party._after:
+                        after, party._after = party._after, []
+                    if party._engine is not None and party._engine.broken:
+                        party._reset()
+        finally:
+            party._lock.release()
+            if events:  # also where an error came after them
+                party.error = party.listeners.tell(events) or party.error
+            for call in after:
+                call()
