@@ -13,7 +13,7 @@ import pytest
 from tests.party.epochs.epoch_acts import change, fetch_all, held, member, pen
 from tests.party.forked import confront
 from tests.party.histories import MODELS, Jottings, Moves, act, some_ranges
-from tests.pipeline.fold.test_item_fold import narrow
+from tests.pipeline.helpers import narrow
 
 from antiphon.api.store import Store
 from antiphon.core.cid import Cid

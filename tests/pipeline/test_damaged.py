@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.pipeline.helpers import damage
 from tests.pipeline.lawbulk import Bulk, differences, in_bulk
 from tests.pipeline.lawhomes import Live, look, models
-from tests.pipeline.source.test_datasource import flip
 
 from antiphon.api.store import Store
 from antiphon.core.errors import CorruptBlock, MissingBlocks
@@ -47,13 +47,6 @@ def two(stack: ExitStack, folder: Path, name: str, *, authority: bool = True) ->
 
 def live(name: str, peer: Peer) -> Live:
     return look(name, peer.folder, peer.party, peer.store)
-
-
-def damage(peer: Peer, feed: bytes, seq: int) -> None:
-    """Some bytes of a block change on the disk."""
-    body = peer.store.block(feed, seq).body
-    assert body is not None
-    flip(peer.folder / "feeds" / "data.mdb", body[-24:])
 
 
 def family(folder: Path) -> Iterator[tuple[str, Live]]:

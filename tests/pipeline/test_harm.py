@@ -9,9 +9,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 from tests.cli.conftest import call
-from tests.pipeline.source.test_datasource import flip
-from tests.pipeline.tables.test_incremental import contents
-from tests.pipeline.test_damaged import damage
+from tests.pipeline.helpers import contents, damage, flip
 
 from antiphon.core.errors import AntiphonError, BadEncoding, CorruptBlock, UnknownParty
 from antiphon.model.fold import NO_BODY

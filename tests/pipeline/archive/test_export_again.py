@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.pipeline.archives import blocks, ends, states
-from tests.pipeline.jobs.test_verify import stored
+from tests.pipeline.helpers import stored
 
 import antiphon
 from antiphon.api.store import Store

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession, functions as f
 from tests.cli.conftest import call, told
-from tests.pipeline.source.test_datasource import flip
+from tests.pipeline.helpers import flip
 
 import antiphon
 from antiphon.api.store import Store

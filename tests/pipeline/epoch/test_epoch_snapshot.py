@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from tests.party.histories import act, models, some_ranges
-from tests.pipeline.fold.test_item_fold import live, narrow, run
+from tests.pipeline.helpers import collect, live, narrow
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, NotAuthorised, UnknownItem
@@ -75,7 +75,7 @@ def test_on_an_epoch_spark_folds_what_a_live_peer_folds(spark: SparkSession, tmp
         assert "is not" in survey(spark, alice.folder).plans[0].error  # it would have to guess
         keep_blobs(alice)
         looked = survey(spark, alice.folder)
-        states, refusals = run(looked, fold_survey(spark, looked, models))[alice.party.key]
+        states, refusals = collect(looked, fold_survey(spark, looked, models))[alice.party.key]
         wanted, listed = live(alice)
 
         assert looked.plans[0].number == alice.epochs.number > 0

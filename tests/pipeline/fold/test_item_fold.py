@@ -6,59 +6,21 @@ import random
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from tests.party.histories import act, models, some_ranges
+from tests.pipeline.helpers import collect, live, narrow
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, NotAuthorised, UnknownItem
 from antiphon.core.timeframe import Timeframe
-from antiphon.halo.credentials.claims import Position, Role
 from antiphon.pipeline.fold.fold_job import fold_survey
-from antiphon.pipeline.fold.item_fold import folded, items, refused
+from antiphon.pipeline.fold.item_fold import folded
 from antiphon.pipeline.order.messages import bases, messages
 from antiphon.pipeline.plan.standings import judged
-from antiphon.pipeline.plan.survey import Survey, survey
+from antiphon.pipeline.plan.survey import survey
 from antiphon.pipeline.plan.surveyed_blocks import blocks
-from antiphon.testing.peers import Peer, Peers
+from antiphon.testing.peers import Peers
 
 HISTORIES = 12
-
-States = dict[bytes, bytes]
-Refusals = dict[tuple[bytes, int], str]
-
-
-def run(looked: Survey, rows: DataFrame) -> dict[bytes, tuple[States, Refusals]]:
-    """Items and refusals, party by party."""
-    made = rows.cache()
-    found: dict[bytes, tuple[States, Refusals]] = {plan.party: ({}, {}) for plan in looked.plans}
-    for row in items(made).collect():
-        found[bytes(row.party)][0][bytes(row.item)] = bytes(row.snapshot)
-    for row in refused(made).collect():
-        found[bytes(row.party)][1][bytes(row.feed), row.seq] = row.reason
-    made.unpersist()
-    return found
-
-
-def live(peer: Peer) -> tuple[States, Refusals]:
-    peer.party.save()
-    with peer.party.locked() as engine:
-        listed = engine.items.refused(100_000)
-    return peer.snapshots(), {(row.feed, row.seq): row.reason for row in listed}
-
-
-def narrow(peers: Peers, chance: random.Random) -> None:
-    alice, carol = peers.all[0], peers.all[2]
-    assert alice.member is not None
-    what = chance.randrange(4)
-    if what == 0:
-        alice.member.demote(carol.key, [Role.READER])
-    elif what == 1:
-        alice.member.admit(carol.key, [Role.EDITOR])
-    elif what == 2:
-        frame = alice.party.timeframe
-        feed = chance.choice(sorted(frame))
-        alice.member.erase(Position(feed, chance.randrange(frame[feed] + 1)))
-    else:
-        alice.party.item(chance.choice(alice.party.items())).restrict_writers(chance.choice(peers.all).key)
 
 
 def some_history(peers: Peers, chance: random.Random, seed: int, steps: int) -> None:
@@ -88,8 +50,8 @@ def test_spark_folds_what_live_peers_fold(spark: SparkSession, tmp_path: Path) -
         assert len(peers) == HISTORIES
         looked = survey(spark, [peer.folder for peer in peers.values()])
         sorted_ = messages(judged(blocks(spark, looked), looked.plans), bases(spark, looked))
-        made = run(looked, folded(sorted_, looked.plans, models))
-        assert run(looked, fold_survey(spark, looked, models)) == made  # the same in chunks
+        made = collect(looked, folded(sorted_, looked.plans, models))
+        assert collect(looked, fold_survey(spark, looked, models)) == made  # the same in chunks
         for party, peer in peers.items():
             states, refusals = live(peer)
 

@@ -17,7 +17,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.cli.conftest import call, told
-from tests.pipeline.tables.test_incremental import contents
+from tests.pipeline.helpers import contents
 
 from antiphon.core.errors import StoreLocked
 from antiphon.generate.home import generate

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import lmdb
 import pytest
 from pyspark.sql import SparkSession
 from tests.cli.conftest import call, told
+from tests.pipeline.helpers import stored
 
 import antiphon
 from antiphon.api.store import Store
@@ -44,17 +44,6 @@ class Town(NamedTuple):
     states: dict[bytes, dict[bytes, bytes]]  # by party and item
     refused: dict[tuple[bytes, int], str]
     spared: bytes
-
-
-@contextmanager
-def stored(home: Path, feed: bytes) -> Iterator[tuple[Any, Any, list[bytes]]]:
-    """The ranges of a feed, as they lie in the file: a transaction, its table, and the keys."""
-    with lmdb.open(str(home / "feeds"), max_dbs=6, map_size=64 << 20) as env:
-        table = env.open_db(b"spans")
-        with env.begin(write=True) as txn:
-            with txn.cursor(table) as cursor:
-                keys = [key for key, _ in cursor if key[:32] == feed]
-            yield txn, table, sorted(keys)
 
 
 def flipped(home: Path, feed: bytes) -> None:

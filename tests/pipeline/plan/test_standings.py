@@ -12,8 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.party.forked import Forked, confront
 from tests.pipeline.counted_blocks import by_plans, by_rows
-from tests.pipeline.fold.test_item_fold import live
-from tests.pipeline.source.test_datasource import flip
+from tests.pipeline.helpers import flip, live
 
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession, functions as f
+from tests.pipeline.helpers import flip
 
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
@@ -95,15 +95,6 @@ def test_an_anchor_says_where_to_begin_and_where_to_end(spark: SparkSession, ali
     ).collect()
 
     assert [(bytes(row.feed), row.seq) for row in rows] == [(feed, 2), (feed, 3)]
-
-
-def flip(path: Path, part: bytes) -> None:
-    """Change a byte of this part of a file, wherever it stands."""
-    data, at = path.read_bytes(), -1
-    handle = os.open(path, os.O_RDWR)
-    while (at := data.find(part, at + 1)) >= 0:
-        os.pwrite(handle, bytes([data[at] ^ 1]), at)
-    os.close(handle)
 
 
 def test_what_has_changed_on_the_disk_is_a_row_with_a_reason(spark: SparkSession, tmp_path: Path) -> None:

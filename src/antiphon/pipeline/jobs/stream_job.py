@@ -138,8 +138,8 @@ class StreamJob:
         if before.streams.get(stream[0], -1) >= number:
             return
         now = self.table_run.update(until=until, stream=stream)
-        moved = [step for step in self.table_run.steps if not step.still]
-        blocks = sum(step.grown for step in moved)
+        moved = [step for step in self.table_run.steps if not step.unchanged]
+        blocks = sum(step.new_blocks for step in moved)
         self.table_run.compact_when_due()
         accounts = self.table_run.accounts()
         took = monotonic() - begun

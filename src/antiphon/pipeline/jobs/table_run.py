@@ -77,12 +77,12 @@ class TableRun:
     @property
     def full(self) -> dict[str, int]:
         """The number of parties that the last run read in full, by reason."""
-        return dict(Counter(step.afresh for step in self.steps if step.afresh))
+        return dict(Counter(step.full_reason for step in self.steps if step.full_reason))
 
     @property
     def unchanged(self) -> int:
         """The number of parties without anything new."""
-        return sum(step.still for step in self.steps)
+        return sum(step.unchanged for step in self.steps)
 
     def update(
         self,
@@ -106,7 +106,7 @@ class TableRun:
         known = {} if full else {party: progress for party, progress in before.items() if progress is not None}
         while True:
             self._look(known, until, damaged)
-            if current.run and all(step.still for step in self.steps):
+            if current.run and all(step.unchanged for step in self.steps):
                 if stream is not None:
                     current = replace(current, streams={**current.streams, **dict([stream])})
                     self.tables.publish(current)

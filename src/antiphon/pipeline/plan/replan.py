@@ -1,7 +1,7 @@
 """Plan homes again from the resume points of the last run: verify only new blocks, and resume delivery in each lane.
 
 The resume point of a party is valid as long as its feeds still have the blocks that they had. One hash per feed shows
-that. A party whose resume point is not valid is read afresh, and its step says why.
+that. A party whose resume point is not valid is read in full, and its step says why.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ Bodiless = Mapping[bytes, Collection[tuple[bytes, int]]]
 
 @dataclass(frozen=True, slots=True)
 class PartyStep:
-    """One party of a run: its resume points before and now, and why it must be read afresh, if it must."""
+    """One party of a run: its resume points before and now, and why it must be read in full, if it must."""
 
     now: ResumePoint
     before: ResumePoint | None = None
-    afresh: str = ""
+    full_reason: str = ""
     held: int = 0  # number of blocks in the records of the store
 
     @property
@@ -58,15 +58,15 @@ class PartyStep:
         return self.now.plan
 
     @property
-    def grown(self) -> int:
+    def new_blocks(self) -> int:
         """Number of blocks that came since the last run."""
         had = {} if self.before is None else self.before.anchor
         return sum(max(0, seq - had.get(feed, -1)) for feed, seq in self.now.anchor.items())
 
     @property
-    def still(self) -> bool:
+    def unchanged(self) -> bool:
         """True if the plan is the same as in the last run."""
-        return not self.afresh and self.before is not None and self.before.plan == self.now.plan
+        return not self.full_reason and self.before is not None and self.before.plan == self.now.plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class ListedParty:
     """A party of the inventory, and why its resume point is not valid; empty if it is."""
 
     listed: PartyInventory
-    afresh: str
+    full_reason: str
 
     @property
     def party(self) -> bytes:
@@ -126,7 +126,7 @@ def replan_parties(
 ) -> list[PartyStep]:
     """Verify new blocks of some homes, and plan their parties. Blocks beyond the anchor `until` are ignored.
 
-    Parties in `damaged` are read afresh: blocks that were verified before cannot be read any more. `homes` are absolute
+    Parties in `damaged` are read in full: blocks that were verified cannot be read any more. `homes` are absolute
     paths, because workers open them.
     """
     if until is not None:  # the tables may be ahead of the caller
@@ -153,7 +153,7 @@ def replan_parties(
             (),
             some.listed.anchor if until is None else until,
             exact,
-            None if some.afresh or known[some.party].plan.error else known[some.party],
+            None if some.full_reason or known[some.party].plan.error else known[some.party],
             models,
         )
         for some in found
@@ -163,25 +163,25 @@ def replan_parties(
 
 
 def _step(found: ListedParty, now: ResumePoint, before: ResumePoint | None) -> PartyStep:
-    afresh = found.afresh
-    if not afresh and before is not None:
+    reason = found.full_reason
+    if not reason and before is not None:
         if before.plan.error:
-            afresh = "" if now.plan == before.plan else HAD_ERROR
+            reason = "" if now.plan == before.plan else HAD_ERROR
         elif (now.plan.base, now.plan.number) != (before.plan.base, before.plan.number):
-            afresh = OTHER_BASE
+            reason = OTHER_BASE
         elif now.plan.error:
-            afresh = now.plan.error
+            reason = now.plan.error
         elif now.erased != before.erased:
-            afresh = BODIES_WENT
+            reason = BODIES_WENT
         elif set(before.plan.faults) - set(now.plan.faults):
-            afresh = MENDED
+            reason = MENDED
         elif {lane.feed for lane in before.plan.lanes} - {lane.feed for lane in now.plan.lanes}:
-            afresh = "a feed is no longer admitted"
-    return PartyStep(now, before, afresh, found.listed.held)
+            reason = "a feed is no longer admitted"
+    return PartyStep(now, before, reason, found.listed.held)
 
 
 def _unverified(found: ListedParty, known: Mapping[bytes, ResumePoint]) -> list[Range]:
-    heads: Mapping[bytes, Head] = {} if found.afresh else known[found.party].heads
+    heads: Mapping[bytes, Head] = {} if found.full_reason else known[found.party].heads
     ranges = [
         replace(one, start=max(one.start, heads[one.feed][0])) if one.feed in heads else one
         for one in found.listed.ranges

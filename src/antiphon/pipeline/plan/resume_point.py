@@ -18,7 +18,7 @@ from antiphon.party.engine.ports import LaneState, Void
 from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan
 from antiphon.pipeline.source.ranges import Fault
 
-FORMAT = 1  # a resume point in another format is ignored, and the party is read afresh
+FORMAT = 1  # a resume point in another format is ignored, and the party is read in full
 
 #: The number of verified blocks of a feed, and the hash of the last of them.
 Head = tuple[int, bytes]

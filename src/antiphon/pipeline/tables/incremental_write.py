@@ -50,10 +50,10 @@ class IncrementalWrite:
     def __post_init__(self) -> None:
         self.tallies: list[Tally] | None = None  # of all partitions, if anything was folded and `tallied`
         self._all = frozenset(step.plan.party for step in self.steps) if self.tallied else None
-        self._moved = [step for step in self.steps if not step.still]
+        self._moved = [step for step in self.steps if not step.unchanged]
         self._now = {step.plan.party: step.now for step in self._moved}
-        self.full = [step.plan for step in self._moved if step.afresh]
-        self.incremental = [step for step in self._moved if not step.afresh]
+        self.full = [step.plan for step in self._moved if step.full_reason]
+        self.incremental = [step for step in self._moved if not step.full_reason]
         self.plans = (*self.full, *(step.plan for step in self.incremental))
         self._diffs = {
             step.plan.party: PlanDiff.between(step.before.plan, step.plan)
@@ -66,7 +66,7 @@ class IncrementalWrite:
     def messages(self) -> int:
         """The approximate number of messages to fold."""
         delivered = sum(counts(plan).get(DELIVERED, 0) for plan in self.full)
-        return delivered + sum(step.grown for step in self.incremental)
+        return delivered + sum(step.new_blocks for step in self.incremental)
 
     # -- items
 
@@ -133,7 +133,7 @@ class IncrementalWrite:
     def _block_tasks(self) -> list[BlockTask]:
         parts: dict[bytes, Parts] = {}
         for step in self._moved:
-            had = {} if step.before is None or step.afresh else step.before.heads
+            had = {} if step.before is None or step.full_reason else step.before.heads
             starts = {lane.feed: lane.start for lane in step.plan.lanes}
             for feed, (length, _) in step.now.heads.items():
                 start = had[feed][0] if feed in had else starts.get(feed, 0)
