@@ -82,7 +82,7 @@ def test_a_flipped_byte_costs_a_run_and_a_stream_no_more_than_its_span(quick: Sp
     assert contents(quick, streamed) == contents(quick, log)
 
 
-def test_damage_to_what_was_verified_makes_its_party_be_read_afresh_and_no_other(
+def test_damage_to_verified_blocks_makes_their_party_be_read_in_full_and_no_other(
     quick: SparkSession, tmp_path: Path
 ) -> None:
     log = DeltaFolder(tmp_path / "tables")
@@ -235,7 +235,7 @@ def test_a_table_whose_log_is_gone_says_what_to_do(tmp_path: Path) -> None:
         log.read_small("items")
 
 
-def test_a_party_with_too_many_bodiless_messages_is_read_afresh(
+def test_a_party_with_too_many_bodiless_messages_is_read_in_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else those beyond the limit would never be asked for again."""

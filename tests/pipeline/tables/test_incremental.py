@@ -86,7 +86,7 @@ def towns(tmp_path: Path) -> Iterator[list[Town]]:
         ]
 
 
-def test_going_on_comes_to_what_a_run_from_nothing_comes_to(
+def test_an_incremental_run_gives_what_a_full_run_gives(
     quick: SparkSession, towns: list[Town], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = DeltaFolder(tmp_path / "tables")

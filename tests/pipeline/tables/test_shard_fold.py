@@ -104,7 +104,7 @@ def test_tables_that_went_on_are_those_that_were_written_at_once(wild: float, tm
         assert combine_tallies(on.tallies) == combine_tallies(whole.tallies), seed
 
 
-def test_most_items_go_on_on_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_most_items_are_updated_in_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are made one by one only for items that are not flat: without such items, there is none."""
 
     def never(*_: Any) -> Any:

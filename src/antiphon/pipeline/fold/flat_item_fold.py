@@ -80,11 +80,11 @@ def fold_flat_item(
     return FlatItem(nth, party.key, item, count, made.verdicts)
 
 
-def flat_batches(framed: Iterable[FlatItem | int], registers: RegisterFold) -> Iterator[list[FlatItem]]:
+def flat_batches(given: Iterable[FlatItem | int], registers: RegisterFold) -> Iterator[list[FlatItem]]:
     """Group flat items into batches of rows; items that need `fold` for everything are marked as not flat."""
     some: list[FlatItem] = []
     size = 0
-    for one in framed:
+    for one in given:
         if isinstance(one, int):
             registers.flat[one] = False
             continue

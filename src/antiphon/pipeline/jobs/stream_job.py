@@ -107,10 +107,10 @@ class StreamJob:
         reader = self.table_run.spark.readStream.format("antiphon").option("columns", "feed,seq,fault")
         reader = reader.option("maxBlocksPerTrigger", str(self.max_blocks)).option("verify", "false")
         if self.table_run.parties:
-            (found,) = in_workers(self.table_run.spark, take_inventory, [(self.table_run.places, Limits())])
+            (found,) = in_workers(self.table_run.spark, take_inventory, [(self.table_run.home_paths, Limits())])
             found.check(self.table_run.parties)  # a stream of an unknown party would wait for ever
             reader = reader.option("party", ",".join(bytes(party).hex() for party in self.table_run.parties))
-        rows = reader.option("paths", json.dumps(self.table_run.places)).load()
+        rows = reader.option("paths", json.dumps(self.table_run.home_paths)).load()
         writer = rows.writeStream.foreachBatch(self._batch).option("checkpointLocation", f"file://{self.checkpoint}")
         if self.available_now:
             return writer.trigger(availableNow=True).start()

@@ -47,12 +47,12 @@ class TableRun:
     tell: Tell = silent
     seconds: dict[str, float] = field(default_factory=dict)
     steps: list[PartyStep] = field(default_factory=list)  # of the last run
-    places: tuple[str, ...] = field(init=False)  # paths of the homes, as workers reach them
+    home_paths: tuple[str, ...] = field(init=False)  # paths of the homes, as workers reach them
     _files: Mapping[str, int] = field(default_factory=dict)  # files of each table after the last run
     _tallies: Sequence[Tally] | None = None
 
     def __post_init__(self) -> None:
-        self.places = absolute_paths(self.homes)
+        self.home_paths = absolute_paths(self.homes)
 
     def run(self, *, full: bool = False) -> Report:
         """Bring the tables up to date with the homes, and report; with `full`, read and fold everything again."""
@@ -61,7 +61,7 @@ class TableRun:
             if self.compact_when_due():
                 current = self.tables.current()
             with self.stage("account"):
-                report = report_tables(self.spark, self.tables, self.places, self.steps, self._tallies)
+                report = report_tables(self.spark, self.tables, self.home_paths, self.steps, self._tallies)
         return replace(
             report, seconds=self.seconds, versions=dict(current.versions), full=self.full, unchanged=self.unchanged
         )
@@ -126,7 +126,7 @@ class TableRun:
         with self.stage(VERIFY):
             self.steps = replan_parties(
                 prepare(self.spark),
-                self.places,
+                self.home_paths,
                 known,
                 _code(self.models()),
                 parties=self.parties,
@@ -136,9 +136,9 @@ class TableRun:
                 damaged=damaged,
             )
 
-    def _damaged(self, told: str) -> set[bytes]:
+    def _damaged(self, error: str) -> set[bytes]:
         """Return the parties with blocks that changed after they were verified, by the error of a worker."""
-        feeds = set(map(bytes.fromhex, re.findall(f"{CHANGED}: feed ([0-9a-f]{{64}})", told)))
+        feeds = set(map(bytes.fromhex, re.findall(f"{CHANGED}: feed ([0-9a-f]{{64}})", error)))
         return {step.plan.party for step in self.steps if feeds & step.now.heads.keys()}
 
     @contextmanager

@@ -42,8 +42,8 @@ def ask(spark: SparkSession, tables: DeltaFolder, text: str, limit: int = ROWS_M
             found: DataFrame = spark.sql(text)
             return [row.asDict(recursive=True) for row in found.limit(limit).collect()]
         except PySparkException as error:
-            told = str(error).split("\n", 1)[0]
-            raise InvalidInput(f"{told}; there are the tables {', '.join(names)}") from None
+            why = str(error).split("\n", 1)[0]
+            raise InvalidInput(f"{why}; there are the tables {', '.join(names)}") from None
 
 
 def open_tables(spark: SparkSession, tables: DeltaFolder, parties: Iterable[bytes] = ()) -> Seen:

@@ -29,22 +29,22 @@ class FlatRows(NamedTuple):
     ends: list[list[End]]
 
 
-def flat_rows(framed: Sequence[FlatItem], registers: RegisterFold, schema: pa.Schema) -> FlatRows:
+def flat_rows(flat: Sequence[FlatItem], registers: RegisterFold, schema: pa.Schema) -> FlatRows:
     """Return the rows of flat items, by ascending numbers."""
-    numbered = np.array([one.nth for one in framed], dtype=np.int64)
+    numbered = np.array([one.nth for one in flat], dtype=np.int64)
     shown = display_columns(registers.entries, numbered, registers.wire)
-    items = [one.item for one in framed]
-    data = [item_codec.snapshot(one.item, registers.state(one.nth)) for one in framed]
+    items = [one.item for one in flat]
+    data = [item_codec.snapshot(one.item, registers.state(one.nth)) for one in flat]
     hashes = [item_hash(item.id, state) for item, state in zip(items, data, strict=True)]
     said = [facts_of(item) for item in items]  # without the value, which is in `shown`
     asked = [facts_column(facts, in_state=True) for facts in said]
     kind = schema.field("facts").type
     parts = {part.name: pa.array([one[part.name] for one in asked], part.type) for part in kind}
-    parts["keys"] = merge_keys(parts["keys"], shown, np.arange(len(framed)))
-    about = [item_columns(one.party, one.item) for one in framed]
+    parts["keys"] = merge_keys(parts["keys"], shown, np.arange(len(flat)))
+    about = [item_columns(one.party, one.item) for one in flat]
     columns: dict[str, Sequence[Any]] = {
         **dict(zip(SCHEMA.names[:STATE], zip(*about, strict=True), strict=True)),
-        "messages": [one.messages for one in framed],
+        "messages": [one.messages for one in flat],
         "type": [facts.type or None for facts in said],
         "name": [facts.name or None for facts in said],
         "data": data,

@@ -77,19 +77,19 @@ class IncrementalWrite:
         work = DealtTasks.deal(self.spark, write_rows, rows, tasks_for(self.spark, blocks)) if rows else None
         ranges = self._ranges({party: other.delivered for party, other in self._diffs.items()})
         new = range_tasks(self.plans, ranges)
-        late: Ids = defaultdict(set)
+        refold: Ids = defaultdict(set)
         if new or self.full:
             tasks = [*lane_tasks(self.plans, cores, self._full_parties), *new]
             written, found = self._fold_shards(tasks, full=self._full_parties, skip=self._invalidated, alongside=work)
             for party, item in found:
-                late[party].add(item)
+                refold[party].add(item)
         else:
             written = [] if work is None else work.done()
         for task, made in zip(rows, written, strict=True):
             self.files.apply(task.table, made)
-        whole = _united([self._invalidated, late])
-        if whole:
-            self._fold_shards(lane_tasks(self.plans, cores, whole), refold=whole)
+        refold = _united([self._invalidated, refold])
+        if refold:
+            self._fold_shards(lane_tasks(self.plans, cores, refold), refold=refold)
 
     def _fold_shards(
         self,

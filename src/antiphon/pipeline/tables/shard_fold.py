@@ -126,19 +126,19 @@ class ShardFold:
     def fold(self, chunks: Iterator[ShuffleChunk]) -> ShardResult:
         """Fold all messages, and write the tables."""
         job = self.job
-        whole: list[ShuffleChunk] = []
-        on: list[ShuffleChunk] = []
-        for parcel in chunks:
-            is_full = job.refold is not None or job.plans[parcel[0]].party in job.full
-            (whole if is_full else on).append(parcel)
-        ordered = OrderedMessages.of(on, job.plans)
-        on.clear()
+        full: list[ShuffleChunk] = []
+        resumed: list[ShuffleChunk] = []
+        for chunk in chunks:
+            is_full = job.refold is not None or job.plans[chunk[0]].party in job.full
+            (full if is_full else resumed).append(chunk)
+        ordered = OrderedMessages.of(resumed, job.plans)
+        resumed.clear()
         models, by_party = load_models(job.models), {plan.party: plan for plan in job.plans}
         self._look_up(ordered, models)
         if ordered is not None:
             self._fold_resumed(ordered, ResumeFold(by_party, models, item_display))
-        ordered = OrderedMessages.of(whole, job.plans)
-        whole.clear()
+        ordered = OrderedMessages.of(full, job.plans)
+        full.clear()
         if ordered is not None:
             self._fold_full(ordered, ItemFold(by_party, models, item_display))
         return self._write()
@@ -148,14 +148,14 @@ class ShardFold:
     def _look_up(self, ordered: OrderedMessages | None, models: ModelFactory) -> None:
         """Find the stored rows of items that will be folded."""
         job = self.job
-        keys = list(_keys(job.refold or {}, job.buckets, self.bucket) if ordered is None else _messaged(ordered))
+        keys = list(_keys(job.refold or {}, job.buckets, self.bucket) if ordered is None else _message_keys(ordered))
         self._keys = ItemKeys(keys)
         self._replaced = np.array([item not in job.skip.get(party, ()) for party, item in keys], dtype=np.bool_)
         self._stored = ShardRows(self._keys, self._replaced_rows("items"))
-        quick = ordered is not None and type(models.find(OBJECT.name, OBJECT.version)) is ObjectModel
-        self._stored.look_up(self._held("items"), few=len(keys) < FEW and not job.full, quick=quick)
+        flat = ordered is not None and type(models.find(OBJECT.name, OBJECT.version)) is ObjectModel
+        self._stored.look_up(self._files_of("items"), few=len(keys) < FEW and not job.full, flat_allowed=flat)
 
-    def _held(self, table: str) -> Sequence[str]:
+    def _files_of(self, table: str) -> Sequence[str]:
         return self.job.files.get(table, {}).get(self.shard, ())
 
     # -- folding
@@ -163,8 +163,8 @@ class ShardFold:
     def _fold_full(self, ordered: OrderedMessages, folding: ItemFold) -> None:
         """Fold items from all their messages."""
         registers = RegisterFold(ordered, LaneIndex.of(ordered.plans))
-        framed = flat_items(folding, ordered, registers, np.flatnonzero(registers.flat))
-        self._write_flat(framed, registers)
+        flat = flat_items(folding, ordered, registers, np.flatnonzero(registers.flat))
+        self._write_flat(flat, registers)
         self._write_rows(folding.rows(ordered.groups(np.flatnonzero(~registers.flat))))
 
     def _fold_resumed(self, ordered: OrderedMessages, folding: ResumeFold) -> None:
@@ -174,7 +174,7 @@ class ShardFold:
         new = np.array([key not in folding.refused for key in self._keys.keys], dtype=np.bool_)
         resume = stored.resume(ordered, new & self._replaced & ~stored.found)
         parties = party_lanes(folding, ordered)
-        changed = stored.update(ordered, resume, self._simple(ordered, folding, resume, parties))
+        changed = stored.update(ordered, resume, self._only_mutations(ordered, folding, resume, parties))
         done = changed.rows.nth
         rest = self._replaced.copy()
         rest[done] = self._replaced[done] = False  # their rows are updated in place
@@ -182,11 +182,11 @@ class ShardFold:
             changes = self._files["changes"]
             changes.write(pa.RecordBatch.from_arrays(changed.columns(self.job.run), schema=changes.schema))
         folding.counts = {key: was.messages for key, was in stored.items.items()}
-        framed = self._frames(ordered, folding, resume, parties, np.flatnonzero(rest & resume.flat))
-        self._write_flat(framed, resume.registers)
+        flat = self._flat_items(ordered, folding, resume, parties, np.flatnonzero(rest & resume.flat))
+        self._write_flat(flat, resume.registers)
         self._write_rows(folding.rows(self._groups(ordered, np.flatnonzero(rest & ~resume.flat))))
 
-    def _simple(
+    def _only_mutations(
         self, ordered: OrderedMessages, folding: ResumeFold, resume: FlatResume, parties: Sequence[PartyLanes]
     ) -> Bools:
         """Return for each item whether it is flat, only mutations have come to it, and all of them count."""
@@ -200,7 +200,7 @@ class ShardFold:
             found[nth] = access is not None and resume.registers.all_allowed(nth, access, party.feeds, party.authors)
         return found
 
-    def _frames(
+    def _flat_items(
         self,
         ordered: OrderedMessages,
         folding: ResumeFold,
@@ -224,13 +224,14 @@ class ShardFold:
         """Return the unknown items with new messages that have refused messages in `quarantine`."""
         new = ItemKeys([self._keys.keys[at] for at in np.flatnonzero(self._replaced & ~self._stored.found).tolist()])
         found: set[ItemKey] = set()
-        for file in self._held("quarantine") if len(new) else ():
+        for file in self._files_of("quarantine") if len(new) else ():
             for batch in read_batches(file, ["party", "item"]):
                 which = new.find(batch, "item")
                 found.update(new.keys[at] for at in which[which >= 0].tolist())
         return found
 
     def _groups(self, ordered: OrderedMessages, items: I64) -> Iterator[Group]:
+        """Yield items with their stored state and new messages, for `ResumeFold.rows`."""
         for key, _, notes in ordered.groups(items):
             was = self._stored.items.get(key)
             yield key, None if was is None else NO_CODE if was.data is None else was.data, notes
@@ -297,13 +298,13 @@ class ShardFold:
     def _tallied(self, removed: Collection[str]) -> Tally | None:
         if self._tally is None:
             return None
-        for file in self._held("items"):
+        for file in self._files_of("items"):
             if file not in removed:
                 self._tally.read(file)
         return self._tally.tally.finish(self.job.buckets.bit_length() - 1)
 
     def _rewritten(self, name: str, files: PartitionWriter) -> WrittenFiles:
-        replaced, item, held = self._replaced_rows(name), TABLES[name][1], self._held(name)
+        replaced, item, held = self._replaced_rows(name), TABLES[name][1], self._files_of(name)
 
         def stays(file: str, start: int, batch: pa.RecordBatch) -> pa.RecordBatch:
             rows = ~replaced(batch) & self._mine(batch, item)
@@ -321,11 +322,11 @@ class ShardFold:
         if name == "changes" or kept:
             return ()
         if self.shares_shard:
-            return self._held(name)
+            return self._files_of(name)
         if name == "items":
             return self._stored.touched_files
         keys = ["party", TABLES[name][1]]
-        some = self._held(name) if self._replaced.any() or self.job.full else ()
+        some = self._files_of(name) if self._replaced.any() or self.job.full else ()
         return [file for file in some if any(replaced(batch).any() for batch in read_batches(file, keys))]
 
     # -- which rows are replaced
@@ -356,7 +357,7 @@ class ShardFold:
         return mine
 
 
-def _messaged(ordered: OrderedMessages) -> Iterator[ItemKey]:
+def _message_keys(ordered: OrderedMessages) -> Iterator[ItemKey]:
     """Yield the items that the messages are for, in order."""
     starts = ordered.starts[:-1]
     ids = ordered.items[starts].tobytes()

@@ -121,8 +121,8 @@ class ShardRows:
     def __post_init__(self) -> None:
         self.found = np.zeros(len(self.keys), dtype=np.bool_)
 
-    def look_up(self, held: Sequence[str], *, few: bool, quick: bool) -> None:
-        """Look up the rows; with `quick`, objects may be folded in columns."""
+    def look_up(self, held: Sequence[str], *, few: bool, flat_allowed: bool) -> None:
+        """Look up the rows; with `flat_allowed`, objects may be folded in columns."""
         parts: list[LocatedRows] = []
         for file in held:
             # Keys are a tenth of the bytes. Scanning them first pays off only for few items.
@@ -130,7 +130,7 @@ class ShardRows:
                 continue
             before, start, kept, room = len(self.items) + len(parts), 0, list[pa.RecordBatch](), self._room
             for batch in read_batches(file):
-                parts += self._sort(batch.select(_COLUMNS), len(self.touched_files), start, quick=quick)
+                parts += self._sort(batch.select(_COLUMNS), len(self.touched_files), start, flat_allowed=flat_allowed)
                 start += batch.num_rows
                 room -= batch.nbytes
                 if room > 0:
@@ -141,7 +141,7 @@ class ShardRows:
                     self._held[file], self._room = kept, room
         self.objects = LocatedRows.joined(parts)
 
-    def _sort(self, batch: pa.RecordBatch, file: int, start: int, *, quick: bool) -> Iterator[LocatedRows]:
+    def _sort(self, batch: pa.RecordBatch, file: int, start: int, *, flat_allowed: bool) -> Iterator[LocatedRows]:
         """Sort the wanted rows of a batch, which begins at row `start` of its file: yield objects that may be flat."""
         places = np.flatnonzero(self.replaced(batch))
         if not len(places):
@@ -149,7 +149,7 @@ class ShardRows:
         rows = batch.take(numbers(places, pa.int64()))
         nth = self.keys.find(rows, "item")
         self.found[nth[nth >= 0]] = True
-        flat = (nth >= 0) & quick
+        flat = (nth >= 0) & flat_allowed
         flat &= is_true(pc.equal(rows.column("model"), OBJECT.name))
         flat &= is_true(pc.equal(rows.column("version"), OBJECT.version))
         sizes = pc.binary_length(rows.column("data")).fill_null(FLAT_SIZE_MAX).to_numpy(zero_copy_only=False)
