@@ -5,8 +5,7 @@
     resume_point      the state of a party that the tables keep between two runs, as JSON
     replan            verify and plan only what is new since a resume point
     plan_diff         parts of feeds that count otherwise in a newer plan
-    judged_blocks     stages `judged` and `quarantine`: each block with its standing and reason
-    standings         the standing of each part of a feed, as a table
+    standings         the standing of each part of a feed, and the stages `judged` and `quarantine`
     surveyed_blocks   stage `blocks`: the blocks of a survey as a DataFrame
     reread            read blocks again that were verified before
 

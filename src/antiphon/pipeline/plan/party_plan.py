@@ -1,8 +1,9 @@
-"""What is settled of a party before its messages are read in bulk: how far each feed counts, what is void, and whose.
+"""The plan of a party, made before its messages are read in bulk: how far each feed counts, which blocks are void, and
+who wrote them.
 
-Rights, causal closure and cuts are matters of ranges, not of messages, so they are found as the live pipeline finds
-them, by its own code: control feeds are folded, `Delivery` goes through the blocks that advance, `Judge` and `Authors`
-answer for the parts between two looks at the control feeds. What comes of it is small, and goes to every executor.
+Rights, causal closure and cuts concern ranges of blocks, not single messages. So they are found with the code of the
+live engine: the control feeds are folded, `Delivery` walks over the blocks whose timeframe advances, `Judge` and
+`Authors` answer for the ranges between two such blocks. The plan is small, and goes to every executor.
 """
 
 from __future__ import annotations
@@ -44,54 +45,58 @@ FAULTY = "its writer broke a rule of headers here or before; the feed ends there
 
 @dataclass(frozen=True, slots=True)
 class LanePlan:
-    """One data feed: blocks [start, length) are held, [base, position) count or are void, the rest does not yet."""
+    """The plan of one data feed. Blocks [start, length) are held, [base, position) are delivered, the rest waits or is
+    beyond the end.
+    """
 
     feed: bytes
     start: int
-    base: int  # so many are in the snapshot that the party stands on
-    position: int  # so far it is delivered
-    end: int  # nothing counts from here on, for anybody
+    base: int  # the first block that is not in the base snapshot
+    position: int  # the first block that is not delivered
+    end: int  # the first block beyond the end of the feed, for all peers
     length: int
     voids: tuple[Void, ...] = ()
-    authors: tuple[tuple[int, Author], ...] = ()  # from which seq on it is whom
-    waits: str = ""  # why what is held beyond the position is not delivered
-    ended: str = ""
+    authors: tuple[tuple[int, Author], ...] = ()  # pairs of the first seq and its author
+    waits: str = ""  # the reason why blocks from the position on are not delivered
+    ended: str = ""  # the reason for the end
 
     def author(self, seq: int) -> Author:
+        """The author of a block."""
         at = bisect_right(self.authors, seq, key=lambda step: step[0]) - 1
         return self.authors[at][1] if at >= 0 else Author(self.feed)
 
 
 @dataclass(frozen=True, slots=True)
 class PartyPlan:
-    """A party as its control feeds and the order of its messages have it, at one moment."""
+    """The plan of one party at one moment."""
 
     home: str
     party: bytes
     lanes: tuple[LanePlan, ...]
-    control: Mapping[bytes, int]  # control feeds, and how many of their blocks are held
-    other: Mapping[bytes, int]  # feeds that nobody has admitted, or not yet
-    base: bytes = b""  # the CID of the snapshot that the party stands on
-    number: int = 0  # of its epoch
+    control: Mapping[bytes, int]  # control feeds, with the number of held blocks
+    other: Mapping[bytes, int]  # feeds that are not admitted, with the number of held blocks
+    base: bytes = b""  # the CID of the base snapshot
+    number: int = 0  # of the epoch of the base
     faults: tuple[Fault, ...] = ()
-    error: str = ""  # why nothing can be said of the party
-    epoch: EpochPlan | None = None  # what is computed is this epoch, and no state of now
-    states: int = field(default=0, compare=False)  # so many items are in the snapshot
-    #: Of feeds without a lane, how many blocks lie beyond their end, or what can be read of them.
+    error: str = ""  # the reason why the party cannot be planned
+    epoch: EpochPlan | None = None  # set if the plan is for computing this epoch, and not the current state
+    states: int = field(default=0, compare=False)  # number of items in the base snapshot
+    #: For feeds without a lane, the number of blocks beyond their end or behind their first fault.
     beyond: Mapping[bytes, int] = field(default_factory=dict, compare=False)
 
     @property
     def anchor(self) -> Timeframe:
-        """Everything that is held, and was looked at."""
+        """The last planned block of each feed."""
         lengths = {lane.feed: lane.length for lane in self.lanes} | dict(self.control) | dict(self.other)
         return Timeframe({feed: length - 1 for feed, length in lengths.items() if length})
 
     def lane(self, feed: bytes) -> LanePlan | None:
+        """The plan of a data feed; None if the feed has none."""
         return next((lane for lane in self.lanes if lane.feed == feed), None)
 
 
-class Held(FeedReader):
-    """A store as it was at one moment, and as far as it can be read: what a peer writes meanwhile is not in it."""
+class FrozenStore(FeedReader):
+    """A feed store as it was at one moment, up to the first fault of each feed. Later writes are not in it."""
 
     def __init__(
         self, store: FeedReader, party: bytes, faults: Iterable[Fault] = (), until: Timeframe | None = None
@@ -99,17 +104,17 @@ class Held(FeedReader):
         super().__init__(store._env)
         self.records = {record.feed: record for record in store.feeds(party)}  # in one transaction
         self._party = party
-        if until is not None:  # what was held at an earlier moment
+        if until is not None:  # the store at an earlier moment
             held = {feed: _until(record, until.get(feed)) for feed, record in self.records.items()}
             self.records = {feed: record for feed, record in held.items() if record.length}
         self.faults: dict[bytes, Fault] = {}
-        for fault in sorted(faults, key=lambda fault: -fault.seq):  # of several the first
+        for fault in sorted(faults, key=lambda fault: -fault.seq):  # the first fault of each feed wins
             record = self.records.get(fault.feed)
             if record is not None:
                 self.faults[fault.feed] = replace(fault, seq=self.batch_start(record, fault.seq))
 
     def feeds(self, party: bytes | None = None) -> tuple[FeedRecord, ...]:
-        """Those of the party as they were then. Of others, as of a parent whose members its own are, as they are."""
+        """The frozen records of the party; the current records of other parties, for example of a parent party."""
         return tuple(self.records.values()) if party == self._party else super().feeds(party)
 
     def record(self, feed: bytes) -> FeedRecord:
@@ -129,7 +134,7 @@ class Held(FeedReader):
         return super().runs(feed, start, length if stop is None else min(stop, length))
 
     def batch_start(self, record: FeedRecord, end: int) -> int:
-        """An end rounded down to the start of the batch that it falls into (rule 3)."""
+        """Round an end down to the start of its batch (rule 3)."""
         with suppress(CorruptBlock):
             while record.start < end < record.length and self.block(record.feed, end - 1).flags & Flag.MORE:
                 end -= 1
@@ -138,20 +143,21 @@ class Held(FeedReader):
 
 @dataclass(slots=True)
 class Planner:
-    """Finds the plan of one party. `faults` are what verifying its feeds has found."""
+    """Makes the plan of one party. `faults` are the findings of verification."""
 
     home: str
     store: FeedReader
     blobs: Blobs
     party: bytes
     faults: Sequence[Fault] = ()
-    until: Timeframe | None = None  # how far to look; as far as there is anything, by default
+    until: Timeframe | None = None  # the last block of each feed to plan; all that are held, by default
     alone: bool = False  # the party runs without credentials: every feed of it counts
-    exact: bool = False  # control feeds are looked at no further either; else all that they say by now is known
+    exact: bool = False  # `until` holds for control feeds too; else their current blocks are used
     _ends: dict[bytes, tuple[int, str]] = field(default_factory=dict)
 
     def plan(self) -> PartyPlan:
-        held = Held(self.store, self.party, self.faults, self.until)
+        """Plan the party. An error that prevents that is in the plan, and is not raised."""
+        held = FrozenStore(self.store, self.party, self.faults, self.until)
         lengths = {feed: record.length for feed, record in held.records.items()}
         try:
             machine, authority = self._authority(held)
@@ -176,13 +182,13 @@ class Planner:
             beyond=_beyond(held, control, (record for feed, record in held.records.items() if feed not in known)),
         )
 
-    def _authority(self, held: Held) -> tuple[PartyMachine | None, Authority]:
-        """Whose word counts."""
+    def _authority(self, held: FrozenStore) -> tuple[PartyMachine | None, Authority]:
+        """The control state of the party, and the authority over its data feeds."""
         control = held if self.exact else self.store
         machine: PartyMachine | None = None
         authority: Authority
         if self.alone:
-            authority = OpenAuthority(cast(FeedStore, held), self.party)  # nothing is written here
+            authority = OpenAuthority(cast(FeedStore, held), self.party)  # it writes nothing here
         else:
             genesis = find_genesis(control, self.party)
             if genesis is None:
@@ -192,13 +198,13 @@ class Planner:
         authority.refresh()
         return machine, authority
 
-    def _no_genesis(self, held: Held) -> str:
-        """What there is to say of a party that does not begin here."""
+    def _no_genesis(self, held: FrozenStore) -> str:
+        """The error text for a party without a readable genesis."""
         damaged = [fault.reason for fault in held.faults.values() if not fault.seq]
         return "; ".join(["the party's genesis is not here, or cannot be read", *sorted(damaged)])
 
-    def _deliver(self, held: Held, authority: Authority, base: EpochBase | None) -> Delivery:
-        """Everything that can be delivered, so that the lanes stand where the live pipeline's would."""
+    def _deliver(self, held: FrozenStore, authority: Authority, base: EpochBase | None) -> Delivery:
+        """Deliver all blocks that can be delivered. The lanes end up as those of the live engine would."""
         delivery = self._begin(held, authority, base)
         for feed in sorted(authority.data_feeds()):
             delivery.activate(feed)
@@ -212,17 +218,17 @@ class Planner:
                 delivery.end_fork(feed, end)
                 self._ends[feed] = end, why
             fault = held.faults.get(feed)
-            if fault is not None and fault.seq < end:  # no end for others: what has seen more of it waits
+            if fault is not None and fault.seq < end:  # local damage, no end for all: later blocks of others wait
                 self._ends[feed] = fault.seq, fault.reason
         delivery.wake_for_control()
         for _ in delivery.pump():
             pass
         return delivery
 
-    def _begin(self, held: Held, authority: Authority, base: EpochBase | None) -> Delivery:
+    def _begin(self, held: FrozenStore, authority: Authority, base: EpochBase | None) -> Delivery:
         return Delivery(held, authority, [] if base is None else lanes_after(base))
 
-    def _lanes(self, held: Held, delivery: Delivery, authority: Authority) -> tuple[LanePlan, ...]:
+    def _lanes(self, held: FrozenStore, delivery: Delivery, authority: Authority) -> tuple[LanePlan, ...]:
         waiting = {blocked.feed: blocked.reason for blocked in delivery.blocked()}
         found = []
         for feed, lane in sorted(delivery.lanes.items()):
@@ -247,7 +253,7 @@ class Planner:
 
 
 def ranges_of(lane: Lane, judge: EpochJudge, stop: int) -> tuple[tuple[Void, ...], tuple[tuple[int, Author], ...]]:
-    """The void parts of a lane outside its base, and whose its messages are, as one judge has it."""
+    """The void ranges of a lane behind its base, and the authors of its messages, according to one judge."""
     asked = Authors(judge)
     steps: list[tuple[int, Author]] = []
     for low, high, origin, seen in lane.pieces(0, stop):
@@ -261,7 +267,7 @@ def ranges_of(lane: Lane, judge: EpochJudge, stop: int) -> tuple[tuple[Void, ...
 def find_base(machine: PartyMachine, blobs: Blobs) -> EpochBase | None:
     """The snapshot of the last final epoch; None if there is no epoch.
 
-    `MissingBlob` where it is not here whole: on anything else, states would differ from those that peers have.
+    Raise `MissingBlob` if it is incomplete: on any other base, states would differ from those of peers.
     """
     epoch = machine.epochs().last
     if epoch is None:
@@ -276,8 +282,8 @@ def find_base(machine: PartyMachine, blobs: Blobs) -> EpochBase | None:
     return base
 
 
-def _unjudged(held: Held, record: FeedRecord) -> LanePlan:
-    """A feed of a party of which nothing can be said: all that can be read of it waits."""
+def _unjudged(held: FrozenStore, record: FeedRecord) -> LanePlan:
+    """The plan of a feed of a party that cannot be planned: all readable blocks wait."""
     end, why = end_of(record, NO_END)
     fault = held.faults.get(record.feed)
     if fault is not None and fault.seq < end:
@@ -285,7 +291,7 @@ def _unjudged(held: Held, record: FeedRecord) -> LanePlan:
     return LanePlan(record.feed, record.start, record.start, record.start, end, record.length, ended=why)
 
 
-def _beyond(held: Held, control: Mapping[bytes, int], records: Iterable[FeedRecord]) -> dict[bytes, int]:
+def _beyond(held: FrozenStore, control: Mapping[bytes, int], records: Iterable[FeedRecord]) -> dict[bytes, int]:
     found = {}
     for record in records:
         fault = held.faults.get(record.feed)
@@ -296,13 +302,13 @@ def _beyond(held: Held, control: Mapping[bytes, int], records: Iterable[FeedReco
 
 
 def _until(record: FeedRecord, last: int | None) -> FeedRecord:
-    """A record as it was when this was the last block. Blocks beyond the end of a feed stay: they are no part of it."""
+    """A record as it was when `last` was the last block. Blocks beyond the end of the feed are kept."""
     stop = record.start if last is None else last + 1
     return record if record.end <= stop else replace(record, length=max(record.start, min(record.length, stop)))
 
 
 def end_of(record: FeedRecord, fork_end: int) -> tuple[int, str]:
-    """Where a feed ends for everybody, and why."""
+    """The end of a feed for all peers, and the reason."""
     end = min(record.end, fork_end)
     if end == NO_END:
         return NO_END, ""

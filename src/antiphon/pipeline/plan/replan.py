@@ -19,7 +19,7 @@ from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.delivery import Delivery
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.ports import NO_END, Authority, LaneState
-from antiphon.pipeline.plan.party_plan import Held, LanePlan, PartyPlan, Planner, end_of
+from antiphon.pipeline.plan.party_plan import FrozenStore, LanePlan, PartyPlan, Planner, end_of
 from antiphon.pipeline.plan.resume_point import Head, ResumePoint
 from antiphon.pipeline.plan.survey import verify_and_plan
 from antiphon.pipeline.session.stage_events import VERIFY, Tell, silent
@@ -266,12 +266,12 @@ class ResumedPlanner(Planner):
         plan = self.plan()
         return ResumePoint(plan, self.kept, self._heads(plan), self.erased, models)
 
-    def _begin(self, held: Held, authority: Authority, base: EpochBase | None) -> Delivery:
+    def _begin(self, held: FrozenStore, authority: Authority, base: EpochBase | None) -> Delivery:
         if self.before is not None and self._holds(self.before, held, authority, base):
             return Delivery(held, authority, self.before.lanes)
         return Planner._begin(self, held, authority, base)
 
-    def _holds(self, before: ResumePoint, held: Held, authority: Authority, base: EpochBase | None) -> bool:
+    def _holds(self, before: ResumePoint, held: FrozenStore, authority: Authority, base: EpochBase | None) -> bool:
         """True if all delivered blocks still count. A fork or damage withdraws the blocks beyond it."""
         cuts = {} if base is None else base.feeds
         if before.plan.base != (b"" if base is None else bytes(base.cid)):
@@ -288,7 +288,7 @@ class ResumedPlanner(Planner):
                     return False
         return True
 
-    def _lanes(self, held: Held, delivery: Delivery, authority: Authority) -> tuple[LanePlan, ...]:
+    def _lanes(self, held: FrozenStore, delivery: Delivery, authority: Authority) -> tuple[LanePlan, ...]:
         self.kept = tuple(lane.state for _, lane in sorted(delivery.lanes.items()))
         for feed in delivery.lanes:
             seqs = authority.erased(feed)  # pruned blocks included
@@ -297,7 +297,7 @@ class ResumedPlanner(Planner):
 
     def _heads(self, plan: PartyPlan) -> dict[bytes, Head]:
         """The verified length of each feed, up to its first fault, with the hash of its last block."""
-        held = Held(self.store, self.party, self.faults, self.until)
+        held = FrozenStore(self.store, self.party, self.faults, self.until)
         firsts = {feed: fault.seq for feed, fault in _first(plan.faults).items()}
         heads: dict[bytes, Head] = {}
         for feed, record in held.records.items():
