@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from antiphon.sim.byzantine.liars import LIES
+from antiphon.sim.byzantine.attacks import ATTACKS
 from antiphon.sim.picture.draw import draw
 from antiphon.sim.run import Outcome, run
-from antiphon.sim.scenario import Act, Cast, Rules, Scenario, What
+from antiphon.sim.scenario import Act, ActKind, Cast, Rules, Scenario
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 WIDTH = 1000
@@ -23,29 +23,29 @@ NAMES = ("alice", "bob", "carol", "dora", "emil", "frida")
 
 def partition() -> Scenario:
     """Three and three peers write apart; then they meet, and stand on an epoch together."""
-    parted = Act(1_500, What.PART, groups=(NAMES[:3], NAMES[3:]))
-    acts = [*writes(1, NAMES, 500, 9_000, 30), parted, Act(6_500, What.HEAL)]
+    parted = Act(1_500, ActKind.PART, groups=(NAMES[:3], NAMES[3:]))
+    acts = [*writes(1, NAMES, 500, 9_000, 30), parted, Act(6_500, ActKind.HEAL)]
     return scenario(1, NAMES, NAMES[:1], acts, epoch_messages=26)
 
 
 def sleeper() -> Scenario:
     """Dora sleeps through two epochs, and writes meanwhile."""
     names = NAMES[:5]
-    acts = [*writes(2, names, 500, 13_000, 48), Act(1_300, What.SLEEP, "dora"), Act(9_000, What.WAKE, "dora")]
+    acts = [*writes(2, names, 500, 13_000, 48), Act(1_300, ActKind.SLEEP, "dora"), Act(9_000, ActKind.WAKE, "dora")]
     return scenario(2, names, names[:3], acts, epoch_messages=28, pruners=frozenset(names[1:3]))
 
 
 def takeover() -> Scenario:
     """Alice is away, and epoch 2 is hers to declare: the other attesters elect one of them."""
     names = NAMES[:5]
-    acts = [*writes(3, names, 500, 7_000, 22), Act(600, What.SLEEP, "alice"), Act(9_000, What.WAKE, "alice")]
+    acts = [*writes(3, names, 500, 7_000, 22), Act(600, ActKind.SLEEP, "alice"), Act(9_000, ActKind.WAKE, "alice")]
     return scenario(3, names, names[:3], acts, epoch_messages=24)
 
 
 def equivocator() -> Scenario:
     """Emil signs two histories of his control feed, and shows each to others."""
     names = NAMES[:5]
-    lie = Act(3_000, What.LIE, "emil", seed=seed_of_lie("forked control"))
+    lie = Act(3_000, ActKind.LIE, "emil", seed=seed_of_lie("forked control"))
     return scenario(4, names, names[:3], [*writes(4, names, 500, 9_000, 30), lie], epoch_messages=24, liars=names[4:])
 
 
@@ -79,7 +79,7 @@ def writes(seed: int, names: tuple[str, ...], begin_ms: int, end_ms: int, count:
     return [
         Act(
             begin_ms + n * step + chance.randrange(step),
-            What.WRITE,
+            ActKind.WRITE,
             names[n % len(names)],
             chance.choice((1, 1, 2, 3, 6)),
             chance.randrange(1 << 32),
@@ -89,8 +89,8 @@ def writes(seed: int, names: tuple[str, ...], begin_ms: int, end_ms: int, count:
 
 
 def seed_of_lie(name: str) -> int:
-    """A seed with which a liar chooses this lie, as `Liars.lie` does."""
-    names = sorted(LIES)
+    """A seed with which a liar chooses this lie, as `Attacks.perform` does."""
+    names = sorted(ATTACKS)
     return next(seed for seed in range(10_000) if random.Random(seed).choice(names) == name)
 
 

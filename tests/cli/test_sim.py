@@ -13,8 +13,8 @@ from tests.cli.conftest import call, told
 
 from antiphon.cli.sim import _places, _ranges
 from antiphon.core.errors import InvalidInput
-from antiphon.sim.run import Broken, Outcome
-from antiphon.sim.scenario import Scenario, What, make
+from antiphon.sim.run import BrokenLaw, Outcome
+from antiphon.sim.scenario import ActKind, Scenario, make
 from antiphon.sim.trace import Event, Kind, Trace
 
 SMALL = ("--peers", 3, "--messages", 12, "--epochs", 1)
@@ -24,9 +24,9 @@ def trace_of(scenario: Scenario) -> Trace:
     trace = Trace()
     trace.add(Event(0, Kind.FOUND, scenario.cast.founder))
     for act in scenario.acts:
-        if act.what is What.WRITE:
+        if act.what is ActKind.WRITE:
             trace.add(Event(act.at_ms, Kind.WRITE, act.peer, count=act.count))
-        if act.what is What.PART:
+        if act.what is ActKind.PART:
             trace.add(Event(act.at_ms, Kind.PART, text=" | ".join(" ".join(group) for group in act.groups)))
     trace.add(Event(9_000, Kind.CHECK, other="nothing lost"))
     return trace
@@ -47,8 +47,8 @@ class FakeRun:
             raise KeyboardInterrupt
         if self.error:
             raise RuntimeError(self.error)
-        parts = any(act.what is What.PART for act in scenario.acts)
-        broken = [Broken("nothing lost", "bob lacks it")] if scenario.seed == self.breaks and parts else []
+        parts = any(act.what is ActKind.PART for act in scenario.acts)
+        broken = [BrokenLaw("nothing lost", "bob lacks it")] if scenario.seed == self.breaks and parts else []
         return Outcome(scenario, trace_of(scenario), broken, messages=12, epochs=1, virtual_ms=9_000, seconds=0.5)
 
 
@@ -61,7 +61,7 @@ def play_with(monkeypatch: pytest.MonkeyPatch, fake: FakeRun) -> FakeRun:
 @pytest.fixture
 def parting() -> int:
     """A seed whose network parts."""
-    return next(seed for seed in range(2, 100) if any(act.what is What.PART for act in make(seed).acts))
+    return next(seed for seed in range(2, 100) if any(act.what is ActKind.PART for act in make(seed).acts))
 
 
 # -- run
@@ -115,7 +115,7 @@ def test_faults_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(1, 20):
         told("sim", "run", "--faults", "parts, loss", "--seed", seed)
     happened = {act.what for scenario in fake.played for act in scenario.acts}
-    assert happened == {What.WRITE, What.PART, What.HEAL}
+    assert happened == {ActKind.WRITE, ActKind.PART, ActKind.HEAL}
     assert any(scenario.weather.loss for scenario in fake.played)
     with pytest.raises(InvalidInput, match="'fire' is none of loss"):
         raise call("sim", "run", "--faults", "loss,fire").exception or AssertionError

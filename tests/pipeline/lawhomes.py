@@ -31,7 +31,7 @@ from antiphon.party.live.processor import PartyProcessor
 from antiphon.sim.run import Stage
 from antiphon.sim.scenario import make
 from antiphon.sim.workload import MODELS as SIMULATED
-from antiphon.sim.world import seldom_collected
+from antiphon.sim.world import rare_gc
 from antiphon.snapshot.blob_store import BlobStore
 from antiphon.testing.peers import Peers
 
@@ -137,7 +137,7 @@ def simulated(folder: Path, seed: int) -> Live:
     """A peer after a simulation; of each second one, in the middle of it."""
     chance = random.Random(f"law {seed}")
     scenario = make(seed, peers=3 + seed % 2, messages=24 + seed % 12, epochs=1 + seed % 2)
-    with seldom_collected(), ExitStack() as stack:
+    with rare_gc(), ExitStack() as stack:
         stage = Stage(scenario, folder, models())
         stack.callback(stage.close)
         stage.workload.models = (*SIMULATED, *MODELS[-2:])

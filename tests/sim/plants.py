@@ -33,7 +33,7 @@ from antiphon.party.engine.engine import Engine
 from antiphon.party.engine.ports import Save
 from antiphon.party.epochs import snapshot_fold
 from antiphon.sim import peer as simpeer
-from antiphon.sim.byzantine import liars
+from antiphon.sim.byzantine import attacks
 from antiphon.sim.scenario import Fault, Scenario, make
 from antiphon.snapshot.root import SnapshotRoot
 
@@ -59,7 +59,7 @@ class Plant:
     def prepare(self, patch: Patch) -> None:
         """Where somebody lies, it tells only what this bug believes."""
         if self.lies:
-            patch.setattr(liars, "LIES", {name: liars.LIES[name] for name in self.lies})
+            patch.setattr(attacks, "ATTACKS", {name: attacks.ATTACKS[name] for name in self.lies})
 
 
 def stamps_left_out(patch: Patch) -> None:

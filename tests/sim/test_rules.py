@@ -13,7 +13,7 @@ from antiphon.model.factory import ModelFactory
 from antiphon.party.live.item import Item
 from antiphon.sim import laws
 from antiphon.sim.byzantine import blocks, credentials
-from antiphon.sim.byzantine.attacker import Tongue, as_draft
+from antiphon.sim.byzantine.attacker import Attacker, as_draft
 from antiphon.sim.peer import SimPeer
 from antiphon.sim.run import Stage
 from antiphon.sim.scenario import Cast, Rules, Scenario
@@ -50,10 +50,10 @@ class Play:
         broken = [f"{law}: {text}" for law, check in laws.LAWS.items() for text in check(self.stage)]
         assert not broken, broken[0]
 
-    def liar(self, name: str) -> Tongue:
+    def liar(self, name: str) -> Attacker:
         peer = self[name]
         others = [other for other in self.stage.peers.values() if other is not peer]
-        return Tongue(peer, others, random.Random(1), lambda: self.stage.liars.token(peer))
+        return Attacker(peer, others, random.Random(1), lambda: self.stage.attacks.token(peer))
 
     def shown(self, item: bytes) -> list[object]:
         """What each honest peer shows of an item."""
@@ -93,7 +93,7 @@ def test_rule_1_who_has_seen_an_equivocators_other_branch_is_not_blamed(begin: B
     item, other = note(play["mallory"]), note(play["alice"])
     play.pass_time()
     liar = play.liar("mallory")
-    paper = liar.pen(liar.data_feed())
+    paper = liar.writer_at(liar.data_feed())
     play.part("bob mallory", "alice carol")
     for number in range(50):
         item.edit("set", "n", number)
@@ -117,7 +117,7 @@ def test_rule_1_a_data_feed_that_only_one_branch_admits_keeps_nobody_waiting(beg
     control = play["mallory"].member.control
     assert control is not None
     liar = play.liar("mallory")
-    paper = liar.pen(bytes(control.feed))
+    paper = liar.writer_at(bytes(control.feed))
     play.part("alice mallory", "bob carol")
     note(play["mallory"])  # opens a data feed, in a block that Bob and Carol never see
     play.pass_time()
@@ -125,7 +125,7 @@ def test_rule_1_a_data_feed_that_only_one_branch_admits_keeps_nobody_waiting(beg
     stranger = MemberAdmission(bytes(liar.key().key), frozenset({Role.EDITOR}))
     for name in ("bob", "carol"):
         play[name].replica.take_ranges(list(paper.extend([as_draft(liar.signed(stranger))])))
-        paper = liar.pen(bytes(control.feed))
+        paper = liar.writer_at(bytes(control.feed))
     play["mallory"].crash()
     play.stage.network.heal()
     play.end()

@@ -12,10 +12,10 @@ from itertools import count, islice
 
 import pytest
 
-from antiphon.sim.byzantine import liars
+from antiphon.sim.byzantine import attacks
 from antiphon.sim.network import Network
 from antiphon.sim.run import Outcome, run
-from antiphon.sim.scenario import Fault, Scenario, What, make
+from antiphon.sim.scenario import ActKind, Fault, Scenario, make
 from antiphon.sim.search import play_safely, shrink
 from antiphon.sim.trace import Kind
 
@@ -75,12 +75,14 @@ def test_the_laws_hold_under_all_faults(part: int) -> None:
 
 def test_every_lie_is_told_in_these_runs() -> None:
     drawn = Counter(
-        liars.choose(random.Random(act.seed), liars.LIES)
+        attacks.choose(random.Random(act.seed), attacks.ATTACKS)
         for seed in range(SEEDS)
         for act in scenario(seed).acts
-        if act.what is What.LIE
+        if act.what is ActKind.LIE
     )
-    assert all(drawn[name] >= 2 for name in liars.LIES), sorted(set(liars.LIES) - {n for n in drawn if drawn[n] > 1})
+    assert all(drawn[name] >= 2 for name in attacks.ATTACKS), sorted(
+        set(attacks.ATTACKS) - {n for n in drawn if drawn[n] > 1}
+    )
 
 
 @pytest.mark.parametrize("fault", Fault)
@@ -105,7 +107,7 @@ def test_a_run_that_ends_in_an_error_keeps_its_trace(monkeypatch: pytest.MonkeyP
     assert outcome.trace.of(Kind.FOUND)
     assert not outcome.trace.of(Kind.PART, Kind.QUIET)
     shrunk = shrink(outcome).shrunk
-    assert [act.what for act in shrunk.scenario.acts] == [What.PART]
+    assert [act.what for act in shrunk.scenario.acts] == [ActKind.PART]
     assert "found" in told(shrunk)
 
 

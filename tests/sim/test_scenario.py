@@ -7,7 +7,7 @@ import random
 import pytest
 
 from antiphon.core.errors import InvalidInput
-from antiphon.sim.scenario import PATIENCE, SILENT_MS, SKEW_MS, Fault, What, make, name_of
+from antiphon.sim.scenario import PATIENCE, SILENT_MS, SKEW_MS, ActKind, Fault, make, name_of
 
 
 def test_a_seed_makes_one_scenario() -> None:
@@ -18,7 +18,7 @@ def test_a_seed_makes_one_scenario() -> None:
 def test_only_the_faults_that_are_asked_for_come() -> None:
     for seed in range(30):
         scenario = make(seed, peers=6, faults=[Fault.PARTS])
-        assert {act.what for act in scenario.acts} <= {What.WRITE, What.PART, What.HEAL}
+        assert {act.what for act in scenario.acts} <= {ActKind.WRITE, ActKind.PART, ActKind.HEAL}
         assert not scenario.cast.liars
         assert not scenario.cast.late
         assert scenario.weather.loss == scenario.weather.repeat == 0
@@ -26,7 +26,7 @@ def test_only_the_faults_that_are_asked_for_come() -> None:
 
 def test_each_fault_comes_in_some_seeds_and_not_in_others() -> None:
     seen = [{act.what for act in make(seed, peers=6).acts} for seed in range(40)]
-    for what in (What.PART, What.SLEEP, What.CRASH, What.FULL, What.ADMIT, What.REVOKE, What.LIE):
+    for what in (ActKind.PART, ActKind.SLEEP, ActKind.CRASH, ActKind.FULL, ActKind.ADMIT, ActKind.REVOKE, ActKind.LIE):
         assert 0 < sum(what in acts for acts in seen) < len(seen), what
 
 
@@ -36,7 +36,7 @@ def test_with_fewer_faults_a_seed_is_the_same_with_less_in_it() -> None:
         part = make(seed, peers=6, faults=chosen)
         assert part.faults == whole.faults & set(chosen)
         assert set(part.acts) <= set(whole.acts)
-        assert {act for act in whole.acts if act.what is What.WRITE} <= set(part.acts)
+        assert {act for act in whole.acts if act.what is ActKind.WRITE} <= set(part.acts)
         assert part.cast.attesters == whole.cast.attesters
         assert part.cast.liars in (whole.cast.liars, frozenset())
         assert part.cast.late in (whole.cast.late, frozenset())
@@ -48,7 +48,7 @@ def test_there_are_always_attesters_enough_who_can_be_relied_on() -> None:
         cast, rules = scenario.cast, scenario.rules
         policies = [(cast.attesters, rules), *((act.groups[0], act.rules) for act in scenario.acts if act.rules)]
         off = {name for name, skew_ms in cast.skews_ms if abs(skew_ms) > SKEW_MS}
-        revoked = {act.peer for act in scenario.acts if act.what is What.REVOKE}
+        revoked = {act.peer for act in scenario.acts if act.what is ActKind.REVOKE}
         for attesters, chosen in policies:
             assert chosen is not None
             assert set(attesters).isdisjoint(cast.late)
@@ -64,7 +64,7 @@ def test_attesters_lie_and_clocks_are_off_by_hours_in_some_seeds() -> None:
 
 def test_all_messages_are_written() -> None:
     acts = make(3, messages=77).acts
-    assert sum(act.count for act in acts if act.what is What.WRITE) == 77
+    assert sum(act.count for act in acts if act.what is ActKind.WRITE) == 77
 
 
 def test_acts_can_be_left_out() -> None:

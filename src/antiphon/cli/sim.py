@@ -21,7 +21,7 @@ from antiphon.core.errors import InvalidInput
 if TYPE_CHECKING:
     from antiphon.sim.run import Outcome
     from antiphon.sim.scenario import Fault, Scenario
-    from antiphon.sim.search import Found
+    from antiphon.sim.search import Failure
 
 BROKEN, INTERRUPTED = 1, 130
 SHOWN_MAX = 60
@@ -96,7 +96,7 @@ def search(
 ) -> None:
     """Play one seed after the other until a law is broken; then leave out what does not matter, and show the rest."""
     tally = _Tally(begin)
-    found: Found | None = None
+    found: Failure | None = None
     interrupted = False
     try:
         with _progress(as_json) as progress:
@@ -191,7 +191,7 @@ def _look(tally: _Tally, progress: Progress, minutes: float, seeds: int | None, 
     return None
 
 
-def _shrink(failed: Outcome, progress: Progress) -> Found:
+def _shrink(failed: Outcome, progress: Progress) -> Failure:
     from antiphon.sim.search import RUNS_MAX, shrink
 
     task = progress.add_task("leaving out acts", total=RUNS_MAX)
@@ -203,10 +203,10 @@ def _shrink(failed: Outcome, progress: Progress) -> Found:
     return shrink(failed, tried=tried)
 
 
-def _unshrunk(failed: Outcome) -> Found:
-    from antiphon.sim.search import Found
+def _unshrunk(failed: Outcome) -> Failure:
+    from antiphon.sim.search import Failure
 
-    return Found(failed, failed, 0)
+    return Failure(failed, failed, 0)
 
 
 # -- options
@@ -248,7 +248,7 @@ def _ranges(places: list[int]) -> str:
     return ",".join("-".join(map(str, part)) for part in parts) or "none"
 
 
-def _rest(found: Found) -> tuple[str, bool]:
+def _rest(found: Failure) -> tuple[str, bool]:
     """Which acts of a failing scenario were left, and whether the weather has become calm."""
     left = iter(found.shrunk.scenario.acts)
     wanted = next(left, None)
@@ -315,7 +315,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _found_row(found: Found) -> dict[str, Any]:
+def _found_row(found: Failure) -> dict[str, Any]:
     return {
         "seed": found.seed,
         "broken": [{"law": broken.law, "text": broken.text} for broken in found.shrunk.broken],
@@ -355,7 +355,7 @@ def _tell_broken(outcome: Outcome) -> None:
         err.print(f"✗ {broken}"[:600], style="red", markup=False, highlight=False, soft_wrap=True)
 
 
-def _tell_search(answer: dict[str, Any], found: Found | None) -> None:
+def _tell_search(answer: dict[str, Any], found: Failure | None) -> None:
     first, end = answer["seeds"]
     seconds = max(answer["seconds"], 0.01)
     facts = {
@@ -374,7 +374,7 @@ def _tell_search(answer: dict[str, Any], found: Found | None) -> None:
         _tell_found(answer["found"], found)
 
 
-def _tell_found(row: dict[str, Any], found: Found) -> None:
+def _tell_found(row: dict[str, Any], found: Failure) -> None:
     from antiphon.sim.trace import Kind
 
     _tell_broken(found.shrunk)

@@ -1,7 +1,7 @@
-"""`Account`: who is a member, and where the writes of the revoked end, from what the simulator itself has had done.
+"""`Account`: the expected members, and the expected ends of revoked members' feeds, from the acts of the simulator.
 
-Not from the party's own state, which is what the laws look at. Only which
-feeds are known and which epochs are final is the founder's word.
+It does not use the state of the party, because laws compare that state with the account. Only the known feeds and the
+final epochs come from the founder's peer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from antiphon.sim.workload import Written
 
 
 class Revoked(NamedTuple):
-    """Somebody was revoked: at which position of the founder's control feed, and what the founder held of all feeds."""
+    """A revocation: its position in the founder's control feed, and the length of each feed that the founder held."""
 
     name: str
     seq: int
@@ -26,29 +26,30 @@ class Revoked(NamedTuple):
 
 @dataclass(slots=True)
 class Account:
-    """Kept while acts are played."""
+    """Admissions and revocations, recorded while acts are played."""
 
-    members: dict[str, int] = field(default_factory=dict)  # from which position of the founder's control feed on
+    members: dict[str, int] = field(default_factory=dict)  # by name, the seq of the admission in the founder's feed
     revoked: list[Revoked] = field(default_factory=list)
-    _begun: dict[str, Revoked] = field(default_factory=dict)  # the founder may crash just before it, or just after
+    _begun: dict[str, Revoked] = field(default_factory=dict)  # the founder may crash just before or after the write
 
     @property
     def names(self) -> set[str]:
-        """Who was ever revoked."""
+        """Names of all peers that were ever revoked."""
         return {revoked.name for revoked in self.revoked}
 
     def admitted(self, name: str, stamp: Stamp) -> None:
+        """Record an admission."""
         self.members[name] = stamp.seq
 
     def revoking(self, founder: SimPeer, name: str) -> None:
-        """A revocation is about to be written. Of a feed whose admission the founder lacks it can keep nothing."""
+        """Record a revocation about to be written. It cuts a feed at zero if the founder lacks its admission."""
         known = founder.member.machine.authority.owners()
         held = {record.feed: record.valid_length for record in founder.store.feeds(founder.key)}
         lengths = {feed: length for feed, length in held.items() if feed in known}
         self._begun[name] = Revoked(name, lengths[founder.genesis_feed], lengths)
 
     def is_revoked(self, name: str) -> None:
-        """It stands in the founder's control feed, be it that the founder crashed before it knew."""
+        """Record that a revocation is in the founder's control feed, also if the founder crashed right after it."""
         revoked = self._begun.pop(name, None)
         if revoked is not None:
             self.revoked.append(revoked)
@@ -56,16 +57,16 @@ class Account:
 
 
 class Ends:
-    """Made when all is quiet: what counts of that which was written."""
+    """The expected ends of revoked members' feeds, computed when all is quiet."""
 
     def __init__(self, account: Account, founder: SimPeer, opened: Mapping[bytes, int]) -> None:
         self._genesis_feed = bytes(founder.genesis_feed)
         self._final: Sequence[FinalEpoch] = founder.epochs.chain().final
         self._account = account
-        self._opened = opened  # how much of the founder's control feed was known where a data feed was opened
+        self._opened = opened  # by data feed, the length of the founder's control feed that its writer knew on opening
 
     def counts(self, written: Written) -> bool:
-        """Whether a write counts. What was final before the revocation was heard of stays so."""
+        """True if a write must count. A write in an epoch that was final before the revocation still counts."""
         return all(
             written.stamp.seq < self._end(bytes(written.stamp.feed), revoked)
             for revoked in self._account.revoked

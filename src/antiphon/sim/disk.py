@@ -1,7 +1,7 @@
-"""`SimDisk`: a peer's disk. It can be full, and a crash takes what was not synced.
+"""`SimDisk`: the disk of a peer. It can be full, and a crash loses unsynced writes.
 
-Stores do not wait for the real disk; this knows which commits asked to be synced. Only while there is one that did not
-is a copy of the file kept, from before it, so that honest code pays nothing.
+Stores do not wait for the real disk. The simulated disk records which commits requested a sync. It keeps a copy of the
+file from before the first unsynced commit, and only until the next sync, so that code that syncs pays nothing.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _DATA, _COPY = "data.mdb", "synced.mdb"
 
 
 class Crashed(BaseException):
-    """A peer stops here. Nothing but the simulation may catch it."""
+    """Raised where a peer crashes. Only the simulation may catch it."""
 
 
 class SimDisk(Disk):
-    """Of one peer."""
+    """The disk of one peer."""
 
     waits = False
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self.full = False
-        self.crash_in: int | None = None  # so many commits from now, in the middle of one
+        self.crash_in: int | None = None  # crash within the commit that is so many from now
         self._unsynced: set[Path] = set()
 
-    # -- what stores meet
+    # -- called by stores
 
     def committing(self, folder: Path, *, durable: bool) -> None:
         if self.full:
@@ -58,13 +58,13 @@ class SimDisk(Disk):
             (folder / _COPY).unlink()
 
     def saving(self) -> None:
-        """The item store is about to commit."""
+        """Called before the item store commits."""
         if self.full:
             raise sqlite3.OperationalError("database or disk is full")
         self._count(before=True)
 
     def _count(self, *, before: bool) -> None:
-        """A crash meant for a commit comes before it, or after it and before anybody hears of it."""
+        """Count a commit. A crash happens before the commit, or after it and before the caller gets the result."""
         if self.crash_in is None:
             return
         if before:
@@ -76,7 +76,7 @@ class SimDisk(Disk):
     # -- a crash
 
     def lose(self, close: Callable[[], None], items: Path) -> None:
-        """Close a peer's stores as a crash does: what was not synced is gone."""
+        """Close the stores of a peer as a crash would: unsynced writes are lost."""
         log = items.with_name(items.name + "-wal")
         kept = {path: path.read_bytes() for path in (items, log) if path.exists()}
         close()
@@ -90,7 +90,7 @@ class SimDisk(Disk):
         self.crash_in = None
 
     def _torn(self, log: bytes) -> bytes:
-        """SQLite's log, of which the end is lost, or was written in part."""
+        """SQLite's write-ahead log with its end lost, or partly overwritten with random bytes."""
         chance = self._chance
         if chance.random() < 0.4:
             return log
@@ -102,7 +102,7 @@ class SimDisk(Disk):
 
 
 class SimItems(ItemStore):
-    """An item store on such a disk."""
+    """An item store on a simulated disk."""
 
     synchronous = "OFF"
 

@@ -1,4 +1,4 @@
-"""`SimKeys`: a key store that does not wait for the disk. Keys are not what a simulated crash is about."""
+"""`SimKeys`: a key store that does not wait for the disk. Simulated crashes do not affect keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from antiphon.halo.keys.key_store import KeyStore
 
 
 class SimKeys(KeyStore):
-    """Its file is written in place."""
+    """A key store that writes its file in place, without a sync."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What must hold when all is quiet. Each law looks at the stage and says what breaks it."""
+"""The laws: conditions that must hold when all is quiet. Each yields a text for each violation that it finds."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from antiphon.sim.run import Stage
 
 REFUSED_MAX = 1 << 20
-UNDER_WAY_MAX = 4_096  # messages of the protocol for each pair of neighbours
+UNDER_WAY_MAX = 4_096  # protocol messages for each pair of neighbours
 
-#: Why messages are void for want of rights. What is refused for other reasons is nobody's fault: two people did at once
-#: what only one of them can.
+#: Reasons for which messages are void because their writer lacks a right. Other refusals are legitimate: two members
+#: did at the same time what only one of them can do.
 OF_RIGHTS = frozenset(
     {
         "its feed is not admitted as a data feed",
@@ -33,7 +33,7 @@ Law = Callable[["Stage"], Iterator[str]]
 
 
 def one_history(stage: Stage) -> Iterator[str]:
-    """All honest peers have delivered the same, stand on the same snapshot, and have the same bytes of each item."""
+    """All honest peers have the same timeframe, the same base snapshot, and the same bytes of each item."""
     first, *others = stage.honest()
     frame, base, states = _frame(first), _base(first), _states(first)
     for peer in others:
@@ -52,7 +52,7 @@ def one_history(stage: Stage) -> Iterator[str]:
 
 
 def one_quarantine(stage: Stage) -> Iterator[str]:
-    """They refuse the same messages for the same reasons, as far as these are outside the snapshot."""
+    """All honest peers refuse the same messages for the same reasons, as far as these are outside of the snapshot."""
     first, *others = stage.honest()
     refused = _refused(first)
     for peer in others:
@@ -70,14 +70,14 @@ def one_quarantine(stage: Stage) -> Iterator[str]:
 
 
 def nothing_lost(stage: Stage) -> Iterator[str]:
-    """What was acknowledged to somebody honest is held by everybody, and counts unless its writer was revoked."""
+    """A write acknowledged to an honest peer is held by all peers, and counts unless its writer was revoked."""
     owned = {peer.name for peer in stage.honest()}
     ends, erased = stage.ends, stage.workload.erased
     told = {written.place: written for written in stage.workload.written if written.peer in owned}
     longest: dict[bytes, int] = {}
     for feed, seq in told:
         longest[feed] = max(seq, longest.get(feed, -1))
-    for peer in stage.honest():  # there are many writes, each at many peers: only what is amiss is looked at
+    for peer in stage.honest():  # writes × peers are many: check lengths first, and writes only where they are short
         lengths = {feed: _length(peer, feed) for feed in longest}
         short = {feed for feed, last in longest.items() if lengths[feed] <= last}
         for place, written in told.items() if short else ():
@@ -91,9 +91,9 @@ def nothing_lost(stage: Stage) -> Iterator[str]:
 
 
 def nothing_dropped(stage: Stage) -> Iterator[str]:
-    """What somebody posted or appended shows, unless it was taken away, erased, or its item deleted.
+    """A post or an appended element shows in its item, unless it was removed or erased, or its item deleted.
 
-    That all show the same is another law; this one looks at what all have dropped.
+    `one_history` checks that all peers show the same; this law finds what all peers have dropped.
     """
     load, honest, gone = stage.workload, {peer.name for peer in stage.honest()}, stage.account.names
     steady = {item for item, maker in load.makers.items() if maker in honest - gone and item not in load.deleted}
@@ -109,12 +109,12 @@ def nothing_dropped(stage: Stage) -> Iterator[str]:
 
 
 def who_may_write_can(stage: Stage) -> Iterator[str]:
-    """No write was refused to a member who knew of its admission, on a disk with room."""
+    """No write was refused to a member that had received its admission and had room on its disk."""
     yield from stage.denied
 
 
 def nothing_unauthorised(stage: Stage) -> Iterator[str]:
-    """What liars forged, and what revoked members wrote after their end, shows in no item."""
+    """Forged writes, and writes of revoked members after their end, show in no item."""
     ends = stage.ends
     ended = {written.token for written in stage.workload.written if written.token and not ends.counts(written)}
     forbidden = stage.forbidden | ended
@@ -129,7 +129,9 @@ def nothing_unauthorised(stage: Stage) -> Iterator[str]:
 
 
 def one_party(stage: Stage) -> Iterator[str]:
-    """They agree on who may do what; members are whom the founder has admitted and not revoked, owners nobody else."""
+    """All peers have the same party state. Members are those that the founder admitted and did not revoke; the founder
+    is the only owner.
+    """
     first, *others = stage.honest()
     digest = first.member.state.digest
     for peer in others:
@@ -152,7 +154,7 @@ def one_party(stage: Stage) -> Iterator[str]:
 
 
 def epochs_agree(stage: Stage) -> Iterator[str]:
-    """No honest peer comes to another snapshot than an honest one has declared; all stand on the last final epoch."""
+    """No honest peer computes another snapshot than an honest declarer. All peers have reached the last final epoch."""
     devices = {bytes(peer.device.key): peer.name for peer in stage.honest()}
     for peer in stage.honest():
         chain = peer.epochs.chain()
@@ -171,7 +173,7 @@ def epochs_agree(stage: Stage) -> Iterator[str]:
 
 
 def epochs_come(stage: Stage) -> Iterator[str]:
-    """An epoch that is due is made, since in the end everybody can be heard."""
+    """An epoch that is due is made, because all peers can communicate in the end."""
     wanted = stage.rules.epoch_messages
     if not wanted:
         return
@@ -185,7 +187,7 @@ def epochs_come(stage: Stage) -> Iterator[str]:
 
 
 def rebuilt_alike(stage: Stage) -> Iterator[str]:
-    """What is derived is thrown away at one peer, and comes out the same."""
+    """One peer discards its derived state and rebuilds it, with the same result."""
     peer = stage.honest()[stage.scenario.seed % len(stage.honest())]
     before = _states(peer)
     peer.party.begin_again()
@@ -196,7 +198,7 @@ def rebuilt_alike(stage: Stage) -> Iterator[str]:
 
 
 def bounded(stage: Stage) -> Iterator[str]:
-    """Queues and caches have stayed small."""
+    """Queues and caches have stayed within their limits."""
     pairs = sum(len(peer.neighbours) for peer in stage.peers.values())
     if stage.network.under_way_max > UNDER_WAY_MAX * max(1, pairs):
         yield f"{stage.network.under_way_max} messages were under way at once"
@@ -219,7 +221,7 @@ LAWS: dict[str, Law] = {
 }
 
 
-# -- what is looked at
+# -- observations of a peer
 
 
 def _frame(peer: SimPeer) -> dict[str, int]:
@@ -249,7 +251,7 @@ def _refused(peer: SimPeer) -> set[Refused]:
 
 
 def _length(peer: SimPeer, feed: bytes) -> int:
-    """How much of a feed is here, be it in the snapshot."""
+    """The length of a feed at a peer, blocks in its base snapshot included."""
     base = peer.epochs.base
     based = 0 if base is None else base.length(feed)
     try:
@@ -259,7 +261,7 @@ def _length(peer: SimPeer, feed: bytes) -> int:
 
 
 def _declarers(peer: SimPeer, refusal: EpochRefusal) -> set[bytes]:
-    """Who has signed what is refused."""
+    """The keys that signed the refused epoch."""
     wanted = refusal.term, refusal.number, refusal.snapshot
     return {
         signer

@@ -1,4 +1,4 @@
-"""`Maxima`: how large a peer's queues, caches and tables have become during a run, looked at whenever it works."""
+"""`Maxima`: the largest sizes of a peer's queues, caches and tables during a run, sampled whenever the peer works."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from antiphon.party.engine import demux
 if TYPE_CHECKING:
     from antiphon.sim.peer import SimPeer
 
-_OPEN_BEYOND = 1_024  # items that a batch, or what is not saved yet, keeps open beyond what the cache may hold
+_OPEN_BEYOND = 1_024  # items above the limit of the cache that a batch or unsaved changes may keep open
 
 
 @dataclass(slots=True)
 class Maxima:
-    """Of one peer, over all its lives."""
+    """The maxima of one peer, over all its restarts."""
 
-    waiting: int = 0  # messages that were delivered and not folded
+    waiting: int = 0  # messages delivered and not folded
     open_items: int = 0
-    requests: int = 0  # under way in one session
-    queued: int = 0  # bytes that wait to be sent in one session
-    feeds: int = 0  # that one neighbour has announced
-    claims: int = 0  # that all sessions together wait for
+    requests: int = 0  # open requests of one session
+    queued: int = 0  # bytes in the outgoing queue of one session
+    feeds: int = 0  # announced by one neighbour
+    claims: int = 0  # requested by all sessions together
 
     def look(self, peer: SimPeer) -> None:
+        """Sample the current sizes."""
         if peer.party.running:
             self.waiting = max(self.waiting, peer.party.engine._demux.count)
             self.open_items = max(self.open_items, len(peer.party.engine.cache))
@@ -37,7 +38,7 @@ class Maxima:
         self.claims = max(self.claims, len(peer.replica.in_flight))
 
     def beyond(self, peer: SimPeer) -> Iterator[str]:
-        """What has become larger than it may."""
+        """Yield a text for each size that exceeded its limit."""
         each = max(limits.RANGES_MAX, limits.CIDS_MAX) * limits.REQUESTS_MAX
         bounds = {
             "messages that wait to be folded": (self.waiting, demux.NOTES_MAX),

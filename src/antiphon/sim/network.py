@@ -1,4 +1,4 @@
-"""`Network`: what happens to a message between two peers. It may be lost, late, overtaken, or come twice."""
+"""`Network`: the simulated links. A message may be lost, delayed, reordered, or delivered twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antiphon.sim.world import World
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """A network's manners. Messages overtake each other where delays differ."""
+    """Delay, loss and repetition of a network. Different delays reorder messages."""
 
     delay_ms: tuple[int, int] = (5, 50)
     loss: float = 0.0
@@ -39,38 +39,40 @@ class Network:
         self.sent = 0
         self.lost = 0
         self.repeated = 0
-        self.overtaken = 0  # came after one that was sent later
-        self._newest: dict[tuple[str, str], int] = {}  # of the messages that came from one peer to another
+        self.overtaken = 0  # arrived after a message that was sent later
+        self._newest: dict[tuple[str, str], int] = {}  # number of the newest message that arrived, by link
 
     def part(self, groups: Iterable[Iterable[str]]) -> None:
-        """Only those who are in one group hear each other."""
+        """Partition the network: only peers in the same group reach each other."""
         self._groups = tuple(map(frozenset, groups))
 
     def heal(self) -> bool:
-        """All hear each other again; whether they did not before."""
+        """End the partition. Return True if there was one."""
         parted, self._groups = bool(self._groups), ()
         return parted
 
     def sleep(self, peer: str) -> None:
+        """Cut a peer off from all others."""
         self._asleep.add(peer)
 
     def wake(self, peer: str) -> bool:
-        """It hears again; whether it did not before."""
+        """Connect a sleeping peer again. Return True if it was asleep."""
         asleep = peer in self._asleep
         self._asleep.discard(peer)
         return asleep
 
     def reaches(self, one: str, other: str) -> bool:
+        """True if neither peer sleeps, and no partition separates them."""
         if one in self._asleep or other in self._asleep:
             return False
         return not self._groups or any(one in group and other in group for group in self._groups)
 
     def send(self, sender: str, receiver: str, deliver: Callable[[], None]) -> None:
-        """Have a message delivered, if it comes through."""
+        """Send a message: schedule `deliver`, unless the message is lost."""
         chance, weather = self._world.chance, self.weather
         self.sent += 1
         if self._keep_all:
-            self._world.tell(Kind.SEND, sender, other=receiver)
+            self._world.record(Kind.SEND, sender, other=receiver)
         if chance.random() < weather.loss or not self.reaches(sender, receiver):
             self.lost += 1
             return
@@ -88,7 +90,7 @@ class Network:
         newest = self._newest.get((sender, receiver), 0)
         self.overtaken += number < newest
         self._newest[sender, receiver] = max(number, newest)
-        if self.reaches(sender, receiver):  # a partition cuts what is on its way, too
+        if self.reaches(sender, receiver):  # a partition also stops messages under way
             deliver()
         else:
             self.lost += 1

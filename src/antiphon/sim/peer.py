@@ -1,4 +1,6 @@
-"""`SimPeer`: one device with all that a peer has, stores and sessions too, woken by the world instead of by threads."""
+"""`SimPeer`: one device with the stores, processor, epochs and sessions of a real peer. The world schedules its work
+instead of threads.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from antiphon.party.epochs.epochs import Epochs
 from antiphon.party.epochs.renewal import drop_ended_feeds
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.sim.disk import Crashed, SimDisk, SimItems
-from antiphon.sim.epoch_words import words_of
+from antiphon.sim.epoch_events import epoch_events
 from antiphon.sim.keys import SimKeys
 from antiphon.sim.maxima import Maxima
 from antiphon.sim.network import Network
@@ -35,7 +37,7 @@ _MAP_SIZE = 4 << 20
 
 
 class SimPeer:
-    """A device. `up` is False between a crash and the restart."""
+    """One device. `up` is False between a crash and the restart."""
 
     def __init__(
         self,
@@ -73,18 +75,18 @@ class SimPeer:
         self.device = Device(_pair(seed, f"{name}'s device"), self.identity.key)
         self.keys.add(self.device.pair, KeyKind.DEVICE, "device", owner=self.identity.key)
         self.up = False
-        self.slow = 1  # how many times as long as usual it takes to look around
-        self.moved_ms = 0  # when this peer last came by anything new
+        self.slow = 1  # factor on the pace of its work
+        self.moved_ms = 0  # the time when this peer last got or wrote new data
         self._working = False
         self._wake_ms: int | None = None
-        self._life = 0  # calls that were asked for in an earlier life do nothing
-        self._stood = self._said = 0
-        self._forks: set[bytes] = set()  # that were told
-        self._looked = -1  # the store's transaction when this was last seen to
+        self._life = 0  # number of restarts; calls scheduled in an earlier life do nothing
+        self._stood = self._said = 0  # the epoch and the control blocks that are in the trace
+        self._forks: set[bytes] = set()  # that are in the trace
+        self._looked = -1  # the store's transaction at the last work
         self._news = True
         self._drive_ms: int | None = None
         self._pruned = 0
-        self._acts = 0  # of the control feeds, when it last looked whether its own feeds have ended
+        self._acts = 0  # number of control acts when it last checked whether its own feeds have ended
         self.store = self._open_store()
         if founder is None:
             member = Membership.found(
@@ -95,7 +97,7 @@ class SimPeer:
             self.key, self.genesis_feed = founder.key, founder.genesis_feed
         self._start()
 
-    # -- a life
+    # -- start, crash, restart
 
     def _open_store(self) -> FeedStore:
         return FeedStore.open(
@@ -137,12 +139,12 @@ class SimPeer:
         return self.folder / "items.db"
 
     def crash(self) -> None:
-        """Stop in the middle of whatever it is; unsynced writes are lost."""
+        """Stop in the middle of any work. Unsynced writes are lost."""
         self.up = False
         self._life += 1
         self._working = False
         self._wake_ms = None
-        self.world.tell(Kind.CRASH, self.name)
+        self.world.record(Kind.CRASH, self.name)
         self.disk.lose(self._let_go, self.items_path)
 
     def _let_go(self) -> None:
@@ -152,7 +154,7 @@ class SimPeer:
         self.blobs.close()
 
     def restart(self) -> None:
-        """Open everything again; on a full disk, that may have to wait."""
+        """Open all stores again. If the disk is full, try again later."""
         if self.up:
             return
         try:
@@ -165,7 +167,7 @@ class SimPeer:
             self.blobs.close()
             self.world.after(RETRY_MS, self.restart)
         else:
-            self.world.tell(Kind.RESTART, self.name)
+            self.world.record(Kind.RESTART, self.name)
 
     def close(self) -> None:
         if self.up:
@@ -176,18 +178,18 @@ class SimPeer:
 
     @property
     def settled(self) -> bool:
-        """Whether it has looked at all that came."""
+        """True if it has processed all blocks in its store."""
         return self.store.transaction == self._looked
 
     # -- work
 
     def link(self, other: SimPeer) -> None:
-        """Both speak to each other from now on."""
+        """Make two peers neighbours, which hold a session with each other."""
         self.neighbours[other.name] = other
         other.neighbours[self.name] = self
 
     def poke(self) -> None:
-        """Have it look around soon."""
+        """Schedule work soon."""
         if self.up and not self._working:
             self._working = True
             self._ask(self.pace_ms * self.slow, self._look_around)
@@ -197,7 +199,7 @@ class SimPeer:
         self.world.after(delay_ms, lambda: act() if self._life == life and self.up else None)
 
     def guarded(self, act: Callable[[], None]) -> bool:
-        """Do something as this peer; False if its disk was full, or it crashed."""
+        """Run a call of this peer. Return False if its disk was full, or it crashed."""
         try:
             act()
         except Crashed:
@@ -206,7 +208,7 @@ class SimPeer:
             return False
         except StoreError:
             if self.honest and not self.disk.full:
-                raise  # who lies spoils its own feeds, too
+                raise  # attackers may damage their own feeds
             self._ask(RETRY_MS, self.poke)
             return False
         return True
@@ -217,7 +219,7 @@ class SimPeer:
 
     def _work(self) -> None:
         now = self.world.now_ms
-        self.party.resume()  # a failed save, of a full disk, has stopped it
+        self.party.resume()  # a save that failed on a full disk has stopped the processor
         due = self._drive_ms is not None and self._drive_ms <= now
         if due or self._news or self.store.transaction != self._looked:
             self._drive(now)
@@ -225,7 +227,7 @@ class SimPeer:
         for name in sorted(self.neighbours):
             session = self._session(name)
             wake.append(session.tick(self.clock.now_ms()))
-        self.maxima.look(self)  # while answers and requests still wait to be sent
+        self.maxima.look(self)  # before the outgoing queues are emptied
         for name in sorted(self.neighbours):
             self._send(name, self.sessions[name])
         later = [at for at in wake if at is not None]
@@ -233,7 +235,7 @@ class SimPeer:
             self._wake_at(now + max(1, min(later) - self.clock.now_ms()))
 
     def _drive(self, now: int) -> None:
-        """Blocks or blobs are new, or it is time for epochs."""
+        """Process new blocks and blobs, and run the epoch driver."""
         self._news = False
         self._join()
         self.party.process()
@@ -249,12 +251,12 @@ class SimPeer:
             self._ask(at_ms - self.world.now_ms, lambda: self._wake(at_ms))
 
     def _wake(self, at_ms: int) -> None:
-        if self._wake_ms == at_ms:  # else another time was set meanwhile
+        if self._wake_ms == at_ms:  # else another time was set since
             self._wake_ms = None
             self.poke()
 
     def _join(self) -> None:
-        """Open the control feed, once the identity is admitted; another, once it is admitted again."""
+        """Open a control feed once the identity is admitted, and a new one after each later admission."""
         member = self.member
         member.sync()
         if member.machine.act_count != self._acts:
@@ -265,29 +267,29 @@ class SimPeer:
         if member.machine.roles_of(self.identity.key):
             member.join(member.vouch(self.identity))
             self.moved_ms = self.world.now_ms
-            self.world.tell(Kind.JOIN, self.name)
+            self.world.record(Kind.JOIN, self.name)
 
     def _prune(self) -> None:
         if self.prunes and self.epochs.number > self._pruned:
             try:
                 count = self.epochs.prune()
-            except MissingBlob:  # it began at the snapshot, and has not read all of it
+            except MissingBlob:  # it started from the snapshot, and has not fetched all blobs
                 return
             self._pruned = self.epochs.number
             if count:
-                self.world.tell(Kind.PRUNE, self.name, count=count, number=self._pruned)
+                self.world.record(Kind.PRUNE, self.name, count=count, number=self._pruned)
 
     def _note_epochs(self) -> None:
-        """Tell what this peer has said about epochs, and which it stands on."""
+        """Record in the trace what this peer wrote about epochs, forks that it found, and its base epoch."""
         control, machine = self.member.control, self.member.machine
         if control is not None and machine.length(control.feed) > self._said:
-            for word in words_of(machine, control.feed, self._said):
-                self.world.tell(word.kind, self.name, number=word.number, text=word.text)
+            for word in epoch_events(machine, control.feed, self._said):
+                self.world.record(word.kind, self.name, number=word.number, text=word.text)
             self._said = machine.length(control.feed)
         for feed, end in sorted(machine.fork_ends.items()):
             if feed not in self._forks:
                 self._forks.add(feed)
-                self.world.tell(
+                self.world.record(
                     Kind.REFUSE, self.name, text=f"feed {feed.hex()[:8]} has two histories: it ends at {end}"
                 )
         number = self.epochs.number
@@ -295,12 +297,12 @@ class SimPeer:
             self._stood = number
             self.moved_ms = self.world.now_ms
             base = self.epochs.base
-            self.world.tell(Kind.STAND, self.name, number=number, text="" if base is None else str(base.cid)[:16])
+            self.world.record(Kind.STAND, self.name, number=number, text="" if base is None else str(base.cid)[:16])
 
     # -- messages
 
     def _session(self, name: str) -> Session:
-        """That with a neighbour; a new one, after a restart or after the old one was dropped."""
+        """The session with a neighbour; a new one after a restart, or if the old one was closed."""
         if name not in self.sessions:
             self.sessions[name] = Session(self.replica, name=name)
         return self.sessions[name]
@@ -311,7 +313,7 @@ class SimPeer:
             self.network.send(self.name, name, lambda data=data: other.receive(self.name, data))  # type: ignore[misc]
 
     def receive(self, sender: str, data: bytes) -> None:
-        """A message came."""
+        """Receive a message."""
         if self.up:
             self.guarded(lambda: self._receive(sender, data))
 
@@ -322,7 +324,7 @@ class SimPeer:
         except StoreError:
             raise
         except AntiphonError as error:
-            self.world.tell(Kind.REFUSE, self.name, other=sender, text=f"a message: {error}"[:120])
+            self.world.record(Kind.REFUSE, self.name, other=sender, text=f"a message: {error}"[:120])
             session.close()
             del self.sessions[sender]
         else:
@@ -331,7 +333,7 @@ class SimPeer:
                 session.taken_blobs = 0
             if session.taken:
                 self.moved_ms = self.world.now_ms
-                self.world.tell(Kind.TAKE, self.name, other=sender, count=session.taken)
+                self.world.record(Kind.TAKE, self.name, other=sender, count=session.taken)
                 session.taken = 0
         self.poke()
 

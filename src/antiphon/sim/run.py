@@ -1,4 +1,4 @@
-"""`run`: plays a scenario, waits for quiet, and looks whether the laws hold."""
+"""`run`: play a scenario, wait for quiet, and check the laws."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from antiphon.mesh.limits import TIMEOUT_MAX_MS
 from antiphon.model.factory import ModelFactory
 from antiphon.sim import laws
 from antiphon.sim.account import Account, Ends
-from antiphon.sim.byzantine import liars
+from antiphon.sim.byzantine import attacks
 from antiphon.sim.network import CALM, Network
 from antiphon.sim.peer import SimPeer
-from antiphon.sim.scenario import MESSAGES_MANY, SKEW_MS, Act, Rules, Scenario, What
+from antiphon.sim.scenario import MESSAGES_MANY, SKEW_MS, Act, ActKind, Rules, Scenario
 from antiphon.sim.trace import Kind, Trace
 from antiphon.sim.workload import MOSTLY_OBJECTS, Workload
-from antiphon.sim.world import World, seldom_collected
+from antiphon.sim.world import World, rare_gc
 
-SETTLE_MS = 2 * TIMEOUT_MAX_MS  # so long nothing moves, then it is quiet
-QUIET_MS_MAX = 3_600_000  # if it is not quiet by then, it never will be
+SETTLE_MS = 2 * TIMEOUT_MAX_MS  # all is quiet if nothing moves for so long
+QUIET_MS_MAX = 3_600_000  # a run that is not quiet by then counts as endless
 
-#: Called now and then with the share of acts that is done, and what is going on.
+#: Called now and then with the share of acts that is done, and a text about the current phase.
 Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
-    """A law that does not hold, and what shows it."""
+class BrokenLaw:
+    """A law that does not hold, with the violation."""
 
     law: str
     text: str
@@ -45,15 +45,15 @@ class Broken:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run came to."""
+    """The result of a run: its trace, the broken laws, and figures."""
 
     scenario: Scenario
     trace: Trace
-    broken: list[Broken] = field(default_factory=list)
-    messages: int = 0  # that were acknowledged
+    broken: list[BrokenLaw] = field(default_factory=list)
+    messages: int = 0  # acknowledged writes
     delivered: int = 0  # at all peers together
     epochs: int = 0
-    sent: int = 0  # messages of the protocol
+    sent: int = 0  # protocol messages
     lost: int = 0
     repeated: int = 0
     overtaken: int = 0
@@ -62,6 +62,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
+        """True if all laws hold."""
         return not self.broken
 
 
@@ -74,12 +75,12 @@ def run(
     folder: str | Path | None = None,
     trace: Trace | None = None,
 ) -> Outcome:
-    """Play a scenario. With `keep_all`, the trace has every message of the protocol.
+    """Play a scenario. With `keep_all`, the trace has every protocol message.
 
-    Who hands in a trace has what happened until then also where the run ends in an error.
+    A caller that passes a `trace` keeps the events up to an exception, if the run ends with one.
     """
     began = time.perf_counter()
-    with seldom_collected(), verified_once(), tempfile.TemporaryDirectory(prefix="antiphon-sim-", dir=folder) as place:
+    with rare_gc(), verified_once(), tempfile.TemporaryDirectory(prefix="antiphon-sim-", dir=folder) as place:
         stage = Stage(scenario, Path(place), models or _standard(), keep_all=keep_all, trace=trace)
         try:
             outcome = stage.play(progress or (lambda _share, _text: None))
@@ -91,12 +92,12 @@ def run(
 
 @cache
 def _standard() -> ModelFactory:
-    """To look for the models that are installed takes as long as many messages."""
+    """The installed models, cached: finding them takes as long as many messages."""
     return ModelFactory.standard()
 
 
 class Stage:
-    """A run under way: the world, and who is in it."""
+    """A run in progress: the world, the network and the peers."""
 
     def __init__(
         self,
@@ -110,26 +111,27 @@ class Stage:
         self.scenario = scenario
         self.world = World(scenario.seed, trace)
         self.network = Network(self.world, CALM, keep_all=keep_all)
-        many = sum(act.count for act in scenario.acts if act.what is What.WRITE) > MESSAGES_MANY
+        many = sum(act.count for act in scenario.acts if act.what is ActKind.WRITE) > MESSAGES_MANY
         self.workload = Workload(MOSTLY_OBJECTS, odd=0.002, batches=0.7, sure=True, stay=8) if many else Workload()
         self.models = models
         self.peers: dict[str, SimPeer] = {}
-        self.forbidden: set[str] = set()  # tokens that must show up nowhere
-        self.denied: list[str] = []  # writes that were refused to those who may write
-        self.rules = scenario.rules  # of now
+        self.forbidden: set[str] = set()  # tokens of forged writes, which must show in no item
+        self.denied: list[str] = []  # refused writes of members with the right to write
+        self.rules = scenario.rules  # currently in force
         self.account = Account()
-        self.ends: Ends  # when all is quiet
-        self.liars = liars.Liars(self)
+        self.ends: Ends  # set when all is quiet
+        self.attacks = attacks.Attacks(self)
         self._folder = folder
 
-    # -- the play
+    # -- playing
 
     def play(self, progress: Progress) -> Outcome:
+        """Play all acts, wait for quiet, and check the laws."""
         scenario, world = self.scenario, self.world
         self._set_up()
         self.network.weather = scenario.weather
         if scenario.weather != CALM:
-            world.tell(Kind.WEATHER, text=str(scenario.weather))
+            world.record(Kind.WEATHER, text=str(scenario.weather))
         begin, count = world.now_ms, len(scenario.acts)
         for place, act in enumerate(scenario.acts):
             world.run(begin + act.at_ms)
@@ -141,12 +143,12 @@ class Stage:
         outcome = Outcome(scenario, world.trace, virtual_ms=world.now_ms)
         progress(1.0, "checking the laws")
         for law, check in laws.LAWS.items() if quiet else ():
-            found = [Broken(law, text) for text in check(self)]
-            world.tell(Kind.CHECK, text=f"{law}: {found[0].text}" if found else "", other=law)
+            found = [BrokenLaw(law, text) for text in check(self)]
+            world.record(Kind.CHECK, text=f"{law}: {found[0].text}" if found else "", other=law)
             outcome.broken += found
         if not quiet:
-            broken = Broken("quiet", f"something still moves after {QUIET_MS_MAX // 1000} s")
-            world.tell(Kind.CHECK, text=str(broken), other=broken.law)
+            broken = BrokenLaw("quiet", f"something still moves after {QUIET_MS_MAX // 1000} s")
+            world.record(Kind.CHECK, text=str(broken), other=broken.law)
             outcome.broken.append(broken)
         outcome.messages = len(self.workload.written)
         outcome.delivered = sum(event.count for event in world.trace.of(Kind.TAKE))
@@ -156,10 +158,10 @@ class Stage:
         return outcome
 
     def _set_up(self) -> None:
-        """All but the latecomers join, in fair weather, and the party agrees on its policy."""
+        """Found the party. All but the late peers join, in calm weather, and the founder sets the policy."""
         cast = self.scenario.cast
         founder = self._add(cast.founder, None)
-        self.world.tell(Kind.FOUND, founder.name)
+        self.world.record(Kind.FOUND, founder.name)
         for name in cast.names[1:]:
             self._add(name, founder)
             if name not in cast.late:
@@ -172,7 +174,7 @@ class Stage:
         self._run_until(self._are_even)
 
     def _agree(self, attesters: Iterable[str], rules: Rules) -> None:
-        """The founder sets the party's policy."""
+        """Set the party's policy, as the founder."""
         self.rules = replace(rules, trust=self.scenario.rules.trust)
         self.founder.member.set_policy(
             Policy(
@@ -192,7 +194,7 @@ class Stage:
         folder.mkdir()
         skew_ms = dict(cast.skews_ms).get(name, 0)
         if skew_ms:
-            self.world.tell(
+            self.world.record(
                 Kind.CLOCK, name, text=f"{abs(skew_ms) / 1_000:.0f} s {'ahead' if skew_ms > 0 else 'behind'}"
             )
         self.peers[name] = SimPeer(
@@ -212,7 +214,7 @@ class Stage:
         return self.peers[name]
 
     def _link(self) -> None:
-        """A ring, so that all are connected, and some more."""
+        """Link peers as a ring, so that all are connected, and add random links."""
         names, chance = list(self.peers), random.Random(f"links {self.scenario.seed}")  # noqa: S311
         for place, name in enumerate(names):
             peer = self.peers[name]
@@ -243,15 +245,15 @@ class Stage:
         return {record.feed: record.length for record in peer.store.feeds(peer.key)}
 
     def _calm_down(self) -> bool:
-        """All faults end; then nothing is on its way and nothing moves for a while. False if it never comes to that."""
+        """End all faults, and run until nothing moves and no message is under way. Return False if it never ends."""
         self.network.weather = CALM
         if self.network.heal():
-            self.world.tell(Kind.HEAL)
+            self.world.record(Kind.HEAL)
         for peer in self.peers.values():
             if self.network.wake(peer.name):
-                self.world.tell(Kind.WAKE, peer.name)
+                self.world.record(Kind.WAKE, peer.name)
             if peer.disk.full:
-                self.world.tell(Kind.ROOM, peer.name)
+                self.world.record(Kind.ROOM, peer.name)
             peer.disk.full, peer.disk.crash_in = False, None
             self._pace(peer, 1)
             peer.restart()
@@ -261,7 +263,7 @@ class Stage:
             self.world.run(self.world.now_ms + 1_000)
             moved = max(peer.moved_ms for peer in self.peers.values())
             if self.world.now_ms - max(moved, begin) >= SETTLE_MS and not self.network.under_way:
-                self.world.tell(Kind.QUIET)
+                self.world.record(Kind.QUIET)
                 self.ends = Ends(self.account, self.founder, self.workload.opened)
                 return True
         return False
@@ -270,60 +272,60 @@ class Stage:
 
     def _act(self, act: Act) -> None:
         world, network = self.world, self.network
-        if act.what is What.PART:
+        if act.what is ActKind.PART:
             network.part(act.groups)
-            world.tell(Kind.PART, text=" | ".join(" ".join(group) for group in act.groups))
-        elif act.what is What.HEAL:
+            world.record(Kind.PART, text=" | ".join(" ".join(group) for group in act.groups))
+        elif act.what is ActKind.HEAL:
             network.heal()
-            world.tell(Kind.HEAL)
-        elif act.what is What.SLEEP:
+            world.record(Kind.HEAL)
+        elif act.what is ActKind.SLEEP:
             network.sleep(act.peer)
-            world.tell(Kind.SLEEP, act.peer)
-        elif act.what is What.WAKE:
+            world.record(Kind.SLEEP, act.peer)
+        elif act.what is ActKind.WAKE:
             network.wake(act.peer)
-            world.tell(Kind.WAKE, act.peer)
-        elif act.what is What.ADMIT:
+            world.record(Kind.WAKE, act.peer)
+        elif act.what is ActKind.ADMIT:
             self._as_founder(lambda: self._admit(self.peers[act.peer]))
-        elif act.what is What.REVOKE:
+        elif act.what is ActKind.REVOKE:
             self._as_founder(lambda: self._revoke(self.peers[act.peer]))
-        elif act.what is What.POLICY and act.rules is not None:
+        elif act.what is ActKind.POLICY and act.rules is not None:
             self._as_founder(lambda: self._change_policy(act.groups[0], act.rules or self.rules))
         else:
             self._act_of(self.peers[act.peer], act)
 
     def _act_of(self, peer: SimPeer, act: Act) -> None:
-        """What one peer does, or meets."""
-        if act.what is What.RESTART:
+        """Perform an act of one peer, or a fault that it meets."""
+        if act.what is ActKind.RESTART:
             peer.restart()
-        elif act.what in (What.FULL, What.ROOM):
-            peer.disk.full = act.what is What.FULL
-            self.world.tell(Kind.FULL if peer.disk.full else Kind.ROOM, peer.name)
+        elif act.what in (ActKind.FULL, ActKind.ROOM):
+            peer.disk.full = act.what is ActKind.FULL
+            self.world.record(Kind.FULL if peer.disk.full else Kind.ROOM, peer.name)
             peer.poke()
-        elif act.what in (What.SLOW, What.QUICK):
-            self._pace(peer, act.count if act.what is What.SLOW else 1)
+        elif act.what in (ActKind.SLOW, ActKind.QUICK):
+            self._pace(peer, act.count if act.what is ActKind.SLOW else 1)
         elif not peer.up:
             return
-        elif act.what is What.WRITE:
+        elif act.what is ActKind.WRITE:
             peer.guarded(lambda: self._write(peer, act))
-        elif act.what is What.CRASH and act.count:
+        elif act.what is ActKind.CRASH and act.count:
             peer.disk.crash_in = act.count
-        elif act.what is What.CRASH:
+        elif act.what is ActKind.CRASH:
             peer.crash()
             self.world.after(1 + act.seed % 3_000, peer.restart)
-        elif act.what is What.ERASE:
+        elif act.what is ActKind.ERASE:
             peer.guarded(lambda: self._erase(peer, act.seed))
-        elif act.what is What.LIE:
-            peer.guarded(lambda: self.liars.lie(peer, act.seed))
+        elif act.what is ActKind.LIE:
+            peer.guarded(lambda: self.attacks.perform(peer, act.seed))
             peer.poke()
 
     def _pace(self, peer: SimPeer, slow: int) -> None:
-        """A peer becomes slow, or quick again."""
+        """Set the factor on a peer's pace; 1 is its usual pace."""
         if slow != peer.slow:
             peer.slow = slow
-            self.world.tell(Kind.QUICK if slow == 1 else Kind.SLOW, peer.name, count=0 if slow == 1 else slow)
+            self.world.record(Kind.QUICK if slow == 1 else Kind.SLOW, peer.name, count=0 if slow == 1 else slow)
 
     def _erase(self, peer: SimPeer, seed: int) -> None:
-        """One of the peer's own messages, or as the owner anybody's."""
+        """Erase one of the peer's own messages; the founder erases anybody's."""
         base, founds = peer.epochs.base, peer is self.founder
         own = [
             written
@@ -335,14 +337,14 @@ class Stage:
             return
         written = random.Random(seed).choice(own)  # noqa: S311
         erased, before = self.workload.erased, written.place in self.workload.erased
-        erased.add(written.place)  # first: it may crash just after it has said so
+        erased.add(written.place)  # before the call: the peer may crash right after it has written the erasure
         try:
             peer.member.erase(written.place)
-        except (InvalidInput, NotAuthorised):  # it is final, or its writer has no say any more
+        except (InvalidInput, NotAuthorised):  # the message is final, or its writer has lost the right
             if not before:
                 erased.discard(written.place)
         else:
-            self.world.tell(Kind.ERASE, peer.name, other=written.peer, text=f"{written.stamp}")
+            self.world.record(Kind.ERASE, peer.name, other=written.peer, text=f"{written.stamp}")
             peer.moved_ms = self.world.now_ms
             peer.poke()
 
@@ -358,11 +360,11 @@ class Stage:
                 self._look_into(peer, workload.refused[-1])
             if count:
                 peer.moved_ms = self.world.now_ms
-                self.world.tell(Kind.WRITE, peer.name, count=count)
+                self.world.record(Kind.WRITE, peer.name, count=count)
             peer.poke()
 
     def _as_founder(self, act: Callable[[], None]) -> None:
-        """Done by the founder, later if that cannot be now."""
+        """Run a call of the founder; later if the founder is down or its disk full."""
         founder = self.founder
         if not founder.up or founder.disk.full or not founder.guarded(act):
             self.world.after(1_000, lambda: self._as_founder(act))
@@ -372,37 +374,39 @@ class Stage:
 
     def _change_policy(self, attesters: Iterable[str], rules: Rules) -> None:
         self._agree(attesters, rules)
-        self.world.tell(Kind.POLICY, self.founder.name, text=f"attesters {' '.join(attesters)}, {rules}")
+        self.world.record(Kind.POLICY, self.founder.name, text=f"attesters {' '.join(attesters)}, {rules}")
 
     def _admit(self, peer: SimPeer) -> None:
-        self.world.tell(Kind.ADMIT, self.founder.name, other=peer.name)
+        self.world.record(Kind.ADMIT, self.founder.name, other=peer.name)
         stamp = self.founder.member.admit(peer.identity.key, [Role.EDITOR])
         self.account.admitted(peer.name, stamp)
 
     def _revoke(self, peer: SimPeer) -> None:
         founder = self.founder
         founder.member.sync()
-        if founder.member.machine.roles_of(peer.identity.key):  # else it is not admitted yet, or no more
-            self.world.tell(Kind.REVOKE, founder.name, other=peer.name)
+        if founder.member.machine.roles_of(peer.identity.key):  # else it is not a member
+            self.world.record(Kind.REVOKE, founder.name, other=peer.name)
             self.account.revoking(founder, peer.name)
             founder.member.revoke(peer.identity.key)
         self.account.is_revoked(peer.name)
 
     def _look_into(self, peer: SimPeer, refusal: AntiphonError) -> None:
-        """Whether a write was refused to somebody who has the right, and has had the time to hear of it."""
+        """Note a refused write if the peer has the right to write and has received its admission."""
         since = -1 if peer is self.founder else self.account.members.get(peer.name)
-        heard = peer.member.machine.timeframe().get(peer.genesis_feed, -1)  # blocks that wait for others are not
+        heard = peer.member.machine.timeframe().get(peer.genesis_feed, -1)  # excludes blocks that wait for others
         knows = since is not None and heard >= since
         if isinstance(refusal, NotAuthorised | UnknownKey) and peer.honest and knows and peer.settled:
             self.denied.append(f"{peer.name} at {self.world.now_ms} ms: {refusal}")
 
-    # -- afterwards
+    # -- for laws
 
     @property
     def founder(self) -> SimPeer:
+        """The peer that founded the party."""
         return self.peers[self.scenario.cast.founder]
 
     def honest(self) -> list[SimPeer]:
+        """The peers that are not byzantine."""
         return [peer for peer in self.peers.values() if peer.honest]
 
     def close(self) -> None:

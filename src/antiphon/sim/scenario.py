@@ -1,4 +1,6 @@
-"""`Scenario`: all that a run is made from. Acts are values, so that a failing run can be shrunk by leaving some out."""
+"""`Scenario`: the complete input of a run, drawn from a seed. Acts are values, so a failing run shrinks by leaving some
+out.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from antiphon.sim.network import CALM, Weather
 
 PEERS_MAX = 200
 PACE_MS_MAX = 800
-SILENT_MS = 4_000  # after which others come forward to declare an epoch
-PATIENCE = 15  # looks around: a genesis goes to attesters over several peers, and their word comes back
-SKEW_MS = 300_000  # what policy allows
+SILENT_MS = 4_000  # the silence after which other attesters take over an epoch
+PATIENCE = 15  # multiples of the pace: a declaration travels to attesters over several peers, and votes come back
+SKEW_MS = 300_000  # allowed by policy
 MESSAGES_MANY = 1_000
 NAMES = (
     "alice", "bob", "carol", "dora", "emil", "frida", "georg", "hanna", "ivan", "jana", "karl", "lena", "max", "nora",
@@ -24,29 +26,29 @@ NAMES = (
 
 
 class Fault(StrEnum):
-    """What may go wrong."""
+    """The kinds of faults."""
 
     LOSS = "loss"  # messages are lost
-    REPEAT = "repeat"  # they come twice
-    DELAY = "delay"  # they are late, and overtake each other
-    PARTS = "parts"  # the network falls apart, and heals
-    SLEEP = "sleep"  # a peer hears nothing for a long time, and writes meanwhile
-    CRASHES = "crashes"  # peers stop anywhere, and start again; unsynced writes are lost, or torn
-    FULL = "full"  # a disk takes no more for a while
-    SKEW = "skew"  # clocks are off, some by more than policy allows
+    REPEAT = "repeat"  # messages are delivered twice
+    DELAY = "delay"  # messages are delayed and reordered
+    PARTS = "parts"  # the network is partitioned, and heals
+    SLEEP = "sleep"  # a peer is cut off for a long time, and keeps writing
+    CRASHES = "crashes"  # peers crash anywhere, and restart; unsynced writes are lost, or torn
+    FULL = "full"  # a disk is full for a while
+    SKEW = "skew"  # clocks are wrong, some by more than policy allows
     JOINS = "joins"  # peers join late
-    REVOKES = "revokes"  # members are revoked, and go on writing; some are admitted again
-    LIARS = "liars"  # members lie in every way that is known, attesters too where policy allows for that
-    SLOW = "slow"  # a peer looks around and answers late, for a while
-    POLICY = "policy"  # the party agrees on something else: who attests, when an epoch is due, what is kept
+    REVOKES = "revokes"  # members are revoked, and keep writing; some are admitted again
+    LIARS = "liars"  # byzantine members attack in every known way; attesters too, if policy tolerates that
+    SLOW = "slow"  # a peer works and answers slowly for a while
+    POLICY = "policy"  # the policy changes: attesters, size of an epoch, retention
     ERASES = "erases"  # messages are erased
 
 
 ALL_FAULTS = frozenset(Fault)
 
 
-class What(StrEnum):
-    """What happens in an act."""
+class ActKind(StrEnum):
+    """The kinds of acts."""
 
     WRITE = "write"
     ADMIT = "admit"
@@ -68,30 +70,30 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The party's policy, as far as a scenario chooses it."""
+    """The part of the party's policy that a scenario chooses."""
 
     epoch_messages: int = 0
     silent_ms: int = SILENT_MS
-    trust: bool = True  # attesters do not lie; else two thirds must agree, in two rounds
+    trust: bool = True  # no attester is byzantine; else two thirds must agree, in two rounds
     keep_epochs: int = 0
     deleted_epochs: int = 0
 
     def quorum(self, attesters: int) -> int:
-        """How many of the attesters must agree."""
+        """The number of attesters that must agree."""
         return attesters // 2 + 1 if self.trust else attesters * 2 // 3 + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One thing that happens. `seed` decides the rest of it, so it is the same whatever else is left out."""
+    """One act of a scenario. `seed` decides its details, so the act is the same if other acts are left out."""
 
     at_ms: int
-    what: What
+    what: ActKind
     peer: str = ""
     count: int = 1
     seed: int = 0
-    groups: tuple[tuple[str, ...], ...] = ()  # of a network that falls apart; of a policy, who attests
-    rules: Rules | None = None  # of a policy
+    groups: tuple[tuple[str, ...], ...] = ()  # the groups of a partition; for a policy, the attesters
+    rules: Rules | None = None  # for a policy
 
     def __str__(self) -> str:
         parts = [f"{self.at_ms:>9}", f"{self.what.value:<8}", self.peer]
@@ -104,7 +106,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Who takes part. The first founds the party."""
+    """The peers of a run and their roles. The first one founds the party."""
 
     names: tuple[str, ...]
     late: frozenset[str] = frozenset()  # join during the run
@@ -120,25 +122,26 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A run that is still to be played."""
+    """The complete input of a run."""
 
     seed: int
     cast: Cast
     rules: Rules
     weather: Weather = CALM
     acts: tuple[Act, ...] = ()
-    degree: int = 3  # how many neighbours a peer has at least
-    pace_ms: int = 20  # after the first of several news, a peer looks at all of them together
-    open_items: int = 1_024  # that a peer holds in memory
-    faults: frozenset[Fault] = frozenset()  # that are in it
+    degree: int = 3  # the least number of neighbours of a peer
+    pace_ms: int = 20  # the time for which a peer collects news before it works on them together
+    open_items: int = 1_024  # items that a peer holds in memory
+    faults: frozenset[Fault] = frozenset()  # the kinds of faults that occur
 
     def without(self, gone: Iterable[int]) -> Scenario:
-        """The same without some of its acts."""
+        """The scenario without the acts at these indexes."""
         left_out = set(gone)
         return replace(self, acts=tuple(act for place, act in enumerate(self.acts) if place not in left_out))
 
 
 def name_of(number: int) -> str:
+    """The name of a peer by its number."""
     names = len(NAMES)
     return NAMES[number] if number < names else f"{NAMES[number % names]}{number // names + 1}"
 
@@ -152,11 +155,11 @@ def make(
     faults: Iterable[Fault] = ALL_FAULTS,
     pace_ms: int = 0,
 ) -> Scenario:
-    """The scenario of a seed. Which of the allowed faults are in it, and when, the seed decides.
+    """Make the scenario of a seed. The seed decides which of the allowed faults occur, and when.
 
-    With fewer of them allowed it is the same with less in it, since all of them are drawn in any case. Peers look
-    around as often as so many messages ask for, unless a pace is given; when an epoch is due, and who is late, follows
-    from it.
+    All faults are drawn in any case, so with fewer faults allowed the scenario is the same with less in it. The pace of
+    peers depends on the number of messages, unless `pace_ms` is given. The size of an epoch and the time of silence
+    depend on the pace.
     """
     if not 1 <= peers <= PEERS_MAX:
         raise InvalidInput(f"a simulation has 1 to {PEERS_MAX} peers, not {peers}")
@@ -166,14 +169,14 @@ def make(
 
 
 class _Maker:
-    """Draws all faults, each with dice of its own, and leaves out those that are not allowed."""
+    """Draws all faults, each with its own random generator, and leaves out those that are not allowed."""
 
     def __init__(
         self, seed: int, peers: int, messages: int, epochs: int, allowed: frozenset[Fault], pace_ms: int = 0
     ) -> None:
         self._chance = random.Random(f"scenario {seed}")  # noqa: S311
         self._dice = {fault: random.Random(f"{fault.value} {seed}") for fault in Fault}  # noqa: S311
-        # Each kind is in some runs and not in others, so that they are met alone and together.
+        # Each kind occurs in some runs only, so that kinds are tested alone and together.
         self._drawn = {fault for fault in Fault if self._dice[fault].random() < _LIKELY and peers > _ALONE[fault]}
         self._allowed = allowed
         self._seed = seed
@@ -213,14 +216,14 @@ class _Maker:
         )
 
     def _threshold(self, pace_ms: int) -> int:
-        """How many messages are an epoch. In a busy party more of them come until whoever is to declare it looks."""
+        """The number of messages after which an epoch is due. In a busy party more arrive before the declarer works."""
         if not self._epochs:
             return 0
         share = self._messages // self._epochs
         late = min(share // 2, self._messages * 2 * pace_ms // self._length_ms)
         return max(6, share - 2 - late)
 
-    # -- who takes part
+    # -- peers
 
     def _cast(self) -> Cast:
         chance, others = self._chance, self._names[1:]
@@ -234,7 +237,7 @@ class _Maker:
         count = chance.choice((1, 3, 3, 5))
         if self._rules.trust:
             attesters = chance.sample(honest, min(len(honest), count))
-        else:  # as many as it takes for those who lie to be less than a third
+        else:  # enough for the byzantine ones to be less than a third
             attesters = [*liars, *chance.sample(honest, min(len(honest), max(3 * len(liars), count - len(liars))))]
         pruners = frozenset(name for name in self._names if chance.random() < 0.4)
         cast = Cast(self._names, frozenset(late), frozenset(liars), tuple(sorted(attesters)), pruners)
@@ -242,7 +245,7 @@ class _Maker:
         return replace(cast, skews_ms=self._skews(cast))
 
     def _liars(self, steady: list[str]) -> list[str]:
-        """Who lies; now and then attesters do. The founder never does: it is the party's own word."""
+        """The byzantine peers, sometimes attesters among them. The founder, who is the authority, is always honest."""
         if Fault.LIARS not in self._drawn or len(steady) < 3:
             self._drawn.discard(Fault.LIARS)
             return []
@@ -253,12 +256,12 @@ class _Maker:
         return liars
 
     def _spare(self, cast: Cast) -> int:
-        """How many attesters more may be of no use for good, so that there are epochs all the same."""
+        """The number of further attesters that may fail for good without stopping epochs."""
         attesters = len(cast.attesters)
         return attesters - self._rules.quorum(attesters) - len(cast.liars & set(cast.attesters))
 
     def _whom_to_revoke(self, cast: Cast) -> list[str]:
-        """Nobody whose attestations the party waits for."""
+        """The peers to revoke: no attester that the quorum needs."""
         spare = self._spare(cast) > 0
         fit = [name for name in cast.names[1:] if spare or name not in cast.attesters]
         best = [name for name in fit if name not in cast.attesters]
@@ -267,7 +270,7 @@ class _Maker:
         return [self._dice[Fault.REVOKES].choice(best or fit)] if fit else []
 
     def _skews(self, cast: Cast) -> tuple[tuple[str, int], ...]:
-        """How far clocks are off; now and then by hours, though not those of attesters that the party waits for."""
+        """The skews of clocks, sometimes of hours, but not for attesters that the quorum needs."""
         if Fault.SKEW not in self._drawn:
             return ()
         dice, spare = self._dice[Fault.SKEW], self._spare(cast) - len(set(self._revoked) & set(cast.attesters))
@@ -280,7 +283,7 @@ class _Maker:
             skews.append((name, skew_ms))
         return tuple(skews)
 
-    # -- what happens
+    # -- acts
 
     def _weather(self) -> Weather:
         loss, repeat, delay = (self._dice[fault] for fault in (Fault.LOSS, Fault.REPEAT, Fault.DELAY))
@@ -294,14 +297,14 @@ class _Maker:
     def _write(self) -> None:
         chance, left, sizes = self._chance, self._messages, (1, 1, 2, 3, 5, 8)
         if left > MESSAGES_MANY:
-            sizes = (1, 2, 5, 10, 20, 40)  # people who write so much import and paste
+            sizes = (1, 2, 5, 10, 20, 40)  # users who write so much import and paste
         while left > 0:
             count = min(left, chance.choice(sizes))
             at, name = chance.randrange(self._length_ms), chance.choice(self._names)
-            self._acts.append(Act(at, What.WRITE, name, count, chance.randrange(1 << 32)))
+            self._acts.append(Act(at, ActKind.WRITE, name, count, chance.randrange(1 << 32)))
             left -= count
 
-    def _add(self, fault: Fault, at_ms: int, what: What, peer: str = "", **more: Any) -> None:
+    def _add(self, fault: Fault, at_ms: int, what: ActKind, peer: str = "", **more: Any) -> None:
         seed = self._dice[fault].randrange(1 << 32)
         if fault in self._allowed:
             self._acts.append(Act(at_ms, what, peer, seed=seed, **more))
@@ -309,29 +312,29 @@ class _Maker:
     def _trouble(self, cast: Cast) -> None:
         names, length = list(self._names), self._length_ms
         for name in sorted(cast.late):
-            self._add(Fault.JOINS, self._dice[Fault.JOINS].randrange(length // 4, length), What.ADMIT, name)
+            self._add(Fault.JOINS, self._dice[Fault.JOINS].randrange(length // 4, length), ActKind.ADMIT, name)
         if Fault.PARTS in self._drawn:
             self._part()
-        self._each(Fault.SLEEP, What.SLEEP, What.WAKE, names[1:], length)
-        self._each(Fault.FULL, What.FULL, What.ROOM, names, length // 4)
-        self._each(Fault.SLOW, What.SLOW, What.QUICK, names, length, (10, 50, 50, 200))
+        self._each(Fault.SLEEP, ActKind.SLEEP, ActKind.WAKE, names[1:], length)
+        self._each(Fault.FULL, ActKind.FULL, ActKind.ROOM, names, length // 4)
+        self._each(Fault.SLOW, ActKind.SLOW, ActKind.QUICK, names, length, (10, 50, 50, 200))
         for name in self._revoked:
             dice = self._dice[Fault.REVOKES]
             at = dice.randrange(length // 4, length)
-            self._add(Fault.REVOKES, at, What.REVOKE, name)
+            self._add(Fault.REVOKES, at, ActKind.REVOKE, name)
             if dice.random() < 0.5:
-                self._add(Fault.REVOKES, dice.randrange(at, length + 1), What.ADMIT, name)
+                self._add(Fault.REVOKES, dice.randrange(at, length + 1), ActKind.ADMIT, name)
         for liar in sorted(cast.liars):
             for _ in range(self._dice[Fault.LIARS].randint(2, 6)):
-                self._add(Fault.LIARS, self._dice[Fault.LIARS].randrange(length), What.LIE, liar)
+                self._add(Fault.LIARS, self._dice[Fault.LIARS].randrange(length), ActKind.LIE, liar)
         for at in self._times(Fault.CRASHES, 2 + len(names) // 2):
             dice = self._dice[Fault.CRASHES]
-            self._add(Fault.CRASHES, at, What.CRASH, dice.choice(names), count=dice.choice((0, 0, 1, 2, 5)))
+            self._add(Fault.CRASHES, at, ActKind.CRASH, dice.choice(names), count=dice.choice((0, 0, 1, 2, 5)))
         for at in self._times(Fault.ERASES, 4):
             dice = self._dice[Fault.ERASES]
-            self._add(Fault.ERASES, at, What.ERASE, dice.choice((names[0], dice.choice(names))))
+            self._add(Fault.ERASES, at, ActKind.ERASE, dice.choice((names[0], dice.choice(names))))
         for at in self._times(Fault.POLICY, 2):
-            self._add(Fault.POLICY, at, What.POLICY, groups=self._attesters(cast), rules=self._other_rules())
+            self._add(Fault.POLICY, at, ActKind.POLICY, groups=self._attesters(cast), rules=self._other_rules())
 
     def _times(self, fault: Fault, most: int) -> list[int]:
         if fault not in self._drawn:
@@ -345,13 +348,13 @@ class _Maker:
             shuffled = dice.sample(names, len(names))
             cut = dice.randint(1, len(names) - 1)
             groups = tuple(sorted(shuffled[:cut])), tuple(sorted(shuffled[cut:]))
-            self._add(Fault.PARTS, begin, What.PART, groups=groups)
-            self._add(Fault.PARTS, begin + dice.randint(500, self._length_ms // 2), What.HEAL)
+            self._add(Fault.PARTS, begin, ActKind.PART, groups=groups)
+            self._add(Fault.PARTS, begin + dice.randint(500, self._length_ms // 2), ActKind.HEAL)
 
     def _each(
-        self, fault: Fault, begin: What, end: What, names: list[str], longest: int, counts: Sequence[int] = (1,)
+        self, fault: Fault, begin: ActKind, end: ActKind, names: list[str], longest: int, counts: Sequence[int] = (1,)
     ) -> None:
-        """Some peers meet a fault for a while."""
+        """Add a fault with a begin and an end for some peers."""
         dice = self._dice[fault]
         if fault in self._drawn:
             for name in dice.sample(names, dice.randint(1, max(1, len(names) // 3))):
@@ -370,7 +373,7 @@ class _Maker:
         )
 
     def _attesters(self, cast: Cast) -> tuple[tuple[str, ...]]:
-        """Who attests by another policy: others, if all are to be trusted; nobody who is of no use."""
+        """The attesters of another policy: other ones if all are trusted, and only peers that can attest."""
         off = {name for name, skew_ms in cast.skews_ms if abs(skew_ms) > SKEW_MS}
         useless = off | cast.late | cast.liars | set(self._revoked)
         fit = [name for name in cast.names if name not in useless]
@@ -380,7 +383,7 @@ class _Maker:
         return (tuple(sorted(dice.sample(fit, min(len(fit), dice.choice((1, 3, 5)))))),)
 
 
-#: How many peers are too few for a fault.
+#: A fault needs more peers than this.
 _ALONE = dict.fromkeys(Fault, 0) | {
     Fault.PARTS: 1, Fault.SLEEP: 1, Fault.JOINS: 2, Fault.LIARS: 2, Fault.REVOKES: 2,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Many seeds, until one fails; then the smallest part of its scenario that still does."""
+"""Search many seeds for one that breaks a law, and shrink its scenario to a small part that still breaks it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from antiphon.sim.network import CALM
-from antiphon.sim.run import Broken, Outcome, run
+from antiphon.sim.run import BrokenLaw, Outcome, run
 from antiphon.sim.scenario import Scenario
 from antiphon.sim.trace import Trace
 
-RUNS_MAX = 400  # of one scenario, while it is shrunk
+RUNS_MAX = 400  # to shrink one scenario
 
 Play = Callable[[Scenario], Outcome]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A scenario that breaks a law."""
+class Failure:
+    """A scenario that breaks a law, as it was found and shrunk."""
 
     outcome: Outcome
     shrunk: Outcome
-    runs: int  # that it took to shrink
+    runs: int  # used to shrink it
 
     @property
     def seed(self) -> int:
@@ -30,28 +30,28 @@ class Found:
 
 
 def play_safely(scenario: Scenario) -> Outcome:
-    """Play a scenario; an error that nobody foresaw breaks a law too, and the trace has what came before it."""
+    """Play a scenario. An unexpected exception counts as a broken law, *no errors*; the trace up to it is kept."""
     trace = Trace()
     try:
         return run(scenario, trace=trace)
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__} in {where.name}: {error}"
-        return Outcome(scenario, trace, [Broken("no errors", text)])
+        return Outcome(scenario, trace, [BrokenLaw("no errors", text)])
 
 
 def search(scenarios: Iterable[Scenario], *, play: Play = play_safely) -> Iterator[Outcome]:
-    """The outcome of each scenario, in their order."""
+    """Yield the outcome of each scenario, in order."""
     for scenario in scenarios:
         yield play(scenario)
 
 
 def shrink(
     outcome: Outcome, *, play: Play = play_safely, tried: Callable[[int, int], None] = lambda _runs, _acts: None
-) -> Found:
-    """Leave out acts, and then bad weather, as long as the same law breaks.
+) -> Failure:
+    """Shrink a failing scenario: leave out acts, and then bad weather, as long as the same law breaks.
 
-    `tried` is told after each run how many there were, and how many acts the smallest scenario has.
+    `tried` is called after each run with the number of runs, and the number of acts of the smallest scenario.
     """
     wanted = {broken.law for broken in outcome.broken}
     best, runs = outcome, 0
@@ -81,4 +81,4 @@ def shrink(
             break
     if best.scenario.weather != CALM and runs < RUNS_MAX:
         attempt(replace(best.scenario, weather=CALM))
-    return Found(outcome, best, runs)
+    return Failure(outcome, best, runs)

@@ -1,4 +1,4 @@
-"""`Trace`: what happened in a run, a line an event. The same seed gives the same lines, byte for byte."""
+"""`Trace`: the events of a run, one line each. The same seed gives the same lines, byte for byte."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from hashlib import sha256
 
 
 class Kind(StrEnum):
-    """What an event is."""
+    """The kinds of events."""
 
     # of the party
-    FOUND = "found"  # the party begins
-    JOIN = "join"  # a device may write from now on
-    ADMIT = "admit"  # `other` may join, or write again
+    FOUND = "found"  # the party is founded
+    JOIN = "join"  # a device has opened its control feed
+    ADMIT = "admit"  # `other` is admitted, or admitted again
     REVOKE = "revoke"
-    POLICY = "policy"  # the party agrees on something else
-    ERASE = "erase"  # a message is void from now on
+    POLICY = "policy"  # the party's policy changes
+    ERASE = "erase"  # a message is erased
     WRITE = "write"  # `count` messages, acknowledged
     TAKE = "take"  # `count` new blocks came from `other`
     REFUSE = "refuse"  # blocks, a message or an epoch; `text` says why
@@ -26,32 +26,32 @@ class Kind(StrEnum):
     DECLARE = "declare"
     ATTEST = "attest"
     ENDORSE = "endorse"
-    STAND = "stand"  # the peer stands on the epoch; `text` is the snapshot's CID
+    STAND = "stand"  # the epoch becomes the peer's base; `text` is the snapshot's CID
     PRUNE = "prune"
     # faults
     PART = "part"  # `text` has the groups
     HEAL = "heal"
-    SLEEP = "sleep"  # the peer hears nothing
+    SLEEP = "sleep"  # the peer is cut off
     WAKE = "wake"
     CRASH = "crash"
     RESTART = "restart"
-    FULL = "full"  # its disk takes no more
-    ROOM = "room"  # it does again
-    SLOW = "slow"  # it looks around `count` times as seldom
-    QUICK = "quick"  # it does as before
-    CLOCK = "clock"  # its clock is off: `text` says how far
-    WEATHER = "weather"  # how the network treats messages, unless it is calm
-    LIE = "lie"  # what a byzantine peer did
+    FULL = "full"  # its disk is full
+    ROOM = "room"  # its disk has room again
+    SLOW = "slow"  # it works `count` times as seldom
+    QUICK = "quick"  # it works at its usual pace again
+    CLOCK = "clock"  # its clock is wrong; `text` says by how much
+    WEATHER = "weather"  # delay, loss and repetition of the network, unless it is calm
+    LIE = "lie"  # an attack of a byzantine peer; `text` is its name
     # of the simulation
-    SEND = "send"  # a message of the protocol to `other`; kept only where a run keeps everything
+    SEND = "send"  # a protocol message to `other`; recorded only with `keep_all`
     LOSE = "lose"
-    QUIET = "quiet"  # nothing is on its way any more
-    CHECK = "check"  # a law that was looked at; `text` is empty where it holds
+    QUIET = "quiet"  # no message is under way any more
+    CHECK = "check"  # a law was checked; `text` is empty if it holds
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line. `peer` is empty where the world itself acts."""
+    """One event, one line of the trace. `peer` is empty for events of the whole network."""
 
     at_ms: int
     kind: Kind
@@ -75,7 +75,7 @@ class Event:
 
 
 class Trace:
-    """The events of a run, in their order."""
+    """The events of a run, in order."""
 
     def __init__(self) -> None:
         self._events: list[Event] = []
@@ -90,14 +90,16 @@ class Trace:
         return len(self._events)
 
     def of(self, *kinds: Kind) -> list[Event]:
+        """The events of some kinds."""
         return [event for event in self._events if event.kind in kinds]
 
     def counts(self) -> Counter[Kind]:
         return Counter(event.kind for event in self._events)
 
     def text(self) -> str:
+        """The trace as text, one line for each event."""
         return "".join(f"{event}\n" for event in self._events)
 
     def digest(self) -> str:
-        """What two runs of one seed have in common."""
+        """SHA-256 of the text. Two runs of one seed have the same digest."""
         return sha256(self.text().encode()).hexdigest()

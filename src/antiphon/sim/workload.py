@@ -1,4 +1,4 @@
-"""What people do in a simulation: with all models, alone and in batches. Each write that can carry a token does."""
+"""`Workload`: the edits of a run, with all models, singly and in batches. A write carries a unique token if it can."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from antiphon.sim.peer import SimPeer
 
 MODELS = ("antiphon/object", "antiphon/array", "antiphon/text", "antiphon/messenger", "antiphon/file")
 MOSTLY_OBJECTS = (*MODELS, *["antiphon/object"] * 16)
-STAYING = frozenset({"antiphon/array", "antiphon/messenger"})  # models in which nobody's word displaces another's
+STAYING = frozenset({"antiphon/array", "antiphon/messenger"})  # models in which a write never replaces another's
 _TOKEN = re.compile(r"<\w+ \d+>")
-_ITEMS_NEW = 4  # of so many items, each write makes a new one; of ten times as many, each tenth
+_ITEMS_NEW = 4  # a write makes a new item with the probability of this over the number of items
 _TRIES = 4
 
 
 @dataclass(slots=True)
 class Written:
-    """A write that was acknowledged, and what it put into an item."""
+    """An acknowledged write, with the token that it put into an item."""
 
     peer: str
     stamp: Stamp
     item: bytes
     token: str = ""
-    stays: bool = False  # the token shows in the item until somebody takes it away: it is a post, or was appended
+    stays: bool = False  # the token shows in the item until it is removed: it was posted or appended
 
     @property
     def place(self) -> Position:
@@ -50,23 +50,23 @@ class Workload:
     """The writes of a run."""
 
     models: tuple[str, ...] = MODELS  # of new items
-    odd: float = 0.05  # the share of writes that delete, and of those that move
+    odd: float = 0.05  # the share of writes that delete, and the share of those that move
     batches: float = 0.3  # the share of longer acts that are one batch
-    sure: bool = False  # in a batch nothing is tried that may be refused: all of it would be
-    stay: int = 1  # so many edits in a row go to one item: who types or pastes stays there
+    sure: bool = False  # try nothing in a batch that may be refused, because the whole batch would be
+    stay: int = 1  # number of consecutive edits of one item, as of a user who types or pastes
     written: list[Written] = field(default_factory=list)
-    items: list[bytes] = field(default_factory=list)  # that were ever made, or begun
+    items: list[bytes] = field(default_factory=list)  # created, or begun to be created
     erased: set[Position] = field(default_factory=set)
-    opened: dict[bytes, int] = field(default_factory=dict)  # how much of the genesis feed each feed's writer had then
+    opened: dict[bytes, int] = field(default_factory=dict)  # length of the genesis feed that each writer had on opening
     refused: list[AntiphonError] = field(default_factory=list)
-    makers: dict[bytes, str] = field(default_factory=dict)  # who has made each item
-    deleted: set[bytes] = field(default_factory=set)  # items that somebody has deleted, be it for a while
-    taken_away: set[str] = field(default_factory=set)  # tokens that somebody has overwritten or removed
+    makers: dict[bytes, str] = field(default_factory=dict)  # the creator of each item
+    deleted: set[bytes] = field(default_factory=set)  # items that were deleted, also if restored since
+    taken_away: set[str] = field(default_factory=set)  # tokens that were overwritten or removed
     _tokens: int = 0
-    _stays: list[Item] = field(default_factory=list)  # for each edit that is still to go to the item of the last one
+    _stays: list[Item] = field(default_factory=list)  # the items of the next edits (`stay`)
 
     def write(self, peer: SimPeer, count: int, seed: int) -> int:
-        """Some edits by one peer; returns how many messages were acknowledged."""
+        """Make `count` edits as one peer. Return the number of acknowledged messages."""
         chance = random.Random(seed)  # noqa: S311
         before = len(self.written)
         self._stays.clear()
@@ -77,14 +77,14 @@ class Workload:
                 for _ in range(count):
                     self._edit(peer, chance, self.written)
         except (NotAuthorised, InvalidInput, UnknownItem, UnknownKey, MissingBlob) as error:
-            self.refused.append(error)  # who is not admitted, or not any more, or lacks the item's blobs, is told so
+            self.refused.append(error)  # not admitted, no longer admitted, or without the blobs of the item
         except StoreError:
             if not peer.disk.full:
                 raise
         return len(self.written) - before
 
     def _batch(self, peer: SimPeer, count: int, chance: random.Random) -> None:
-        """All or nothing, so it is acknowledged when it is left."""
+        """Write a batch. It is acknowledged as a whole, when the context exits."""
         made: list[Written] = []
         with peer.party.batch():
             for _ in range(count):
@@ -102,7 +102,7 @@ class Workload:
         written.append(Written(peer.name, stamp, item.id, token if used else "", used and item.model[0] in STAYING))
 
     def _choose(self, peer: SimPeer, chance: random.Random) -> Item:
-        """An item that is here, or now and then a new one; the more there are, the less often."""
+        """An item for the next edit: the one of the last edits, a known one, or sometimes a new one."""
         if not self._stays:
             self._stays += [self._find(peer, chance)] * self.stay
         return self._stays.pop()
@@ -112,7 +112,7 @@ class Workload:
             for _ in range(_TRIES):
                 try:
                     return peer.party.item(chance.choice(self.items))
-                except UnknownItem:  # it has not come yet
+                except UnknownItem:  # this peer has not received it
                     continue
         item = peer.party.create(chance.choice(self.models))
         self.items.append(item.id)
@@ -120,7 +120,7 @@ class Workload:
         return item
 
     def _change(self, item: Item, peer: SimPeer, token: str, chance: random.Random) -> tuple[Stamp, bool]:
-        """One message to an item; whether it carries the token."""
+        """Write one message to an item. Return its stamp, and True if it carries the token."""
         name, drawn = item.model[0], chance.random()
         if drawn < self.odd:
             self.deleted.add(item.id)
@@ -143,7 +143,7 @@ class Workload:
         return self._rehearsed(item, peer, chance), False
 
     def _rehearsed(self, item: Item, peer: SimPeer, chance: random.Random) -> Stamp:
-        """Something that the model itself thinks of. It may take away what was there."""
+        """Write a mutation that the model itself proposes (`rehearse`). It may remove tokens."""
         if item.model[0] not in STAYING:
             return _rehearsed(item, peer, chance)
         before = set(_TOKEN.findall(repr(item.value)))

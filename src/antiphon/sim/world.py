@@ -1,4 +1,4 @@
-"""`World`: virtual time, what is to happen next, and the one source of chance. Nothing else in a run knows the time."""
+"""`World`: virtual time, the queue of scheduled calls, and the random generator of a run. All clocks derive from it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contextlib import contextmanager
 
 from antiphon.sim.trace import Event, Kind, Trace
 
-START_MS = 1_700_000_000_000  # what clocks show when a run begins
-_ALLOCATED = 200_000  # objects between two collections of cycles
-EVENTS_MAX = 5_000_000  # a run that does not end is a fault
+START_MS = 1_700_000_000_000  # the time on clocks when a run begins
+_ALLOCATED = 200_000  # allocations between two garbage collections
+EVENTS_MAX = 5_000_000  # a run with more calls is considered endless
 
 
 @contextmanager
-def seldom_collected() -> Iterator[None]:
-    """Many peers have many objects, all of which Python's collector of cycles looks at, and few cycles."""
+def rare_gc() -> Iterator[None]:
+    """Collect garbage less often: many peers have many objects, which each collection traverses, and few cycles."""
     before = gc.get_threshold()
     gc.set_threshold(_ALLOCATED, *before[1:])
     try:
@@ -27,7 +27,7 @@ def seldom_collected() -> Iterator[None]:
 
 
 class World:
-    """A queue of calls, each at its time; of equal times, in the order in which they were asked for."""
+    """A queue of calls, ordered by time, and by the order of scheduling at equal times."""
 
     def __init__(self, seed: int, trace: Trace | None = None) -> None:
         self.chance = random.Random(f"antiphon {seed}")  # noqa: S311
@@ -38,15 +38,16 @@ class World:
         self._asked = 0
 
     def at(self, at_ms: int, act: Callable[[], None]) -> None:
-        """Have something done at a time, now at the earliest."""
+        """Schedule a call at a time, now at the earliest."""
         heapq.heappush(self._queue, (max(at_ms, self.now_ms), self._asked, act))
         self._asked += 1
 
     def after(self, delay_ms: int, act: Callable[[], None]) -> None:
+        """Schedule a call after a delay."""
         self.at(self.now_ms + delay_ms, act)
 
     def run(self, until_ms: int) -> bool:
-        """Do all that is due until a time; whether anything was."""
+        """Run all calls that are due until a time. Return True if there were any."""
         done = False
         while self._queue and self._queue[0][0] <= until_ms:
             self.now_ms, _, act = heapq.heappop(self._queue)
@@ -60,17 +61,18 @@ class World:
 
     @property
     def next_ms(self) -> int | None:
-        """When something is due next."""
+        """The time of the next call; None if the queue is empty."""
         return self._queue[0][0] if self._queue else None
 
-    def tell(
+    def record(
         self, kind: Kind, peer: str = "", *, other: str = "", count: int = 0, number: int = 0, text: str = ""
     ) -> None:
+        """Add an event to the trace, at the current time."""
         self.trace.add(Event(self.now_ms, kind, peer, other, count, number, text))
 
 
 class WorldClock:
-    """What a peer's clock shows: the world's time, and how far it is off."""
+    """The clock of a peer: the world's time plus the skew of the peer."""
 
     def __init__(self, world: World, skew_ms: int = 0) -> None:
         self._world = world

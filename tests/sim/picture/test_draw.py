@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from antiphon.sim.picture.draw import draw
-from antiphon.sim.picture.frame import Frame, folds_in
-from antiphon.sim.picture.lanes import Absence, groups_in, lanes_of, partings_of
+from antiphon.sim.picture.frame import Frame, time_breaks
+from antiphon.sim.picture.lanes import Absence, groups_in, lanes_of, partitions_of
 from antiphon.sim.trace import Event, Kind, Trace
 
 CID = "bafyreidlqzh2"
@@ -173,7 +173,7 @@ def test_a_partition_lasts_until_it_heals_or_is_another() -> None:
         Event(7, Kind.HEAL),
         Event(8, Kind.HEAL),
     )
-    assert [parting[:2] for parting in partings_of(trace, 9)] == [(1, 5), (5, 7)]
+    assert [partition[:2] for partition in partitions_of(trace, 9)] == [(1, 5), (5, 7)]
     assert groups_in("a,b|c d|") == (("a", "b"), ("c", "d"))
 
 
@@ -193,13 +193,13 @@ def test_long_times_without_events_are_folded() -> None:
     busy = [Event(n * 50, Kind.WRITE, "ada", count=1) for n in range(100)]
     trace = trace_of(*busy, Event(100_000, Kind.QUIET))
     frame = Frame(trace, 1200)
-    assert [tuple(fold) for fold in frame.folds] == [(4_950, 100_000)]
+    assert [tuple(fold) for fold in frame.breaks] == [(4_950, 100_000)]
     assert frame.x(4_950) > frame.right - 60
     assert frame.x(100_000) == pytest.approx(frame.right - 6)
     assert all(at <= 4_950 or at == 100_000 for at in frame.ticks())
     assert "nothing happens for 95.05 s" in tips(draw(trace))
-    assert folds_in([n * 1_000 for n in range(50)]) == []  # all gaps are alike
-    assert folds_in([0, 1, 2, 1_000]) == []  # so few that each is a part of the picture
+    assert time_breaks([n * 1_000 for n in range(50)]) == []  # all gaps are alike
+    assert time_breaks([0, 1, 2, 1_000]) == []  # so few that each is a part of the picture
 
 
 @pytest.mark.parametrize("end_ms", [0, 1, 7, 999, 12_345, 3_600_000, 10**9])

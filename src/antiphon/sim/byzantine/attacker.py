@@ -1,4 +1,4 @@
-"""`Tongue`: what a liar can do that no honest program does, with a member's keys and open sessions."""
+"""`Attacker`: abilities of a byzantine peer that no honest program has. It uses a member's keys and open sessions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from antiphon.model.message import Genesis, wrap, write_genesis
 from antiphon.sim.peer import SimPeer
 from antiphon.testing.spans import SpanWriter
 
-_ANSWERED = 1  # a request that was answered long ago: what comes for it now is late, and not unasked for
+_ANSWERED = 1  # the id of a request that was answered long ago: an answer to it is late, but not unrequested
 _PAUSE_MS = 20
 
 
-class Tongue:
-    """A liar, while it tells one lie."""
+class Attacker:
+    """A byzantine peer during one attack."""
 
     def __init__(
         self, peer: SimPeer, others: Sequence[SimPeer], chance: random.Random, token: Callable[[], str]
@@ -35,28 +35,28 @@ class Tongue:
         self.peer = peer
         self.others = others
         self.chance = chance
-        self.token = token  # what a forged write carries: it must show nowhere
+        self.token = token  # makes the text of a forged write, which must show in no item
 
     # -- messages of the protocol
 
     def names(self) -> list[str]:
-        """The neighbours, in an order that the lie's seed decides."""
+        """The neighbours, in an order that the seed of the attack decides."""
         names = sorted(self.peer.neighbours)
         self.chance.shuffle(names)
         return names
 
     def some(self) -> list[str]:
-        """About half of the neighbours, one at least: those who are shown something else than the rest."""
+        """About half of the neighbours, at least one: those that are shown other data than the rest."""
         names = self.names()
         return names[: max(1, len(names) // 2)]
 
     def send(self, name: str, data: bytes) -> None:
-        """Bytes to a neighbour."""
+        """Send bytes to a neighbour."""
         peer, other = self.peer, self.peer.neighbours[name]
         peer.network.send(peer.name, name, lambda: other.receive(peer.name, data))
 
     def post(self, name: str, body: Body | None, *, heard: int | None = None, party: bytes = b"") -> None:
-        """A message inside the session with a neighbour, if there is one."""
+        """Send a message in the session with a neighbour, if there is one."""
         session = self.peer.sessions.get(name)
         if session is None or not session.connected:
             return
@@ -66,26 +66,28 @@ class Tongue:
         self.send(name, encode(message))
 
     def push(self, names: Iterable[str], *spans: Span, control: bool = False) -> None:
-        """Have neighbours take ranges, though they did not ask: as late answers about feeds that are announced."""
+        """Make neighbours ingest spans that they did not request: announce the feeds, then send late answers."""
         peer, (_, slowest) = self.peer, self.peer.network.weather.delay_ms
         for name in names:
             for place, span in enumerate(spans):
                 held = Holding(span.feed, 0, span.end, span.hash_at(span.end - 1), control)
                 answer = Ranges(_ANSWERED, (span.encode(),))
                 self.post(name, Announcement(0, 0, (held,)))
-                delay_ms = (2 + place) * slowest + _PAUSE_MS  # until it was heard, and something was asked for
+                delay_ms = (2 + place) * slowest + _PAUSE_MS  # until the announcement arrived and a request was sent
                 peer._ask(delay_ms, lambda name=name, answer=answer: self.post(name, answer))  # type: ignore[misc]
 
     def push_bytes(self, name: str, *spans: bytes) -> None:
+        """Send encoded spans as a late answer."""
         self.post(name, Ranges(_ANSWERED, spans[:RANGES_MAX]))
 
     # -- feeds
 
     def data_feed(self) -> bytes:
+        """The key of this device's data feed."""
         return bytes(self.peer.member.open_data_feed().feed)
 
-    def pen(self, feed: bytes, at: int | None = None) -> SpanWriter:
-        """A hand that writes a feed of this device from a position on, on paper: nothing of it is in any store."""
+    def writer_at(self, feed: bytes, at: int | None = None) -> SpanWriter:
+        """A writer that signs other blocks of a feed of this device from a position on, without storing them."""
         store, pair = self.peer.store, self.peer.keys.pair(feed)
         writer = SpanWriter(pair, self.peer.key, seed=self.chance.randrange(1 << 32))
         record = store.record(feed)
@@ -101,15 +103,15 @@ class Tongue:
         return writer
 
     def key(self) -> KeyPair:
-        """A key that nobody knows of."""
+        """A new key pair that no peer knows."""
         return KeyPair.from_seed(self.chance.randbytes(32))
 
     def stranger(self, pair: KeyPair | None = None) -> SpanWriter:
-        """The writer of a feed that nobody has admitted."""
+        """A writer of a feed that is not admitted."""
         return SpanWriter(pair or self.key(), self.peer.key, seed=self.chance.randrange(1 << 32))
 
     def spans(self, *, foreign: bool = False) -> list[Span]:
-        """Ranges that are held here; `foreign`: of others' feeds only."""
+        """The spans in the store of this peer; with `foreign`, only those of other devices' feeds."""
         store, own = self.peer.store, set()
         for writer in (self.peer.member.control, self.peer.member.data):
             if writer is not None:
@@ -122,42 +124,42 @@ class Tongue:
             for span in store.spans(record.feed, record.start)
         ]
 
-    # -- messages about items
+    # -- item messages
 
     def items(self) -> list[bytes]:
         return sorted(self.peer.party.items())
 
     def write(self, *drafts: Draft, atomic: bool = False) -> Sequence[Stamp]:
-        """Straight into this device's data feed, looked at by nobody."""
+        """Append messages to this device's data feed without any check."""
         return self.peer.member.open_data_feed().extend(drafts, atomic=atomic)
 
     def setting(self, item: bytes, value: str) -> Draft:
-        """A message that sets something in an object."""
+        """A message that sets a property of an object."""
         model = self.peer.models.get("antiphon/object")
         return Draft(Kind.MUTATION, item, wrap(Kind.MUTATION, model.set(model.initial(), "forged", value)))  # type: ignore[attr-defined]
 
     def body(self, item: bytes, value: str) -> bytes:
-        """What a block that sets something in an object has for a body."""
+        """The body of a block that sets a property of an object."""
         return self.chance.randbytes(SALT_SIZE) + self.setting(item, value).message
 
     def genesis(self, item: bytes, model: str = "antiphon/object") -> Draft:
         return Draft(Kind.GENESIS, item, write_genesis(Genesis(self.chance.randbytes(16), model, 1)))
 
     def an_object(self) -> bytes | None:
-        """An item into which a mutation of an object would go, if it counted."""
+        """An object that a forged mutation can address; None if there is none."""
         found = [item for item in self.items() if self.peer.party.item(item).model[0] == "antiphon/object"]
         return self.chance.choice(found) if found else None
 
     # -- credentials
 
     def signed(self, claim: Claim, *pairs: KeyPair, expires_ms: int = 0) -> bytes:
-        """A credential, by this device's key unless others are given."""
+        """Sign a credential, with this device's key unless others are given."""
         signers = pairs or (self.peer.device.pair,)
         nonce = self.chance.randbytes(16)
         return credential.sign(self.peer.key, claim, signers, expires_ms=expires_ms, nonce=nonce)
 
-    def say(self, claim: Claim, *pairs: KeyPair, expires_ms: int = 0) -> Stamp:
-        """Write a credential into this device's control feed, permitted or not."""
+    def append(self, claim: Claim, *pairs: KeyPair, expires_ms: int = 0) -> Stamp:
+        """Append a credential to this device's control feed, permitted or not."""
         self.peer.member.sync()
         return self.peer.member._append(self.signed(claim, *pairs, expires_ms=expires_ms))
 

@@ -1,4 +1,4 @@
-"""Lies that stand in blocks of data feeds: bodies, headers and entries that are wrong, and writers without rights."""
+"""Attacks with blocks of data feeds: wrong bodies, headers and timeframe entries, and writers without rights."""
 
 from __future__ import annotations
 
@@ -7,64 +7,64 @@ from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Entry, Flag, Kind
 from antiphon.feed.limits import BODY_SIZE_MAX, LAMPORT_MAX, SALT_SIZE
 from antiphon.model.message import wrap
-from antiphon.sim.byzantine.attacker import Tongue
+from antiphon.sim.byzantine.attacker import Attacker
 from antiphon.testing.spans import Forged
 
 _YEARS_MS = 10 * 365 * 24 * 3_600_000
 _KINDS = (Kind.GENESIS, Kind.CHANGE, Kind.MUTATION, Kind.METADATA, Kind.CREDENTIAL)
 
 
-def rubbish(liar: Tongue) -> None:
-    """Bodies that no model reads, of every kind, to items of all models; good ones between them."""
-    chance, items = liar.chance, liar.items()
+def rubbish(foe: Attacker) -> None:
+    """Write bodies of every kind that no model can read, to items of all models, with valid ones between them."""
+    chance, items = foe.chance, foe.items()
     drafts = []
     for kind in _KINDS:
         item = chance.choice(items) if items else chance.randbytes(16)
         data = chance.randbytes(chance.choice((0, 1, 30, 3_000)))
         wrapped = kind in (Kind.MUTATION, Kind.METADATA) and chance.random() < 0.7
         drafts.append(Draft(kind, item, wrap(kind, data) if wrapped else data))
-    target = liar.an_object()
+    target = foe.an_object()
     if target is not None:
-        drafts.insert(2, liar.setting(target, "an honest word between lies"))
-    liar.write(*drafts, atomic=chance.random() < 0.5)
+        drafts.insert(2, foe.setting(target, "an honest word between lies"))
+    foe.write(*drafts, atomic=chance.random() < 0.5)
 
 
-def large(liar: Tongue) -> None:
-    """The largest body that a block may have, full of rubbish."""
-    item = liar.an_object() or bytes(16)
-    size = BODY_SIZE_MAX - SALT_SIZE if liar.chance.random() < 0.2 else 100_000
-    liar.write(Draft(Kind.MUTATION, item, wrap(Kind.MUTATION, bytes(size - 8))[:size]))
+def large(foe: Attacker) -> None:
+    """Write the largest body that a block may have, full of zeros."""
+    item = foe.an_object() or bytes(16)
+    size = BODY_SIZE_MAX - SALT_SIZE if foe.chance.random() < 0.2 else 100_000
+    foe.write(Draft(Kind.MUTATION, item, wrap(Kind.MUTATION, bytes(size - 8))[:size]))
 
 
-def stolen_ids(liar: Tongue) -> None:
-    """Geneses of items that are others', or not to be had."""
-    chance, items = liar.chance, liar.items()
-    lamport = liar.peer.store.record(liar.data_feed()).lamport
-    ahead = ItemId.derive(lamport + 50, party=liar.peer.key, feed=liar.data_feed(), nonce=bytes(16))
+def stolen_ids(foe: Attacker) -> None:
+    """Write a genesis for items that exist already, or with ids that no writer can have."""
+    chance, items = foe.chance, foe.items()
+    lamport = foe.peer.store.record(foe.data_feed()).lamport
+    ahead = ItemId.derive(lamport + 50, party=foe.peer.key, feed=foe.data_feed(), nonce=bytes(16))
     ids = [chance.choice(items) if items else bytes(16), ahead, bytes(16), b"\xff" * 16]
     for item in ids:
         models = ("antiphon/object", "antiphon/text", "no/such-model")
-        liar.write(liar.genesis(item, chance.choice(models)))
-    liar.write(liar.setting(ahead, liar.token()), liar.setting(b"\xff" * 16, liar.token()))
+        foe.write(foe.genesis(item, chance.choice(models)))
+    foe.write(foe.setting(ahead, foe.token()), foe.setting(b"\xff" * 16, foe.token()))
 
 
-def false_time(liar: Tongue) -> None:
-    """Messages that were written years ago, or will be."""
-    item = liar.an_object()
+def false_time(foe: Attacker) -> None:
+    """Write messages dated years in the past or in the future."""
+    item = foe.an_object()
     if item is not None:
-        created = liar.peer.clock.now_ms() + liar.chance.choice((-_YEARS_MS, _YEARS_MS))
-        writer = liar.peer.member.open_data_feed()
-        writer.extend([liar.setting(item, "when?")], created_ms=max(0, created))
+        created = foe.peer.clock.now_ms() + foe.chance.choice((-_YEARS_MS, _YEARS_MS))
+        writer = foe.peer.member.open_data_feed()
+        writer.extend([foe.setting(item, "when?")], created_ms=max(0, created))
 
 
-def false_headers(liar: Tongue) -> None:
-    """Headers that break a rule, signed by the feed's key: lamports, positions, flags, sizes."""
-    item = liar.an_object() or bytes(16)
-    feed = liar.data_feed()
-    writer = liar.pen(feed)
+def false_headers(foe: Attacker) -> None:
+    """Sign headers that break a rule: lamports, positions, flags, sizes."""
+    item = foe.an_object() or bytes(16)
+    feed = foe.data_feed()
+    writer = foe.writer_at(feed)
     length, lamport = writer.record.length, writer.record.lamport
-    body = liar.body(item, liar.token())
-    wrong = liar.chance.choice(
+    body = foe.body(item, foe.token())
+    wrong = foe.chance.choice(
         (
             Forged(body, item=item, lamport=max(0, lamport - 3)),
             Forged(body, item=item, lamport=lamport),
@@ -80,51 +80,51 @@ def false_headers(liar: Tongue) -> None:
             Forged(body, item=item, created_ms=(1 << 62) + 1),
         )
     )
-    liar.push(liar.some(), writer.forge(wrong, Forged(liar.body(item, liar.token()), item=item)))
+    foe.push(foe.some(), writer.forge(wrong, Forged(foe.body(item, foe.token()), item=item)))
 
 
-def false_entries(liar: Tongue) -> None:
-    """A message that has seen what is not there: another hash, another lamport, a block of the future.
+def false_entries(foe: Attacker) -> None:
+    """Write a message whose timeframe names a block that does not exist: a wrong hash or lamport, or a future block.
 
-    It waits, or ends its feed. It may count where what it has seen turns out to lie beyond a cut.
+    The message waits, or ends its feed. It may count if the block that it names turns out to be beyond a cut.
     """
-    others = [record for record in liar.peer.store.feeds(liar.peer.key) if record.length and record.end > record.length]
-    item = liar.an_object()
+    others = [record for record in foe.peer.store.feeds(foe.peer.key) if record.length and record.end > record.length]
+    item = foe.an_object()
     if item is None or not others:
         return
-    record = liar.chance.choice(sorted(others, key=lambda record: record.feed))
+    record = foe.chance.choice(sorted(others, key=lambda record: record.feed))
     last = record.length - 1
-    entry = liar.chance.choice(
+    entry = foe.chance.choice(
         (
-            Entry(record.feed, last, record.lamport, liar.chance.randbytes(32)),
-            Entry(record.feed, last + 1_000, record.lamport + 1_000, liar.chance.randbytes(32)),
+            Entry(record.feed, last, record.lamport, foe.chance.randbytes(32)),
+            Entry(record.feed, last + 1_000, record.lamport + 1_000, foe.chance.randbytes(32)),
             Entry(record.feed, last, record.lamport + 500, record.hash),
-            Entry(liar.chance.randbytes(32), 5, 5, bytes(32)),
+            Entry(foe.chance.randbytes(32), 5, 5, bytes(32)),
         )
     )
-    writer = liar.peer.member.open_data_feed()
+    writer = foe.peer.member.open_data_feed()
     writer.see(entry)
-    liar.write(liar.setting(item, "a message that has seen too much"))
+    foe.write(foe.setting(item, "a message that has seen too much"))
 
 
-def stranger(liar: Tongue) -> None:
-    """A feed that nobody has admitted writes into others' items."""
-    item = liar.an_object() or bytes(16)
-    writer = liar.stranger()
-    seen = [entry for entry in liar.peer.member.machine.entries() if liar.chance.random() < 0.5]
-    spans = writer.extend([liar.setting(item, liar.token()) for _ in range(3)], seen=seen)
-    liar.push(liar.some(), *spans)
+def stranger(foe: Attacker) -> None:
+    """Write into others' items from a feed that is not admitted."""
+    item = foe.an_object() or bytes(16)
+    writer = foe.stranger()
+    seen = [entry for entry in foe.peer.member.machine.entries() if foe.chance.random() < 0.5]
+    spans = writer.extend([foe.setting(item, foe.token()) for _ in range(3)], seen=seen)
+    foe.push(foe.some(), *spans)
 
 
-def in_others_names(liar: Tongue) -> None:
-    """Blocks that go on another's feed, signed with the liar's own key or with none."""
-    item = liar.an_object() or bytes(16)
-    own = {bytes(w.feed) for w in (liar.peer.member.control, liar.peer.member.data) if w is not None}
-    records = sorted((r for r in liar.peer.store.feeds(liar.peer.key) if r.feed not in own), key=lambda r: r.feed)
+def in_others_names(foe: Attacker) -> None:
+    """Continue another device's feed with blocks signed by a key that is not the feed's."""
+    item = foe.an_object() or bytes(16)
+    own = {bytes(w.feed) for w in (foe.peer.member.control, foe.peer.member.data) if w is not None}
+    records = sorted((r for r in foe.peer.store.feeds(foe.peer.key) if r.feed not in own), key=lambda r: r.feed)
     if not records:
         return
-    record = liar.chance.choice(records)
-    writer = liar.stranger()
+    record = foe.chance.choice(records)
+    writer = foe.stranger()
     writer.record = record
-    span = writer.forge(Forged(liar.body(item, liar.token()), item=item))
-    liar.push(liar.names(), span)
+    span = writer.forge(Forged(foe.body(item, foe.token()), item=item))
+    foe.push(foe.names(), span)

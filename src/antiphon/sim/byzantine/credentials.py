@@ -1,4 +1,4 @@
-"""Forged credentials: rights that nobody gave, taken from others, or lent to puppets. All of them must be void."""
+"""Attacks with credentials: grant oneself rights, revoke others, admit accomplices. All of them must be void."""
 
 from __future__ import annotations
 
@@ -20,103 +20,103 @@ from antiphon.halo.credentials.claims import (
     Position,
     Role,
 )
-from antiphon.sim.byzantine.attacker import Tongue, as_draft
+from antiphon.sim.byzantine.attacker import Attacker, as_draft
 
 _OWNER = frozenset({Role.OWNER})
 
 
-def self_promotion(liar: Tongue) -> None:
-    """The liar makes itself an owner; and a group of its own, with itself in it."""
-    me, group = bytes(liar.peer.identity.key), liar.key()
-    liar.say(MemberAdmission(me, _OWNER))
-    liar.say(MemberAdmission(bytes(group.key), _OWNER))
-    liar.say(GroupAdmission(bytes(group.key), me), liar.peer.device.pair, group)
+def self_promotion(foe: Attacker) -> None:
+    """Make the attacker an owner; also make a group of its own an owner, with itself as a member."""
+    me, group = bytes(foe.peer.identity.key), foe.key()
+    foe.append(MemberAdmission(me, _OWNER))
+    foe.append(MemberAdmission(bytes(group.key), _OWNER))
+    foe.append(GroupAdmission(bytes(group.key), me), foe.peer.device.pair, group)
 
 
-def puppet(liar: Tongue) -> None:
-    """Somebody who was never admitted opens feeds, on the liar's word, makes the liar an owner, and writes."""
-    identity, device, control, data = (liar.key() for _ in range(4))
+def puppet(foe: Attacker) -> None:
+    """Admit an accomplice, who opens feeds, makes the attacker an owner, and writes."""
+    identity, device, control, data = (foe.key() for _ in range(4))
     who, what = bytes(identity.key), bytes(device.key)
-    liar.say(MemberAdmission(who, frozenset({Role.OWNER, Role.EDITOR})))
-    word = liar.signed(DeviceAdmission(who, what), identity, device)
+    foe.append(MemberAdmission(who, frozenset({Role.OWNER, Role.EDITOR})))
+    word = foe.signed(DeviceAdmission(who, what), identity, device)
     drafts = [
-        as_draft(liar.signed(FeedAdmission(bytes(pair.key), kind, who, what, word), device, pair))
+        as_draft(foe.signed(FeedAdmission(bytes(pair.key), kind, who, what, word), device, pair))
         for pair, kind in ((control, FeedKind.CONTROL), (data, FeedKind.DATA))
     ]
-    drafts.append(as_draft(liar.signed(MemberAdmission(bytes(liar.peer.identity.key), _OWNER), device)))
-    seen = list(liar.peer.member.machine.entries())
-    liar.push(liar.names(), *liar.stranger(control).extend(drafts, seen=seen), control=True)
-    item = liar.an_object() or bytes(16)
-    liar.push(liar.names(), *liar.stranger(data).extend([liar.setting(item, liar.token())], seen=seen))
+    drafts.append(as_draft(foe.signed(MemberAdmission(bytes(foe.peer.identity.key), _OWNER), device)))
+    seen = list(foe.peer.member.machine.entries())
+    foe.push(foe.names(), *foe.stranger(control).extend(drafts, seen=seen), control=True)
+    item = foe.an_object() or bytes(16)
+    foe.push(foe.names(), *foe.stranger(data).extend([foe.setting(item, foe.token())], seen=seen))
 
 
-def coup(liar: Tongue) -> None:
-    """An editor revokes everybody else, the founder first, with cuts at nothing; also as expired."""
-    machine = liar.peer.member.machine
-    for other in liar.others:
+def coup(foe: Attacker) -> None:
+    """As an editor, revoke all other members with cuts at zero, the founder first; some as expired."""
+    machine = foe.peer.member.machine
+    for other in foe.others:
         grants = machine.authority.granted(bytes(other.identity.key))
         named = tuple(sorted(grant.position for grant in grants))
         if named:
-            liar.say(Narrowing(named, frozenset(), {}, expired=liar.chance.random() < 0.3))
+            foe.append(Narrowing(named, frozenset(), {}, expired=foe.chance.random() < 0.3))
 
 
-def others_feeds(liar: Tongue) -> None:
-    """The feeds of others end, by the word of a device that is not theirs."""
-    owners = sorted(liar.peer.member.machine.authority.owners().items())
-    for other in liar.others:
+def others_feeds(foe: Attacker) -> None:
+    """End the feeds of other devices."""
+    owners = sorted(foe.peer.member.machine.authority.owners().items())
+    for other in foe.others:
         identity = bytes(other.identity.key)
         cuts = {feed: 0 for feed, owner in owners if owner.identity == identity}
-        liar.say(FeedEnd(identity, bytes(other.device.key), cuts))
-        liar.say(FeedEnd(identity, bytes(liar.peer.device.key), cuts))
+        foe.append(FeedEnd(identity, bytes(other.device.key), cuts))
+        foe.append(FeedEnd(identity, bytes(foe.peer.device.key), cuts))
 
 
-def false_device(liar: Tongue) -> None:
-    """A device of the liar's as one of the founder's; and a feed of another as the liar's own."""
-    founder = liar.others[0]
-    identity, device, control = bytes(founder.identity.key), liar.key(), liar.key()
-    own = liar.peer.identity.pair
-    word = liar.signed(DeviceAdmission(identity, bytes(device.key)), own, device)
+def false_device(foe: Attacker) -> None:
+    """Claim a device of the attacker as one of the founder's, and the founder's data feed as the attacker's own."""
+    founder = foe.others[0]
+    identity, device, control = bytes(founder.identity.key), foe.key(), foe.key()
+    own = foe.peer.identity.pair
+    word = foe.signed(DeviceAdmission(identity, bytes(device.key)), own, device)
     claim = FeedAdmission(bytes(control.key), FeedKind.CONTROL, identity, bytes(device.key), word)
-    seen = list(liar.peer.member.machine.entries())
+    seen = list(foe.peer.member.machine.entries())
     drafts = [
-        as_draft(liar.signed(claim, device, control)),
-        as_draft(liar.signed(MemberAdmission(bytes(own.key), _OWNER), device)),
+        as_draft(foe.signed(claim, device, control)),
+        as_draft(foe.signed(MemberAdmission(bytes(own.key), _OWNER), device)),
     ]
-    liar.push(liar.names(), *liar.stranger(control).extend(drafts, seen=seen), control=True)
+    foe.push(foe.names(), *foe.stranger(control).extend(drafts, seen=seen), control=True)
     data = founder.member.data
     if data is not None:
-        mine = liar.signed(DeviceAdmission(bytes(own.key), bytes(liar.peer.device.key)), own, liar.peer.device.pair)
-        liar.say(FeedAdmission(bytes(data.feed), FeedKind.DATA, bytes(own.key), bytes(liar.peer.device.key), mine))
+        mine = foe.signed(DeviceAdmission(bytes(own.key), bytes(foe.peer.device.key)), own, foe.peer.device.pair)
+        foe.append(FeedAdmission(bytes(data.feed), FeedKind.DATA, bytes(own.key), bytes(foe.peer.device.key), mine))
 
 
-def own_policy(liar: Tongue) -> None:
-    """A policy by which the liar alone attests epochs, and editors admit."""
-    device = bytes(liar.peer.device.key)
-    known = tuple(sorted(act.position for act in liar.peer.member.machine.authority.policies))
-    liar.say(Policy(editors_admit=True, attesters=(device,), generator=device))
-    liar.say(Policy(attesters=(device,), tightens=known, cuts={}))
+def own_policy(foe: Attacker) -> None:
+    """Set a policy by which the attacker alone attests epochs, and editors may admit."""
+    device = bytes(foe.peer.device.key)
+    known = tuple(sorted(act.position for act in foe.peer.member.machine.authority.policies))
+    foe.append(Policy(editors_admit=True, attesters=(device,), generator=device))
+    foe.append(Policy(attesters=(device,), tightens=known, cuts={}))
 
 
-def erases_others(liar: Tongue) -> None:
-    """Messages of others are erased."""
-    own = {bytes(writer.feed) for writer in (liar.peer.member.control, liar.peer.member.data) if writer is not None}
-    records = [record for record in liar.peer.store.feeds(liar.peer.key) if record.feed not in own and record.length]
-    positions = {Position(record.feed, liar.chance.randrange(record.length)) for record in records}
+def erases_others(foe: Attacker) -> None:
+    """Erase messages of others."""
+    own = {bytes(writer.feed) for writer in (foe.peer.member.control, foe.peer.member.data) if writer is not None}
+    records = [record for record in foe.peer.store.feeds(foe.peer.key) if record.feed not in own and record.length]
+    positions = {Position(record.feed, foe.chance.randrange(record.length)) for record in records}
     if positions:
-        liar.say(Erasure(tuple(sorted(positions))))
+        foe.append(Erasure(tuple(sorted(positions))))
 
 
-def false_evidence(liar: Tongue) -> None:
-    """An honest writer is said to have forked, with evidence that is none."""
-    for record in liar.peer.store.feeds(liar.peer.key):
-        evidence = liar.chance.choice((b"", b"APf1" + bytes(300), liar.chance.randbytes(200)))
-        liar.say(Equivocated(record.feed, record.length // 2, evidence))
+def false_evidence(foe: Attacker) -> None:
+    """Accuse honest writers of a fork, with invalid evidence."""
+    for record in foe.peer.store.feeds(foe.peer.key):
+        evidence = foe.chance.choice((b"", b"APf1" + bytes(300), foe.chance.randbytes(200)))
+        foe.append(Equivocated(record.feed, record.length // 2, evidence))
 
 
-def copies(liar: Tongue) -> None:
-    """Others' credentials stand in the liar's feed again, some with one bit turned."""
-    control = liar.peer.member.control
-    machine, chance = liar.peer.member.machine, liar.chance
+def copies(foe: Attacker) -> None:
+    """Copy others' credentials into the attacker's control feed, some with one bit flipped."""
+    control = foe.peer.member.control
+    machine, chance = foe.peer.member.machine, foe.chance
     acts = sorted(machine.acts(), key=lambda act: act.position)
     if control is None or not acts:
         return
@@ -129,26 +129,26 @@ def copies(liar: Tongue) -> None:
         control.extend([Draft(Kind.CREDENTIAL, SYSTEM_ITEM, message)])
 
 
-def rubbish_claims(liar: Tongue) -> None:
-    """Bytes that are no credential, and item messages, in the control feed."""
-    control = liar.peer.member.control
+def rubbish_claims(foe: Attacker) -> None:
+    """Append random bytes and item messages to the control feed."""
+    control = foe.peer.member.control
     if control is not None:
-        drafts = [Draft(Kind.CREDENTIAL, SYSTEM_ITEM, liar.chance.randbytes(size)) for size in (0, 1, 50, 3_000)]
-        item = liar.an_object() or bytes(16)
-        control.extend([*drafts, liar.setting(item, liar.token()), Draft(Kind.CREDENTIAL, item, b"")])
+        drafts = [Draft(Kind.CREDENTIAL, SYSTEM_ITEM, foe.chance.randbytes(size)) for size in (0, 1, 50, 3_000)]
+        item = foe.an_object() or bytes(16)
+        control.extend([*drafts, foe.setting(item, foe.token()), Draft(Kind.CREDENTIAL, item, b"")])
 
 
-def back_dated(liar: Tongue) -> None:
-    """The liar's second control feed, which has seen little: it promotes itself from before it was anybody."""
-    me, device, control = liar.peer.identity, liar.peer.device, liar.key()
-    word = liar.signed(DeviceAdmission(bytes(me.key), bytes(device.key)), me.pair, device.pair)
+def back_dated(foe: Attacker) -> None:
+    """Open a second control feed with an old timeframe, and promote the attacker there, before its own admission."""
+    me, device, control = foe.peer.identity, foe.peer.device, foe.key()
+    word = foe.signed(DeviceAdmission(bytes(me.key), bytes(device.key)), me.pair, device.pair)
     claim = FeedAdmission(bytes(control.key), FeedKind.CONTROL, bytes(me.key), bytes(device.key), word)
-    founder = liar.peer.member.machine.authority.granted(bytes(liar.others[0].identity.key))
+    founder = foe.peer.member.machine.authority.granted(bytes(foe.others[0].identity.key))
     named = tuple(sorted(grant.position for grant in founder))
     drafts = [
-        as_draft(liar.signed(claim, device.pair, control)),
-        as_draft(liar.signed(MemberAdmission(bytes(me.key), _OWNER))),
-        as_draft(liar.signed(Narrowing(named, frozenset(), {}))),
+        as_draft(foe.signed(claim, device.pair, control)),
+        as_draft(foe.signed(MemberAdmission(bytes(me.key), _OWNER))),
+        as_draft(foe.signed(Narrowing(named, frozenset(), {}))),
     ]
-    seen = [entry for entry in liar.peer.member.machine.entries() if liar.chance.random() < 0.3]
-    liar.push(liar.names(), *liar.stranger(control).extend(drafts, seen=seen), control=True)
+    seen = [entry for entry in foe.peer.member.machine.entries() if foe.chance.random() < 0.3]
+    foe.push(foe.names(), *foe.stranger(control).extend(drafts, seen=seen), control=True)

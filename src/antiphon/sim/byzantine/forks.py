@@ -1,54 +1,57 @@
-"""Forks: one feed with two histories, each shown to others. Neither is forbidden to count: an epoch may hold it."""
+"""Attacks with forks: sign two histories of one feed, and show them to different peers.
+
+Writes on a branch carry no token: either branch may count, because an epoch may include it.
+"""
 
 from __future__ import annotations
 
 from antiphon.core.keys import KeyPair
 from antiphon.halo.credentials.claims import MemberAdmission, Role
-from antiphon.sim.byzantine.attacker import Tongue, as_draft
+from antiphon.sim.byzantine.attacker import Attacker, as_draft
 
 
-def forked_data(liar: Tongue) -> None:
-    """Two histories of the data feed, from now on."""
-    _fork_data(liar, back=0)
+def forked_data(foe: Attacker) -> None:
+    """Fork the data feed at its current end."""
+    _fork_data(foe, back=0)
 
 
-def forked_long_ago(liar: Tongue) -> None:
-    """Another history of the data feed, from some way back."""
-    _fork_data(liar, back=liar.chance.randint(1, 10))
+def forked_long_ago(foe: Attacker) -> None:
+    """Fork the data feed some blocks before its end."""
+    _fork_data(foe, back=foe.chance.randint(1, 10))
 
 
-def forked_thrice(liar: Tongue) -> None:
-    """Each neighbour is shown another history of the data feed."""
-    item = liar.an_object()
+def forked_thrice(foe: Attacker) -> None:
+    """Show each neighbour a different history of the data feed."""
+    item = foe.an_object()
     if item is None:
         return
-    feed = liar.data_feed()
-    for name in liar.names():
-        spans = liar.pen(feed).extend([liar.setting(item, f"for {name}")] * liar.chance.randint(1, 3))
-        liar.push([name], *spans)
-    liar.write(liar.setting(item, "for whoever is left"))
+    feed = foe.data_feed()
+    for name in foe.names():
+        spans = foe.writer_at(feed).extend([foe.setting(item, f"for {name}")] * foe.chance.randint(1, 3))
+        foe.push([name], *spans)
+    foe.write(foe.setting(item, "for whoever is left"))
 
 
-def _fork_data(liar: Tongue, back: int) -> None:
-    item = liar.an_object()
+def _fork_data(foe: Attacker, back: int) -> None:
+    item = foe.an_object()
     if item is None:
         return
-    feed = liar.data_feed()
-    record = liar.peer.store.record(feed)
-    writer = liar.pen(feed, max(record.start, record.length - back))
-    drafts = [liar.setting(item, f"branch of {liar.peer.name}")] * liar.chance.randint(1, 4)
-    spans = writer.extend(drafts, atomic=liar.chance.random() < 0.3)
-    liar.push(liar.some(), *spans)
-    liar.write(liar.setting(item, "the other branch"))
+    feed = foe.data_feed()
+    record = foe.peer.store.record(feed)
+    writer = foe.writer_at(feed, max(record.start, record.length - back))
+    drafts = [foe.setting(item, f"branch of {foe.peer.name}")] * foe.chance.randint(1, 4)
+    spans = writer.extend(drafts, atomic=foe.chance.random() < 0.3)
+    foe.push(foe.some(), *spans)
+    foe.write(foe.setting(item, "the other branch"))
 
 
-def forked_control(liar: Tongue) -> None:
-    """Two histories of the control feed, from now on: each admits somebody, which neither may."""
-    control = liar.peer.member.control
+def forked_control(foe: Attacker) -> None:
+    """Fork the control feed at its current end. Each branch admits a member, which the attacker may not do."""
+    control = foe.peer.member.control
     if control is None:
         return
-    writer = liar.pen(bytes(control.feed))
-    puppets = [KeyPair.from_seed(liar.chance.randbytes(32)).key for _ in range(2)]
+    writer = foe.writer_at(bytes(control.feed))
+    puppets = [KeyPair.from_seed(foe.chance.randbytes(32)).key for _ in range(2)]
     claims = [MemberAdmission(bytes(key), frozenset({Role.EDITOR})) for key in puppets]
-    liar.push(liar.some(), *writer.extend([as_draft(liar.signed(claims[0]))]), control=True)
-    liar.say(claims[1])
+    foe.push(foe.some(), *writer.extend([as_draft(foe.signed(claims[0]))]), control=True)
+    foe.append(claims[1])

@@ -1,13 +1,14 @@
-"""`draw`: a trace as a picture, which a person understands at a glance, and which stands alone in a page or a file.
+"""`draw`: a trace as a self-contained SVG picture.
 
-A lane for each peer, time to the right. Dots are messages that it wrote, arrows messages that it took from others; the
-band behind a lane changes its shade where the peer comes to stand on the next epoch, and a line joins these places.
+Each peer has a lane; time runs to the right. Dots are messages that the peer wrote, arrows are messages that it
+received from others. The band behind a lane changes its shade where the peer reaches the next epoch, and a line
+connects these positions across the lanes.
 """
 
 from __future__ import annotations
 
+from antiphon.sim.picture.epoch_lines import EpochLines
 from antiphon.sim.picture.frame import Frame
-from antiphon.sim.picture.fronts import Fronts
 from antiphon.sim.picture.glyphs import glyph
 from antiphon.sim.picture.lanes import Lane
 from antiphon.sim.picture.legend import draw_checks, draw_legend, summary
@@ -15,29 +16,29 @@ from antiphon.sim.picture.marks import draw_marks, draw_takes, draw_writes
 from antiphon.sim.picture.svg import Sheet, box, polyline, shorten
 from antiphon.sim.trace import Kind, Trace
 
-PARTINGS_MAX = 16
+PARTITIONS_MAX = 16
 _GROUP_COLOURS = 4
 _TICK_ROOM = 28.0
 
 
 def draw(trace: Trace, *, title: str = "", width: int = 1200) -> str:
-    """The picture of a run as SVG. Equal traces give equal bytes."""
+    """Draw a run as SVG. Equal traces give equal bytes."""
     frame = Frame(trace, width)
     sheet = Sheet(frame.width)
-    fronts = Fronts(frame)
+    lines = EpochLines(frame)
     y = 30.0
     if title:
         sheet.text((frame.margin, y), title, "title")
         y += 20
     sheet.text((frame.margin, y), summary(frame, trace), "soft")
-    frame.top = y + 16 + fronts.height
-    _draw_partings(sheet, frame)
+    frame.top = y + 16 + lines.height
+    _draw_partitions(sheet, frame)
     _draw_axis(sheet, frame, trace)
     _draw_lanes(sheet, frame)
     draw_takes(sheet, frame, trace)
-    fronts.draw(sheet, frame, trace)
+    lines.draw(sheet, frame, trace)
     draw_writes(sheet, frame, trace)
-    _draw_folds(sheet, frame)
+    _draw_breaks(sheet, frame)
     _draw_joins(sheet, frame, trace)
     draw_marks(sheet, frame, trace)
     y = draw_legend(sheet, frame, trace, frame.bottom + 44)
@@ -48,12 +49,12 @@ def draw(trace: Trace, *, title: str = "", width: int = 1200) -> str:
 # -- inside
 
 
-def _draw_partings(sheet: Sheet, frame: Frame) -> None:
-    """The time of a partition, its groups in different colours."""
-    for parting in frame.partings[:PARTINGS_MAX]:
-        x0, x1 = frame.x(parting.begin_ms), frame.x(parting.end_ms)
-        when = f"parted from {frame.seconds(parting.begin_ms)} to {frame.seconds(parting.end_ms)}"
-        for n, group in enumerate(parting.groups):
+def _draw_partitions(sheet: Sheet, frame: Frame) -> None:
+    """Draw the duration of each partition, with its groups in different colours."""
+    for partition in frame.partitions[:PARTITIONS_MAX]:
+        x0, x1 = frame.x(partition.begin_ms), frame.x(partition.end_ms)
+        when = f"parted from {frame.seconds(partition.begin_ms)} to {frame.seconds(partition.end_ms)}"
+        for n, group in enumerate(partition.groups):
             rows = [frame.lanes[name].row for name in group if name in frame.lanes]
             if rows:
                 d = "".join(box(x0, frame.y(row) - frame.row_height / 2, x1 - x0, frame.row_height) for row in rows)
@@ -63,7 +64,7 @@ def _draw_partings(sheet: Sheet, frame: Frame) -> None:
 
 
 def _draw_axis(sheet: Sheet, frame: Frame, trace: Trace) -> None:
-    torn = [(frame.x(fold.begin_ms) + frame.x(fold.end_ms)) / 2 for fold in frame.folds]
+    torn = [(frame.x(gap.begin_ms) + frame.x(gap.end_ms)) / 2 for gap in frame.breaks]
     ticks = [at for at in frame.ticks() if all(abs(frame.x(at) - x) > _TICK_ROOM for x in torn)]
     grid = "".join(polyline(((frame.x(at), frame.top), (frame.x(at), frame.bottom + 5))) for at in ticks)
     sheet.path(grid, "line faint", stroke=1)
@@ -76,7 +77,7 @@ def _draw_axis(sheet: Sheet, frame: Frame, trace: Trace) -> None:
 
 
 def _draw_lanes(sheet: Sheet, frame: Frame) -> None:
-    """Names, the bands of the epochs, and the lines, with their gaps."""
+    """Draw the names, the bands of the epochs, and the lines with their gaps."""
     for lane in frame.lanes.values():
         name = shorten(lane.name, 18)
         classes = "end bold wrong" if lane.lies else "end bold"
@@ -113,7 +114,7 @@ def _stripe(frame: Frame, lane: Lane, kind: Kind) -> str:
 
 
 def _draw_absences(sheet: Sheet, frame: Frame) -> None:
-    """A sleeper's band has the colour of the paper and a dashed edge; one that is down has none at all."""
+    """Draw absences: the band of a sleeping peer is empty with a dashed edge; a peer that is down has no band."""
     half = frame.row_height * 0.2
     asleep, down = "", ""
     for lane in frame.lanes.values():
@@ -128,11 +129,11 @@ def _draw_absences(sheet: Sheet, frame: Frame) -> None:
         sheet.path(down, "paper", "down")
 
 
-def _draw_folds(sheet: Sheet, frame: Frame) -> None:
-    """Time in which nothing happens is folded: a break in all lanes."""
-    for fold in frame.folds:
-        x0, x1 = frame.x(fold.begin_ms) + 4, frame.x(fold.end_ms) - 4
-        length = frame.seconds(frame.begin_ms + fold.end_ms - fold.begin_ms)
+def _draw_breaks(sheet: Sheet, frame: Frame) -> None:
+    """Draw breaks in time, where nothing happens, across all lanes."""
+    for gap in frame.breaks:
+        x0, x1 = frame.x(gap.begin_ms) + 4, frame.x(gap.end_ms) - 4
+        length = frame.seconds(frame.begin_ms + gap.end_ms - gap.begin_ms)
         top, height = frame.top - 2, frame.bottom - frame.top + 4
         sheet.path(box(x0, top, x1 - x0, height), "paper", f"nothing happens for {length}")
         sheet.path("".join(_wave(x, top, height) for x in (x0, x1)), "line lane", stroke=1)

@@ -1,55 +1,55 @@
-"""`Frame`: where things are in a picture: time runs to the right, and each peer has a row."""
+"""`Frame`: the coordinates of a picture. Time runs to the right, and each peer has a row."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from typing import NamedTuple
 
-from antiphon.sim.picture.lanes import Lane, arrange, lanes_of, partings_of
-from antiphon.sim.picture.svg import wide
+from antiphon.sim.picture.lanes import Lane, arrange, lanes_of, partitions_of
+from antiphon.sim.picture.svg import text_width
 from antiphon.sim.trace import Trace
 
 LANES_MAX = 64
 WIDTH_MIN, WIDTH_MAX = 480, 10_000
 _NAME_MAX = 120
 _MARGIN = 20
-FOLDS_MAX = 6
-_FOLD_WIDTH = 26.0
-_GAPS_MIN = 20  # of so few events each is a part of the picture
-#: Height of a row, for up to so many rows.
+BREAKS_MAX = 6
+_BREAK_WIDTH = 26.0
+_GAPS_MIN = 20  # with fewer gaps between events, none is broken
+#: Pairs of the largest number of rows and the height of a row.
 _HEIGHTS = ((6, 46), (10, 38), (16, 30), (24, 24), (36, 19), (LANES_MAX, 15))
 
 
-class Fold(NamedTuple):
-    """A time in which nothing happens."""
+class TimeBreak(NamedTuple):
+    """A period without events, drawn as a break of the time axis."""
 
     begin_ms: int
     end_ms: int
 
 
 class Frame:
-    """The lanes of a trace, and the places of times and rows. `top` is where the first row begins."""
+    """The lanes of a trace, and the coordinates of times and rows. `top` is the top of the first row."""
 
     def __init__(self, trace: Trace, width: int) -> None:
         times = [event.at_ms for event in trace]
         self.begin_ms, self.end_ms = min(times, default=0), max(times, default=0)
         every = lanes_of(trace, self.end_ms)
         self.lanes: dict[str, Lane] = dict(list(every.items())[:LANES_MAX])
-        self.partings = partings_of(trace, self.end_ms)
-        arrange(self.lanes, self.partings)
+        self.partitions = partitions_of(trace, self.end_ms)
+        arrange(self.lanes, self.partitions)
         self.hidden = len(every) - len(self.lanes)
         self.width = float(min(max(width, WIDTH_MIN), WIDTH_MAX))
-        names = max((wide(name) for name in self.lanes), default=0)
+        names = max((text_width(name) for name in self.lanes), default=0)
         self.left = _MARGIN + min(names, _NAME_MAX) + 14
         self.right = self.width - _MARGIN
         self.margin = float(_MARGIN)
         self.row_height = float(next(height for rows, height in _HEIGHTS if len(self.lanes) <= rows))
         self.top = 0.0
         self.names = {lane.row: lane.name for lane in self.lanes.values()}
-        self.folds = folds_in(times)
-        shown_ms = self.end_ms - self.begin_ms - sum(fold.end_ms - fold.begin_ms for fold in self.folds)
+        self.breaks = time_breaks(times)
+        shown_ms = self.end_ms - self.begin_ms - sum(gap.end_ms - gap.begin_ms for gap in self.breaks)
         self._shown_ms = max(1, shown_ms)
-        self._scale = (self.right - self.left - 12 - _FOLD_WIDTH * len(self.folds)) / self._shown_ms
+        self._scale = (self.right - self.left - 12 - _BREAK_WIDTH * len(self.breaks)) / self._shown_ms
 
     @property
     def bottom(self) -> float:
@@ -57,23 +57,24 @@ class Frame:
 
     @property
     def size(self) -> float:
-        """Of a mark: from its middle to its edge."""
+        """The radius of a mark."""
         return min(5.0, max(2.4, self.row_height * 0.13))
 
     def x(self, at_ms: int) -> float:
-        """Where a time is. Folds are as wide as each other."""
+        """The x coordinate of a time. All breaks have the same width."""
         shown, folded = at_ms - self.begin_ms, 0.0
-        for fold in self.folds:
-            inside = min(max(at_ms - fold.begin_ms, 0), fold.end_ms - fold.begin_ms)
+        for gap in self.breaks:
+            inside = min(max(at_ms - gap.begin_ms, 0), gap.end_ms - gap.begin_ms)
             shown -= inside
-            folded += _FOLD_WIDTH * inside / (fold.end_ms - fold.begin_ms)
+            folded += _BREAK_WIDTH * inside / (gap.end_ms - gap.begin_ms)
         return self.left + 6 + shown * self._scale + folded
 
     def y(self, row: int) -> float:
-        """The middle of a row."""
+        """The y coordinate of the middle of a row."""
         return self.top + self.row_height * (row + 0.5)
 
     def seconds(self, at_ms: int) -> str:
+        """A time as text, in seconds since the first event."""
         return f"{(at_ms - self.begin_ms) / 1_000:.10g} s"
 
     def ticks(self) -> list[int]:
@@ -83,8 +84,8 @@ class Frame:
             step = step * 5 // 2 if str(step).startswith("2") else step * 2
         found: list[int] = []
         for begin, end in zip(
-            (self.begin_ms, *(fold.end_ms for fold in self.folds)),
-            (*(fold.begin_ms for fold in self.folds), self.end_ms),
+            (self.begin_ms, *(gap.end_ms for gap in self.breaks)),
+            (*(gap.begin_ms for gap in self.breaks), self.end_ms),
             strict=True,
         ):
             first = -((self.begin_ms - begin) // step)
@@ -92,19 +93,19 @@ class Frame:
         return found
 
 
-def folds_in(times: list[int]) -> list[Fold]:
-    """The times in which nothing happens for so long that the rest would be too narrow to see."""
+def time_breaks(times: list[int]) -> list[TimeBreak]:
+    """The periods without events that are so long that the rest would be too narrow."""
     ordered = sorted(set(times))
     gaps = sorted((begin - end, begin, end) for begin, end in pairwise(ordered))  # the longest first
     left_ms = ordered[-1] - ordered[0] if ordered else 0
-    folds: list[Fold] = []
-    while len(gaps) >= _GAPS_MIN and len(folds) < FOLDS_MAX:
+    breaks: list[TimeBreak] = []
+    while len(gaps) >= _GAPS_MIN and len(breaks) < BREAKS_MAX:
         _, begin_ms, end_ms = gaps[0]
         gap_ms = end_ms - begin_ms
-        # A gap among others like it is no fold, nor is one that leaves room enough.
+        # No break if the gap is one of many alike, or if it leaves enough room for the rest.
         if gap_ms * 4 < left_ms or gap_ms * len(gaps) < left_ms * 4:
             break
-        folds.append(Fold(begin_ms, end_ms))
+        breaks.append(TimeBreak(begin_ms, end_ms))
         left_ms -= gap_ms
         gaps.pop(0)
-    return sorted(folds)
+    return sorted(breaks)

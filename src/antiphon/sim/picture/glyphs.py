@@ -1,4 +1,4 @@
-"""`Glyph`: the sign for each kind of event, the same in the lanes and in the legend."""
+"""`Glyph`: the sign for each kind of event, in the lanes and in the legend."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from antiphon.sim.trace import Kind
 
 
 class Glyph(NamedTuple):
-    """A path around a point, how it is painted, and what the legend says."""
+    """A path around a point, its CSS classes, and the width of its line."""
 
     d: str
     classes: str
     stroke: float = 0
 
 
-#: What the legend says of a kind, in the legend's order.
+#: Texts of the legend by kind, in its order.
 NAMES = {
     Kind.FOUND: "founds the party",
     Kind.JOIN: "joins",
@@ -37,18 +37,19 @@ NAMES = {
     Kind.REFUSE: "refuses",
     Kind.LIE: "lies",
 }
-#: What a tooltip says where the legend's words would not fit after a name.
-DEEDS = NAMES | {Kind.FULL: "has a full disk", Kind.ROOM: "has room again", Kind.WRITE: "writes"}
-#: How far from the line of a lane, in heights of a row: words in the control feed stand above it, what goes below.
+#: Texts of tooltips, which follow the name of a peer.
+TOOLTIPS = NAMES | {Kind.FULL: "has a full disk", Kind.ROOM: "has room again", Kind.WRITE: "writes"}
+#: Distance from the line of a lane, in heights of a row: acts in the control feed are above it, pruning is below.
 _OFFSETS = {Kind.DECLARE: -0.3, Kind.ATTEST: -0.3, Kind.ENDORSE: -0.3, Kind.PRUNE: 0.3}
 
 
 def offset(kind: Kind) -> float:
+    """Distance of a sign from the line of its lane, in heights of a row."""
     return _OFFSETS.get(kind, 0.0)
 
 
 def glyph(kind: Kind, at: Point, size: float) -> Glyph:
-    """The sign of a kind; `size` is from its middle to its edge."""
+    """The sign of a kind. `size` is its radius."""
     x, y = at
     s, thin = size, max(1.0, size * 0.3)
     if kind is Kind.DECLARE:

@@ -1,6 +1,4 @@
-"""`Lane`: what a trace says of one peer, as a picture needs it: when it is there, when it is not, and which epochs it
-stands on; and `Parting`, what it says of all of them.
-"""
+"""`Lane`: one peer in a trace, with its absences and the epochs that it reached; `Partition`: one of the network."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from typing import NamedTuple
 
 from antiphon.sim.trace import Event, Kind, Trace
 
-#: What begins an absence, and what ends it.
+#: The kind of event that begins an absence, and the one that ends it.
 _ABSENCES = {Kind.SLEEP: Kind.WAKE, Kind.CRASH: Kind.RESTART, Kind.FULL: Kind.ROOM}
 _ENDS = {end: begin for begin, end in _ABSENCES.items()}
 _DIGITS = re.compile(r"\d+|\D+")
@@ -20,7 +18,7 @@ _MEMBER = re.compile(r"[\s,]+")
 
 
 class Absence(NamedTuple):
-    """From when to when a peer was asleep, down, or had a full disk: `kind` is what began it."""
+    """A period in which a peer was asleep, down, or had a full disk. `kind` is the event that began it."""
 
     kind: Kind
     begin_ms: int
@@ -28,7 +26,7 @@ class Absence(NamedTuple):
 
 
 class Stand(NamedTuple):
-    """Since when a peer stands on an epoch, and which snapshot that is to it."""
+    """The time at which a peer reached an epoch, and the CID of its snapshot there."""
 
     at_ms: int
     number: int
@@ -37,7 +35,7 @@ class Stand(NamedTuple):
 
 @dataclass
 class Lane:
-    """One peer, from its joining to the end or its revocation."""
+    """One peer, from its first event to the end or its revocation."""
 
     name: str
     row: int  # see `arrange`
@@ -49,13 +47,13 @@ class Lane:
     stands: list[Stand] = field(default_factory=list)
 
     def bands(self, until_ms: int) -> list[tuple[int, int, int]]:
-        """From when to when it stands on which epoch: number, begin, end."""
+        """The periods in which each epoch is the peer's base: number, begin, end."""
         ends = [*(stand.at_ms for stand in self.stands[1:]), until_ms]
         times = ((stand.number, stand.at_ms, min(end, until_ms)) for stand, end in zip(self.stands, ends, strict=False))
         return [(number, begin, end) for number, begin, end in times if end > begin]
 
     def present(self) -> list[tuple[int, int]]:
-        """When it is up: its life without the times when it was down."""
+        """The periods in which the peer is up."""
         found, begin = [], self.begin_ms
         for absence in self.absences:
             if absence.kind is Kind.CRASH and absence.end_ms > begin:
@@ -64,8 +62,8 @@ class Lane:
         return [*found, (begin, self.end_ms)]
 
 
-class Parting(NamedTuple):
-    """From when to when peers could not hear those of other groups."""
+class Partition(NamedTuple):
+    """A period in which the network is partitioned into groups."""
 
     begin_ms: int
     end_ms: int
@@ -73,7 +71,7 @@ class Parting(NamedTuple):
 
 
 def lanes_of(trace: Trace, end_ms: int) -> dict[str, Lane]:
-    """The peers: who founded the party, then by name."""
+    """The lanes of a trace: the founder first, then by name."""
     lanes: dict[str, Lane] = {}
     open_since: dict[tuple[str, Kind], int] = {}
     for event in trace:
@@ -112,25 +110,25 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
 
 
 def subject(event: Event) -> str:
-    """Whose lane an event is on: of a revocation, that of the peer which it takes rights from."""
+    """The peer whose lane shows an event: of a revocation, the revoked peer."""
     return event.other or event.peer if event.kind is Kind.REVOKE else event.peer
 
 
-def partings_of(trace: Trace, end_ms: int) -> list[Parting]:
-    """The times when the network was parted, each until it healed or was parted otherwise."""
-    found: list[Parting] = []
+def partitions_of(trace: Trace, end_ms: int) -> list[Partition]:
+    """The partitions of a trace, each until the network healed or was partitioned otherwise."""
+    found: list[Partition] = []
     since: Event | None = None
     for event in trace.of(Kind.PART, Kind.HEAL):
         if since is not None and event.at_ms > since.at_ms:
-            found.append(Parting(since.at_ms, event.at_ms, groups_in(since.text)))
+            found.append(Partition(since.at_ms, event.at_ms, groups_in(since.text)))
         since = event if event.kind is Kind.PART else None
     if since is not None and end_ms > since.at_ms:
-        found.append(Parting(since.at_ms, end_ms, groups_in(since.text)))
+        found.append(Partition(since.at_ms, end_ms, groups_in(since.text)))
     return found
 
 
 def groups_in(text: str) -> tuple[tuple[str, ...], ...]:
-    """The groups of a parting.
+    """Parse the groups of a partition.
 
     >>> groups_in("ada bob | cy")
     (('ada', 'bob'), ('cy',))
@@ -139,12 +137,12 @@ def groups_in(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(group for group in groups if group)
 
 
-def arrange(lanes: dict[str, Lane], partings: list[Parting]) -> None:
-    """Give the lanes their rows: in their order, but those that the longest partition kept together side by side."""
-    longest = max(partings, key=lambda parting: parting.end_ms - parting.begin_ms, default=None)
+def arrange(lanes: dict[str, Lane], partitions: list[Partition]) -> None:
+    """Assign rows to lanes: in order, but with each group of the longest partition side by side."""
+    longest = max(partitions, key=lambda partition: partition.end_ms - partition.begin_ms, default=None)
     groups = () if longest is None else longest.groups
     group_of = {name: n for n, group in enumerate(groups) for name in group}
-    first: dict[int, int] = {}  # a group stands where the first of it would
+    first: dict[int, int] = {}  # a group is placed where its first peer would be
     for name in lanes:
         first.setdefault(group_of.get(name, -1), len(first))
     ordered = sorted(lanes.values(), key=lambda lane: first[group_of.get(lane.name, -1)])

@@ -1,10 +1,10 @@
-"""What stands under a picture: its legend, with what is in it and nothing else, and the laws that were checked."""
+"""The lower part of a picture: a legend of the signs that occur in it, and the laws that were checked."""
 
 from __future__ import annotations
 
 from antiphon.sim.picture.frame import Frame
 from antiphon.sim.picture.glyphs import NAMES, Glyph, glyph
-from antiphon.sim.picture.svg import Sheet, box, polyline, shorten, wide
+from antiphon.sim.picture.svg import Sheet, box, polyline, shorten, text_width
 from antiphon.sim.trace import Event, Kind, Trace
 
 CHECKS_MAX = 24
@@ -14,7 +14,7 @@ _CROSS = polyline(((-4, -4), (4, 4))) + polyline(((-4, 4), (4, -4)))
 
 
 def summary(frame: Frame, trace: Trace) -> str:
-    """A run in one line."""
+    """Summarise a run in one line."""
     writes = sum(event.count for event in trace.of(Kind.WRITE))
     epochs = {stand.number for lane in frame.lanes.values() for stand in lane.stands}
     counts = trace.counts()
@@ -33,7 +33,7 @@ def summary(frame: Frame, trace: Trace) -> str:
 
 
 def draw_legend(sheet: Sheet, frame: Frame, trace: Trace, y: float) -> float:
-    """The signs that are in the picture. Gives the height at which it ends."""
+    """Draw the legend of the signs in the picture. Return the y coordinate of its end."""
     counts = trace.counts()
     size = 4.6
     samples: list[tuple[Glyph, str]] = []
@@ -48,7 +48,7 @@ def draw_legend(sheet: Sheet, frame: Frame, trace: Trace, y: float) -> float:
         samples.append((Glyph(polyline(((0, -7), (0, 7))), "line good dash", 1.2), "all is quiet"))
     x = frame.margin
     for sign, name in samples:
-        width = 26 + wide(name)
+        width = 26 + text_width(name)
         if x + width > frame.right:
             x, y = frame.margin, y + _LINE
         sheet.sign((x + 8, y - 4), sign.d, sign.classes, stroke=sign.stroke)
@@ -58,15 +58,15 @@ def draw_legend(sheet: Sheet, frame: Frame, trace: Trace, y: float) -> float:
 
 
 def draw_checks(sheet: Sheet, frame: Frame, trace: Trace, y: float) -> float:
-    """What was looked at after quiet, and how it came out. Gives the height at which the picture ends."""
+    """Draw the laws that were checked, and their results. Return the y coordinate of the end."""
     checks = trace.of(Kind.CHECK)
-    # What went wrong first: it is what one looks for, and the list has an end.
+    # Broken laws first, because the list is limited.
     checks = sorted(checks, key=lambda check: not check.text)[:CHECKS_MAX]
     x, y = frame.margin, y + 6
     for check in checks:
         label, good = _law(check), not check.text
         text = label if good else f"{label}: {shorten(check.text.removeprefix(f'{label}: '), 120)}"
-        width = 26 + wide(text)
+        width = 26 + text_width(text)
         if x > frame.margin and (x + width > frame.right or not good):
             x, y = frame.margin, y + _LINE
         sheet.sign((x + 8, y - 4), _TICK if good else _CROSS, "line good" if good else "line wrong", stroke=2)

@@ -1,5 +1,5 @@
-"""`Mark`s: single events on the lanes, few enough to be seen. What happened close together is one mark, with a count;
-the more there is, the further apart is close. So a picture has a size, whatever the trace.
+"""`Mark`s: events on the lanes. Events of one kind that are close together become one mark with a count. The more marks
+there are, the larger the distance that counts as close, so the size of a picture is bounded for any trace.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from antiphon.sim.picture.frame import Frame
-from antiphon.sim.picture.glyphs import DEEDS, glyph, offset
+from antiphon.sim.picture.glyphs import TOOLTIPS, glyph, offset
 from antiphon.sim.picture.lanes import subject
 from antiphon.sim.picture.svg import Sheet, fixed, polyline
 from antiphon.sim.trace import Event, Kind, Trace
@@ -21,7 +21,7 @@ MARKS_MAX = 110
 COMMON_MAX = 20
 _NEAR = 7.0
 _COLUMN = 16.0
-#: What is drawn one by one, the most telling first; what stands last is left out if it must.
+#: Kinds that are drawn one by one, the most important first. The last ones are left out if there are too many.
 _TELLING = (
     Kind.LIE,
     Kind.CRASH,
@@ -57,7 +57,7 @@ class Mark(NamedTuple):
 
 
 def gather(frame: Frame, events: Iterable[Event], limit: int) -> list[Mark]:
-    """The events as at most so many marks, if that can be done by joining neighbours."""
+    """Join events into at most `limit` marks, if joining neighbours suffices."""
     marks: list[Mark] = []
     for event in events:
         lane = frame.lanes.get(subject(event))
@@ -72,7 +72,7 @@ def gather(frame: Frame, events: Iterable[Event], limit: int) -> list[Mark]:
 
 
 def draw_writes(sheet: Sheet, frame: Frame, trace: Trace) -> None:
-    """Dots whose area is the number of messages."""
+    """Draw writes as dots whose area is the number of messages."""
     marks = gather(frame, trace.of(Kind.WRITE), WRITES_MAX)
     most = max((mark.amount for mark in marks), default=1)
     largest = min(9.0, frame.row_height * 0.3)
@@ -82,7 +82,7 @@ def draw_writes(sheet: Sheet, frame: Frame, trace: Trace) -> None:
 
 
 def draw_takes(sheet: Sheet, frame: Frame, trace: Trace) -> None:
-    """Thin arrows from lane to lane; of many at one time those with most messages."""
+    """Draw received messages as thin arrows from lane to lane; of many at one time, those with the most messages."""
     sums: Counter[tuple[int, int, int]] = Counter()
     last: dict[tuple[int, int, int], int] = {}
     for event in trace.of(Kind.TAKE):
@@ -103,12 +103,12 @@ def draw_takes(sheet: Sheet, frame: Frame, trace: Trace) -> None:
 
 
 def draw_marks(sheet: Sheet, frame: Frame, trace: Trace) -> None:
-    """Everything that happens to one peer: what it says of epochs, its faults and lies."""
+    """Draw the events of single peers: acts about epochs, faults, attacks."""
     telling = gather(frame, trace.of(*_TELLING), MARKS_MAX)
     marks = sorted(telling, key=lambda mark: _TELLING.index(mark.kind))[:MARKS_MAX]
     for kind in _COMMON:
         marks += gather(frame, trace.of(kind), COMMON_MAX)[:COMMON_MAX]
-    for mark in reversed(marks):  # the most telling on top
+    for mark in reversed(marks):  # the most important on top
         y = frame.y(mark.row) + frame.row_height * offset(mark.kind)
         sign = glyph(mark.kind, (frame.x(mark.middle_ms), y), frame.size)
         sheet.path(sign.d, sign.classes, _tip(frame, mark), stroke=sign.stroke)
@@ -118,7 +118,7 @@ def draw_marks(sheet: Sheet, frame: Frame, trace: Trace) -> None:
 
 
 def _join(frame: Frame, marks: list[Mark], near: float) -> list[Mark]:
-    """Neighbours of one kind as one, if they are no further apart than that."""
+    """Join neighbouring marks of one kind that are within a distance."""
     found: list[Mark] = []
     for mark in sorted(marks, key=lambda mark: (mark.row, mark.kind, mark.first_ms)):
         before = found[-1] if found else None
@@ -143,7 +143,7 @@ def _arrow(sheet: Sheet, frame: Frame, rows: tuple[int, int], at_ms: int, count:
     down = 1 if taker > source else -1
     x, y0 = frame.x(at_ms), frame.y(source)
     y1 = frame.y(taker) - down * frame.row_height * 0.12
-    # It begins a little earlier, so that one sees it run; by how much does not depend on the distance.
+    # The arrow starts a little to the left, so that its direction in time is visible, whatever the distance of lanes.
     x0, wing = x - 9, min(3.2, frame.row_height * 0.12)
     curve = (x0 + 7, y0, x, y1 - down * 9, x, y1)
     barbs = ((x - wing, y1 - down * wing * 1.4), (x, y1), (x + wing, y1 - down * wing * 1.4))
@@ -160,6 +160,6 @@ def _tip(frame: Frame, mark: Mark) -> str:
     name = frame.names[mark.row]
     first, last = frame.seconds(mark.first_ms), frame.seconds(mark.last_ms)
     when = first if first == last else f"{first} to {last}"
-    what = DEEDS[mark.kind] + (f" {mark.amount}" if mark.amount else "")
+    what = TOOLTIPS[mark.kind] + (f" {mark.amount}" if mark.amount else "")
     often = f" ({mark.times} times)" if mark.times > 1 and mark.kind is not Kind.WRITE else ""
     return f"{when}: {name} {what}{often}" + (f": {mark.text}" if mark.text else "")

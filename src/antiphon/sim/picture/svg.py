@@ -1,5 +1,5 @@
-"""`Sheet`: an SVG in the making. Shapes know a class and a tooltip; what a class looks like, by day and by night, is in
-one place. Nothing comes from elsewhere: no script, no font, no link.
+"""`Sheet`: builds an SVG document. Shapes have CSS classes and tooltips. The style of each class, in light and in dark
+mode, is defined in one place. The document is self-contained: no script, no font, no link.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from xml.sax.saxutils import escape, quoteattr
 
 TEXT_MAX = 200
-#: The width of letters over the height of their font, a little more than most fonts have; there is nobody to ask.
+#: Estimated widths of letters relative to the font size, a little more than in most fonts.
 _WIDTHS = {**dict.fromkeys("fijlrt.,:;·|()' ", 0.36), **dict.fromkeys("mwMW", 0.92)}
 _WIDTH = 0.6
 
 Point = tuple[float, float]
 
-#: Each by day and by night.
+#: Each in light and in dark mode.
 _COLOURS = {
     "paper": ("#ffffff", "#12161c"),
     "ink": ("#1d2430", "#e4e8ee"),
@@ -53,30 +53,33 @@ text{font:12px system-ui,"Segoe UI","DejaVu Sans",sans-serif}
 
 
 class Sheet:
-    """The shapes of a picture, in the order in which they are painted."""
+    """The shapes of a picture, in painting order."""
 
     def __init__(self, width: float) -> None:
         self.width = width
         self._shapes: list[str] = []
 
     def path(self, d: str, classes: str, tip: str = "", *, stroke: float = 0) -> None:
-        """One path; `stroke` is the width of its line, if it is one."""
+        """Add a path; `stroke` is the width of its line, if it has one."""
         extra = f' stroke-width="{fixed(stroke)}"' if stroke else ""
         self._add("path", f'd="{d}"{extra}', classes, tip)
 
     def sign(self, at: Point, d: str, classes: str, *, stroke: float = 0) -> None:
-        """A path that was made around (0, 0), moved to a place."""
+        """Add a path that was made around (0, 0), moved to a point."""
         extra = f' stroke-width="{fixed(stroke)}"' if stroke else ""
         self._add("path", f'd="{d}"{extra} transform="translate({fixed(at[0])} {fixed(at[1])})"', classes, "")
 
     def circle(self, at: Point, radius: float, classes: str, tip: str = "") -> None:
+        """Add a circle."""
         self._add("circle", f'cx="{fixed(at[0])}" cy="{fixed(at[1])}" r="{fixed(radius)}"', classes, tip)
 
     def text(self, at: Point, text: str, classes: str, tip: str = "") -> None:
+        """Add a text."""
         inside = _title(tip) + escape(shorten(text))
         self._shapes.append(f'<text x="{fixed(at[0])}" y="{fixed(at[1])}" class={quoteattr(classes)}>{inside}</text>')
 
     def document(self, height: float, title: str) -> str:
+        """The complete SVG."""
         size = f'width="{fixed(self.width)}" height="{fixed(height)}"'
         box = f'viewBox="0 0 {fixed(self.width)} {fixed(height)}"'
         lines = [
@@ -95,7 +98,7 @@ class Sheet:
 
 
 def fixed(value: float) -> str:
-    """A length with one decimal at most, the same on every machine.
+    """Format a length with at most one decimal, the same on every machine.
 
     >>> fixed(3.0), fixed(2.449), fixed(-0.01)
     ('3', '2.4', '0')
@@ -105,28 +108,29 @@ def fixed(value: float) -> str:
 
 
 def shorten(text: str, limit: int = TEXT_MAX) -> str:
-    """At most so many characters, none of which XML forbids."""
+    """Cut a text to `limit` characters, and replace those that XML forbids."""
     kept = "".join(letter if letter.isprintable() else " " for letter in text[: limit + 1])
     return kept if len(kept) <= limit else kept[: limit - 1] + "…"
 
 
-def wide(text: str, size: float = 12) -> float:
-    """About how wide a text is."""
+def text_width(text: str, size: float = 12) -> float:
+    """The estimated width of a text."""
     return sum(_WIDTHS.get(letter, _WIDTH) for letter in text) * size
 
 
 def polyline(points: Iterable[Point]) -> str:
+    """A line through points, as a part of a path."""
     return "M" + "L".join(f"{fixed(x)} {fixed(y)}" for x, y in points)
 
 
 def box(x: float, y: float, width: float, height: float) -> str:
-    """A rectangle as a part of a path."""
+    """A rectangle, as a part of a path."""
     return f"M{fixed(x)} {fixed(y)}h{fixed(width)}v{fixed(height)}h{fixed(-width)}z"
 
 
 def ring(at: Point, radius: float) -> str:
-    """A circle as a part of a path, so that many are one shape."""
-    radius = round(radius * 10) / 10  # before it is doubled, else the halves do not meet
+    """A circle, as a part of a path, so that many circles are one shape."""
+    radius = round(radius * 10) / 10  # rounded before it is doubled, or else the halves do not meet
     r, twice = fixed(radius), fixed(2 * radius)
     return f"M{fixed(at[0] - radius)} {fixed(at[1])}a{r} {r} 0 1 0 {twice} 0a{r} {r} 0 1 0 -{twice} 0z"
 
