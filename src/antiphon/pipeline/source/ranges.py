@@ -109,17 +109,17 @@ class Fault:
 
 
 def read_ranges(
-    task: Iterable[Range], told: Callable[[Fault], None], *, verify: bool = True
+    task: Iterable[Range], emit: Callable[[Fault], None], *, verify: bool = True
 ) -> Iterator[Iterator[Span]]:
     """Yield the spans of each range of a task. Homes are opened one after the other."""
     for home, ranges in groupby(task, key=lambda one: one.home):
         with open_feeds(home) as store:
             for one in ranges:
-                yield read_range(store, one, told, verify=verify)
+                yield read_range(store, one, emit, verify=verify)
 
 
-def read_range(store: FeedReader, one: Range, told: Callable[[Fault], None], *, verify: bool = True) -> Iterator[Span]:
-    """Yield the spans of a range up to its first fault, and report the fault to `told`.
+def read_range(store: FeedReader, one: Range, emit: Callable[[Fault], None], *, verify: bool = True) -> Iterator[Span]:
+    """Yield the spans of a range up to its first fault, and pass the fault to `emit`.
 
     With `verify`, every hash, link, body, head and rule is checked. Ranges can be checked in any order, because the
     only facts from outside the range are the hash and the lamport of the block before it, and the task of that block
@@ -140,13 +140,13 @@ def read_range(store: FeedReader, one: Range, told: Callable[[Fault], None], *, 
                 yield cut(span, low, high)
                 at = span.first + high
     except RefusedBlocks as error:
-        told(Fault(one.party, one.feed, at if error.seq is None else max(error.seq, at), str(error)))
+        emit(Fault(one.party, one.feed, at if error.seq is None else max(error.seq, at), str(error)))
         return
     except AntiphonError as error:  # pruned meanwhile, or damaged: the store returns no block of such a span
-        told(Fault(one.party, one.feed, at, str(error)))
+        emit(Fault(one.party, one.feed, at, str(error)))
         return
     if at < one.stop:
-        told(Fault(one.party, one.feed, at, f"feed {one.feed.hex()[:8]}: blocks {at} to {one.stop - 1} are gone"))
+        emit(Fault(one.party, one.feed, at, f"feed {one.feed.hex()[:8]}: blocks {at} to {one.stop - 1} are gone"))
 
 
 def _together(runs: Iterator[SpanPart]) -> Iterator[list[SpanPart]]:
