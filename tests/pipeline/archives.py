@@ -1,4 +1,4 @@
-"""Homes for tests of archives, what is in them, and archives that somebody has tampered with."""
+"""Homes for tests of archives, their contents, and archives that were tampered with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs that are planted into the code that ships, one at a time: what the simulation must find."""
+"""Bugs planted into the shipped code, one at a time, which the simulation must find."""
 
 from __future__ import annotations
 

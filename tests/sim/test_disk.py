@@ -1,4 +1,4 @@
-"""A simulated crash takes what was not synced, and nothing else."""
+"""A simulated crash loses unsynced writes, and nothing else."""
 
 from __future__ import annotations
 

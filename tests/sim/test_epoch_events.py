@@ -1,4 +1,4 @@
-"""What a device says about epochs is in the trace."""
+"""The acts of a device about epochs are in the trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each planted bug is found within a few seeds, all of which pass without it, by a law that is about it."""
+"""Each planted bug is found within a few seeds, by a law that is about it; without the bug these seeds pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counterexamples that forced rules on the design, played by whole peers: each by hand, with no chance in it."""
+"""Counterexamples that led to rules of the design, played step by step by whole peers, without randomness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole parties under every fault that is known, from seeds: the laws hold, and a seed is a run."""
+"""Whole parties under every known fault, from seeds: the laws hold, and a seed replays exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scenario is a value that its seed makes, and from which acts can be left out."""
+"""A seed makes a scenario, which is a value; acts can be left out of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people write: where their edits go."""
+"""The workload: which items edits go to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives: a home rebuilt from one is the same live, and one that was tampered with is refused and says where."""
+"""Archives: a home rebuilt from an archive is the same; an archive that was tampered with is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives that are exported into again: what was erased goes, damage stays where it is, and long feeds are cut."""
+"""Later exports into an archive: erased bodies are removed, damage is reported, long feeds are divided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parquet that becomes far more than it is: refused before it is decoded, whatever the end of the file says."""
+"""Parquet files that would decode to far more bytes than they have are refused before decoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An epoch that a peer declares with a snapshot made on Spark: others recompute it, live, and stand on the same."""
+"""A peer declares an epoch with a snapshot computed on Spark; live peers compute the same and adopt it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The snapshot of an epoch on Spark: the CID that peers have agreed on, from the same messages."""
+"""The snapshot of an epoch computed on Spark has the CID that peers have agreed on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verifying and planning at once: what a plan says that was made too early counts only where nothing is wrong."""
+"""Verification and planning run together: a plan made from unverified blocks is used only if there are no faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real cluster: a master and two workers from the Spark that pip installed, on the Java that comes along."""
+"""A real cluster: a master and two workers from the installed Spark, on the bundled Java."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Java is taken, and that Spark runs with the one that comes along where the machine has none."""
+"""Which Java Spark uses; and Spark runs with the bundled Java on a machine without one."""
 
 from __future__ import annotations
 

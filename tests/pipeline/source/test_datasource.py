@@ -1,4 +1,4 @@
-"""The data source: every block of a home once, in any shape that was asked for, and nothing that does not verify."""
+"""The data source returns each block of a home once, with the selected columns; faults become rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans that are verified together: what is found is what each by itself shows, and what comes before it is read."""
+"""Spans verified together give the same faults as spans verified one by one; spans before a fault are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run looks at one moment: what a peer writes meanwhile is for the next one."""
+"""A run reads a home as of one moment. Blocks that a peer writes during the run are left to the next one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each lie alone, told again and again to honest peers: they agree, lose nothing, and show nothing that was forged."""
+"""Each attack alone, performed many times: honest peers agree, lose nothing, and show no forged write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures: what is in a trace is seen, and a picture has a size, whatever the trace."""
+"""Pictures show the events of a trace, and their size is bounded for any trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress while Spark works: what it tells of a job that is not done yet."""
+"""The progress display of the command line, over a real Spark job that is not finished yet."""
 
 from __future__ import annotations
 
