@@ -1,4 +1,4 @@
-"""Blocks as Arrow record batches: header columns as they stand, bodies opaque. For bulk readers and Spark."""
+"""Blocks as Arrow record batches: header columns in place, bodies as opaque bytes. For bulk readers and Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from antiphon.feed.block import BodyState
 from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER, Headers
 from antiphon.feed.span import Span
 
-#: The columns of a batch of blocks. `advance` holds the raw entries (80 bytes each); a body that is not here is null.
+#: The columns of a batch of blocks. `advance` holds the raw entries (80 bytes each); a missing body is null.
 SCHEMA = pa.schema(
     [
         pa.field("seq", pa.uint64(), nullable=False),
@@ -34,7 +34,7 @@ BATCH_SIZE = 16 << 20
 
 
 def batches(spans: Iterable[Span], columns: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Record batches of about `BATCH_ROWS` rows, with the columns asked for."""
+    """Yield record batches of about `BATCH_ROWS` rows, with the given columns."""
     names = list(columns) if columns is not None else SCHEMA.names
     unknown = [name for name in names if name not in SCHEMA.names]
     if unknown or not names:
@@ -45,7 +45,7 @@ def batches(spans: Iterable[Span], columns: Iterable[str] | None = None) -> Iter
 
 
 def gathered(spans: Iterable[Span], rows_max: int) -> Iterator[list[Span]]:
-    """Spans that go into a batch together: about so many rows, and no more bytes than `BATCH_SIZE` by much."""
+    """Yield groups of spans, each for one batch: about `rows_max` rows, or `BATCH_SIZE` bytes."""
     waiting: list[Span] = []
     rows = size = 0
     for span in spans:
@@ -60,7 +60,7 @@ def gathered(spans: Iterable[Span], rows_max: int) -> Iterator[list[Span]]:
 
 
 def _batch(spans: list[Span], schema: pa.Schema) -> pa.RecordBatch:
-    """One batch of several spans: their columns are joined as bytes, and offsets are counted once for all."""
+    """Make one batch of several spans: join their columns as bytes, and compute offsets once."""
     headers = np.frombuffer(b"".join([span.headers for span in spans]), dtype=HEADER)
     return pa.RecordBatch.from_arrays([_column(field.name, spans, headers) for field in schema], schema=schema)
 
@@ -85,7 +85,7 @@ def _column(name: str, spans: list[Span], headers: Headers) -> pa.Array:
 
 
 def states_of(spans: list[Span]) -> bytes:
-    """The state of each body."""
+    """Return the `BodyState` of each block, one byte each."""
     return b"".join([span.states or bytes(span.count) for span in spans])
 
 
@@ -94,7 +94,7 @@ def _fixed(data: bytes, width: int) -> pa.Array:
 
 
 def variable(kind: pa.DataType, data: bytes, sizes: Any, present: Any = None) -> pa.Array:
-    """Values of these sizes, one after another in `data`; null where one is not present."""
+    """Make an array of values of these sizes, which lie one after another in `data`; null where not present."""
     offsets = np.zeros(len(sizes) + 1, dtype=sizes.dtype)
     np.cumsum(sizes, out=offsets[1:])
     validity, nulls = None, 0

@@ -3,9 +3,9 @@
     hash[i] = SHA-256("antiphon.block.1" and 48 zeros ‖ party ‖ feed ‖ hash[i-1] ‖ header[i])
     head    = Ed25519 by the feed over "antiphon.head.v1" ‖ party ‖ feed ‖ length ‖ hash[length-1]
 
-A body stands in the chain only through its own hash in the header, so it can be left out or erased while everything
-else stays verifiable. The party key is in every hash, so one party's blocks cannot be served in another (rule 4).
-A signature covers a whole span: one costs as much as hashing some fifty blocks.
+A body is in the chain only through its own hash in the header. So a body can be left out or erased, and everything else
+stays verifiable. The party key is in every hash, so one party's blocks cannot be served in another (rule 4).
+A signature covers a whole span: making one takes as long as hashing some fifty blocks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEAD_TAG = b"antiphon.head.v1"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A writer's word that its feed's first `length` blocks end in `hash`."""
+    """A signed statement of a feed's writer: the first `length` blocks end in `hash`."""
 
     length: int
     hash: bytes
@@ -38,23 +38,27 @@ class Head:
         return cls(reader.u64(), reader.take(HASH_SIZE), reader.take(SIGNATURE_SIZE))
 
     def signed_by(self, party: bytes, feed: bytes) -> bool:
+        """True if the signature is the feed's, over this head in this party."""
         return verify(feed, head_message(party, feed, self.length, self.hash), self.signature)
 
 
 def head_message(party: bytes, feed: bytes, length: int, last: bytes) -> bytes:
+    """Return the bytes that a head's signature covers."""
     return HEAD_TAG + party + feed + u64(length) + last
 
 
 def sign_head(pair: KeyPair, party: bytes, length: int, last: bytes) -> bytes:
+    """Return the signature of the head with this length and last hash."""
     return pair.sign(head_message(party, pair.key, length, last))
 
 
 def link(party: bytes, feed: bytes, previous: bytes, headers: list[bytes]) -> list[bytes]:
-    """The hashes of consecutive headers (entries included), given the hash before them."""
+    """Return the hashes of consecutive headers (entries included), given the hash before them."""
     return hashing.link(BLOCK_TAG + party + feed, previous, headers)
 
 
 def span_headers(span: Span) -> list[bytes]:
+    """Return the headers of a span, each with its entries."""
     raw = span.headers
     if not span.advance:
         return [raw[at : at + HEADER_SIZE] for at in range(0, len(raw), HEADER_SIZE)]
@@ -65,13 +69,13 @@ def span_headers(span: Span) -> list[bytes]:
 
 
 def span_hashes(span: Span) -> bytes:
-    """The hash column of a span, computed from its headers and `previous`."""
+    """Compute the hash column of a span from its headers and `previous`."""
     prefix = BLOCK_TAG + span.party + span.feed
     return hashing.chain(prefix, span.previous, span.headers, span.advance, span.advance_offsets)
 
 
 def check_bodies(span: Span) -> int | None:
-    """The index of the first body here that is not the one in its header; None if all are right."""
+    """Return the index of the first body that does not match the hash in its header; None if all match."""
     if not span.bodies and span.states:
         return None
     found, wanted = hashing.digests(span.bodies, span.body_offsets), span.columns["body_hash"].tobytes()
@@ -85,10 +89,10 @@ def check_bodies(span: Span) -> int | None:
 
 
 def verify_span(span: Span) -> Span:
-    """The same span with its hashes, once chain, signed head and every body that is here are right.
+    """Verify the chain, the signed head and every present body of a span; return the span with its hashes.
 
-    Only the hash before it is taken on trust: a caller compares `span.previous` with what it holds. A span that a
-    sender made up fails here; what a feed's own writer did wrong is found by `rules`.
+    The hash before the span is not verified: the caller compares `span.previous` with the block that it holds. A span
+    that a sender forged fails here; faults of the feed's own writer are found by `rules`.
     """
     where = f"feed {span.feed.hex()[:8]}, blocks {span.first} to {span.end - 1}"
     if not span.fits:

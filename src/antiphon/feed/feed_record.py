@@ -1,4 +1,4 @@
-"""What the store remembers of each feed: whose it is, which blocks are held, its head, and whether it has ended."""
+"""`FeedRecord`: the state of one feed in the store: its party, the held blocks, its head, and where it ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPEN_END = (1 << 63) - 1
 
 
 class End(enum.IntEnum):
-    """Why a feed ends before its last stored block."""
+    """Reason why a feed ends before its last stored block."""
 
     NONE = 0
     FAULT = 1  # its writer signed a header that breaks the rules
@@ -33,7 +33,7 @@ _ENDS = frozenset(map(int, End))
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Blocks [start, length) are held; those from `end` on are kept as evidence, not served as history."""
+    """Blocks [start, length) are held. Blocks from `end` on are kept as evidence, not served as history."""
 
     start: int
     length: int
@@ -46,8 +46,8 @@ class FeedRecord:
 
     feed: bytes
     party: bytes
-    writable: bool = False  # its private key is used from here
-    retired: bool = False  # restored from a backup or closed: never written again from here
+    writable: bool = False  # this store writes it, with its private key
+    retired: bool = False  # restored from a backup or closed: this store never writes it again
     start: int = 0
     start_hash: bytes = NO_HASH  # of block start - 1
     start_lamport: int = 0
@@ -60,6 +60,7 @@ class FeedRecord:
 
     @property
     def valid_length(self) -> int:
+        """The length without blocks at or after `end`."""
         return min(self.length, self.end)
 
     @property
@@ -71,7 +72,7 @@ class FeedRecord:
         return Bounds(self.start, self.length, None if self.why is End.NONE else self.end)
 
     def ended(self, at: int, why: End) -> FeedRecord:
-        """The least end wins; it never moves up."""
+        """Return the record with an end at `at`. The least end wins; an end never moves up."""
         return replace(self, end=at, why=why) if at < self.end else self
 
     def extended(self, length: int, last: bytes, lamport: int, signature: bytes) -> FeedRecord:

@@ -1,4 +1,4 @@
-"""Fork evidence: two histories that one writer signed, which anybody can check without holding the feed.
+"""`Fork`: evidence that a writer signed two histories. Any peer can check it without holding the feed.
 
 Both branches start from the same hash, their first headers differ, and each runs to a head with the writer's
 signature. A head covers at most `SPAN_HEADERS_SIZE_MAX` bytes of headers, so the evidence always fits a credential.
@@ -22,7 +22,7 @@ _ADVANCE_AT = HEADER.fields["advance"][1] if HEADER.fields else HEADER_SIZE - 2
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Headers (entries included) from the fork to a signed head."""
+    """One of the two histories: headers (entries included) from the fork to a signed head."""
 
     headers: tuple[bytes, ...]
     head: Head
@@ -45,7 +45,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """A feed's writer signed two different blocks at `seq`; `previous` is the hash of the last common block."""
+    """Two different blocks at `seq`, signed by the feed's writer. `previous` is the hash of the last common block."""
 
     party: bytes
     feed: bytes
@@ -55,7 +55,7 @@ class Fork:
 
     @classmethod
     def between(cls, mine: Span, theirs: Span) -> Fork:
-        """From two verified spans that start at the same position after the same block, and differ there."""
+        """Make evidence of two verified spans that start at the same seq after the same block, and differ there."""
         assert mine.first == theirs.first
         assert mine.previous == theirs.previous
         assert mine.hash_at(mine.first) != theirs.hash_at(theirs.first)
@@ -68,7 +68,7 @@ class Fork:
 
     @classmethod
     def decode(cls, data: bytes) -> Fork:
-        """Evidence that is well-formed and true; refused otherwise."""
+        """Decode evidence and check it; refuse evidence that is malformed or proves no fork."""
         if len(data) > EVIDENCE_SIZE_MAX:
             raise TooLarge(f"fork evidence: {len(data)} bytes, at most {EVIDENCE_SIZE_MAX} are allowed")
         reader = Reader(data, "fork evidence")

@@ -1,8 +1,8 @@
-"""Many SHA-256 at once: the bodies of a span, and its chain.
+"""SHA-256 of many values in one call: the bodies of a span, and its chain.
 
-The hash is always OpenSSL's. Called through `hashlib` it costs about 0.45 µs a block, most of it not hashing, so some
-thirty lines of C (`_hashing.c`, built on installing where there is a compiler) call it for a whole span, three times as
-fast. Without them everything works the same, from the same bytes to the same bytes; a test compares the two.
+The hash function is always OpenSSL's. A call through `hashlib` takes about 0.45 µs a block, most of it overhead. Some
+thirty lines of C (`_hashing.c`, built on installation if there is a compiler) call OpenSSL for a whole span, three
+times as fast. Without the C library, Python computes the same bytes; a test compares the two.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ Chain = Callable[[bytes, bytes, bytes, bytes, Ints], bytes]
 
 
 def digests_in_python(data: bytes, offsets: Ints) -> bytes:
+    """Return the joined SHA-256 of the values in `data` that `offsets` bound."""
     bounds = offsets.tolist()
     return b"".join([sha256(data[start:stop]).digest() for start, stop in itertools.pairwise(bounds)])
 
 
 def link(prefix: bytes, previous: bytes, headers: Iterable[bytes]) -> list[bytes]:
-    """The hashes of consecutive headers (entries included), each over the prefix and the hash before it."""
+    """Return the hashes of consecutive headers (entries included), each over prefix, previous hash and header."""
     begun = sha256(prefix).copy
     hashes: list[bytes] = []
     for header in headers:
@@ -43,6 +44,7 @@ def link(prefix: bytes, previous: bytes, headers: Iterable[bytes]) -> list[bytes
 
 
 def chain_in_python(prefix: bytes, previous: bytes, headers: bytes, entries: bytes, offsets: Ints) -> bytes:
+    """Return the joined hashes of headers; `offsets` bound the entries of each."""
     starts, bounds = range(0, len(headers), HEADER_SIZE), itertools.pairwise(offsets.tolist())
     pieces = zip(starts, bounds, strict=True)
     whole = (headers[at : at + HEADER_SIZE] + entries[low:high] for at, (low, high) in pieces)
@@ -50,7 +52,7 @@ def chain_in_python(prefix: bytes, previous: bytes, headers: bytes, entries: byt
 
 
 def _load(path: Path) -> tuple[Digests, Chain] | None:
-    """The same in C; None where it is not built, or this Python does not share OpenSSL's functions."""
+    """Load `digests` and `chain` in C; None if not built, or if this Python does not export OpenSSL's functions."""
     try:
         import _hashlib
 
@@ -87,7 +89,7 @@ def _load(path: Path) -> tuple[Digests, Chain] | None:
 
 
 def _check(right: bool) -> None:
-    """C reads where it is told to: this is the last place where that can be refused."""
+    """Refuse offsets that lie outside the data: C would read there without a check."""
     if not right:
         raise InvalidInput("the columns of a span do not fit each other")
 
@@ -97,7 +99,7 @@ def _chosen() -> tuple[Digests, Chain, bool]:
     if found is not None:
         offsets = np.array([0, 3, 3], dtype=np.int64)
         sample = (b"p" * 128, b"q" * HASH_SIZE, b"h" * HEADER_SIZE * 2, b"abc", offsets)
-        # A library of another make must not be trusted on its name alone.
+        # The file may be another library of this name: compare its results once.
         if found[0](b"abc", offsets) == digests_in_python(b"abc", offsets) and found[1](*sample) == chain_in_python(
             *sample
         ):

@@ -1,4 +1,4 @@
-"""The bounds of everything that a feed holds. A receiver refuses what is above them, so all peers must share them."""
+"""Bounds of everything in a feed. A receiver refuses anything above them, so all peers must share them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ SPAN_BLOCKS_MAX = 4096  # blocks under one signed head
 SPAN_HEADERS_SIZE_MAX = 384 << 10  # so that fork evidence (two branches) fits into one credential
 SPAN_SIZE_MAX = 8 << 20
 LAMPORT_STEP_MAX = 1 << 32
-LAMPORT_MAX = (1 << 40) - 1  # what fits into an item id
+LAMPORT_MAX = (1 << 40) - 1  # the largest that fits into an item id
 EVIDENCE_SIZE_MAX = 2 * SPAN_HEADERS_SIZE_MAX + 4096
-QUARANTINE_ENTRIES_MAX = 4096  # oldest go first, and are counted
+QUARANTINE_ENTRIES_MAX = 4096  # beyond that, the oldest are dropped and counted

@@ -1,7 +1,7 @@
-"""What a header must satisfy beyond being signed: positions, lamports, advance, batch marks, sizes.
+"""Rules for signed headers: positions, lamports, advance entries, batch marks, sizes.
 
-A writer that breaks one of these signed the proof of it, so all peers that hold the block find the same fault, and for
-all of them the feed ends there (rule 3). The checks run over columns; only advance entries are looked at one by one.
+A writer that breaks a rule has signed the proof. All peers that hold the block find the same fault, and end the feed at
+the same place (rule 3). The checks run over columns; only advance entries are checked one by one.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Frontier = Callable[[bytes], Entry | None]
 _CREATED_MAX = 1 << 62
 _MARKS = int(Flag.MORE | Flag.CONTINUED)
 _MORE, _CONTINUED = int(Flag.MORE), int(Flag.CONTINUED)
-_FEW = 48  # blocks: so many are looked at one by one, as that is quicker than by column
+_FEW = 48  # blocks: up to this many, a loop is faster than columns
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The first block of a span whose header is wrong, and why."""
+    """The first block of a span that breaks a rule, and the reason."""
 
     seq: int
     reason: str
@@ -33,17 +33,17 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A span's verdict: its first fault, and the timeframe entries that its good headers moved."""
+    """The result of `judge`: the first fault of a span, and the entries that the headers before it moved."""
 
     fault: Fault | None
     moved: Mapping[bytes, Entry]
 
 
 def judge(span: Span, previous_lamport: int | None, frontier: Frontier) -> Verdict:
-    """Judge the headers of a verified span.
+    """Check the headers of a verified span against the rules.
 
-    `previous_lamport` is that of the block before it (0 at the start of a feed, None if it is not known); `frontier`
-    gives, for a feed, the last entry that this feed's earlier headers moved.
+    `previous_lamport` is the lamport of the block before the span (0 at the start of a feed, None if unknown).
+    `frontier` returns, for another feed, the last entry that this feed's earlier headers have for it.
     """
     faults: dict[int, str] = {}
     columns = span.columns
@@ -61,8 +61,8 @@ def judge(span: Span, previous_lamport: int | None, frontier: Frontier) -> Verdi
 
 
 def batch_start(span: Span, index: int) -> int:
-    """The index of the first block of the batch that block `index` belongs to, or leaves without an end."""
-    # Only the marks before it count: what block `index` says of itself may be the fault, or one branch's word alone.
+    """Return the index of the first block of the batch that block `index` belongs to, or leaves without an end."""
+    # Only the marks before `index` count: its own may be the fault, or differ between two branches.
     flags = span.columns["flags"].tolist()
     while index > 0 and flags[index - 1] & Flag.MORE:
         index -= 1
@@ -70,10 +70,10 @@ def batch_start(span: Span, index: int) -> int:
 
 
 def _is_plain(span: Span, before: int | None) -> bool:
-    """Whether a short span is surely without a fault, but for its entries. If not, the columns tell which one."""
+    """True if a short span has no fault, apart from its entries. If False, the checks by column find the fault."""
     if span.count > _FEW or before is None:
         return False
-    told: list[int] = np.frombuffer(span.advance, dtype=ENTRY)["lamport"].tolist() if span.advance else []
+    lamports: list[int] = np.frombuffer(span.advance, dtype=ENTRY)["lamport"].tolist() if span.advance else []
     at, more = 0, 0
     for place, row in enumerate(span.columns.tolist(), start=span.first):
         version, kind, flags, seq, lamport, created_ms, _, size, _, count = row
@@ -84,7 +84,7 @@ def _is_plain(span: Span, before: int | None) -> bool:
         continued = flags & _CONTINUED
         if bool(continued) is not bool(more) or (continued and count):
             return False
-        seen = min(max(told[at : at + count], default=0), LAMPORT_MAX) if count else 0
+        seen = min(max(lamports[at : at + count], default=0), LAMPORT_MAX) if count else 0
         if lamport != (before if continued else max(before, seen) + 1):
             return False
         if lamport > LAMPORT_MAX or lamport - before > LAMPORT_STEP_MAX:
@@ -123,7 +123,7 @@ def _marks(flags: npt.NDArray[np.uint16], advance: npt.NDArray[np.uint16], fault
 
 
 def _lamports(span: Span, previous: int | None, faults: dict[int, str]) -> None:
-    """Lamport = 1 + the greatest in the message's timeframe; a batch shares one."""
+    """Check the lamports: 1 + the greatest in the message's timeframe; a batch shares one."""
     lamports = span.columns["lamport"]
     _first(lamports > LAMPORT_MAX, f"its lamport is above {LAMPORT_MAX}", faults)
     seen = np.zeros(span.count, dtype=np.uint64)
@@ -146,10 +146,10 @@ def _lamports(span: Span, previous: int | None, faults: dict[int, str]) -> None:
 
 
 def _advance(span: Span, frontier: Frontier, faults: dict[int, str], stop: int | None = None) -> dict[bytes, Entry]:
-    """Entries ascend by feed and name other feeds. One that does not move is passed over.
+    """Check that entries ascend by feed and name other feeds. Return the entries that moved.
 
-    It is no fault: who joins at an epoch does not know what the feed had seen before the cut, and must judge like those
-    who do.
+    An entry that does not move is skipped, not a fault: a peer that joins at an epoch does not know the entries before
+    the cut, and must come to the same verdict as peers that do.
     """
     moved: dict[bytes, Entry] = {}
     for index, entries in _moves(span, stop):
@@ -169,7 +169,7 @@ def _advance(span: Span, frontier: Frontier, faults: dict[int, str], stop: int |
 
 
 def _moves(span: Span, stop: int | None) -> Iterator[tuple[int, tuple[Entry, ...] | None]]:
-    """The blocks that advance, and their entries; None for such as cannot be read."""
+    """Yield the index and entries of each block that has entries; None for entries that cannot be decoded."""
     counts = span.columns["advance"]
     every = _entries(span.advance) if span.count <= _FEW else None
     if every is None:

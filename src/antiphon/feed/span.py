@@ -1,7 +1,7 @@
-"""A span: contiguous blocks of one feed in columns, with the signed head at its end.
+"""`Span`: contiguous blocks of one feed in columns, with the signed head at its end.
 
-One structure serves on disk, on the wire and in memory, so nothing is re-encoded on the way in. It is laid out by
-column (headers, then advance entries, then bodies), because bulk readers want columns: numpy reads them in place.
+The same structure is used on disk, on the wire and in memory, so received blocks are not encoded again. The layout is
+by column (headers, then advance entries, then bodies), because bulk readers use columns: numpy reads them in place.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from antiphon.feed.header import (
 from antiphon.feed.limits import BODY_SIZE_MAX, SPAN_BLOCKS_MAX, SPAN_HEADERS_SIZE_MAX, SPAN_SIZE_MAX
 
 MAGIC = b"APs1"
-#: 64 bytes, so that tag, party and feed fill two blocks of SHA-256, whose state is then copied (measured: 1.4 times).
+#: 64 bytes: tag, party and feed fill two blocks of SHA-256, whose state is computed once (measured: 1.4 times as fast).
 BLOCK_TAG = b"antiphon.block.1" + bytes(48)
-_HAS_HASHES = 1  # stored spans keep each block's hash, so that one block can be verified alone
-_HAS_STATES = 2  # some bodies are not here
+_HAS_HASHES = 1  # stored spans keep the hash of each block, so that one block can be verified alone
+_HAS_STATES = 2  # some bodies are missing
 _FIXED = struct.Struct("<4sB32s32sQIII32s64s")  # magic, flags, party, feed, first, three sizes, previous, signature
 FIXED_SIZE = _FIXED.size
-_COMPUTED = ("columns", "present", "body_offsets", "advance_offsets")  # of headers and states alone
-_FEW = 48  # blocks: their sizes are added up in less time than it takes to ask numpy
+_COMPUTED = ("columns", "present", "body_offsets", "advance_offsets")  # from headers and states alone
+_FEW = 48  # blocks: up to this many, Python adds their sizes faster than numpy
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, init=False)
 class Span:
-    """Blocks [first, first + count) of `feed`. Nothing in it is verified by being decoded: see `chain.verify`."""
+    """Blocks [first, first + count) of `feed`. Decoding verifies nothing: see `chain.verify_span`."""
 
     party: bytes
     feed: bytes
@@ -58,7 +58,7 @@ class Span:
     advance: bytes
     bodies: bytes
     hashes: bytes = b""  # of each block; kept on disk, recomputed by a receiver
-    states: bytes = b""  # BodyState of each block; empty means that all bodies are here
+    states: bytes = b""  # BodyState of each block; empty if all bodies are present
     count: int = field(init=False, compare=False, repr=False)
 
     def __init__(
@@ -74,7 +74,7 @@ class Span:
         hashes: bytes = b"",
         states: bytes = b"",
     ) -> None:
-        own = self.__dict__  # a third of the time that a frozen class takes by itself, and every range comes by here
+        own = self.__dict__  # takes a third of the time of the `__init__` of a frozen dataclass
         own["party"] = party
         own["feed"] = feed
         own["first"] = first
@@ -97,12 +97,12 @@ class Span:
 
     @property
     def whole_size(self) -> int:
-        """The size with every body here."""
+        """The size it would have with every body present."""
         return self.size - len(self.bodies) + int(self.columns["body_size"].sum()) if self.states else self.size
 
     @property
     def fits(self) -> bool:
-        """Whether the columns have the sizes that the headers give them, as they have after `decode`."""
+        """True if the columns have the sizes that the headers give, as they have after `decode`."""
         return (
             len(self.headers) == self.count * HEADER_SIZE > 0
             and len(self.previous) == HASH_SIZE
@@ -124,7 +124,7 @@ class Span:
 
     @lazy
     def body_offsets(self) -> Ints:
-        """count + 1 offsets into `bodies`; a body that is not here takes no bytes."""
+        """count + 1 offsets into `bodies`; a missing body takes no bytes."""
         sizes = self.columns["body_size"]
         return offsets_of(np.where(self.present, sizes, 0) if self.states else sizes)
 
@@ -133,12 +133,12 @@ class Span:
         return offsets_of(self.columns["advance"].astype(np.int64) * ENTRY_SIZE)
 
     def hash_at(self, seq: int) -> bytes:
-        """The hash of block `seq`, or of the one before the first; needs `hashes`."""
+        """Return the hash of block `seq`, or of the block before the first; needs `hashes`."""
         at = (seq - self.first) * HASH_SIZE
         return self.hashes[at : at + HASH_SIZE] if at >= 0 else self.previous
 
     def header_bytes(self, index: int) -> bytes:
-        """The bytes of one header, entries included: what its hash is taken over."""
+        """Return the bytes of one header, entries included: the part of a block that is hashed."""
         start, stop = self.advance_offsets[index], self.advance_offsets[index + 1]
         return self.headers[index * HEADER_SIZE : (index + 1) * HEADER_SIZE] + self.advance[start:stop]
 
@@ -146,7 +146,7 @@ class Span:
         return next(self.blocks(index, index + 1))
 
     def blocks(self, low: int, high: int) -> Iterator[Block]:
-        """Blocks one by one; whole columns are turned into Python values at once."""
+        """Yield blocks [low, high) by index; whole columns are converted to Python values at once."""
         rows = self.columns[low:high].tolist()
         bodies = self.body_offsets[low : high + 1].tolist()
         entries = self.advance_offsets[low : high + 1].tolist()
@@ -169,9 +169,9 @@ class Span:
             )
 
     def verified(self, index: int) -> Block | None:
-        """One block, checked by its own hashes; None if they are not right. The span may still lie in the map.
+        """Return one block, checked by its own hashes; None if they do not match. The columns may be views of the map.
 
-        Nothing of the other blocks is copied or looked at, but for the sizes that say where this one lies.
+        Of the other blocks only the sizes are read, to find the offsets of this one.
         """
         sizes, counts = self.columns["body_size"], self.columns["advance"]
         if sizes.sum() != len(self.bodies) or counts.sum() * ENTRY_SIZE != len(self.advance):
@@ -185,7 +185,7 @@ class Span:
         prefix = BLOCK_TAG + self.party + self.feed
         if sha256(prefix + before + header + entries).digest() != own or sha256(body).digest() != body_hash:
             return None
-        if kind not in KINDS or flags >= len(FLAGS):  # signed, perhaps, but nothing that a store takes in as history
+        if kind not in KINDS or flags >= len(FLAGS):  # perhaps signed, but no store accepts it as history
             return None
         advance = decode_entries(entries) if entries else ()
         return Block(
@@ -204,7 +204,7 @@ class Span:
         )
 
     def with_hashes(self, hashes: bytes) -> Span:
-        """The same with the hash of each block; what was computed of it stays."""
+        """Return the span with the hash of each block; computed columns are kept."""
         made = Span(
             self.party,
             self.feed,
@@ -224,7 +224,7 @@ class Span:
         return made
 
     def tail(self, seq: int) -> Span:
-        """The blocks from `seq` on, under the same head; needs `hashes`."""
+        """Return the blocks from `seq` on, under the same head; needs `hashes`."""
         skip = seq - self.first
         assert 0 <= skip <= self.count
         if skip == 0:
@@ -243,7 +243,7 @@ class Span:
         )
 
     def joined(self, after: Span) -> Span:
-        """This span and the one that follows it, under the latter's head."""
+        """Join this span and the span that follows it, under the latter's head."""
         assert after.first == self.end
         states = b""
         if self.states or after.states:
@@ -262,24 +262,25 @@ class Span:
         )
 
     def with_bodies(self, bodies: list[bytes | None], states: bytes) -> Span:
-        """The same headers with other bodies here."""
+        """Return the span with other bodies present."""
         here = b"".join(body for body in bodies if body is not None)
         return replace(self, bodies=here, states=states if any(states) else b"")
 
     def body_list(self) -> list[bytes | None]:
+        """Return the bodies; None for missing ones."""
         offsets = self.body_offsets.tolist()
         return [
             self.bodies[offsets[i] : offsets[i + 1]] if here else None for i, here in enumerate(self.present.tolist())
         ]
 
     def without_bodies(self) -> Span:
-        """The same blocks with every body left out: what a partial peer is sent."""
+        """Return the span with every body left out, as it is sent to a partial peer."""
         kept = bytes(self.states or self.count)
         states = bytes(BodyState.ERASED if state == BodyState.ERASED else BodyState.LEFT_OUT for state in kept)
         return self.with_bodies([], states)
 
     def keeping(self, keep: Callable[[int, bytes], bool]) -> Span:
-        """The same blocks with the bodies alone that are to be kept, by the block's kind and item; others left out."""
+        """Return the span with only the bodies for which `keep(kind, item)` is true; the others are left out."""
         heads = self.columns[["kind", "item"]].tolist()
         left = [here and not keep(kind, item) for (kind, item), here in zip(heads, self.present.tolist(), strict=True)]
         if not any(left):
@@ -291,11 +292,11 @@ class Span:
         return self.with_bodies(bodies, bytes(states))
 
     def encode(self) -> bytes:
-        """The span's bytes for the wire: without hashes, which a receiver computes anyway."""
+        """Encode the span for the wire: without hashes, which a receiver computes anyway."""
         return b"".join(self._parts(hashes=False))
 
     def encode_stored(self, key: bytes) -> bytes:
-        """The span's bytes for the disk: with hashes, and a checksum that also covers the key it is stored under."""
+        """Encode the span for the disk: with hashes, and a checksum that covers the key of the entry as well."""
         parts = self._parts(hashes=True)
         check = zlib.crc32(key)
         for part in parts:
@@ -321,19 +322,19 @@ class Span:
 
 
 def decode(data: bytes) -> Span:
-    """A span from bytes that may be hostile: sizes are bounded and add up, and nothing else is promised."""
+    """Decode bytes that may be hostile. Sizes are bounded and add up; nothing else is checked."""
     span = split(data)
     _check_sizes(span)
     return span
 
 
 def claimed_feed(data: bytes) -> bytes | None:
-    """The feed that bytes claim to be of, however broken they are otherwise; None if that cannot be told."""
+    """Return the feed named in the bytes of a span, even if the rest is broken; None if they do not begin as a span."""
     return data[37:69] if len(data) >= FIXED_SIZE and data[:4] == MAGIC else None
 
 
 def split(data: bytes) -> Span:
-    """Cut the bytes of a span into its columns, without a look at what is in them. A view is cut into views."""
+    """Cut the bytes of a span into its columns, without reading those. A memoryview is cut into views."""
     if not FIXED_SIZE <= len(data) <= SPAN_SIZE_MAX:
         raise TooLarge(
             f"span: {len(data)} bytes; {FIXED_SIZE} to {SPAN_SIZE_MAX} are allowed, so split it at a signed head"
@@ -376,7 +377,7 @@ def _check_sizes(span: Span) -> None:
     few = sizes.tolist() if span.count <= _FEW else ()
     if (max(few) if few else int(sizes.max())) > BODY_SIZE_MAX:
         raise TooLarge(f"{where}: a body above {BODY_SIZE_MAX} bytes")
-    # On the disk it gains its hashes, and a byte of state and the missing bodies may come in later.
+    # Stored, the span also has its hashes; states and missing bodies may be added.
     stored = FIXED_SIZE + len(span.headers) + len(span.advance) + span.count * (HASH_SIZE + 1)
     if stored + (sum(few) if few else int(sizes.sum())) > SPAN_SIZE_MAX:
         raise TooLarge(f"{where}: above {SPAN_SIZE_MAX} bytes with every hash and body")
@@ -385,7 +386,7 @@ def _check_sizes(span: Span) -> None:
 
 
 def offsets_of(sizes: npt.NDArray[np.generic] | list[int]) -> Ints:
-    """Where each of these begins when they are joined, and the end."""
+    """Return the offsets of values of these sizes when joined, and the end."""
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.add.accumulate(sizes, out=offsets[1:])  # `np.cumsum` without its detours
+    np.add.accumulate(sizes, out=offsets[1:])  # `np.cumsum` does the same with more overhead
     return offsets

@@ -1,4 +1,4 @@
-"""`FeedWriter`: one device's own feed in a party. It sets seq, lamport and advance; callers say what they have seen.
+"""`FeedWriter`: appends to one's own feed. It sets seq, lamport and advance from the blocks that it has seen.
 
 >>> import tempfile
 >>> from antiphon.core.keys import KeyPair
@@ -28,7 +28,7 @@ from antiphon.feed.store.feed_store import FeedStore
 
 
 class FeedWriter:
-    """Appends to one feed. Thread-safe. What is seen and not yet in the feed waits for the next block."""
+    """Appends to one feed. Thread-safe. Entries passed to `see` go into the next block."""
 
     def __init__(self, store: FeedStore, pair: KeyPair, party: PublicKey) -> None:
         self._store = store
@@ -39,7 +39,7 @@ class FeedWriter:
 
     @classmethod
     def open(cls, store: FeedStore, pair: KeyPair, party: bytes) -> FeedWriter:
-        """The writer of a feed, which is created if the store does not hold it."""
+        """Return the writer of a feed; create the feed if the store does not hold it."""
         store.create(pair.key, party)
         return cls(store, pair, PublicKey(party))
 
@@ -48,7 +48,7 @@ class FeedWriter:
         return self._pair.key
 
     def see(self, *entries: Entry) -> None:
-        """From the next block on, these blocks of other feeds are in this feed's timeframe."""
+        """Include these blocks of other feeds in this feed's timeframe, from the next block on."""
         with self._lock:
             for entry in entries:
                 known = self._seen.get(entry.feed)
@@ -56,7 +56,7 @@ class FeedWriter:
                     self._seen[entry.feed] = entry
 
     def append(self, kind: Kind, item: bytes, message: bytes) -> Stamp:
-        """One message, durable on return."""
+        """Append one message; it is durable on return."""
         return self.extend([Draft(kind, item, message)])[0]
 
     def extend(
@@ -67,7 +67,7 @@ class FeedWriter:
         created_ms: int | None = None,
         expect: tuple[int, int] | None = None,
     ) -> Written:
-        """Several messages in one commit; with `atomic`, readers see all of them or none."""
+        """Append several messages in one commit; with `atomic`, readers see all of them or none."""
         with self._lock:
             seen = tuple(itertools.islice(self._seen.values(), ADVANCE_MAX))  # the rest waits for the next block
         stamps = self._store.append(

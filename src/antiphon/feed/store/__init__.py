@@ -1,1 +1,20 @@
-"""Room store."""
+"""The feed store: `FeedStore` keeps feeds in an LMDB file. One process writes, others read at the same time.
+
+Start reading at `feed_store`.
+
+feed_store     `FeedStore`: create, append, ingest, prune, erase, compact
+reader         `FeedReader`: the reading half of `FeedStore`
+group_commit   `Committer`: changes of concurrent callers share a transaction
+single_append  the short way for an append of one message
+ingest         store spans of other peers; detect forks and faults
+quarantine     the list of refused blocks, with reasons
+tables         `Tables`: typed reads and writes inside one transaction
+watch          `Watch`: which feeds have grown
+env            `Env`: the LMDB environment with the tables of feeds
+map_file       `MapFile`: an LMDB file that grows; also under the blob store
+gate           many transactions, or one exclusive resize of the map
+lock           file locks: one writing process
+disk           `Disk`: hooks around commits, for simulated crashes
+
+In: appends and spans. Out: blocks, spans, records, evidence. May import the formats in `antiphon.feed`, and `core`.
+"""

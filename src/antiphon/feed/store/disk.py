@@ -1,4 +1,4 @@
-"""`Disk`: what the commits of a store's file meet. The machine's own by default; a simulation hands in another."""
+"""`Disk`: hooks around the commits of a store. The default is the machine's disk; a simulation passes its own."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from pathlib import Path
 
 
 class Disk:
-    """The machine's disk: commits wait for it, and nothing else happens. Each call names the folder of the file."""
+    """The machine's disk: commits wait for it; the hooks do nothing. `folder` is the folder of the store's file."""
 
-    waits = True  # whether commits and flushes reach for the real disk
+    waits = True  # True if commits and flushes sync to the real disk
 
     def committing(self, folder: Path, *, durable: bool) -> None:
-        """A transaction is about to be committed. To raise here is to lose it."""
+        """Called before a transaction is committed. An exception here aborts it."""
 
     def committed(self, folder: Path, *, durable: bool) -> None:
-        """It is committed, and if `durable`, it will survive."""
+        """Called after a commit. If `durable`, the commit survives a power cut."""
 
     def flushed(self, folder: Path) -> None:
-        """All that was committed will survive."""
+        """Called after a flush: all commits before it survive a power cut."""
 
 
 MACHINE = Disk()

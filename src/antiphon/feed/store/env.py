@@ -1,4 +1,4 @@
-"""The LMDB environment under a `FeedStore`: its tables, and room written ahead."""
+"""`Env`: the LMDB environment of a `FeedStore`, with its tables and file space allocated ahead."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Env(MapFile[Tables]):
         map_size: int = MAP_SIZE_START,
         disk: Disk = MACHINE,
     ) -> None:
-        self._memory = DecodedCache()
+        self._cache = DecodedCache()
         super().__init__(path, TABLES, readonly=readonly, durable=durable, map_size=map_size, disk=disk)
 
     def _open(self, map_size: int) -> None:
@@ -45,15 +45,15 @@ class Env(MapFile[Tables]):
         if not self.readonly:
             self._page_size = self._env.stat()["psize"]
             self._file = os.open(self.path / "data.mdb", os.O_RDWR | os.O_CLOEXEC)
-            self._room = os.fstat(self._file).st_size  # so far the file is written
+            self._room = os.fstat(self._file).st_size  # bytes of the file that are allocated
 
     def _view(self, txn: Any) -> Tables:
-        return Tables(txn, self.tables, self._memory)
+        return Tables(txn, self.tables, self._cache)
 
     def write(self, act: Callable[[Tables, Callable[[Callable[[Tables], Any]], Any]], Result]) -> Result:
-        """Run `act` in one transaction, durable on return; run again from the start where the map had to grow.
+        """Run `act` in one transaction, durable on return. If the map has to grow, `act` runs again from the start.
 
-        `act` gets the tables, and a function that runs a part of it all-or-nothing inside the same transaction.
+        `act` receives the tables, and a function that runs a part of the work in a nested transaction.
         """
 
         def run(txn: Any) -> Result:
@@ -63,9 +63,9 @@ class Env(MapFile[Tables]):
         return self.transact(run)
 
     def _make_room(self) -> None:
-        """Keep written zeros behind the last page, inside a transaction, so that no other one is writing.
+        """Write zeros behind the last page ahead of need. Called inside a transaction, so no other one writes.
 
-        A commit that makes the file longer also syncs the file system's own journal: a quarter of its time, measured.
+        A commit that extends the file also syncs the file system's journal: measured, a quarter of its time.
         """
         used = (self._env.info()["last_pgno"] + 1) * self._page_size
         if used + _ROOM_MIN // 4 <= self._room:
@@ -76,7 +76,7 @@ class Env(MapFile[Tables]):
         try:
             for start in range(size, self._room, len(_ZEROS)):
                 os.pwrite(self._file, _ZEROS, start)
-        except OSError:  # a full disk is met again, and reported, where a page does not fit
+        except OSError:  # LMDB reports a full disk when a page does not fit
             self._room = used + _ROOM_MIN
 
     def _nested(self, parent: Any, part: Callable[[Tables], Any]) -> Any:
@@ -84,7 +84,7 @@ class Env(MapFile[Tables]):
             return part(self._view(txn))
 
     def flush(self) -> None:
-        """Put everything that was committed on the disk, whoever committed it."""
+        """Sync all commits to the disk, also those of other processes."""
         if not self.readonly:
             with self._gate.shared():
                 self._check_open()
@@ -100,7 +100,7 @@ class Env(MapFile[Tables]):
             os.close(handle)
 
     def _mark(self, env: Any, made: Path) -> None:
-        """It is this store's own: else it would look like a restored backup."""
+        """Write the identity of a compacted file, or it would look like a restored backup."""
         meta = env.open_db(b"meta")
         with env.begin(write=True) as txn:
             txn.put(b"file", checked(identity_of(made)), db=meta)
@@ -121,7 +121,7 @@ class Env(MapFile[Tables]):
 
 
 def identity_of(file: Path) -> bytes:
-    """What tells a file from a copy of it. Inode numbers are used again, so the inode's generation is in it."""
+    """Return bytes that differ between a file and a copy of it: inode number and generation, as numbers are reused."""
     handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     try:
         generation = fcntl.ioctl(handle, _GET_GENERATION, bytes(8))

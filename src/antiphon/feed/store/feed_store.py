@@ -76,7 +76,7 @@ class FeedStore(FeedReader):
         randomness: Randomness | None = None,
         disk: Disk = MACHINE,
     ) -> FeedStore:
-        """Open the store in folder `path`; made if it is not there, unless `readonly`."""
+        """Open the store in folder `path`; create it if it does not exist, unless `readonly`."""
         env = Env(Path(path), readonly=readonly, durable=durable, map_size=map_size, disk=disk)
         store = cls(env, clock or SystemClock(), randomness or SystemRandomness())
         try:
@@ -101,12 +101,12 @@ class FeedStore(FeedReader):
     # -- writing
 
     def create(self, feed: bytes, party: bytes) -> None:
-        """A new feed of `party` that is written from here. Creating it again changes nothing."""
+        """Create a feed of `party` that this store writes. Creating it again changes nothing."""
         feed, party = PublicKey(feed), PublicKey(party)
         with self._env.read() as tables:
             known = tables.find(feed)
         if not self._env.readonly and known is not None and known.party == party and known.writable:
-            return  # so that a party opens on a full disk, too
+            return  # without a write, so that a party opens on a full disk
 
         def change(tables: Tables) -> None:
             known = tables.find(feed)
@@ -130,9 +130,9 @@ class FeedStore(FeedReader):
         created_ms: int | None = None,
         expect: tuple[int, int] | None = None,
     ) -> Written:
-        """Append drafts to one's own feed, durable on return. Concurrent callers share a commit.
+        """Append drafts to one's own feed; they are durable on return. Concurrent callers share a commit.
 
-        With `expect`, the first block gets this seq and lamport, or `MovedOn` is raised and nothing is written.
+        With `expect`, the first block must get this seq and lamport; otherwise `MovedOn` is raised and nothing written.
         """
         append = self._append(pair, party, drafts, seen, atomic, created_ms, expect)
         return self._committer.submit([append])[0]  # type: ignore[no-any-return]
@@ -152,14 +152,14 @@ class FeedStore(FeedReader):
         return Append(pair, party, drafts, seen, atomic=atomic, created_ms=created_ms, salts=salts, expect=expect)
 
     def ingest(self, span: Span, base: Base | None = None) -> Ingested:
-        """Take a range of blocks from a peer: verified whole, or refused, kept in the quarantine's list and raised.
+        """Verify and store a range of blocks from a peer. A refused range is listed in the quarantine, and raised.
 
         A fork is raised as `Equivocation` with its evidence; the feed is cut at the last common block.
         """
         return self.ingest_all([span], base)[0]
 
     def ingest_all(self, ranges: Sequence[Span], base: Base | None = None) -> list[Ingested]:
-        """Take several ranges in one commit. If one does not verify or link up, none is taken."""
+        """Store several ranges in one commit. If one does not verify or link up, none is stored."""
         if not ranges:
             return []
         with self._listing_refusals():
@@ -192,7 +192,7 @@ class FeedStore(FeedReader):
         self.refuse(Refusal(feed or bytes(KEY_SIZE), seq, 1, self._clock.now_ms(), str(error)))
 
     def ingest_bytes(self, data: bytes, base: Base | None = None) -> Ingested:
-        """Take a range as it came over the wire."""
+        """Decode and ingest the bytes of a range."""
         try:
             span = spans.decode(data)
         except (BadEncoding, TooLarge) as error:
@@ -201,9 +201,9 @@ class FeedStore(FeedReader):
         return self.ingest(span, base)
 
     def fill(self, feed: bytes, bodies: Mapping[int, bytes]) -> int:
-        """Take bodies that were left out, by seq, without the headers that are here; returns how many were.
+        """Store bodies that were left out, by seq, for headers that are held. Return how many were stored.
 
-        Each is compared with the hash in its header. If one is another, none is taken.
+        Each is compared with the hash in its header. If one does not match, none is stored.
         """
 
         def change(tables: Tables) -> int:
@@ -217,7 +217,7 @@ class FeedStore(FeedReader):
 
     @contextmanager
     def batch(self) -> Iterator[Batch]:
-        """Gather appends to any feeds and ingests into one commit, made on leaving; if that fails, none was made."""
+        """Collect appends and ingests of any feeds, and commit them together at the end; all or none are made."""
         batch = Batch(self)
         yield batch
         if batch.changes:
@@ -225,7 +225,7 @@ class FeedStore(FeedReader):
                 batch.results.extend(self._committer.submit(batch.changes))
 
     def prune(self, feed: bytes, before: int) -> Bounds:
-        """Forget the blocks before seq `before`, rounded down to a batch's end. Control feeds are kept whole."""
+        """Delete the blocks before seq `before`, rounded down to a batch's end. Control feeds are kept whole."""
         if self.first_kind(feed) is Kind.CREDENTIAL:
             raise InvalidInput(
                 f"feed {feed.hex()[:8]} is a control feed, by which its party is judged; it is kept whole"
@@ -233,7 +233,7 @@ class FeedStore(FeedReader):
         return self._change(lambda tables: receiving.prune(tables, tables.record(feed), before)).bounds  # type: ignore[no-any-return]
 
     def erase(self, feed: bytes, seq: int) -> None:
-        """Take the body of a block away; the chain stays whole. The old bytes go when `compact` rewrites the file."""
+        """Erase the body of a block; the chain stays whole. `compact` then removes the old bytes from the file."""
 
         def change(tables: Tables) -> None:
             record = tables.record(feed)
@@ -243,11 +243,11 @@ class FeedStore(FeedReader):
         self._change(change)
 
     def retire(self, feed: bytes) -> None:
-        """Never write this feed again from here, say after restoring a backup. Others keep reading it."""
+        """Never write this feed again, for example after restoring a backup. It can still be read."""
         self._change(lambda tables: tables.put_record(replace(tables.record(feed), retired=True)))
 
     def refuse(self, refusal: Refusal) -> None:
-        """Add to the quarantine's list."""
+        """Add a refusal to the quarantine."""
         self._change(lambda tables: quarantine.add(tables, refusal))
 
     def flush(self) -> None:
@@ -255,9 +255,9 @@ class FeedStore(FeedReader):
         self._env.flush()
 
     def compact(self) -> int:
-        """Rewrite the store's file without what was pruned or erased, so that those bytes are gone; returns its size.
+        """Rewrite the store's file without pruned and erased bytes. Return its new size.
 
-        It takes as long as copying what is left. No other process may read the store meanwhile.
+        It takes as long as copying the remaining data. No other process may have the store open.
         """
         return self._env.compact()
 
@@ -266,7 +266,7 @@ class FeedStore(FeedReader):
 
     @property
     def commits(self) -> int:
-        """Transactions made since the store was opened: fewer than the appends where those shared one."""
+        """Number of transactions since the store was opened; concurrent appends share one."""
         return self._committer.commits
 
     def __enter__(self) -> FeedStore:
@@ -277,7 +277,7 @@ class FeedStore(FeedReader):
 
 
 class Batch:
-    """Changes that are committed together on leaving `FeedStore.batch`; then `results` holds one result for each."""
+    """Changes that `FeedStore.batch` commits together at its end; then `results` holds one result for each."""
 
     def __init__(self, store: FeedStore) -> None:
         self._store = store
@@ -298,7 +298,7 @@ class Batch:
         self.changes.append(self._store._append(pair, party, drafts, seen, atomic))
 
     def ingest(self, span: Span, base: Base | None = None) -> None:
-        """Verified now, taken at the end. A fork or fault is in the results, not raised."""
+        """Verify a range now, and store it with the batch. A fork or fault is in the results, not raised."""
         self._grow(span.size)
         with self._store._listing_refusals():
             verified = verify_span(span)
@@ -313,7 +313,7 @@ class Batch:
 
 
 def _claim(tables: Tables, identity: bytes, copied: bool) -> None:
-    """Mark the file as this store's. A copy (a restored backup) must not continue its feeds (rule 6)."""
+    """Write the format and the file's identity. In a copy (a restored backup), retire the feeds (rule 6)."""
     tables.put_meta("format", FORMAT)
     tables.put_meta("file", identity)
     if copied:

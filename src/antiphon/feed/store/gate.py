@@ -1,4 +1,4 @@
-"""A gate around an LMDB map, which may only grow while no transaction is open."""
+"""`Gate`: a shared/exclusive lock around an LMDB map, which may only grow while no transaction is open."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Gate:
-    """Many may pass together, or one alone. Plain classes, because every read and write comes through here."""
+    """Any number of threads inside, or one alone. Kept simple, as every read and write passes it."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -18,11 +18,12 @@ class Gate:
         self._shared = _Shared(self)
 
     def shared(self) -> _Shared:
+        """Return a context manager for `enter` and `leave`."""
         return self._shared
 
     def enter(self) -> None:
-        """Pass it, together with others; `leave` must follow."""
-        with self.lock:  # a plain one is taken without a line of Python
+        """Enter together with others; `leave` must follow."""
+        with self.lock:  # a plain lock is taken without running Python code
             while self.alone:
                 self.condition.wait()
             self.inside += 1
@@ -35,6 +36,7 @@ class Gate:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
+        """Wait until nobody is inside, and keep others out."""
         with self.condition:
             while self.alone:
                 self.condition.wait()
@@ -50,7 +52,7 @@ class Gate:
 
 
 class _Shared:
-    """Passing a gate together with others."""
+    """Context manager: inside a gate together with others."""
 
     __slots__ = ("_gate",)
 

@@ -1,6 +1,6 @@
-"""Group commit: appenders that come while a commit is under way share the next one, its signature and its sync.
+"""Group commit: callers that arrive during a commit share the next one, its signatures and its sync.
 
-The first to come leads: it takes everything that waits, writes it in one transaction, and wakes the rest.
+The first caller leads: it writes all waiting changes in one transaction, and wakes the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Change = Callable[[Tables], Any]
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """What one caller waits for: either one append, which may be merged with others, or changes made all together."""
+    """The changes of one caller: one append, which may be merged with others, or changes that are made all or none."""
 
     changes: Sequence[Append | Change]
     results: list[Any] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Committer:
         self.commits = 0
 
     def submit(self, changes: Sequence[Append | Change]) -> list[Any]:
-        """The results of the changes, all of which are in one transaction; if one fails, none was made."""
+        """Make changes in one transaction, and return their results; if one fails, none is made."""
         alone = changes[0] if len(changes) == 1 else None
         if isinstance(alone, Append) and self._take_lead():
             return [self._commit_alone(alone)]
@@ -73,7 +73,7 @@ class Committer:
                 self._commit(group)
         finally:
             with self._condition:
-                for taken in group:  # also where an interrupt came between taking and committing them
+                for taken in group:  # also after an interrupt between taking and committing them
                     if not taken.done:
                         taken.error, taken.done = StoreError("interrupted before it was committed; try again"), True
                 self._leading = False
@@ -81,7 +81,7 @@ class Committer:
         return _outcome(job)
 
     def _take_lead(self) -> bool:
-        """Lead at once if nobody else is there: then nothing needs to be gathered or handed on."""
+        """Become the leader if no one else commits or waits."""
         with self._condition:
             free = not self._leading and not self._waiting
             self._leading = self._leading or free
@@ -116,9 +116,11 @@ class Committer:
 
 
 def _run(group: list[_Job], tables: Tables, part: Callable[[Change], Any]) -> None:
-    """May run again from the start, so it begins by forgetting what it did."""
+    """Make the changes of a group. It may run again from the start, so it first resets the jobs."""
     lone: dict[bytes, list[_Job]] = defaultdict(list)
-    if len(group) == 1 and group[0].lone_append is None:  # all of the transaction or none: it need not be a part of it
+    if (
+        len(group) == 1 and group[0].lone_append is None
+    ):  # all or none anyway: no nested one is needed
         group[0].error, group[0].results = None, [_apply(tables, change) for change in group[0].changes]
         return
     for job in group:
@@ -134,13 +136,13 @@ def _run(group: list[_Job], tables: Tables, part: Callable[[Change], Any]) -> No
         except Exception as error:
             job.error = error
     for jobs in lone.values():
-        if not _merge(tables, jobs) and len(jobs) > 1:  # one of them is wrong, so each goes alone
+        if not _merge(tables, jobs) and len(jobs) > 1:  # one of them fails: write each alone
             for job in jobs:
                 _merge(tables, [job])
 
 
 def _merge(tables: Tables, jobs: list[_Job]) -> bool:
-    """Write the appends of several jobs to one feed together; an error is theirs, raised before anything is written."""
+    """Write the appends of several jobs to one feed. An append that fails does so before anything is written."""
     try:
         written = write(tables, [append for job in jobs if (append := job.lone_append)])
     except lmdb.Error:
@@ -159,7 +161,7 @@ def _apply(tables: Tables, change: Append | Change) -> Any:
 
 
 def write(tables: Tables, appends: list[Append]) -> list[Written]:
-    """Append to one feed inside a transaction."""
+    """Write appends to one feed inside a transaction, and return their stamps."""
     single = append_single(tables, appends[0]) if len(appends) == 1 else None
     if single is not None:
         return [single]

@@ -1,4 +1,4 @@
-"""Taking blocks from others: only verified ones, only where they link up, and never a second history in silence."""
+"""Ingest spans of other peers, inside a transaction: verified ones that link up. Forks and faults are recorded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ERASED, _LEFT_OUT = bytes((BodyState.ERASED,)), bytes((BodyState.LEFT_OUT,))
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Where a feed begins when what is before is pruned: the block before it, as a final epoch names it."""
+    """The last block before the start of a pruned feed, as a final epoch names it."""
 
     seq: int
     hash: bytes
@@ -32,11 +32,11 @@ class Base:
 
 
 class Outcome(enum.Enum):
-    """What became of a span."""
+    """The outcome of an ingested span."""
 
     STORED = "stored"
-    KNOWN = "known"  # all of it was here already
-    FAULT = "fault"  # stored as evidence: its writer broke the rules, and the feed ends before that
+    KNOWN = "known"  # all of its blocks were held before
+    FAULT = "fault"  # stored as evidence: its writer broke a rule, and the feed ends before that block
     FORK = "fork"  # its writer signed two histories; the feed is cut at the last common block
 
 
@@ -52,7 +52,7 @@ class Ingested:
 
 
 def check_complete(span: Span) -> None:
-    """A head never stands inside a batch, so that a reader sees all of a batch or none."""
+    """Refuse a span whose head lies inside a batch: a reader sees all of a batch or none."""
     if int(span.columns["flags"][-1]) & Flag.MORE:
         raise RefusedBlocks(
             f"feed {span.feed.hex()[:8]}: the head at {span.end} stands inside a batch; ask for a longer range",
@@ -62,12 +62,12 @@ def check_complete(span: Span) -> None:
 
 
 def ingest(tables: Tables, span: Span, base: Base | None, now_ms: int) -> Ingested:
-    """Take a verified span into the store, inside a transaction."""
-    if base is not None and _skips(tables.find(span.feed), span, base):
+    """Store a verified span, inside a transaction."""
+    if base is not None and _begins_before_base(tables.find(span.feed), span, base):
         if span.end <= base.seq + 1:
-            return Ingested(Outcome.KNOWN, 0)  # an epoch holds it
+            return Ingested(Outcome.KNOWN, 0)  # the epoch includes it
         span = span.tail(base.seq + 1)
-    record = _entrance(tables, span, base)
+    record = _record_for(tables, span, base)
     if span.end <= record.start:
         return Ingested(Outcome.KNOWN, 0)
     if span.first < record.start:
@@ -89,14 +89,14 @@ def ingest(tables: Tables, span: Span, base: Base | None, now_ms: int) -> Ingest
     return _extend(tables, record, span.tail(record.length), now_ms)
 
 
-def _skips(record: FeedRecord | None, span: Span, base: Base) -> bool:
-    """Whether a range that does not link up with what is held begins before where the feed may begin."""
+def _begins_before_base(record: FeedRecord | None, span: Span, base: Base) -> bool:
+    """True if a range does not link up with the held blocks, and begins before the base of the feed."""
     held = record.length if record is not None else 0
     return held < span.first <= base.seq
 
 
-def _entrance(tables: Tables, span: Span, base: Base | None) -> FeedRecord:
-    """The feed's record, made anew where the feed begins here."""
+def _record_for(tables: Tables, span: Span, base: Base | None) -> FeedRecord:
+    """Return the feed's record; a new one if the feed begins with this span."""
     record = tables.find(span.feed)
     if record is not None and record.party != span.party:
         raise RefusedBlocks(
@@ -129,7 +129,7 @@ def _entrance(tables: Tables, span: Span, base: Base | None) -> FeedRecord:
 
 
 def _compare(tables: Tables, record: FeedRecord, span: Span, stop: int, now_ms: int) -> Ingested | None:
-    """Compare hashes with what is held; fill in bodies that were left out."""
+    """Compare hashes with the held blocks; store bodies that were left out."""
     at = span.first
     while at < stop:
         held = tables.span_at(record, at)
@@ -155,13 +155,13 @@ def _fork(tables: Tables, record: FeedRecord, held: Span, span: Span, seq: int, 
         tables.put_record(record.ended(end, End.FORK))
         tables.put_fork(record.feed, evidence)
         quarantine.add(tables, Refusal(record.feed, end, record.length - end, now_ms, reason))
-    elif tables.fork(record.feed) is None:  # it had ended by a fault
+    elif tables.fork(record.feed) is None:  # it had ended by a fault before
         tables.put_fork(record.feed, evidence)
     return Ingested(Outcome.FORK, 0, reason, evidence, seq)
 
 
 def _fill(tables: Tables, held: Span, span: Span) -> None:
-    """Bodies that were left out come in later; erased ones never do."""
+    """Store the bodies of a span that were left out of the held one; erased bodies are not stored."""
     bodies, states = held.body_list(), bytearray(held.states)
     offered = span.body_list()
     for index in range(held.count):
@@ -175,7 +175,7 @@ def _fill(tables: Tables, held: Span, span: Span) -> None:
 
 
 def fill(tables: Tables, record: FeedRecord, bodies: Mapping[int, bytes]) -> int:
-    """Bodies that were left out, by seq; one that is not what its header says is refused. Returns how many came."""
+    """Store bodies that were left out, by seq. Refuse one that does not match its header. Return how many were new."""
     count, waiting = 0, sorted(bodies)
     while waiting:
         held = tables.span_at(record, waiting[0])
@@ -210,10 +210,10 @@ def _extend(tables: Tables, record: FeedRecord, span: Span, now_ms: int) -> Inge
             feed=span.feed,
             seq=span.first,
         )
-    # A feed's own writer is told by others of blocks that it does not have: it was restored from an old backup, and
-    # what it wrote next would contradict what it wrote then (rule 6).
+    # Peers send the feed's own writer blocks that it does not have: this store was restored from an old backup, and its
+    # next block would contradict one that it wrote before (rule 6).
     retired = record.retired or record.writable
-    # That a body is erased is for a credential to say (rule 13); a sender's word only means that it is not here.
+    # Only a credential can erase a body (rule 13). A sender's mark only means that it does not send the body.
     if span.states:
         span = replace(span, states=span.states.replace(_ERASED, _LEFT_OUT))
     verdict = judge(span, record.lamport, lambda other: tables.frontier(span.feed, other))
@@ -235,7 +235,7 @@ def _extend(tables: Tables, record: FeedRecord, span: Span, now_ms: int) -> Inge
 
 
 def prune(tables: Tables, record: FeedRecord, before: int) -> FeedRecord:
-    """Forget the blocks before `before`, rounded down to a batch's end. Evidence past a feed's end is kept."""
+    """Delete the blocks before `before`, rounded down to a batch's end. Evidence past a feed's end is kept."""
     before = min(before, record.valid_length)
     if before <= record.start:
         return record
@@ -263,7 +263,7 @@ def _drop_before(tables: Tables, record: FeedRecord, before: int) -> None:
 
 
 def erase(tables: Tables, record: FeedRecord, seq: int) -> None:
-    """Take a body away for good; the chain stays verifiable through its hash."""
+    """Erase a body for good; the chain stays verifiable through its hash."""
     held = tables.span_at(record, seq)
     bodies, states = held.body_list(), bytearray(held.states or bytes(held.count))
     bodies[seq - held.first], states[seq - held.first] = None, BodyState.ERASED

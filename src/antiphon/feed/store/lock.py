@@ -1,4 +1,4 @@
-"""Locks of a store's folder: one process writes, and a file that others read is not put out of its place."""
+"""File locks of a store's folder: one process writes, and a file that others read is not replaced."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from antiphon.core.errors import StoreError, StoreLocked
 
 
 def lock(path: Path) -> int:
-    """Take the writer's lock of a store; the kernel drops it with the process."""
+    """Take the writer's lock of a store; the kernel releases it when the process ends."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = os.open(path / "writer.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -30,7 +30,7 @@ def lock(path: Path) -> int:
 
 
 def sync_folder(path: Path) -> None:
-    """A new file is on the disk only when its folder's entry is."""
+    """Sync a folder: a new file is durable only when the entry in its folder is."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -39,7 +39,7 @@ def sync_folder(path: Path) -> None:
 
 
 def lock_shared(path: Path) -> int:
-    """A reading process holds this for as long as it has the file open; `compact` waits for nobody, but asks."""
+    """Take the readers' lock. A process holds it while it has the file open; `compact` refuses while one does."""
     try:
         handle = os.open(path / "readers.lock", os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -52,7 +52,7 @@ def lock_shared(path: Path) -> int:
 
 @contextmanager
 def without_readers(path: Path) -> Iterator[None]:
-    """A process that reads would go on with the old file and never see what comes."""
+    """Hold off readers: a process that has the file open would keep reading the old file."""
     handle = os.open(path / "readers.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

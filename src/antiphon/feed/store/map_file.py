@@ -1,4 +1,4 @@
-"""A file of LMDB in a folder of its own: one writing process, many readers, a map that grows by itself."""
+"""`MapFile`: an LMDB file in its own folder, with one writing process, many readers, and a map that grows."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ View = TypeVar("View")
 
 
 class MapFile(ABC, Generic[View]):
-    """Read and write transactions. Readers get a `View` of one.
+    """Read and write transactions. Readers get a `View` of a transaction.
 
-    No transaction is held while a caller's code runs, so that the map can grow (LMDB asks for none at that moment).
+    No transaction is open while a caller's code runs, so that the map can grow: LMDB allows that only without any.
     """
 
-    #: How errors name it, and what they advise where it is damaged, or would grow too large.
+    #: The name of the store in errors, and their advice if it is damaged or would grow too large.
     what: ClassVar[str]
     if_damaged: ClassVar[str]
     if_large: ClassVar[str]
-    buffers: ClassVar[bool] = False  # whether transactions give memory views instead of bytes
+    buffers: ClassVar[bool] = False  # True if transactions return memoryviews instead of bytes
     readahead: ClassVar[bool] = False
 
     def __init__(
@@ -54,9 +54,9 @@ class MapFile(ABC, Generic[View]):
         self._names = tables
         self._gate = Gate()
         self._closed = False
-        self._replaced = 0  # transactions in the files that this one took the place of
-        self._commits = 0  # tried here
-        self._number: tuple[int, int] | None = None  # so many were tried when the last transaction had this number
+        self._replaced = 0  # number of transactions in the files that `compact` replaced
+        self._commits = 0  # number of write transactions of this process, failed ones included
+        self._number: tuple[int, int] | None = None  # `_commits`, and the number of the last transaction then
         self._env: Any = None
         new = [folder for folder in (path, *path.parents) if not folder.exists()]
         self._lock = lock_shared(path) if readonly else lock(path)
@@ -87,7 +87,7 @@ class MapFile(ABC, Generic[View]):
             )
             self.tables = {name: self._env.open_db(name.encode(), create=not self.readonly) for name in self._names}
             if not self.readonly:
-                self._env.reader_check()  # slots of processes that died
+                self._env.reader_check()  # frees the slots of dead processes
         except lmdb.Error as error:
             raise StoreError(
                 f"the {self.what} at {self.path} cannot be opened: {error}. If it is new, let its writer open it "
@@ -96,14 +96,14 @@ class MapFile(ABC, Generic[View]):
 
     @abstractmethod
     def _view(self, txn: Any) -> View:
-        """What a reader gets."""
+        """Return what a reader works with."""
 
     def read(self) -> ReadTransaction[View]:
-        """A consistent view; short-lived, and never held across a yield to a caller."""
+        """Return a context manager for a consistent view. Keep it short, and never open across a yield."""
         return ReadTransaction(self)
 
     def begin_reading(self) -> Any:
-        """A transaction, inside the gate; `end_reading` ends both."""
+        """Enter the gate and begin a read transaction; `end_reading` ends both."""
         while True:
             self._gate.enter()
             try:
@@ -127,7 +127,7 @@ class MapFile(ABC, Generic[View]):
             ) from error
 
     def transact(self, act: Callable[[Any], Result]) -> Result:
-        """Run `act` in one transaction, durable on return; run again from the start where the map had to grow."""
+        """Run `act` in one transaction, durable on return. If the map has to grow, `act` runs again from the start."""
         self._check_open()
         if self.readonly:
             raise StoreError(f"the {self.what} at {self.path} was opened read-only here")
@@ -140,7 +140,7 @@ class MapFile(ABC, Generic[View]):
                             result = act(txn)
                             self._disk.committing(self.path, durable=self.durable)
                     finally:
-                        self._commits += 1  # by one at a time: others wait for the transaction
+                        self._commits += 1  # no race: write transactions run one at a time
                     self._disk.committed(self.path, durable=self.durable)
                     return result
             except lmdb.MapFullError:
@@ -154,7 +154,7 @@ class MapFile(ABC, Generic[View]):
     def _grow(self) -> None:
         with self._gate.exclusive():
             self._check_open()
-            self._env.reader_check()  # a reader that died holds pages that could be used again
+            self._env.reader_check()  # a dead reader keeps pages from being reused
             size = self._env.info()["map_size"] * 2
             if size > MAP_SIZE_MAX:
                 raise StoreError(
@@ -163,9 +163,9 @@ class MapFile(ABC, Generic[View]):
             self._env.set_mapsize(size)
 
     def transaction(self) -> int:
-        """The number of the last committed transaction: it moves when anything changed, in any process.
+        """Return the number of the last committed transaction. It rises with each commit, of any process.
 
-        Only this process writes, unless it reads alone: then a number is known until the next commit here.
+        In the writing process the number is cached until its next commit, for no other process writes.
         """
         commits, known = self._commits, self._number
         if known is not None and known[0] == commits and not self._closed:
@@ -178,9 +178,9 @@ class MapFile(ABC, Generic[View]):
         return number
 
     def compact(self) -> int:
-        """Rewrite the file without what is free or was taken away; returns its new size.
+        """Rewrite the file without free pages and deleted data. Return its new size.
 
-        A crash leaves the old file or the new one. Nobody else may read it meanwhile.
+        A crash leaves the old file or the new one. No other process may have it open.
         """
         self._check_open()
         if self.readonly:
@@ -196,7 +196,7 @@ class MapFile(ABC, Generic[View]):
                 try:
                     os.replace(aside / "data.mdb", file)
                     self._replaced += number
-                    (self.path / "lock.mdb").unlink(missing_ok=True)  # it counts transactions of the old file
+                    (self.path / "lock.mdb").unlink(missing_ok=True)  # it has the transaction numbers of the old file
                     sync_folder(self.path)
                 finally:
                     self._open(map_size)
@@ -211,7 +211,7 @@ class MapFile(ABC, Generic[View]):
             return file.stat().st_size
 
     def _copy(self, aside: Path, map_size: int) -> None:
-        """Make the new file in a folder, on the disk."""
+        """Write the compacted file into a folder, and sync it."""
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(mode=0o700)
         self._env.copy(str(aside), compact=True)
@@ -219,10 +219,10 @@ class MapFile(ABC, Generic[View]):
         with lmdb.open(str(aside), map_size=map_size, max_dbs=len(self._names), lock=False) as env:
             self._mark(env, made)
             env.sync(True)
-        made.chmod(0o600)  # LMDB's copy has a mode of its own
+        made.chmod(0o600)  # LMDB's copy has another mode
 
     def _mark(self, env: Any, made: Path) -> None:
-        """What a new file must say before it takes the place of the old one."""
+        """Hook: write to the compacted file before it replaces the old one."""
         return
 
     def _check_open(self) -> None:
@@ -243,7 +243,7 @@ class MapFile(ABC, Generic[View]):
 
 
 class ReadTransaction(Generic[View]):
-    """A read transaction in a `with` block. A plain class, because every read comes through here."""
+    """A read transaction in a `with` block. A plain class, as it is faster than a generator and every read uses it."""
 
     __slots__ = ("_file", "_txn")
 

@@ -1,6 +1,6 @@
-"""What was refused, and why. Nothing invalid vanishes: it is listed here, for people and for tests.
+"""The quarantine: a list of refused blocks with reasons, for people and for tests. No refusal is silent.
 
-The table is bounded, because anybody can send rubbish: the oldest refusals go first, and how many went is counted.
+The table is bounded, because any peer can send invalid blocks: the oldest refusals are dropped, and counted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Refusal:
         return self.feed + u64(self.seq) + u32(self.count) + u64(self.at_ms) + u32(len(text)) + text
 
     def digest(self) -> bytes:
-        """What makes two refusals the same one: not the time."""
+        """Return the identity of a refusal: feed, seq and reason, without the time."""
         return _BY_DIGEST + sha256(self.feed + u64(self.seq) + self._text()).digest()
 
     def _text(self) -> bytes:
@@ -57,14 +57,14 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """The refusals that are kept, oldest first, and how many older ones were dropped."""
+    """The kept refusals, oldest first, and the number of older ones that were dropped."""
 
     refusals: tuple[Refusal, ...]
     dropped: int
 
 
 def add(tables: Tables, refusal: Refusal) -> None:
-    """Keep a refusal; the same one again is kept once."""
+    """Store a refusal; a repeated one is stored once."""
     txn, db = tables.raw("quarantine")
     digest = refusal.digest()
     if txn.get(digest, db=db) is not None:
@@ -82,6 +82,7 @@ def add(tables: Tables, refusal: Refusal) -> None:
 
 
 def listed(tables: Tables) -> Quarantine:
+    """Return all refusals."""
     txn, db = tables.raw("quarantine")
     with txn.cursor(db) as cursor:
         refusals = tuple(_read(bytes(value)) for key, value in cursor if bytes(key[:1]) == _BY_NUMBER)
@@ -89,7 +90,7 @@ def listed(tables: Tables) -> Quarantine:
 
 
 def _read(data: bytes) -> Refusal:
-    """A stored refusal. One whose bytes have changed is still listed, as what it is."""
+    """Decode a stored refusal. One whose bytes have changed is listed as damaged."""
     stored = unchecked(data)
     if stored is None:
         return Refusal(bytes(32), 0, 0, 0, "the bytes of this entry have changed on the disk; check the disk")

@@ -1,4 +1,4 @@
-"""Reading a feed store: by block, by range, as Arrow batches, as ranges for a peer. Any number of processes may."""
+"""`FeedReader`: reads a feed store by block, by range, as Arrow batches, or as spans for a peer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _READ_SIZE = 1 << 20
 
 
 class _Listed(NamedTuple):
-    """The last answer of `feeds`: true until the next transaction."""
+    """The last result of `feeds`: valid until the next transaction."""
 
     at: int
     party: bytes | None
@@ -34,7 +34,7 @@ class _Listed(NamedTuple):
 
 
 class FeedReader:
-    """The half of `FeedStore` that changes nothing. No transaction is held while a caller's code runs."""
+    """The reading half of `FeedStore`. No transaction is open while a caller's code runs."""
 
     def __init__(self, env: Env) -> None:
         self._env = env
@@ -43,8 +43,9 @@ class FeedReader:
         self._listed = _Listed(-1, None, (), {})
 
     def feeds(self, party: bytes | None = None) -> tuple[FeedRecord, ...]:
+        """Return the records of all feeds, or of one party's."""
         now, listed = self._env.transaction(), self._listed
-        if listed.at == now and listed.party == party:  # as several parts of a peer look after each commit
+        if listed.at == now and listed.party == party:  # several parts of a peer call this after each commit
             return listed.records
         with self._env.read() as tables:
             found = tuple([record for record in tables.feeds() if party is None or record.party == party])
@@ -60,70 +61,71 @@ class FeedReader:
             return tables.record(feed)
 
     def head(self, feed: bytes) -> Head | None:
-        """The last signed head; None for a feed without blocks."""
+        """Return the last signed head; None for a feed without blocks."""
         return self.record(feed).head
 
     def bounds(self, feed: bytes) -> Bounds:
         return self.record(feed).bounds
 
     def frontier(self, feed: bytes) -> dict[bytes, Entry]:
-        """The whole timeframe of a feed's last block: the fold of its advance entries."""
+        """Return the whole timeframe of a feed's last block: the fold of its advance entries."""
         with self._env.read() as tables:
             return {entry.feed: entry for entry in tables.frontiers(feed)}
 
     def block(self, feed: bytes, seq: int) -> Block:
-        """One block, verified by its own hashes."""
+        """Return one block, verified by its own hashes."""
         with self._env.read() as tables:
             record = tables.record(feed)
             check_held(record, seq)
             return tables.block_at(record, seq)
 
     def first_kind(self, feed: bytes) -> Kind | None:
-        """What a feed begins with: a control feed with a credential. None if its beginning is not held."""
+        """Return the kind of a feed's first block (a control feed begins with a credential); None if it is not held."""
         record = self.record(feed)
         return self.block(feed, 0).kind if record.start == 0 and record.valid_length else None
 
     def read(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[Block]:
-        """Blocks [start, stop) one by one; from the first that is held to the feed's end by default."""
+        """Yield blocks [start, stop); by default from the first held block to the feed's end."""
         for span, low, high in self.runs(feed, start, stop):
             yield from span.blocks(low, high)
 
     def arrow(
         self, feed: bytes, start: int | None = None, stop: int | None = None, columns: Iterable[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The same blocks as Arrow record batches (`antiphon.feed.arrow.SCHEMA`)."""
+        """Yield the blocks that `read` yields as Arrow record batches (`antiphon.feed.arrow.SCHEMA`)."""
         return arrow.batches((cut(span, low, high) for span, low, high in self.runs(feed, start, stop)), columns)
 
     def spans(self, feed: bytes, start: int | None = None, *, bodies: bool = True) -> Iterator[Span]:
-        """Everything held from `start` on, as ranges under signed heads: what a peer is given. Synced first."""
+        """Yield all blocks from `start` on as spans under signed heads, to send to a peer. Synced first."""
         synced = 0
         for span in self._stored(feed, start, None, valid=False):
-            if span.end > synced:  # at first, and where the feed grew meanwhile
+            if span.end > synced:  # at first, and if the feed has grown meanwhile
                 synced = self.record(feed).length
                 self._flush_for_others()
             yield span if bodies else span.without_bodies()
 
     def held(self, feed: bytes, start: int, stop: int) -> Iterator[Span]:
-        """Blocks [start, stop), also beyond the end of a feed that was forked: for who judges votes by what is here."""
+        """Yield blocks [start, stop), also beyond the end of a forked feed: attestations are judged by held blocks."""
         for span in self._stored(feed, start, stop, valid=False):
             yield span if span.end <= stop else cut(span, 0, stop - span.first)
 
     def fork(self, feed: bytes) -> bytes | None:
-        """The evidence that a feed's writer signed two histories, if there is any."""
+        """Return the evidence that a feed's writer signed two histories, or None."""
         with self._env.read() as tables:
             return tables.fork(feed)
 
     def forks(self) -> list[bytes]:
+        """Return the evidence of all forks."""
         with self._env.read() as tables:
             return tables.forks()
 
     def quarantine(self) -> Quarantine:
-        """What was refused, and why."""
+        """Return the refused blocks, with reasons."""
         with self._env.read() as tables:
             return quarantine.listed(tables)
 
     def verify(self, feed: bytes) -> Bounds:
-        """Read everything that is held of a feed and check every hash, link, body and head."""
+        """Read all held blocks of a feed and check every hash, link, body and head."""
         record = self.record(feed)
         previous, at = record.start_hash, record.start
         for span in self._stored(feed, None, None, valid=False):
@@ -137,11 +139,11 @@ class FeedReader:
 
     @property
     def transaction(self) -> int:
-        """A number that moves when anything in the store has changed, in any process."""
+        """A number that rises with each commit to the store, of any process."""
         return self._env.transaction()
 
     def watch(self) -> Watch:
-        """Tells which feeds grow from now on."""
+        """Return a watch that reports which feeds grow from now on."""
         watch = Watch(self._lengths, self._env.transaction, self._forget, remote=self._env.readonly)
         with self._watching:
             self._watches |= {watch}
@@ -173,7 +175,7 @@ class FeedReader:
             self._env.flush()
 
     def runs(self, feed: bytes, start: int | None = None, stop: int | None = None) -> Iterator[tuple[Span, int, int]]:
-        """The same blocks as stored spans, each with the indexes [low, high) that count: for columnar readers."""
+        """Yield the blocks that `read` yields as stored spans, each with its indexes [low, high)."""
         record = self.record(feed)
         low = record.start if start is None else start
         high = record.valid_length if stop is None else min(stop, record.valid_length)
@@ -181,9 +183,9 @@ class FeedReader:
             yield span, max(0, low - span.first), min(span.count, high - span.first)
 
     def _stored(self, feed: bytes, start: int | None, stop: int | None, *, valid: bool) -> Iterator[Span]:
-        """Stored spans from `start`, about a MiB in each transaction, so that none is held across a yield."""
+        """Yield stored spans from `start`, about a MiB per transaction, so that none is open across a yield."""
         at, read = start, -1
-        while read != (now := self._env.transaction()):  # else it has not grown since
+        while read != (now := self._env.transaction()):  # otherwise the feed has not grown since
             with self._env.read() as tables:
                 record = tables.record(feed)
                 at = record.start if at is None else at
@@ -203,6 +205,7 @@ class FeedReader:
 
 
 def check_held(record: FeedRecord, seq: int) -> None:
+    """Raise `MissingBlocks` if block `seq` is not held."""
     if not record.start <= seq < record.valid_length:
         raise MissingBlocks(
             f"feed {record.feed.hex()[:8]}: block {seq} is not held here; blocks {record.start} to "
@@ -211,7 +214,7 @@ def check_held(record: FeedRecord, seq: int) -> None:
 
 
 def cut(span: Span, low: int, high: int) -> Span:
-    """Part of a span for reading; its head no longer applies."""
+    """Return blocks [low, high) of a span, for reading; its head no longer applies."""
     if low == 0 and high == span.count:
         return span
     part = span.tail(span.first + low)

@@ -1,4 +1,4 @@
-"""The tables of a feed store, inside one transaction.
+"""`Tables`: the tables of a feed store, inside one transaction.
 
     records     feed → FeedRecord
     spans       feed ‖ first seq (big-endian) → Span with hashes ‖ CRC-32
@@ -7,8 +7,8 @@
     quarantine  "n" ‖ number (big-endian) → Refusal, "d" ‖ digest → number
     meta        name → value ‖ CRC-32
 
-A span's bytes carry a checksum for bulk reads; a single block is checked by its own hashes. Either way a byte that
-changed on the disk is reported with feed and seq, never served.
+A stored span has a checksum for bulk reads; a single block is checked by its own hashes. Either way a byte that changed
+on the disk is reported with feed and seq, never served.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from antiphon.feed.header import ENTRY_SIZE, HASH_SIZE, HEADER_SIZE, Entry, deco
 from antiphon.feed.span import BLOCK_TAG, Span
 
 TABLES = ("records", "spans", "frontiers", "forks", "quarantine", "meta")
-_MERGE_SIZE_MAX = 8 << 10  # small appends are gathered into spans of about this size
+_MERGE_SIZE_MAX = 8 << 10  # small appends are merged into spans of up to about this size
 _MERGE_BLOCKS_MAX = 256
 _MEMORY_FEEDS_MAX = 1024
-_MEMORY_FRONTIERS_MAX = 8192  # of some 400 bytes each
+_MEMORY_FRONTIERS_MAX = 8192  # about 400 bytes each
 _Value = TypeVar("_Value")
 
 
 class DecodedCache:
-    """What was decoded last, by the very bytes that are stored: it cannot be stale, whoever wrote or rolled back."""
+    """Decoded values with the stored bytes they came from. A value is used only if the bytes are equal: never stale."""
 
     __slots__ = ("frontiers", "records", "tails")
 
@@ -55,28 +55,30 @@ class DecodedCache:
 
 
 class Tables:
-    """Typed reads and writes of one transaction. Nothing returned refers to the map: all of it is copied."""
+    """Typed reads and writes of one transaction. Results are copies, and do not refer to the map."""
 
-    __slots__ = ("_dbs", "_memory", "_txn")
+    __slots__ = ("_cache", "_dbs", "_txn")
 
-    def __init__(self, txn: Any, dbs: dict[str, Any], memory: DecodedCache) -> None:
+    def __init__(self, txn: Any, dbs: dict[str, Any], cache: DecodedCache) -> None:
         self._txn = txn
         self._dbs = dbs
-        self._memory = memory
+        self._cache = cache
 
     def find(self, feed: bytes) -> FeedRecord | None:
+        """Return a feed's record, or None."""
         data = self._txn.get(feed, db=self._dbs["records"])
         return None if data is None else self._decoded(feed, bytes(data))
 
     def _decoded(self, feed: bytes, stored: bytes) -> FeedRecord:
-        known = self._memory.records.get(feed)
+        known = self._cache.records.get(feed)
         if known is not None and known[0] == stored:
             return known[1]
         record = FeedRecord.decode(feed, stored)
-        self._memory.keep(self._memory.records, feed, stored, record)
+        self._cache.keep(self._cache.records, feed, stored, record)
         return record
 
     def record(self, feed: bytes) -> FeedRecord:
+        """Return a feed's record; raise `UnknownFeed` if there is none."""
         record = self.find(feed)
         if record is None:
             raise UnknownFeed(f"no feed {feed.hex()} is held here; create it, or ingest a range of it first")
@@ -84,7 +86,7 @@ class Tables:
 
     def put_record(self, record: FeedRecord) -> None:
         data = record.encode()
-        self._memory.keep(self._memory.records, record.feed, data, record)
+        self._cache.keep(self._cache.records, record.feed, data, record)
         self._txn.put(record.feed, data, db=self._dbs["records"])
 
     def feeds(self) -> Iterator[FeedRecord]:
@@ -95,7 +97,7 @@ class Tables:
     # -- spans
 
     def span_at(self, record: FeedRecord, seq: int) -> Span:
-        """The stored span that holds block `seq`, every byte of it checked."""
+        """Return the stored span that holds block `seq`, with every byte checked."""
         first, stored = self._stored_at(record.feed, seq)
         span = self._tail(record.feed, first, bytes(stored))
         if not span.first <= seq < span.end:
@@ -103,9 +105,9 @@ class Tables:
         return span
 
     def spans_from(self, record: FeedRecord, seq: int, stop: int, size: int) -> list[Span]:
-        """The stored spans that hold block `seq` and what follows, up to `stop` or so many bytes, all checked.
+        """Return the stored spans from block `seq` to `stop`, up to about `size` bytes, with every byte checked.
 
-        Damage ends the list; it is raised when nothing stands before it.
+        Damage ends the list; it is raised if it is in the first span.
         """
         found: list[Span] = []
         with self._txn.cursor(self._dbs["spans"]) as cursor:
@@ -123,13 +125,13 @@ class Tables:
         return found
 
     def block_at(self, record: FeedRecord, seq: int) -> Block:
-        """One block alone, checked by its own hashes, at a cost that hardly depends on its span."""
+        """Return one block, checked by its own hashes. The cost hardly depends on the size of its span."""
         first, stored = self._stored_at(record.feed, seq)
         try:
             span = spans.split(stored[:-4])
         except (BadEncoding, TooLarge):
             raise _corrupt(record.feed, seq, "its span cannot be read") from None
-        if span.states:  # what is not here has no bytes to check: take the span's checksum
+        if span.states:  # a missing body has no bytes to check: use the span's checksum
             whole = self.span_at(record, seq)
             return whole.block(seq - whole.first)
         if span.feed != record.feed or span.first != first or not span.hashes or seq >= span.end:
@@ -150,7 +152,7 @@ class Tables:
             return int.from_bytes(cursor.key()[32:], "big"), cursor.value()
 
     def hash_before(self, record: FeedRecord, seq: int) -> bytes:
-        """The hash of block seq - 1, for any seq in start … length."""
+        """Return the hash of block seq - 1, for any seq in start … length."""
         if seq == record.start:
             return record.start_hash
         if seq == record.length:
@@ -158,19 +160,19 @@ class Tables:
         return self.span_at(record, seq - 1).hash_at(seq - 1)
 
     def append_span(self, record: FeedRecord, span: Span) -> None:
-        """Store the blocks that follow the last; a small last span is merged with them."""
+        """Store the blocks that follow the last one; a small last span is merged with them."""
         if record.length > record.start and span.size < _MERGE_SIZE_MAX:
             first, stored = self._stored_at(record.feed, record.length - 1)
             small = len(stored) + span.size < _MERGE_SIZE_MAX
             if small and record.length - first + span.count <= _MERGE_BLOCKS_MAX:
                 held = self._tail(record.feed, first, bytes(stored))
-                if held.whole_size + span.whole_size < _MERGE_SIZE_MAX:  # bodies that were left out may come in later
+                if held.whole_size + span.whole_size < _MERGE_SIZE_MAX:  # left-out bodies may be added
                     span = held.joined(span)
         self.put_span(span)
 
     def small_tail(self, record: FeedRecord, size: int) -> Span | None:
-        """The last span, if it is known, whole, and may grow by a block with a body of this size."""
-        known = self._memory.tails.get(record.feed)
+        """Return the last span, if it is cached, whole, and may grow by a block with a body of this size."""
+        known = self._cache.tails.get(record.feed)
         if known is None or known[1].states or known[1].end != record.length:
             return None
         data, span = known
@@ -182,11 +184,11 @@ class Tables:
         key = _key(span.feed, span.first)
         data = span.encode_stored(key)
         if len(data) < _MERGE_SIZE_MAX:
-            self._memory.keep(self._memory.tails, span.feed, data, span)
+            self._cache.keep(self._cache.tails, span.feed, data, span)
         self._txn.put(key, data, db=self._dbs["spans"])
 
     def _span_under(self, cursor: Any, feed: bytes, seq: int) -> Span:
-        """The span at a cursor, which must be the one that holds block `seq`."""
+        """Return the span at a cursor, which must hold block `seq`."""
         key = bytes(cursor.key())
         first = int.from_bytes(key[32:], "big")
         if key[:32] != feed or first > seq:
@@ -197,8 +199,8 @@ class Tables:
         return span
 
     def _tail(self, feed: bytes, first: int, stored: bytes) -> Span:
-        """A stored span, every byte of it checked: by its checksum, or as the very bytes that were written last."""
-        known = self._memory.tails.get(feed)
+        """Decode a stored span with every byte checked: by its checksum, or as equal to the bytes written last."""
+        known = self._cache.tails.get(feed)
         if known is not None and known[0] == stored and known[1].first == first:
             return known[1]
         return _decode(feed, first, stored)
@@ -209,20 +211,21 @@ class Tables:
     # -- frontiers
 
     def frontier(self, feed: bytes, other: bytes) -> Entry | None:
+        """Return the last advance entry that `feed` has for another feed."""
         key = feed + other
         data = self._txn.get(key, db=self._dbs["frontiers"])
         if data is None:
             return None
-        known = self._memory.frontiers.get(key)
+        known = self._cache.frontiers.get(key)
         if known is not None and known[0] == data:
             return known[1]
         entry = _entry(feed, bytes(data))
-        self._memory.keep(self._memory.frontiers, key, bytes(data), entry, _MEMORY_FRONTIERS_MAX)
+        self._cache.keep(self._cache.frontiers, key, bytes(data), entry, _MEMORY_FRONTIERS_MAX)
         return entry
 
     def move_frontier(self, feed: bytes, entry: Entry) -> None:
         key, data = feed + entry.feed, checked(entry.encode())
-        self._memory.keep(self._memory.frontiers, key, data, entry, _MEMORY_FRONTIERS_MAX)
+        self._cache.keep(self._cache.frontiers, key, data, entry, _MEMORY_FRONTIERS_MAX)
         self._txn.put(key, data, db=self._dbs["frontiers"])
 
     def frontiers(self, feed: bytes) -> Iterator[Entry]:
@@ -256,17 +259,17 @@ class Tables:
         self._txn.put(name.encode(), checked(value), db=self._dbs["meta"])
 
     def raw(self, table: str) -> tuple[Any, Any]:
-        """The transaction and the database handle, for a part that keeps a table of its own."""
+        """Return the transaction and a database handle, for the quarantine's own table."""
         return self._txn, self._dbs[table]
 
 
 def checked(data: bytes) -> bytes:
-    """Data with its checksum; `unchecked` takes it off again."""
+    """Append a checksum to data; `unchecked` removes it."""
     return data + u32(zlib.crc32(data))
 
 
 def unchecked(data: bytes) -> bytes | None:
-    """Data without its checksum; None if it has changed."""
+    """Return data without its checksum; None if the data has changed."""
     right = len(data) >= 4 and zlib.crc32(data[:-4]) == int.from_bytes(data[-4:], "little")
     return data[:-4] if right else None
 
@@ -308,21 +311,21 @@ def _intact(feed: bytes, first: int, stored: bytes) -> bool:
 
 
 def _decode(feed: bytes, first: int, stored: bytes) -> Span:
-    """A stored span, every byte of it checked."""
+    """Decode a stored span with every byte checked."""
     if not _intact(feed, first, stored):
         raise _damage(feed, first, stored)
     return spans.split(stored[:-4])
 
 
 def _damage(feed: bytes, first: int, stored: bytes) -> CorruptBlock:
-    """The error for a stored span that changed; it names the first block that did, where that can be told."""
+    """Return the error for a changed span. It names the first changed block, if that can be found."""
     try:
         span = spans.split(stored[:-4])
     except (BadEncoding, TooLarge):
         return _corrupt(feed, first, "its span cannot be read")
     if span.feed != feed or span.first != first or not span.hashes:
         return _corrupt(feed, first, "its span is labelled as another")
-    # The sizes may have changed, too, so this goes the way that looks before it reads.
+    # The sizes may have changed, too: use the Python version, which checks bounds.
     wanted = chain_in_python(
         BLOCK_TAG + span.party + feed, span.previous, span.headers, span.advance, span.advance_offsets
     )

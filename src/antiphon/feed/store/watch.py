@@ -1,4 +1,4 @@
-"""Watching a store: what grew since one last looked. Nothing is queued, so a slow watcher costs nothing."""
+"""`Watch`: reports which feeds have grown since the last call. It queues nothing, so a slow watcher costs nothing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 from antiphon.core.errors import StoreClosed
 
-_POLL_S = 0.05  # another process's commits are noticed by asking
+_POLL_S = 0.05  # commits of another process are found by polling
 
 
 class Watch:
-    """Tells which feeds grew. Make it before the append that it waits for; then nothing can be missed.
+    """Reports which feeds have grown. Create it before the append that it waits for, and it misses nothing.
 
-    Use it as a context manager, or call `close`, so that the store forgets it.
+    Use it as a context manager, or call `close`, so that the store releases it.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Watch:
         self.closed = False
 
     def poll(self) -> dict[bytes, int]:
-        """The feeds that grew since the last answer, with their new lengths; empty if none did."""
+        """Return the feeds that have grown since the last call, with their new lengths; empty if none has."""
         self._moved.clear()
         now = self._transaction()
         if now == self._seen_transaction:
@@ -45,7 +45,7 @@ class Watch:
         return {feed: length for feed, length in self._seen.items() if length > before.get(feed, 0)}
 
     def wait(self, timeout: float | None = None) -> dict[bytes, int]:
-        """Like `poll`, but waits until something grew, the watch is closed, or the time is up."""
+        """Like `poll`, but wait until a feed has grown, the watch is closed, or the time is up."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             try:
@@ -63,6 +63,7 @@ class Watch:
             self._moved.wait(left if step is None else step if left is None else min(step, left))
 
     def notify(self) -> None:
+        """Wake `wait`: the store has committed."""
         self._moved.set()
 
     def close(self) -> None:
