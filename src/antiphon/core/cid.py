@@ -36,11 +36,12 @@ class Cid(bytes):
 
     @classmethod
     def of(cls, data: bytes, codec: int = RAW) -> Cid:
+        """Return the CID of a blob."""
         return cls(bytes((1, codec, 0x12, 0x20)) + sha256(data).digest())
 
     @classmethod
     def parse(cls, text: str) -> Cid:
-        """From its text form; only the canonical one (base32, lower case) is taken."""
+        """Parse the text form; only the canonical one (base32, lower case) is accepted."""
         if not text.isascii() or len(text) > _TEXT_MAX:
             raise BadEncoding(f"{text[:60]!r} is no CID")
         try:
@@ -63,6 +64,7 @@ class Cid(bytes):
         return self[4:]
 
     def matches(self, data: bytes) -> bool:
+        """True if these are the bytes that the CID names."""
         return sha256(data).digest() == self.digest
 
     def __str__(self) -> str:
@@ -74,7 +76,7 @@ class Cid(bytes):
 
 
 def encode_node(value: Any) -> bytes:
-    """A DAG-CBOR blob."""
+    """Encode a value as DAG-CBOR."""
     try:
         blob: bytes = libipld.encode_dag_cbor(value)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -83,14 +85,14 @@ def encode_node(value: Any) -> bytes:
 
 
 def decode_node(blob: bytes) -> Any:
-    """A DAG-CBOR value, refused unless the blob is the one canonical encoding of it."""
+    """Decode a DAG-CBOR blob; refuse it unless it is the canonical encoding of its value."""
     if len(blob) > BLOB_SIZE_MAX:
         raise TooLarge(f"a blob of {len(blob)} bytes, at most {BLOB_SIZE_MAX} are allowed")
     try:
         value = libipld.decode_dag_cbor(blob)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise BadEncoding(f"not DAG-CBOR: {error}") from None
-    # libipld takes one non-minimal integer form; a second form of one value would have a second CID.
+    # libipld accepts one non-minimal integer form; a second form of a value would have a second CID.
     if encode_node(value) != blob:
         raise BadEncoding("not the canonical DAG-CBOR encoding of its value")
     return value

@@ -1,4 +1,4 @@
-"""Reading bytes that may be hostile: every length is checked before anything is sliced or allocated."""
+"""`Reader`: reads bytes that may be hostile. Every length is checked before bytes are sliced or allocated."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Reader:
         self._what = what
 
     def take(self, count: int) -> bytes:
+        """Return the next `count` bytes; refuse if fewer are left."""
         end = self._at + count
         if count < 0 or end > len(self._data):
             raise BadEncoding(
@@ -49,6 +50,7 @@ class Reader:
         return self.take(len(self._data) - self._at)
 
     def done(self) -> None:
+        """Refuse bytes that are left over."""
         if self._at != len(self._data):
             raise BadEncoding(f"{self._what}: {len(self._data) - self._at} bytes too many")
 

@@ -1,26 +1,26 @@
-"""The one tree of errors. Each says what happened, to which feed, item or party, and what to do about it.
+"""All errors of Antiphon. A message says what happened, to which feed, item or party, and what to do about it.
 
 AntiphonError
 ├── InvalidInput        bytes or arguments from outside that break a format or a bound
 │   ├── BadEncoding     bytes that are no canonical encoding of the structure named
 │   ├── TooLarge        a size above its limit
 │   └── InvalidMutation a mutation that its model refuses
-├── RefusedBlocks       blocks from a peer that do not verify; nothing of them was stored
+├── RefusedBlocks       blocks from a peer that do not verify; none was stored
 │   ├── BrokenChain     hashes or positions do not link up
 │   ├── BadSignature    a head or credential is not signed by the key that it names
 │   └── Equivocation    the feed's writer signed two histories; carries the evidence
-├── StoreError          a store on this machine cannot do what was asked
-│   ├── CorruptBlock    stored bytes changed under us; names feed and seq
+├── StoreError          a store on this machine cannot do the operation
+│   ├── CorruptBlock    stored bytes have changed; names feed and seq
 │   ├── StoreLocked     another process writes this store
 │   ├── StoreClosed     the store was closed
 │   ├── UnknownFeed     the store holds no such feed
-│   ├── MissingBlocks   the range asked for is pruned, or not here yet
+│   ├── MissingBlocks   the blocks are pruned, or were not received
 │   ├── FeedRetired     the feed must not be written any more (ended, or restored from a backup)
-│   ├── MovedOn         the feed is no longer where the writer thought; nothing was written
+│   ├── MovedOn         the feed has other blocks than the writer expected; nothing was written
 │   ├── MissingBlob     a blob is not in this store
-│   ├── DamagedBlob     a stored blob is not what its CID says
-│   ├── DamagedItems    the item store's bytes have changed; it is built again from the feeds
-│   ├── UnknownItem     the party holds no such item, or not yet
+│   ├── DamagedBlob     a stored blob does not match its CID
+│   ├── DamagedItems    the item store's bytes have changed; it is rebuilt from the feeds
+│   ├── UnknownItem     the party has no such item, or it was not received
 │   ├── UnknownParty    this device does not hold that party
 │   ├── UnknownModel    no code for this model is installed here
 │   └── PartyPaused     the party is paused, closed or deleted here
@@ -38,11 +38,11 @@ class AntiphonError(Exception):
 
 
 class InvalidInput(AntiphonError, ValueError):
-    """Something handed in breaks a format or a bound. Check what produced it; nothing was changed."""
+    """An argument or bytes break a format or a bound. Check their source; nothing was changed."""
 
 
 class BadEncoding(InvalidInput):
-    """Bytes are no canonical encoding of what they claim to be. Ask the sender again; do not retry the same bytes."""
+    """Bytes are no canonical encoding of the structure. Ask the sender again; do not retry the same bytes."""
 
 
 class TooLarge(InvalidInput):
@@ -50,11 +50,11 @@ class TooLarge(InvalidInput):
 
 
 class InvalidMutation(InvalidInput):
-    """A model refuses a mutation. From a peer: it is in the quarantine, and nothing else is touched by it."""
+    """A model refuses a mutation. One from a peer is listed in the quarantine, and changes nothing else."""
 
 
 class RefusedBlocks(AntiphonError):
-    """Blocks from elsewhere do not verify. Nothing was stored as part of the feed; see the quarantine."""
+    """Blocks of a peer do not verify. None was stored as part of the feed; see the quarantine."""
 
     def __init__(self, message: str, *, feed: bytes | None = None, seq: int | None = None) -> None:
         super().__init__(message)
@@ -67,7 +67,7 @@ class BrokenChain(RefusedBlocks):
 
 
 class BadSignature(RefusedBlocks):
-    """A signature does not verify under the key named. Ask another peer; distrust this sender."""
+    """A signature does not verify under its key. Ask another peer; distrust this sender."""
 
 
 class Equivocation(RefusedBlocks):
@@ -79,11 +79,11 @@ class Equivocation(RefusedBlocks):
 
 
 class StoreError(AntiphonError):
-    """A store on this machine cannot do what was asked."""
+    """A store on this machine cannot do the operation."""
 
 
 class CorruptBlock(StoreError):
-    """Stored bytes changed under us. Restore that feed from a peer; the disk may be failing."""
+    """Stored bytes have changed. Restore the feed from a peer; the disk may be failing."""
 
     def __init__(self, message: str, *, feed: bytes, seq: int) -> None:
         super().__init__(message)
@@ -106,7 +106,7 @@ class UnknownFeed(StoreError, KeyError):
 
 
 class MissingBlocks(StoreError):
-    """The blocks asked for are pruned or not here. `bounds` says which are held; a peer may have the rest."""
+    """The blocks are pruned, or were not received. `bounds` says which are held; a peer may have the others."""
 
 
 class FeedRetired(StoreError):
@@ -114,11 +114,11 @@ class FeedRetired(StoreError):
 
 
 class MovedOn(StoreError):
-    """More was written or heard meanwhile, so a message would not get the place it was made for; try again."""
+    """The feed or its timeframe has grown, so a message would not get the expected seq and lamport; try again."""
 
 
 class MissingBlob(StoreError, KeyError):
-    """The store does not hold that blob. Fetch it from a peer or a CAR file, and put it."""
+    """The store does not hold the blob. Fetch it from a peer or a CAR file, and put it."""
 
     __str__ = Exception.__str__
 
@@ -128,7 +128,7 @@ class MissingBlob(StoreError, KeyError):
 
 
 class DamagedBlob(StoreError):
-    """A stored blob is not what its CID says. It counts as missing from now on: fetch it again, and put it."""
+    """A stored blob does not match its CID. It counts as missing from now on: fetch it again, and put it."""
 
     def __init__(self, message: str, *, cid: bytes) -> None:
         super().__init__(message)
@@ -136,11 +136,11 @@ class DamagedBlob(StoreError):
 
 
 class DamagedItems(StoreError, BadEncoding):
-    """Bytes in an item store have changed. It is derived, and is built again from the feeds: try again."""
+    """Bytes in an item store have changed. The store is rebuilt from the feeds: try again."""
 
 
 class UnknownItem(StoreError, KeyError):
-    """The party holds no such item: it never was, its genesis is void, or its messages have not come yet."""
+    """The party has no such item: it never existed, its genesis is void, or its messages were not received."""
 
     __str__ = Exception.__str__
 
@@ -152,7 +152,7 @@ class UnknownParty(StoreError, KeyError):
 
 
 class UnknownModel(StoreError, KeyError):
-    """No code for this model or version is here. The item's messages are safe; install the model, and open it again."""
+    """No code for this model or version is installed. The item's messages are safe; install it, and open it again."""
 
     __str__ = Exception.__str__
 

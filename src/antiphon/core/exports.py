@@ -1,7 +1,7 @@
 """Public names of a package, each loaded from its module when it is first used, so that importing the package is quick.
 
-The names stand once, as imports in the package's `if TYPE_CHECKING:` block. Type checkers and editors read them there,
-and so does this module when a name is first asked for.
+The names are written once, as imports in the package's `if TYPE_CHECKING:` block. Type checkers and editors read them
+there, and so does this module when a name is first used.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 
 def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package (PEP 562); `__all__` is among the names that it serves."""
+    """Return the `__getattr__` and `__dir__` of a package (PEP 562). They also provide `__all__`."""
 
     @cache
     def modules() -> dict[str, str]:
-        """The module of each public name."""
+        """Return the module of each public name."""
         loader = sys.modules[package].__loader__
         tree = ast.parse(loader.get_source(package))  # type: ignore[union-attr]
         imports = [node for block in tree.body if isinstance(block, ast.If) for node in block.body]

@@ -1,5 +1,7 @@
-"""Item ids: 16 bytes, the lamport of the item's genesis and then a hash, so that neighbours in time are neighbours
-in every store, table and tree. Both parts are checked, so an id cannot be taken by somebody else (rule 5).
+"""`ItemId`: 16 bytes, the lamport of the item's genesis and then a hash.
+
+Neighbours in time are neighbours in every store, table and tree. Both parts are checked, so no other writer can take an
+id (rule 5).
 
 >>> item = ItemId.derive(7, party=b"p" * 32, feed=b"f" * 32, nonce=b"n" * 16)
 >>> item.lamport, item.matches(7, party=b"p" * 32, feed=b"f" * 32, nonce=b"n" * 16)
@@ -31,14 +33,14 @@ class ItemId(bytes):
 
     @classmethod
     def derive(cls, lamport: int, *, party: bytes, feed: bytes, nonce: bytes) -> ItemId:
-        """The id of the item whose genesis stands at `lamport` in `feed` and carries `nonce`."""
+        """Return the id of the item whose genesis is at `lamport` in `feed` and has this nonce."""
         if len(party) != 32 or len(feed) != 32 or len(nonce) != NONCE_SIZE:
             raise InvalidInput("an item id is derived from a party key, a feed key and a nonce of 16 bytes")
         return cls(_prefix(lamport) + sha256(_TAG + party + feed + nonce).digest()[: ITEM_ID_SIZE - _LAMPORT_SIZE])
 
     @classmethod
     def of_view(cls, lamport: int, *, party: bytes, key: bytes) -> ItemId:
-        """The id of the view with this inception key whose genesis stands at `lamport`."""
+        """Return the id of the view with this inception key whose genesis is at `lamport`."""
         if len(party) != 32 or len(key) != 32:
             raise InvalidInput("the id of a view is derived from a party key and an inception key")
         return cls(_prefix(lamport) + sha256(_VIEW_TAG + party + key).digest()[: ITEM_ID_SIZE - _LAMPORT_SIZE])
@@ -48,6 +50,7 @@ class ItemId(bytes):
         return int.from_bytes(self[:_LAMPORT_SIZE], "big")
 
     def matches(self, lamport: int, *, party: bytes, feed: bytes, nonce: bytes) -> bool:
+        """True if the id is derived from these values."""
         return self == ItemId.derive(lamport, party=party, feed=feed, nonce=nonce)
 
     def __str__(self) -> str:

@@ -48,13 +48,13 @@ class PublicKey(bytes):
 
     @property
     def short(self) -> str:
-        """The first eight hex digits, for people."""
+        """The first eight hex digits, for error texts and displays."""
         return self.hex()[:8]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """A private key and its public half. Never printed, never compared by its secret."""
+    """A private key and its public key. The secret is never printed or compared."""
 
     key: PublicKey
     _secret: bytes = field(repr=False, compare=False)
@@ -78,34 +78,34 @@ class KeyPair:
         return crypto_sign(message, self._secret)[:SIGNATURE_SIZE]
 
 
-_right: set[tuple[bytes, bytes, bytes]] | None = None  # what was found right, while somebody wants it remembered
-_RIGHT_MAX = 1 << 16
+_valid: set[tuple[bytes, bytes, bytes]] | None = None  # verified signatures, inside `verified_once`
+_VALID_MAX = 1 << 16
 
 
 def verify(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether `signature` is `key`'s over `message`. Malformed keys and signatures are just not valid."""
+    """True if `signature` is the signature of `key` over `message`. Malformed keys and signatures are not valid."""
     if len(signature) != SIGNATURE_SIZE or len(key) != KEY_SIZE:
         return False
-    if _right is not None and (key, message, signature) in _right:
+    if _valid is not None and (key, message, signature) in _valid:
         return True
     try:
         crypto_sign_open(signature + message, key)
     except BadSignatureError:
         return False
-    if _right is not None and len(_right) < _RIGHT_MAX:
-        _right.add((bytes(key), bytes(message), bytes(signature)))
+    if _valid is not None and len(_valid) < _VALID_MAX:
+        _valid.add((bytes(key), bytes(message), bytes(signature)))
     return True
 
 
 @contextmanager
 def verified_once() -> Iterator[None]:
-    """Until this ends, what was found right is right: for a process that plays many peers, all of which ask the same.
+    """Cache valid signatures until the context ends: for a process that simulates many peers.
 
-    It depends on nothing but the bytes, so nobody can tell; a peer by itself meets hardly a signature twice.
+    The result depends only on the bytes, so caching changes none. A real peer hardly verifies a signature twice.
     """
-    global _right  # as the peers of a simulation share nothing else
-    before, _right = _right, set()
+    global _valid  # the peers of a simulation share nothing else
+    before, _valid = _valid, set()
     try:
         yield
     finally:
-        _right = before
+        _valid = before

@@ -1,7 +1,7 @@
-"""`lazy`: a property that is computed when it is first asked for, and then kept.
+"""`lazy`: a property that is computed when it is first read, and then kept.
 
-As `functools.cached_property`, but without that one's lock, which Python 3.11 takes for every value: what is computed
-here costs less than the lock. Two threads may compute it at once, so it must come to the same.
+It works like `functools.cached_property`, without the lock that Python 3.11 takes for every value: the values computed
+here cost less than the lock. Two threads may compute a value at once, so both must get the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 class lazy(Generic[Value]):  # noqa: N801 (it is used as `property` is)
-    """For classes whose instances have a `__dict__`, frozen ones too.
+    """A cached property, for classes whose instances have a `__dict__`, also frozen ones.
 
     >>> class Circle:
     ...     @lazy

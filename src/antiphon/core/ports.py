@@ -1,4 +1,4 @@
-"""What the core is not allowed to reach for by itself: time and randomness are handed in."""
+"""Ports: `Clock` and `Randomness` are passed in, so that tests and simulations are deterministic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall time in milliseconds. It labels; it never orders and never decides."""
+    """Wall time in milliseconds. It labels messages; it never orders them and decides nothing."""
 
     def now_ms(self) -> int: ...
 
@@ -35,7 +35,7 @@ class SystemRandomness:
 
 
 class SeededRandomness:
-    """Bytes that a seed repeats, in every version of Python: for what is played or made up, never for real keys."""
+    """Bytes that follow from a seed, in every version of Python: for simulations and test data, never for real keys."""
 
     def __init__(self, seed: str) -> None:
         self._chance = random.Random(seed)  # noqa: S311

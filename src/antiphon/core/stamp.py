@@ -1,7 +1,7 @@
-"""A stamp names a message, and stamps sort in the one total order that all engines agree on.
+"""`Stamp`: names a message. Stamps sort in the total order that all engines use.
 
-The order extends causality because a lamport is above those of everything that its message has seen; feed and
-seq break ties, and no wall clock is looked at.
+The order extends causality, because a message's lamport is above the lamports of everything it has seen. Feed and seq
+break ties. No wall clock is used.
 
 >>> Stamp(1, b"b" * 32, 9) < Stamp(2, b"a" * 32, 0)
 True

@@ -1,4 +1,4 @@
-"""A timeframe says, for each feed, the last seq that is included: a vector clock over feeds.
+"""`Timeframe`: for each feed, the last seq that is included; a vector clock over feeds.
 
 >>> a, b = b"a" * 32, b"b" * 32
 >>> first, second = Timeframe({a: 3}), Timeframe({a: 1, b: 0})
@@ -34,7 +34,7 @@ class Causality(enum.Enum):
 
 
 class Timeframe(Mapping[bytes, int]):
-    """Immutable; a feed that is not in it has nothing included. Iterates in the order of feed keys."""
+    """An immutable map from feeds to seqs; of a missing feed nothing is included. Iterates in the order of keys."""
 
     __slots__ = ("_seqs",)
     _seqs: dict[bytes, int]
@@ -65,7 +65,7 @@ class Timeframe(Mapping[bytes, int]):
         return "Timeframe({" + ", ".join(f"{feed.hex()[:8]}: {seq}" for feed, seq in self._seqs.items()) + "})"
 
     def merge(self, other: Timeframe) -> Timeframe:
-        """The least timeframe that covers both."""
+        """Return the least timeframe that covers both."""
         merged = dict(self._seqs)
         for feed, seq in other._seqs.items():
             if merged.get(feed, -1) < seq:
@@ -73,19 +73,21 @@ class Timeframe(Mapping[bytes, int]):
         return Timeframe(merged)
 
     def covers(self, other: Timeframe) -> bool:
-        """Whether everything in `other` is included here."""
+        """True if everything in `other` is included in this timeframe."""
         mine = self._seqs
         return all(mine.get(feed, -1) >= seq for feed, seq in other._seqs.items())
 
     def includes(self, feed: bytes, seq: int) -> bool:
+        """True if this block is included."""
         return self._seqs.get(feed, -1) >= seq
 
     def missing(self, other: Timeframe) -> Timeframe:
-        """The entries of `other` that are not included here: what to wait for, or to ask for."""
+        """Return the entries of `other` that are not included here: the blocks to wait for, or to request."""
         mine = self._seqs
         return Timeframe({feed: seq for feed, seq in other._seqs.items() if mine.get(feed, -1) < seq})
 
     def compare(self, other: Timeframe) -> Causality:
+        """Return the causal relation of this timeframe to another."""
         mine, theirs = self.covers(other), other.covers(self)
         if mine:
             return Causality.EQUAL if theirs else Causality.AFTER

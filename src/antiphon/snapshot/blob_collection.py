@@ -1,7 +1,8 @@
-"""When blobs may be let go: not while some are being put that nothing refers to yet, and never those just put.
+"""Garbage collection of blobs: when blobs may be deleted.
 
-A file's chunks are put before the item that names them is written, an epoch's nodes before its genesis. Whoever does
-such a thing says so with `putting`; a collection ends at once where that begins, and does not begin while it lasts.
+The chunks of a file are put before the item that refers to them is written, and an epoch's nodes before its genesis.
+Code that does so runs inside `putting`: it stops a running collection, and no collection begins meanwhile. Blobs that
+are put during a collection are never deleted by it.
 
 >>> collecting = BlobCollector()
 >>> with collecting.putting(), collecting.begin() as collection:
@@ -24,14 +25,15 @@ TOO_MANY = f"more than {FRESH_MAX} blobs came meanwhile"
 
 
 class BlobCollection:
-    """One collection: what is put since it began is kept."""
+    """One collection. Blobs that were put since it began are kept."""
 
     def __init__(self, lock: threading.Lock, stopped: str) -> None:
         self._lock = lock
         self._fresh: set[Cid] = set()
-        self.stopped = stopped  # why it ended before its time; empty if it did not
+        self.stopped = stopped  # why it was stopped; empty if it was not
 
     def add(self, cids: Iterable[Cid]) -> None:
+        """Keep these blobs; too many of them stop the collection."""
         self._fresh.update(cids)
         if len(self._fresh) > FRESH_MAX:
             self.stopped = self.stopped or TOO_MANY
@@ -42,14 +44,14 @@ class BlobCollection:
         keep: Callable[[Cid], bool],
         delete: Callable[[list[Cid]], tuple[int, int]],
     ) -> tuple[int, int]:
-        """Delete those of some blobs that are not kept; nobody puts one meanwhile."""
+        """Delete the blobs that `keep` does not accept, while no other thread puts blobs. Return count and bytes."""
         with self._lock:
             doomed = [] if self.stopped else [cid for cid in cids if cid not in self._fresh and not keep(cid)]
             return delete(doomed) if doomed else (0, 0)
 
 
 class BlobCollector:
-    """What a store of blobs has of this. Nothing here waits for anything but a moment's deletion."""
+    """The garbage collector of one blob store. A put waits at most for one call of `sweep`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -59,7 +61,7 @@ class BlobCollector:
 
     @contextmanager
     def putting(self) -> Iterator[None]:
-        """While blobs are put that nothing refers to yet."""
+        """Hold off collections while blobs are put that nothing refers to yet."""
         with self._lock:
             self._scopes += 1
             if self._running is not None:
@@ -72,7 +74,7 @@ class BlobCollector:
 
     @contextmanager
     def adding(self, cids: Collection[Cid]) -> Iterator[None]:
-        """While these are put, also if they are here already: a collection that begins meanwhile knows them too."""
+        """Keep these blobs from a running collection, or one that begins meanwhile, also if they were held before."""
         with self._lock:
             self._adding.append(cids)
             if self._running is not None:
@@ -85,6 +87,7 @@ class BlobCollector:
 
     @contextmanager
     def begin(self) -> Iterator[BlobCollection]:
+        """Begin a collection; only one runs at a time."""
         with self._lock:
             if self._running is not None:
                 raise InvalidInput("this store's garbage is being collected already")

@@ -1,4 +1,4 @@
-"""`BlobOverlay`: blobs that are put beside a store, not into it. What the store has is not kept twice.
+"""`BlobOverlay`: new blobs are kept beside a store, not in it. Blobs of the store are not copied.
 
 >>> from antiphon.snapshot.blobs import MemoryBlobs
 >>> below = MemoryBlobs()
@@ -25,7 +25,7 @@ MEMORY_SIZE_MAX = 64 << 20
 
 
 class BlobOverlay(Blobs):
-    """A store of blobs for the time of one computation. What does not fit into memory goes into a temporary folder."""
+    """A blob store for one computation. Blobs that do not fit into memory go into a temporary folder."""
 
     def __init__(self, below: Blobs, *, memory_size_max: int = MEMORY_SIZE_MAX) -> None:
         self._below = below
@@ -68,7 +68,7 @@ class BlobOverlay(Blobs):
 
     @property
     def size(self) -> int:
-        """The bytes that it keeps itself."""
+        """The bytes of its own blobs."""
         kept = sum(len(self._memory.get(cid)) for cid in self._memory)
         return kept + (0 if self._disk is None else self._disk.size)
 
@@ -84,7 +84,7 @@ class BlobOverlay(Blobs):
 
 
 def is_intact(cid: Cid, blobs: Blobs) -> bool:
-    """Whether a blob is here with the bytes that its CID names; it is read for that."""
+    """True if a blob is held and matches its CID; the blob is read for that."""
     if not blobs.has(cid):
         return False
     try:

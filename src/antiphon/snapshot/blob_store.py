@@ -27,16 +27,18 @@ _SIZE = b"size"
 
 
 class _BlobFile(MapFile[Any]):
+    """The LMDB file of a blob store."""
+
     what = "blob store"
     if_damaged = "Fetch its blobs into a new one"
-    if_large = "let go of what nothing refers to"
+    if_large = "collect its garbage"
 
     def _view(self, txn: Any) -> Any:
         return txn
 
 
 class BlobStore(Blobs):
-    """A folder with an LMDB file. Everything is on the disk on return, and checked against its CID on every read."""
+    """A folder with an LMDB file. Blobs are durable on return, and checked against their CIDs on every read."""
 
     def __init__(
         self, path: Path, *, readonly: bool = False, map_size: int = MAP_SIZE_START, disk: Disk = MACHINE
@@ -44,7 +46,7 @@ class BlobStore(Blobs):
         self.path = path
         self.readonly = readonly
         self._damaged: set[Cid] = set()
-        self._collecting = BlobCollector()
+        self._collector = BlobCollector()
         self._file = _BlobFile(path, ("blobs", "meta"), readonly=readonly, map_size=map_size, disk=disk)
         try:
             with self._file.read() as txn:
@@ -63,7 +65,7 @@ class BlobStore(Blobs):
 
     @property
     def _blobs(self) -> Any:
-        return self._file.tables["blobs"]  # another one after `compact`
+        return self._file.tables["blobs"]  # `compact` changes the handle
 
     @property
     def _meta(self) -> Any:
@@ -74,7 +76,7 @@ class BlobStore(Blobs):
             txn.put(b"format", FORMAT, db=self._meta)
 
     def _check_format(self, txn: Any) -> bool:
-        """Whether the file says in which format it is; refused if that is another one."""
+        """True if the file has a format entry; refuse a file of another format."""
         found = txn.get(b"format", db=self._meta)
         if found not in (None, FORMAT):
             raise StoreError(f"the blob store at {self.path} has the format {found!r}; a newer Antiphon wrote it")
@@ -89,7 +91,7 @@ class BlobStore(Blobs):
             raise missing_blob(cid)
         data: bytes = found
         if cid.matches(data):
-            self._damaged.discard(cid)  # the process that writes may have put it again
+            self._damaged.discard(cid)  # the writing process may have put it again
         else:
             self._damaged.add(cid)
             raise DamagedBlob(
@@ -98,25 +100,25 @@ class BlobStore(Blobs):
         return data
 
     def missing(self, cids: Iterable[Cid]) -> list[Cid]:
-        """Those that are not here, in their order. One that was found damaged is not here."""
+        """Return the CIDs whose blobs are not held, in order. A blob that was found damaged is not held."""
         asked = list(cids)
         with self._file.read() as txn, txn.cursor(self._blobs) as cursor:
             return [cid for cid in asked if cid in self._damaged or not cursor.set_key(cid)]
 
     def __iter__(self) -> Iterator[Cid]:
-        """All CIDs, ascending; blobs that come or go meanwhile may be among them or not."""
+        """Yield all CIDs, ascending; blobs that are put or deleted meanwhile may be among them or not."""
         for page in self.pages():
             yield from page
 
     def pages(self) -> Iterator[list[Cid]]:
-        """The same, some thousands at a time."""
+        """Yield all CIDs, ascending, some thousands at a time."""
         last = b""
         while page := self._page(last):
             yield list(map(Cid, page))
             last = page[-1]
 
     def _page(self, last: bytes) -> list[bytes]:
-        """The next CIDs behind `last`. No transaction is open while the caller's code runs."""
+        """Return the next CIDs after `last`. No transaction is open while the caller's code runs."""
         with self._file.read() as txn, txn.cursor(self._blobs) as cursor:
             if not cursor.set_range(last + b"\0"):
                 return []
@@ -124,7 +126,7 @@ class BlobStore(Blobs):
 
     @property
     def count(self) -> int:
-        """How many blobs are here."""
+        """The number of blobs."""
         with self._file.read() as txn:
             entries: int = txn.stat(self._blobs)["entries"]
             return entries
@@ -141,9 +143,9 @@ class BlobStore(Blobs):
     # -- writing
 
     def put_all(self, pairs: Iterable[tuple[Cid, bytes]]) -> None:
-        """Put blobs in one transaction: all of them, or none if one is not what its CID says."""
+        """Put blobs in one transaction: all of them, or none if one does not match its CID."""
         blobs = checked(pairs)
-        with self._collecting.adding(blobs):
+        with self._collector.adding(blobs):
             self._file.transact(lambda txn: self._put(txn, blobs))
         self._damaged.difference_update(blobs)
 
@@ -151,7 +153,7 @@ class BlobStore(Blobs):
         added = 0
         for cid in sorted(blobs):
             data, held = blobs[cid], txn.get(cid, db=self._blobs)
-            if held != data:  # one that was damaged is written anew
+            if held != data:  # a damaged blob is written again
                 txn.put(cid, data, db=self._blobs)
                 added += len(data) - len(held or b"")
         self._resize(txn, added)
@@ -161,7 +163,7 @@ class BlobStore(Blobs):
             txn.put(_SIZE, max(0, self._size(txn) + added).to_bytes(8, "little"), db=self._meta)
 
     def delete(self, cids: Iterable[Cid]) -> tuple[int, int]:
-        """Let blobs go; returns how many there were, and their bytes."""
+        """Delete blobs. Return how many were held, and their bytes."""
         doomed = sorted(set(cids))
         gone = self._file.transact(lambda txn: self._delete(txn, doomed))
         self._damaged.difference_update(doomed)
@@ -173,13 +175,13 @@ class BlobStore(Blobs):
         return len(sizes), sum(sizes)
 
     def putting(self) -> AbstractContextManager[None]:
-        return self._collecting.putting()
+        return self._collector.putting()
 
     def collecting(self) -> AbstractContextManager[BlobCollection]:
-        return self._collecting.begin()
+        return self._collector.begin()
 
     def compact(self) -> int:
-        """Rewrite the file without what was let go; returns its new size. Nobody else may have it open."""
+        """Rewrite the file without deleted blobs. Return its new size. No other process may have it open."""
         return self._file.compact()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Blobs: bytes with a CID. `Blobs` is the port of a store, `MemoryBlobs` the smallest one.
+"""Blobs: bytes named by a CID. `Blobs` is the interface of a blob store, `MemoryBlobs` one in memory.
 
 >>> blobs = MemoryBlobs()
 >>> cid = blobs.put(b"hello")
@@ -19,13 +19,13 @@ from antiphon.snapshot.limits import BATCH_COUNT_MAX, BATCH_SIZE_MAX
 
 
 class Blobs(Protocol):
-    """A store of blobs. What `put` and `put_all` have returned from is kept; putting twice is the same as once.
+    """Interface of a blob store. A blob is kept once `put` or `put_all` has returned; putting it again changes nothing.
 
-    A class that inherits from it has `put` and `has` by what they mean.
+    `put` and `has` have default implementations.
     """
 
     def get(self, cid: Cid) -> bytes:
-        """The bytes that the CID names, never others; else `MissingBlob`, or `DamagedBlob`."""
+        """Return the bytes that the CID names; raise `MissingBlob` or `DamagedBlob` if they are not held."""
 
     def put(self, data: bytes, codec: int = RAW) -> Cid:
         cid = Cid.of(data, codec)
@@ -33,20 +33,20 @@ class Blobs(Protocol):
         return cid
 
     def put_all(self, pairs: Iterable[tuple[Cid, bytes]]) -> None:
-        """Put blobs with the CIDs that they have: all of them, or none if one is not what its CID says."""
+        """Put blobs under their CIDs: all of them, or none if one does not match its CID."""
 
     def has(self, cid: Cid) -> bool:
         return not self.missing([cid])
 
     def missing(self, cids: Iterable[Cid]) -> list[Cid]:
-        """Those that are not here, in their order."""
+        """Return the CIDs whose blobs are not held, in order."""
 
     def putting(self) -> AbstractContextManager[None]:
-        """While blobs are put that nothing refers to yet: none is collected meanwhile."""
+        """Hold off garbage collection while blobs are put that nothing refers to yet."""
 
 
 def check_blob(cid: Cid, data: bytes) -> None:
-    """Refuse what is too large, or not what its CID says."""
+    """Refuse a blob that is too large, or does not match its CID."""
     if len(data) > BLOB_SIZE_MAX:
         raise TooLarge(f"blob {cid} has {len(data)} bytes, at most {BLOB_SIZE_MAX} are allowed; cut it into chunks")
     if not cid.matches(data):
@@ -54,7 +54,7 @@ def check_blob(cid: Cid, data: bytes) -> None:
 
 
 def checked(pairs: Iterable[tuple[Cid, bytes]]) -> dict[Cid, bytes]:
-    """Blobs by their CIDs, all of them what those say."""
+    """Return blobs by CID; refuse them if one does not match."""
     blobs = {}
     for cid, data in pairs:
         check_blob(cid, data)
@@ -63,15 +63,16 @@ def checked(pairs: Iterable[tuple[Cid, bytes]]) -> dict[Cid, bytes]:
 
 
 def missing_blob(cid: Cid) -> MissingBlob:
+    """Return the error for a blob that is not held."""
     return MissingBlob(f"blob {cid} is not here; fetch it from a peer or a CAR file", cid=cid)
 
 
 class MemoryBlobs(Blobs):
-    """Blobs in a dict: for tests, and for what is thrown away."""
+    """Blobs in a dict: for tests and temporary data."""
 
     def __init__(self) -> None:
         self._held: dict[Cid, bytes] = {}
-        self._collecting = BlobCollector()
+        self._collector = BlobCollector()
 
     def get(self, cid: Cid) -> bytes:
         try:
@@ -81,7 +82,7 @@ class MemoryBlobs(Blobs):
 
     def put_all(self, pairs: Iterable[tuple[Cid, bytes]]) -> None:
         blobs = checked(pairs)
-        with self._collecting.adding(blobs):
+        with self._collector.adding(blobs):
             self._held.update(blobs)
 
     def has(self, cid: Cid) -> bool:
@@ -91,18 +92,18 @@ class MemoryBlobs(Blobs):
         return [cid for cid in cids if cid not in self._held]
 
     def putting(self) -> AbstractContextManager[None]:
-        return self._collecting.putting()
+        return self._collector.putting()
 
     def collecting(self) -> AbstractContextManager[BlobCollection]:
-        return self._collecting.begin()
+        return self._collector.begin()
 
     def delete(self, cids: Iterable[Cid]) -> tuple[int, int]:
-        """Let blobs go; returns how many there were, and their bytes."""
+        """Delete blobs. Return how many were held, and their bytes."""
         sizes = [len(held) for cid in set(cids) if (held := self._held.pop(cid, None)) is not None]
         return len(sizes), sum(sizes)
 
     def pages(self) -> Iterator[list[Cid]]:
-        """All CIDs, some at a time."""
+        """Yield all CIDs, in pages as `BlobStore.pages`."""
         yield list(self)
 
     def __iter__(self) -> Iterator[Cid]:
@@ -113,7 +114,7 @@ class MemoryBlobs(Blobs):
 
 
 class BlobBatch:
-    """Gathers blobs, so that a store gets a few hundred at a time. What was added is there after `flush`."""
+    """Collects blobs and puts a few hundred at a time. Added blobs are in the store after `flush`."""
 
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs

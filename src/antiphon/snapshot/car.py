@@ -1,4 +1,4 @@
-"""CAR files (version 1): blobs in one file, for any IPLD tool. What is read is verified, blob by blob.
+"""CAR files (version 1): blobs in one file, for any IPLD tool. Each blob is verified when it is read.
 
 >>> from io import BytesIO
 >>> from antiphon.snapshot.blobs import MemoryBlobs
@@ -29,7 +29,7 @@ _VARINT_SIZE_MAX = 4
 
 
 def export(roots: Iterable[Cid], blobs: Blobs, stream: BinaryIO) -> int:
-    """Write everything that can be reached from the roots, each blob once; returns how many. Roots come first."""
+    """Write all blobs that the roots lead to, each once, roots first. Return their number."""
     tops = list(dict.fromkeys(roots))
     seen: set[Cid] = set()
     below = chain.from_iterable(walk(root, blobs, seen=seen) for root in tops)
@@ -37,7 +37,7 @@ def export(roots: Iterable[Cid], blobs: Blobs, stream: BinaryIO) -> int:
 
 
 def write_car(stream: BinaryIO, roots: Iterable[Cid], cids: Iterable[Cid], blobs: Blobs) -> int:
-    """Write a file with these roots and blobs, each once; returns how many."""
+    """Write a file with these roots and blobs, each blob once. Return their number."""
     stream.write(encode_header(list(roots)))
     written: set[Cid] = set()
     for cid in cids:
@@ -48,14 +48,14 @@ def write_car(stream: BinaryIO, roots: Iterable[Cid], cids: Iterable[Cid], blobs
 
 
 def encode_section(cid: Cid, data: bytes) -> bytes:
-    """A blob as it stands in a file."""
+    """Encode a blob as a section of a file."""
     return _varint(CID_SIZE + len(data)) + cid + data
 
 
 def read_car(stream: BinaryIO, blobs: Blobs) -> list[Cid]:
-    """Put all blobs of a file into a store; returns its roots, which need not be among them.
+    """Put all blobs of a file into a store. Return the roots of the file, which need not be among the blobs.
 
-    Blobs come in batches: of a file that turns out to be damaged, those before are kept. Each is what its CID says.
+    Blobs are put in batches: if the file is damaged, the blobs before the damage are kept. Each matches its CID.
     """
     roots = read_header(stream)
     pairs: list[tuple[Cid, bytes]] = []
@@ -79,7 +79,7 @@ def encode_header(roots: list[Cid]) -> bytes:
 
 
 def read_header(stream: BinaryIO) -> list[Cid]:
-    """The roots of a file; the stream then stands before its first blob."""
+    """Read the roots of a file; the stream is then at its first blob."""
     size = _read_varint(stream)
     if size is None:
         raise BadEncoding("CAR file: it is empty")
@@ -98,7 +98,7 @@ def read_header(stream: BinaryIO) -> list[Cid]:
 
 
 def sections(stream: BinaryIO) -> Iterator[tuple[Cid, bytes]]:
-    """The blobs of a file behind its header, each verified; a CID may come twice."""
+    """Yield the blobs of a file after its header, each verified; a CID may come twice."""
     while (size := _read_varint(stream)) is not None:
         if not CID_SIZE <= size <= _SECTION_SIZE_MAX:
             raise TooLarge(f"CAR file: a section of {size} bytes, {CID_SIZE} to {_SECTION_SIZE_MAX} are allowed")
@@ -118,7 +118,7 @@ def _varint(number: int) -> bytes:
 
 
 def _read_varint(stream: BinaryIO) -> int | None:
-    """A number in its shortest form, or None at the end of the stream."""
+    """Read a number in its shortest form; None at the end of the stream."""
     number = 0
     for index in range(_VARINT_SIZE_MAX):
         byte = stream.read(1)
@@ -135,7 +135,7 @@ def _read_varint(stream: BinaryIO) -> int | None:
 
 
 def _read(stream: BinaryIO, size: int) -> bytes:
-    """Exactly so many bytes; a stream may give fewer at a time."""
+    """Read exactly `size` bytes; a stream may return fewer at a time."""
     parts: list[bytes] = []
     left = size
     while left and (part := stream.read(left)):

@@ -1,4 +1,4 @@
-"""`CarFile`: the blobs of a CAR file, read where they lie. It is verified when it is opened, and again on reading.
+"""`CarFile`: the blobs of a CAR file, read in place. It is verified when it is opened, and again when it is read.
 
 >>> from antiphon.snapshot.blobs import MemoryBlobs
 >>> from antiphon.snapshot.car import export
@@ -26,7 +26,7 @@ from antiphon.snapshot.car import read_header, sections
 
 
 class CarFile:
-    """A store of blobs that is only read. In memory is where each of them begins."""
+    """A read-only blob store. Only the offset and size of each blob are in memory."""
 
     def __init__(self, path: Path, stream: BinaryIO, tick: Callable[[int], None] = lambda _: None) -> None:
         self.path = path
@@ -48,7 +48,7 @@ class CarFile:
 
     @classmethod
     def open(cls, path: str | Path, tick: Callable[[int], None] = lambda _: None) -> CarFile:
-        """Open a file, and verify each blob; `tick` is told again and again how many bytes are done."""
+        """Open a file and verify each blob; `tick` is called with the number of bytes done."""
         try:
             stream = Path(path).open("rb")  # noqa: SIM115 - closed with this
         except OSError as error:

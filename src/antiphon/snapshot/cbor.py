@@ -1,7 +1,7 @@
 """The part of DAG-CBOR that snapshots are written in: integers from 0, bytes, text, links, lists, maps.
 
-Of our own, because libipld writes bytes that look like a CID as a link and hands links out as bytes; one in 2,449
-feed keys does. Here bytes are bytes, a link is a `Cid`, and each value has one encoding.
+libipld is not used, because it writes bytes that look like a CID as a link and returns links as bytes; one in 2,449
+feed keys looks so. Here bytes are bytes, a link is a `Cid`, and each value has one encoding.
 
 >>> data = array(2) + raw(bytes(Cid.of(b"hello"))) + link(Cid.of(b"hello"))
 >>> reader = CborReader(data, "example")
@@ -22,7 +22,7 @@ _NULL = 0xF6
 
 
 def head(major: int, number: int) -> bytes:
-    """The first bytes of an item: its type, and its value, length or count in the shortest form."""
+    """Encode the head of an item: its type, and its value, length or count in the shortest form."""
     top = major << 5
     if number < 24:
         return bytes((top | number,))
@@ -61,7 +61,7 @@ def optional_link(cid: Cid | None) -> bytes:
 
 
 def mapping(fields: dict[str, bytes]) -> bytes:
-    """A map from names to items that are encoded already, in DAG-CBOR's order: short names first."""
+    """Encode a map from names to encoded items, in DAG-CBOR's order: short names first."""
     return head(MAP, len(fields)) + b"".join(text(name) + fields[name] for name in field_order(fields))
 
 
@@ -70,7 +70,7 @@ def field_order(names: dict[str, bytes] | tuple[str, ...]) -> list[str]:
 
 
 class CborReader:
-    """A bounded cursor over such bytes; `what` names the structure in every error."""
+    """A bounded cursor over DAG-CBOR bytes; `what` names the structure in errors."""
 
     __slots__ = ("_at", "_data", "_what")
 
@@ -83,7 +83,7 @@ class CborReader:
 
     @property
     def at(self) -> int:
-        """Where it stands."""
+        """The current offset."""
         return self._at
 
     def uint(self) -> int:
@@ -114,7 +114,7 @@ class CborReader:
         return self.link()
 
     def fields(self, names: tuple[str, ...]) -> None:
-        """The head of a map with so many fields; `field` then reads their names, in DAG-CBOR's order."""
+        """Read the head of a map with these fields; `field` then reads their names, in DAG-CBOR's order."""
         if self._head(MAP, "a map") != len(names):
             raise self._refuse(f"{len(names)} fields are wanted")
 

@@ -1,7 +1,7 @@
-"""Content-defined chunks: where a chunk ends depends on the 32 bytes before, so an edit moves only what is near it.
+"""Content-defined chunks: the end of a chunk depends on the 32 bytes before it, so an edit changes only chunks near it.
 
 The hash is the gear hash: the sum of table[byte] << age over the last 32 bytes, modulo 2^32. A chunk ends after a byte
-where the hash is below a threshold: that asks for zeros in its high bits, and only those hang on all 32 bytes. The
+where the hash is below a threshold, which needs zeros in its high bits: only the high bits depend on all 32 bytes. The
 table and the rules are part of the format: they decide CIDs.
 
 >>> pieces = cut(bytes(range(256)) * 200, ITEM_CHUNKS)
@@ -31,7 +31,7 @@ _TABLE = np.array(
 
 
 class ChunkRule(NamedTuple):
-    """Sizes in bytes. `size_cut` is how far apart the places are, on average, where a chunk may end."""
+    """Sizes in bytes. `size_cut` is the mean distance between offsets where a chunk may end."""
 
     size_min: int
     size_cut: int
@@ -49,7 +49,7 @@ FILE_CHUNKS = ChunkRule(16 << 10, 48 << 10, 256 << 10)
 
 
 def gear(data: bytes | bytearray | memoryview) -> npt.NDArray[np.uint32]:
-    """The hash after each byte. The first 31 lack what came before."""
+    """Return the hash after each byte. The first 31 are incomplete."""
     result = _TABLE[np.frombuffer(data, dtype=np.uint8)]
     for age in (1, 2, 4, 8, 16):  # of 2 bytes, of 4, … of 32
         if len(result) > age:
@@ -58,7 +58,7 @@ def gear(data: bytes | bytearray | memoryview) -> npt.NDArray[np.uint32]:
 
 
 def _places(data: bytes, threshold: int, start: int) -> list[int]:
-    """Where a chunk may end, from `start` on, as ends: one more than the index of the last byte."""
+    """Return the offsets after `start` at which a chunk may end: one more than the index of its last byte."""
     found: list[int] = []
     for at in range(start, len(data), _BLOCK):
         first = max(0, at - WINDOW + 1)
@@ -68,7 +68,7 @@ def _places(data: bytes, threshold: int, start: int) -> list[int]:
 
 
 def _end(places: list[int], rule: ChunkRule, start: int, size: int) -> int | None:
-    """Where the chunk that begins at `start` ends, or None if that needs more than `size` bytes."""
+    """Return the end of the chunk that begins at `start`, or None if finding it takes more than `size` bytes."""
     index = bisect_left(places, start + rule.size_min)
     if index < len(places) and places[index] <= start + rule.size_max:
         return places[index]
@@ -76,13 +76,13 @@ def _end(places: list[int], rule: ChunkRule, start: int, size: int) -> int | Non
 
 
 def chunks(stream: BinaryIO, rule: ChunkRule, *, read_size: int = READ_SIZE) -> Iterator[bytes]:
-    """The chunks of a stream, with about one read and one chunk in memory. How much a read gives does not matter."""
+    """Yield the chunks of a stream, with about one read and one chunk in memory. The size of reads does not matter."""
     data, start = b"", 0
     places: list[int] = []
     while (piece := stream.read(read_size)) != b"":
         if not isinstance(piece, bytes):
             raise InvalidInput(f"a binary stream that blocks is wanted, not one that gives {type(piece).__name__}")
-        # What is behind `start`, and 31 bytes more for the hash.
+        # Keep the bytes after `start`, and 31 before it for the hash.
         drop = max(0, start - WINDOW)
         places = [place - drop for place in places if place > start]
         held = len(data) - drop
@@ -96,7 +96,7 @@ def chunks(stream: BinaryIO, rule: ChunkRule, *, read_size: int = READ_SIZE) -> 
 
 
 def cut(data: bytes, rule: ChunkRule) -> list[bytes]:
-    """The chunks of bytes that are in memory."""
+    """Return the chunks of bytes in memory."""
     pieces: list[bytes] = []
     places, start = _places(data, rule.threshold, 0), 0
     while (end := _end(places, rule, start, len(data))) is not None:

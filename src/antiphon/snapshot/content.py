@@ -1,4 +1,4 @@
-"""Content: bytes of any size as blobs. One chunk stands for itself, more of them hang on nodes.
+"""Content: bytes of any size as blobs. Content of one chunk is that chunk; more chunks are linked by nodes.
 
 >>> from antiphon.snapshot.blobs import MemoryBlobs
 >>> blobs = MemoryBlobs()
@@ -25,7 +25,7 @@ from antiphon.snapshot.limits import CONTENT_LEVEL_MAX, CONTENT_SIZE_MAX, VALUE_
 
 
 def write(data: bytes | BinaryIO, blobs: Blobs, *, rule: ChunkRule = FILE_CHUNKS) -> Cid:
-    """Put bytes, or what a stream gives, as content; the CID follows from the bytes and the rule alone."""
+    """Put bytes, or the bytes of a stream, as content. The CID depends on the bytes and the rule alone."""
     batch = BlobBatch(blobs)
     cid = add(cut(data, rule) if isinstance(data, bytes) else chunks(data, rule), batch)
     batch.flush()
@@ -41,9 +41,9 @@ def add(parts: Iterable[bytes], batch: BlobBatch) -> Cid:
 
 
 class _Writer:
-    """Nodes that are still open, one for each level.
+    """Builds the nodes of content, with one open node for each level.
 
-    One that ends is closed only when another link comes behind it: so what stays alone at its level is the root.
+    A full node is closed only when another link follows. So a node that stays alone at its level is the root.
     """
 
     def __init__(self, batch: BlobBatch) -> None:
@@ -84,12 +84,12 @@ class _Writer:
 
 
 def size_of(cid: Cid, blobs: Blobs) -> int:
-    """How many bytes the content announces."""
+    """Return the size of content, as its root states it."""
     return len(_chunk(cid, blobs)) if cid.codec == RAW else root_of(cid, blobs).size
 
 
 def read(cid: Cid, blobs: Blobs, *, size_max: int = VALUE_SIZE_MAX, rule: ChunkRule | None = None) -> bytes:
-    """All of the content; with `rule`, refused unless it is cut as that says."""
+    """Read all of the content; with `rule`, refuse it unless it is cut by that rule."""
     root = None if cid.codec == RAW else root_of(cid, blobs)
     alone = _chunk(cid, blobs) if root is None else b""
     size = len(alone) if root is None else root.size
@@ -97,7 +97,7 @@ def read(cid: Cid, blobs: Blobs, *, size_max: int = VALUE_SIZE_MAX, rule: ChunkR
         raise TooLarge(f"content {cid} has {size} bytes, at most {size_max} are wanted; read it in pieces")
     parts: list[bytes] = []
     for part in [alone] if root is None else _pieces(root, cid, blobs, 0, size, True):
-        # Only the last may be shorter. Small ones would be very many, for a few nodes can be repeated without end.
+        # Only the last may be shorter: a few nodes, repeated, could link very many small chunks.
         if rule is not None and parts and len(parts[-1]) < rule.size_min:
             raise _wrongly_cut(cid)
         parts.append(part)
@@ -112,7 +112,7 @@ def _wrongly_cut(cid: Cid) -> BadEncoding:
 
 
 def pieces(cid: Cid, blobs: Blobs, *, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """The bytes from `start` to `end`, chunk by chunk. Nothing outside is read, but for the nodes that lead there."""
+    """Yield the bytes from `start` to `end`, chunk by chunk. Only these chunks, and the nodes above them, are read."""
     if start < 0 or (end is not None and end < start):
         raise InvalidInput(f"no range of bytes: {start} to {end}")
     if cid.codec == RAW:
@@ -147,7 +147,7 @@ def _chunk(cid: Cid, blobs: Blobs) -> bytes:
 
 
 def root_of(cid: Cid, blobs: Blobs) -> ContentNode:
-    """The node that content of more than one chunk begins with."""
+    """Read the root node of content of more than one chunk."""
     node = ContentNode.decode(blobs.get(cid), f"content {cid}")
     if len(node.links) < 2:
         raise BadEncoding(f"content {cid}: a node for a single link")
@@ -156,7 +156,7 @@ def root_of(cid: Cid, blobs: Blobs) -> ContentNode:
 
 
 def below(parent: ContentNode, index: int, blobs: Blobs, rightmost: bool) -> ContentNode:
-    """A node's child, checked against what the node says of it."""
+    """Read a child of a node, and check it against the node's entry."""
     cid, size = parent.links[index]
     node = ContentNode.decode(blobs.get(cid), f"content {cid}")
     if node.level != parent.level - 1 or node.size != size:

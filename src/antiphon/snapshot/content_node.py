@@ -1,7 +1,7 @@
 """Nodes of content: ["content", level, size, [link, size, …]]. At level 0 the links lead to chunks, else to nodes.
 
-Where a node ends follows from the digests of its links, so bytes put in at the front of a file move one node of the
-list and not all of them.
+The end of a node follows from the digests of its links. So bytes inserted at the front of a file change one node, not
+all of them.
 
 >>> chunk = Cid.of(b"hello")
 >>> node = ContentNode(0, ((chunk, 5), (chunk, 5)))
@@ -25,12 +25,12 @@ _NAME = "content"
 
 
 def ends_group(count: int, last: Cid) -> bool:
-    """Whether a node with so many links ends with this one: one in 256 digests says so, from 16 links on."""
+    """True if a node with `count` links ends with this one: from 16 links on, one in 256 digests ends a node."""
     return count >= GROUP_LINKS_MAX or (count >= GROUP_LINKS_MIN and last[-1] == 0)
 
 
 class ContentNode(NamedTuple):
-    """Links with the sizes of what they lead to."""
+    """A node: links to chunks or nodes, with their sizes."""
 
     level: int
     links: tuple[tuple[Cid, int], ...]
@@ -69,13 +69,13 @@ class ContentNode(NamedTuple):
             raise BadEncoding(f"{what}: {announced} bytes are announced, {self.size} are there")
 
     def check_shape(self, what: str, *, rightmost: bool) -> None:
-        """Refuse a node that does not end where the rule says; only the last of a level may end early, or be small."""
+        """Refuse a node that does not end by the rule; only the last of a level may end early, or be small."""
         for index, (cid, _) in enumerate(self.links[:-1], start=1):
             if ends_group(index, cid):
                 raise BadEncoding(f"{what}: the node goes on behind {cid}, which ends it")
         if not rightmost and not ends_group(len(self.links), self.links[-1][0]):
             raise BadEncoding(f"{what}: the node ends at {self.links[-1][0]}, which does not end it")
-        # Else few nodes, repeated, would stand for a file that has to be read byte by byte.
+        # Otherwise a few nodes, repeated, could describe a file of very many tiny chunks.
         least = min((size for _, size in (self.links[:-1] if rightmost else self.links)), default=CHUNK_SIZE_MIN)
         if least < CHUNK_SIZE_MIN:
             raise BadEncoding(f"{what}: {least} bytes in one link; only the last has less than {CHUNK_SIZE_MIN}")

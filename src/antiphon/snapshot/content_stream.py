@@ -1,4 +1,4 @@
-"""Content as a binary stream: read, seek, hand to whatever wants a file. One chunk at a time is in memory.
+"""Content as a binary stream that can be read and seeked like a file. One chunk at a time is in memory.
 
 >>> from antiphon.snapshot.blobs import MemoryBlobs
 >>> from antiphon.snapshot.content import write
@@ -20,7 +20,7 @@ from antiphon.snapshot.content import pieces, size_of
 
 
 def open_content(cid: Cid, blobs: Blobs) -> BinaryIO:
-    """A stream that reads what it is asked for, and nothing else."""
+    """Return a stream that reads only the chunks it needs."""
     return io.BufferedReader(_Content(cid, blobs))
 
 

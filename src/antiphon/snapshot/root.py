@@ -1,4 +1,4 @@
-"""The root of a snapshot, and what it says of each feed. The root's CID is what attesters attest.
+"""`SnapshotRoot`: the root of a snapshot, and `FeedCut`: a feed at its cut. Attesters attest the root's CID.
 
 >>> root = SnapshotRoot(b"p" * 32, number=1, previous=None, created_ms=5, models=(("antiphon/text", 1, 1),))
 >>> SnapshotRoot.decode(root.encode()) == root
@@ -34,7 +34,7 @@ _FIELDS = tuple(
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """What bytes cannot say is no encoding, whichever bound it breaks: that is what those who read them expect."""
+    """Raise `BadEncoding` for any `InvalidInput`: a decoder reports values out of bounds as bad bytes."""
     try:
         yield
     except InvalidInput as error:
@@ -43,7 +43,7 @@ def _reading() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class FeedCut:
-    """A feed at the cut. One with nothing in the cut has length 0 and a hash of zeros."""
+    """A feed at the cut. A feed with no block in the cut has length 0 and a hash of zeros."""
 
     length: int
     hash: bytes
@@ -71,7 +71,7 @@ class FeedCut:
 
 
 def encode_death(number: int) -> bytes:
-    """The value in the tree of deaths: the number of the first epoch that found the item deleted."""
+    """Encode a value of the tree of deaths: the number of the first epoch in which the item is deleted."""
     if not 0 <= number <= NUMBER_MAX:
         raise InvalidInput(f"no number of an epoch: {number}")
     return u64(number)
@@ -86,7 +86,7 @@ def decode_death(data: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRoot:
-    """What a snapshot is of, and the roots of its trees; None is an empty tree."""
+    """The party, number and cut of a snapshot, and the roots of its trees; None is an empty tree."""
 
     party: bytes
     number: int
@@ -137,7 +137,7 @@ class SnapshotRoot:
 
     @property
     def trees(self) -> tuple[Cid, ...]:
-        """The roots of those trees that have entries: items, feeds, deaths."""
+        """The roots of the trees that are not empty: items, feeds, deaths."""
         return tuple(tree for tree in (self.items, self.feeds, self.deaths) if tree is not None)
 
     def encode(self) -> bytes:
@@ -166,7 +166,7 @@ class SnapshotRoot:
     @classmethod
     @_reading()
     def decode(cls, data: bytes) -> SnapshotRoot:
-        """The root, refused unless these are its canonical bytes."""
+        """Decode a root; refuse bytes that are not canonical."""
         reader = CborReader(data, "snapshot root")
         reader.fields(_FIELDS)
         read = {

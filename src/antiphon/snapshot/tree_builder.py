@@ -1,4 +1,4 @@
-"""Building a tree from entries in order, with one open node for each level in memory."""
+"""`TreeBuilder`: builds a tree from sorted entries, with one open node for each level in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from antiphon.snapshot.tree_node import InnerEntry, LeafEntry, Node, check_key, 
 
 
 def build(entries: Iterable[tuple[bytes, bytes]], blobs: Blobs) -> Cid | None:
-    """The root of the tree with these entries, whose keys ascend; None if there are none.
+    """Build the tree with these entries, whose keys ascend. Return its root; None if there are none.
 
     >>> from antiphon.snapshot.blobs import MemoryBlobs
     >>> build([(b"a" * 16, b"1"), (b"b" * 16, b"2")], MemoryBlobs())
@@ -26,27 +26,27 @@ def build(entries: Iterable[tuple[bytes, bytes]], blobs: Blobs) -> Cid | None:
 
 
 class TreeBuilder:
-    """Nodes that are still open, one for each level.
+    """Builds a tree, with one open node for each level.
 
-    One that ends is closed only when another entry comes behind it: so what stays alone at its level is the root.
+    A full node is closed only when another entry follows. So a node that stays alone at its level is the root.
     """
 
     def __init__(self, blobs: Blobs) -> None:
         self._batch = BlobBatch(blobs)
         self._leaf: list[LeafEntry] = []
-        self._full = False  # the leaf ended
+        self._full = False  # the leaf has ended
         self._inner: list[list[InnerEntry]] = [[]]  # of level 1 and above
         self._last = b""
 
     def add(self, key: bytes, value: bytes) -> None:
-        """The next entry."""
+        """Add the next entry."""
         check_key(key, len(self._last))
         if key <= self._last:
             raise InvalidInput(f"keys of a tree ascend: {key.hex()} came after {self._last.hex()}")
-        self.add_held(LeafEntry(bytes(key), tree_values.store(value, self._batch)))
+        self.add_leaf_entry(LeafEntry(bytes(key), tree_values.store(value, self._batch)))
 
-    def add_held(self, entry: LeafEntry) -> None:
-        """The next entry as another leaf holds it."""
+    def add_leaf_entry(self, entry: LeafEntry) -> None:
+        """Add the next entry as another leaf holds it: a value, or the link to a large one."""
         if self._full:
             self._close(0)
         self._leaf.append(entry)
@@ -54,9 +54,9 @@ class TreeBuilder:
         self._full = len(self._leaf) >= LEAF_ENTRIES_MAX or ends(key, 0)
 
     def take(self, level: int, entry: InnerEntry) -> bool:
-        """Add a whole node that exists and ends by the rule, if it would come out just so here. Else nothing is added.
+        """Add an existing node that ends by the rule, if building its entries here would give the same node.
 
-        Either way more comes for every level up to this one, so nodes that ended can be closed.
+        Otherwise return False and add nothing. Either way more entries follow: full nodes up to its level are closed.
         """
         for number in range(level + 1):
             if self._group(number):
@@ -96,7 +96,7 @@ class TreeBuilder:
         self._put(level + 1, InnerEntry(node.keys[-1], link, node.total))
 
     def finish(self) -> Cid | None:
-        """Close all nodes; the root, or None if there was no entry."""
+        """Close all nodes. Return the root, or None if there was no entry."""
         level = 0
         while level < len(self._inner) or self._group(level):
             top = level >= len(self._inner)

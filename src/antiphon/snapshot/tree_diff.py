@@ -1,4 +1,4 @@
-"""What is other in one tree than in another: subtrees that both have are skipped unread."""
+"""Differences between two trees. Subtrees that both have are skipped without reading them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Difference = tuple[bytes, bytes | None, bytes | None]
 
 
 def diff(old: Cid | None, new: Cid | None, blobs: Blobs) -> Iterator[Difference]:
-    """Keys in order, each with its value in the old tree and in the new one, or None where it is not there.
+    """Yield changed keys in order, each with its value in the old and in the new tree; None where it is missing.
 
     >>> from antiphon.snapshot.blobs import MemoryBlobs
     >>> from antiphon.snapshot.tree_builder import build
@@ -33,7 +33,7 @@ def diff(old: Cid | None, new: Cid | None, blobs: Blobs) -> Iterator[Difference]
 def leaf_diff(
     old: Cid | None, new: Cid | None, blobs: Blobs
 ) -> Iterator[tuple[bytes, bytes | Cid | None, bytes | Cid | None]]:
-    """The same with values as leaves hold them: a large one is its link."""
+    """Yield the same differences with values as leaves hold them: a large value is a link."""
     if old == new:
         return
     left, right = _Cursor(old, blobs), _Cursor(new, blobs)
@@ -48,7 +48,7 @@ def leaf_diff(
 
 
 def _open(left: _Cursor, right: _Cursor) -> None:
-    """Go down where the level is higher; at equal levels where the node ends first, since the other may come again."""
+    """Open the node of the higher level; at equal levels the one that ends first: the other may match a later one."""
     if left.level != right.level:
         (left if left.level > right.level else right).open()
         return
@@ -60,7 +60,7 @@ def _open(left: _Cursor, right: _Cursor) -> None:
 
 
 def _compare(left: _Cursor, right: _Cursor) -> Iterator[tuple[bytes, bytes | Cid | None, bytes | Cid | None]]:
-    """Two entries, or one and the end of the other tree."""
+    """Compare two entries, or one and the end of the other tree."""
     before, after = left.entry, right.entry
     if after is None or (before is not None and before.key < after.key):
         assert before is not None
@@ -77,7 +77,7 @@ def _compare(left: _Cursor, right: _Cursor) -> Iterator[tuple[bytes, bytes | Cid
 
 
 class _Cursor:
-    """A place in a tree that stands on a node, unread, or on an entry of a leaf. At the end the stack is empty."""
+    """A cursor in a tree, at an unread node or an entry of a leaf. At the end the stack is empty."""
 
     def __init__(self, root: Cid | None, blobs: Blobs) -> None:
         self._blobs = blobs
@@ -87,7 +87,7 @@ class _Cursor:
 
     @property
     def level(self) -> int:
-        """The level of the node it stands on; -1 for an entry, and at the end."""
+        """The level of the current node; -1 for an entry, and at the end."""
         return self.stack[-1][0].node.level - 1 if self.stack else -1
 
     @property

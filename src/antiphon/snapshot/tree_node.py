@@ -1,7 +1,7 @@
 """Nodes of a tree: how they are written, and the rule that gives a tree its one shape.
 
-A leaf is [0, [key, value, …]], an inner node [level, [last key, link, count, …]]. Where a node ends follows from the
-hashes of keys alone, and from the number of entries where no key ends it for long.
+A leaf is [0, [key, value, …]], an inner node [level, [last key, link, count, …]]. The end of a node follows from the
+hashes of keys alone, and from the maximum number of entries if no key ends it before.
 
 >>> node = Node.leaf([LeafEntry(b"k" * 16, b"value")])
 >>> Node.decode(node.encode(), "example") == node
@@ -28,15 +28,15 @@ from antiphon.snapshot.limits import (
 )
 
 KEY_SIZES = (16, 32)
-#: The low bits of a key's SHA-256 that are zero where it ends the nodes of a level: 4, then 6 more for each.
+#: Low bits of a key's SHA-256 that must be zero for the key to end a node of a level: 4, then 6 more for each level.
 _MASKS = tuple((1 << (4 + 6 * level)) - 1 for level in range(LEVEL_MAX))
 _KEY_HEADS = {size: head(RAW_BYTES, size) for size in KEY_SIZES}
 _VALUE_HEADS = tuple(head(RAW_BYTES, size) for size in range(VALUE_INLINE_MAX + 1))
-_ROOM = bytes(16)  # behind the data, so that the head of an item can be looked at where there is none
+_ROOM = bytes(16)  # after the data, so that reading the head of an item needs no bounds check
 
 
 def ends(key: bytes, level: int) -> bool:
-    """Whether a node of this level ends at this key."""
+    """True if a node of this level ends at this key."""
     return level < LEVEL_MAX and not int.from_bytes(sha256(key).digest()[-8:], "big") & _MASKS[level]
 
 
@@ -45,20 +45,20 @@ def entries_max(level: int) -> int:
 
 
 def check_key(key: bytes, size: int) -> None:
-    """Refuse a key that this tree cannot have; `size` is that of its other keys, or 0."""
+    """Refuse a key of the wrong size; `size` is the size of the tree's other keys, or 0."""
     if len(key) not in KEY_SIZES or (size and len(key) != size):
         raise InvalidInput(f"a key has {size or '16 or 32'} bytes in this tree, not {len(key)}: {key.hex()[:80]}")
 
 
 class LeafEntry(NamedTuple):
-    """A key with its value, or with the link to it. `Cid` is the only type that means a link."""
+    """A key with its value, or the link to a large value. A `Cid` is always a link."""
 
     key: bytes
     value: bytes | Cid
 
 
 class InnerEntry(NamedTuple):
-    """The last key of a child, the link to it, and how many entries of leaves are below."""
+    """The last key of a child, the link to it, and the number of leaf entries below it."""
 
     key: bytes
     link: Cid
@@ -84,7 +84,7 @@ class Node(NamedTuple):
 
     @property
     def entries(self) -> list[LeafEntry]:
-        """Those of a leaf."""
+        """The entries of a leaf."""
         assert self.level == 0
         return list(map(LeafEntry, self.keys, self.held))
 
@@ -93,7 +93,7 @@ class Node(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many entries of leaves it is for."""
+        """The number of leaf entries in and below the node."""
         return sum(self.below) if self.level else len(self.keys)
 
     def encode(self) -> bytes:
@@ -109,7 +109,7 @@ class Node(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes, what: str) -> Node:
-        """The node, refused unless it has the form of one. Whether its shape is right is for `check_shape` to say."""
+        """Decode a node; refuse bytes that are not one. `check_shape` then checks where it ends."""
         reader = CborReader(data, what)
         if reader.array() != 2:
             raise BadEncoding(f"{what}: a node is a level and a list")
@@ -128,9 +128,9 @@ class Node(NamedTuple):
         return node
 
     def check_shape(self, what: str, *, rightmost: bool) -> None:
-        """Refuse a node that does not end where the rule says; only the last of its level may end early."""
+        """Refuse a node that does not end by the rule; only the last of its level may end early."""
         level, last = self.level, self.keys[-1]
-        low = _MASKS[level > 0] & 0xFF  # most keys are told by the last byte
+        low = _MASKS[level > 0] & 0xFF  # the last byte excludes most keys
         for key in self.keys[:-1]:
             if not sha256(key).digest()[31] & low and ends(key, level):
                 raise BadEncoding(f"{what}: the node goes on behind {key.hex()}, which ends it")
@@ -138,11 +138,11 @@ class Node(NamedTuple):
             raise BadEncoding(f"{what}: the node ends at {last.hex()}, which does not end it")
 
 
-# -- reading, quickly, since every read and update of a tree goes through here
+# -- decoding; optimised, as every read and update of a tree uses it
 
 
 def _key_form(data: bytes, at: int, what: str) -> tuple[int, bytes]:
-    """The size of all keys of a node, and the head that each of them has."""
+    """Return the size of the keys of a node, and the CBOR head of each."""
     for size, key_head in _KEY_HEADS.items():
         if data.startswith(key_head, at):
             return size, key_head
@@ -176,7 +176,7 @@ def _read_leaf(data: bytes, at: int, count: int, what: str) -> tuple[tuple[bytes
 
 
 def _value_head(padded: bytes, at: int) -> tuple[int, int]:
-    """The size of the value at an offset, and where it begins; -1 for what is no such value."""
+    """Return the size and the start of the value at an offset; size -1 if there is none."""
     first = padded[at] - (RAW_BYTES << 5)
     if 0 <= first < 24:
         return first, at + 1
@@ -187,7 +187,7 @@ def _value_head(padded: bytes, at: int) -> tuple[int, int]:
 
 
 def _inner_form(key_size: int) -> re.Pattern[bytes]:
-    """A key, a link and a count of at least 1 in its shortest form."""
+    """Return the pattern of an inner entry: a key, a link, and a count of at least 1 in its shortest form."""
     parts = (
         re.escape(_KEY_HEADS[key_size]) + b"(.{%d})" % key_size,
         re.escape(LINK_HEAD) + b"(" + re.escape(bytes((1, DAG_CBOR, 0x12, 0x20))) + b".{32})",
@@ -206,7 +206,7 @@ def _read_inner(
     found = _INNER_FORMS[key_size].findall(data, at)
     keys, links, counts = zip(*found, strict=True) if found else ((), (), ())
     taken = len(found) * (len(key_head) + key_size + LINK_SIZE) + sum(map(len, counts))
-    if len(found) != count or taken != len(data) - at:  # something between them was skipped
+    if len(found) != count or taken != len(data) - at:  # `findall` has skipped bytes
         raise BadEncoding(f"{what}: not {count} times a key, a link and a count")
     below = tuple(number[0] if len(number) == 1 else int.from_bytes(number[1:], "big") for number in counts)
     if max(below) > COUNT_MAX:

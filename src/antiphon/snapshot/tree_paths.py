@@ -1,7 +1,7 @@
-"""The part of a tree that leads to some of its keys: what is sent to whoever wants these alone, and nothing else.
+"""The blobs of a tree that lead to some of its keys: sent to a peer that needs only these keys.
 
-It proves what it shows. Each blob is checked by its CID from the root on, so a reader learns the values of the keys,
-and of a key that is not in the tree, that it is not.
+They prove the values. Each blob is checked by its CID from the root on, so a reader learns the values of the keys, and
+which keys are not in the tree.
 
 >>> from antiphon.snapshot import tree
 >>> from antiphon.snapshot.blobs import MemoryBlobs
@@ -28,20 +28,20 @@ from antiphon.snapshot.tree_reader import PlacedNode
 
 
 def paths(root: Cid | None, keys: Iterable[bytes], blobs: Blobs) -> Iterator[Cid]:
-    """Every blob on the paths to these keys, with their values, parents first and each once."""
+    """Yield the blobs on the paths to these keys, and of their values, parents first, each once."""
     for cid, here in _Paths(blobs, strict=True).tree(root, keys):
         assert here
         yield cid
 
 
 def missing_on_paths(root: Cid | None, keys: Iterable[bytes], blobs: Blobs, limit: int = BATCH_COUNT_MAX) -> list[Cid]:
-    """The next blobs that are not here on these paths, at most so many; asked again when they have come."""
+    """Return up to `limit` missing blobs on these paths. Call it again when they have been put."""
     found = _Paths(blobs, strict=False).tree(root, keys)
     return list(islice((cid for cid, here in found if not here), limit))
 
 
 class _Paths:
-    """Yields each CID with whether it is here; what is below one that is not cannot be known."""
+    """Yields each CID, and True if its blob is held. CIDs below a missing blob are unknown."""
 
     def __init__(self, blobs: Blobs, *, strict: bool) -> None:
         self._blobs = blobs

@@ -1,4 +1,4 @@
-"""Reading a tree. Every node is checked for its form, its shape and its place; none is read that is not needed."""
+"""Read a tree. Every node is checked for its form, its shape and its place; only the needed nodes are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from antiphon.snapshot.tree_node import LeafEntry, Node
 
 
 def load_root(root: Cid, blobs: Blobs, *, alone: bool = False) -> Node:
-    """The root of a tree; `alone` also takes a node with a single child, as an update may have left it."""
+    """Read the root of a tree; `alone` also accepts a node with a single child, as an update may leave one."""
     what = f"tree node {root}"
     if root.codec != DAG_CBOR:
         raise BadEncoding(f"{what}: a tree has no raw nodes")
@@ -26,13 +26,13 @@ def load_root(root: Cid, blobs: Blobs, *, alone: bool = False) -> Node:
 
 
 class PlacedNode:
-    """A node with what its place in the tree asks of its children."""
+    """A node at its place in a tree, which bounds the keys and the shape of its children."""
 
     __slots__ = ("low", "node", "rightmost")
 
     def __init__(self, node: Node, low: bytes = b"", rightmost: bool = True) -> None:
         self.node = node
-        self.low = low  # every key is above
+        self.low = low  # every key is greater
         self.rightmost = rightmost  # it is the last of its level
 
     @property
@@ -61,12 +61,12 @@ class PlacedNode:
 
 
 def count(root: Cid | None, blobs: Blobs) -> int:
-    """How many entries the tree says that it has."""
+    """Return the number of entries, as the root states it."""
     return 0 if root is None else load_root(root, blobs).total
 
 
 def get(root: Cid | None, key: bytes, blobs: Blobs) -> bytes | None:
-    """The value of a key, or None; reads the nodes on the path to it and nothing else."""
+    """Return the value of a key, or None. Only the nodes on the path to it are read."""
     if root is None:
         return None
     place = PlacedNode.root(root, blobs)
@@ -78,7 +78,7 @@ def get(root: Cid | None, key: bytes, blobs: Blobs) -> bytes | None:
 
 
 def get_many(root: Cid | None, keys: Iterable[bytes], blobs: Blobs) -> dict[bytes, bytes]:
-    """The values of those keys that are there; each node is read once."""
+    """Return the values of the keys that are in the tree; each node is read once."""
     wanted = sorted(set(keys))
     if root is None or not wanted:
         return {}
@@ -106,13 +106,13 @@ def _find(place: PlacedNode, wanted: list[bytes], blobs: Blobs) -> Iterator[Leaf
 
 
 def entries(root: Cid | None, blobs: Blobs, *, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-    """All keys and values in order, from `start` on."""
+    """Yield all keys and values in order, from `start` on."""
     for key, value in leaf_entries(root, blobs, start=start):
         yield key, tree_values.load(value, blobs)
 
 
 def leaf_entries(root: Cid | None, blobs: Blobs, *, start: bytes | None = None) -> Iterator[LeafEntry]:
-    """The same as leaves hold them: a large value is its link."""
+    """Yield entries as leaves hold them: a large value is a link."""
     if root is None:
         return
     place = PlacedNode.root(root, blobs)
@@ -128,7 +128,7 @@ def leaf_entries(root: Cid | None, blobs: Blobs, *, start: bytes | None = None) 
 
 
 def available_entries(root: Cid | None, blobs: Blobs) -> Iterator[tuple[bytes, bytes]]:
-    """The keys and values whose blobs are here, in order; the others are passed over."""
+    """Yield the keys and values whose blobs are held, in order; others are skipped."""
     if root is None:
         return
     stack: list[tuple[PlacedNode | None, int]] = [(None, 0)]

@@ -1,4 +1,4 @@
-"""Changing a tree: what no change touches is taken over as it is, and the result is what `build` would give."""
+"""Change a tree. Nodes that no change touches are reused, and the result is the tree that `build` would make."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from antiphon.snapshot.tree_reader import PlacedNode, load_root
 
 
 def update(root: Cid | None, changes: Iterable[tuple[bytes, bytes | None]], blobs: Blobs) -> Cid | None:
-    """The root of the tree after changes, whose keys ascend: a value is set, None takes the key away.
+    """Return the root of the tree after changes, whose keys ascend: a value is set, None deletes the key.
 
     >>> from antiphon.snapshot.blobs import MemoryBlobs
     >>> from antiphon.snapshot.tree_builder import build
@@ -34,7 +34,7 @@ def update(root: Cid | None, changes: Iterable[tuple[bytes, bytes | None]], blob
 
 
 class _Changes:
-    """Changes in order, with the next one in view."""
+    """Sorted changes, with a look at the next one."""
 
     def __init__(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         self._rest = iter(changes)
@@ -43,11 +43,11 @@ class _Changes:
         self._next = next(self._rest, None)
 
     def touches(self, last: bytes) -> bool:
-        """Whether there is a change up to this key."""
+        """True if there is a change up to this key."""
         return self._next is not None and self._next[0] <= last
 
     def until(self, last: bytes | None) -> Iterator[tuple[bytes, bytes | None]]:
-        """Take the changes up to this key, or all."""
+        """Yield the changes up to this key, or all."""
         while self._next is not None and (last is None or self._next[0] <= last):
             change = self._next
             check_key(change[0], self.key_size)
@@ -63,12 +63,12 @@ def _merge(place: PlacedNode, pending: _Changes, builder: TreeBuilder, blobs: Bl
         _merge_leaf(place, pending, builder)
         return
     for index in range(len(place.keys)):
-        if not _takes(place, index, pending, builder):
+        if not _reuses(place, index, pending, builder):
             _merge(place.child(index, blobs), pending, builder, blobs)
 
 
-def _takes(place: PlacedNode, index: int, pending: _Changes, builder: TreeBuilder) -> bool:
-    """Take a child over as it is. The last of its level may have ended only because nothing came behind it."""
+def _reuses(place: PlacedNode, index: int, pending: _Changes, builder: TreeBuilder) -> bool:
+    """Reuse a child unchanged, if possible. The last of its level may have ended only because no entry followed."""
     level, key = place.node.level - 1, place.keys[index]
     ended = not place.is_rightmost(index) or ends(key, level)
     return ended and not pending.touches(key) and builder.take(level, place.node.child(index))
@@ -82,11 +82,11 @@ def _merge_leaf(place: PlacedNode, pending: _Changes, builder: TreeBuilder) -> N
             if value is not None:
                 builder.add(key, value)
         if not replaced:
-            builder.add_held(entry)
+            builder.add_leaf_entry(entry)
 
 
 def _lowered(root: Cid | None, blobs: Blobs) -> Cid | None:
-    """A node that was taken over may be alone now; then the tree begins below it, where there is more than one."""
+    """Return the lowest root: below a reused node that is now alone, down to a node with several children."""
     while root is not None:
         node = load_root(root, blobs, alone=True)
         if not node.level or len(node.keys) > 1:

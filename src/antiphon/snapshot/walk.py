@@ -1,7 +1,7 @@
-"""Going through all blobs of a snapshot, a tree or content: for garbage, for CAR files, for what is to be fetched.
+"""Walk all blobs of a snapshot, a tree or content: for garbage collection, CAR files, and fetching.
 
-What a CID leads to is told by the blob's first byte: a map is a snapshot's root, a list of 2 a node of a tree, a list
-of 4 a node of content; a raw blob is a chunk.
+The first byte of a blob tells its type: a map is a snapshot's root, a list of 2 a node of a tree, a list of 4 a node of
+content; a raw blob is a chunk.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from antiphon.snapshot.tree_reader import PlacedNode, load_root
 
 
 def walk(cid: Cid, blobs: Blobs, *, seen: set[Cid] | None = None) -> Iterator[Cid]:
-    """Every CID that can be reachable, depth first, each once. Chunks are named, not read.
+    """Yield every CID that can be reached, depth first, each once. Chunks are not read.
 
-    `seen` holds those that were named before and grows with the walk; what is below them is skipped. So a second walk
-    with the same set, over the next snapshot, costs what is new.
+    CIDs in `seen`, and everything below, are skipped; the walk adds to it. So a second walk with the same set, over
+    the next snapshot, visits only new blobs.
 
     >>> from antiphon.snapshot.blobs import MemoryBlobs
     >>> from antiphon.snapshot.tree_builder import build
@@ -42,15 +42,15 @@ def walk(cid: Cid, blobs: Blobs, *, seen: set[Cid] | None = None) -> Iterator[Ci
 
 
 def reachable(cid: Cid, blobs: Blobs, *, seen: set[Cid] | None = None) -> Iterator[Cid]:
-    """The same where not all is here: what is missing or damaged is named, and what is below it is not known."""
+    """Yield every CID that can be reached if blobs may be missing: a missing one is yielded, CIDs below are unknown."""
     for found, _ in _Walk(blobs, set() if seen is None else seen, strict=False).any(cid):
         yield found
 
 
 def missing(cid: Cid, blobs: Blobs, *, known: Collection[Cid] = ()) -> Iterator[Cid]:
-    """The CIDs that are not here, or damaged, as far as can be known: what is below a missing node is not.
+    """Yield the CIDs whose blobs are missing or damaged. CIDs below a missing node are unknown.
 
-    What is in `known` is taken to be here, with everything below it: a snapshot's trees that are here whole, say.
+    CIDs in `known` are assumed to be held, with everything below them: for example trees that are held whole.
     """
     pending: list[Cid] = []
     for found, here in _Walk(blobs, set(), known=known, strict=False).any(cid):
@@ -65,10 +65,10 @@ def missing(cid: Cid, blobs: Blobs, *, known: Collection[Cid] = ()) -> Iterator[
 
 
 class _Walk:
-    """Yields each CID with whether it could be read; chunks are not read.
+    """Yields each CID, and True if its blob could be read; chunks are not read.
 
-    A node is seen once all below it is, not before: one that hangs in a wrong place is refused there, and must be gone
-    through all the same where it belongs.
+    A node is marked as seen only after everything below it: a node that is linked from a wrong place is refused there,
+    and must still be walked where it belongs.
     """
 
     def __init__(self, blobs: Blobs, seen: set[Cid], *, known: Collection[Cid] = (), strict: bool) -> None:
@@ -116,7 +116,7 @@ class _Walk:
         ):
             if tree is None:
                 continue
-            with suppress(MissingBlob, DamagedBlob):  # then it is named below
+            with suppress(MissingBlob, DamagedBlob):  # then `_tree` yields it
                 top = load_root(tree, self._blobs)
                 if len(top.keys[0]) != key_size or count not in (None, top.total):
                     raise BadEncoding(
@@ -170,7 +170,7 @@ class _Walk:
 
 @dataclass
 class Stats:
-    """What a tree is made of. Shared chunks count once."""
+    """Counts of a tree. Shared chunks count once."""
 
     entries: int = 0
     levels: int = 0
@@ -180,7 +180,7 @@ class Stats:
 
 
 def stats(root: Cid | None, blobs: Blobs) -> Stats:
-    """Counted by going through all of the tree."""
+    """Count the nodes and chunks of a tree by walking it."""
     if root is None:
         return Stats()
     top = PlacedNode.root(root, blobs).node

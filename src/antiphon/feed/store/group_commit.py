@@ -118,9 +118,7 @@ class Committer:
 def _run(group: list[_Job], tables: Tables, part: Callable[[Change], Any]) -> None:
     """Make the changes of a group. It may run again from the start, so it first resets the jobs."""
     lone: dict[bytes, list[_Job]] = defaultdict(list)
-    if (
-        len(group) == 1 and group[0].lone_append is None
-    ):  # all or none anyway: no nested one is needed
+    if len(group) == 1 and group[0].lone_append is None:  # all or none anyway: no nested one is needed
         group[0].error, group[0].results = None, [_apply(tables, change) for change in group[0].changes]
         return
     for job in group:
