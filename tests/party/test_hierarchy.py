@@ -216,5 +216,5 @@ def test_a_list_where_the_set_of_embedded_items_stands_embeds_nothing(lone: Peer
 
 def test_embedded_items_are_not_described(lone: Peer) -> None:
     note = lone.party.create("antiphon/object")
-    with pytest.raises(InvalidInput, match="is not described"):
+    with pytest.raises(InvalidInput, match="is not set as metadata"):
         note.set_metadata(EMBEDDED, 1)

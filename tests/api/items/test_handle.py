@@ -27,7 +27,7 @@ def test_metadata_is_described_and_seen_by_all(ada: Store, bob: Store, party: Pa
 @pytest.mark.parametrize("key", ["access", "view_key", "id_proof", "embedded_items"])
 def test_what_follows_from_the_item_itself_is_not_described(party: Party, key: str) -> None:
     note = party.object()
-    with pytest.raises(InvalidInput, match=f"{key} is not described"):
+    with pytest.raises(InvalidInput, match=f"{key} is not set as metadata"):
         note.set_metadata(key, b"mine")
     assert key not in note.metadata
 

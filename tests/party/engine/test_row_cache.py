@@ -112,7 +112,7 @@ def test_a_save_takes_what_was_made(alice: Peer, taken: list[ItemRow]) -> None:
 
 
 def test_who_saves_lets_a_writer_in_between_rows(alice: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_cache, "ROWS_PER_STEP", 2)
+    monkeypatch.setattr(row_cache, "ROWS_BESIDE", 2)
     party = alice.party
     notes = [party.create("antiphon/object") for _ in range(5)]
     party.save()

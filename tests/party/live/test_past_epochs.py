@@ -57,12 +57,12 @@ def test_an_item_at_an_earlier_epoch(store: Store) -> None:
 def test_numbers_that_there_are_not_are_refused(store: Store) -> None:
     party = store.create_party()
     note = party.object({})
-    with pytest.raises(InvalidInput, match="stands on epoch 0 here; there is no epoch -1"):
+    with pytest.raises(InvalidInput, match="is at epoch 0 here; there is no epoch -1"):
         asyncio.run(note.earlier())
     party.epochs.declare()
     young = party.object({})
     for number in (0, 2):
-        with pytest.raises(InvalidInput, match="stands on epoch 1"):
+        with pytest.raises(InvalidInput, match="is at epoch 1"):
             asyncio.run(note.earlier(number))
     with pytest.raises(UnknownItem, match="epoch 1 has no item"):
         asyncio.run(young.earlier(1))

@@ -178,7 +178,7 @@ def test_a_snapshot_that_is_not_here_is_told(peers: Peers, alice: Peer) -> None:
     assert isinstance(alice.blobs, MemoryBlobs)
     alice.blobs.delete([first])
     check(alice, moments[1])
-    with pytest.raises(MissingBlob, match="the snapshot of epoch 1, on which that moment stands, is not here"):
+    with pytest.raises(MissingBlob, match="the snapshot of epoch 1, which that moment needs, is not here"):
         alice.party.at(moments[0][0]).item(note.id)
 
 

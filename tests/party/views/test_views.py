@@ -77,7 +77,7 @@ def test_one_key_makes_many_views_at_different_times(lone: Peer) -> None:
 def test_nobody_describes_a_view_as_another(lone: Peer) -> None:
     view = lone.party.create("antiphon/object", inception=VIEW)
     for key in ("view_key", "id_proof", "access", ("view_key", "x")):
-        with pytest.raises(AntiphonError, match="is not described"):
+        with pytest.raises(AntiphonError, match="is not set as metadata"):
             view.set_metadata(key, b"x" * 32)
     assert view.metadata["view_key"] == VIEW.key
 

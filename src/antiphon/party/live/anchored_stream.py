@@ -1,7 +1,7 @@
-"""Anchored streams: a reader that goes on where it left off, also after a restart, and a writer that can be waited for.
+"""Anchored streams: a reader that resumes where it stopped, also after a restart, and a writer that can be waited for.
 
-An anchor is a serialised timeframe. A read stream delivers once every message that its writer had the right to write,
-in a causal order (the total order, within what has arrived), and its anchor names exactly what it has delivered.
+An anchor is a serialised timeframe. A read stream delivers each valid message once, in a causal order (the total order,
+among the messages that have arrived). Its anchor names exactly the messages that it has delivered.
 
 >>> from antiphon.core.keys import KeyPair
 >>> from antiphon.feed.store.feed_store import FeedStore
@@ -47,7 +47,7 @@ _AT_ONCE = 512  # blocks of one feed that are read ahead
 
 @dataclass(frozen=True, slots=True)
 class StreamMessage:
-    """A delivered message: of which item, when by the clock of its writer, and its bytes (None: not here)."""
+    """A delivered message: its item, the time by its writer's clock, and its bytes (None: the body is not here)."""
 
     stamp: Stamp
     item: bytes
@@ -57,7 +57,10 @@ class StreamMessage:
 
 
 class ReadStream:
-    """Messages of a party, or of one item, after an anchor. Iterating ends at what is delivered now; iterate again."""
+    """Messages of a party, or of one item, after an anchor.
+
+    Iterating ends with the last message that is delivered now. Iterate again to get later ones.
+    """
 
     def __init__(
         self,
@@ -67,8 +70,8 @@ class ReadStream:
         item: bytes | None = None,
         resume: Callable[[EpochBase], None] | None = None,
     ) -> None:
-        """Where messages after the anchor are pruned, `resume` is told of the epoch to read the state from, and the
-        stream goes on after its cut; without it that is an error."""
+        """If messages after the anchor are pruned, `resume` is called with the epoch to read the state from, and the
+        stream continues after its cut. Without `resume` that is an error."""
         self._party = party
         self._resume = resume
         self._item = None if item is None else bytes(item)
@@ -79,7 +82,7 @@ class ReadStream:
             frame, base = engine.delivery.timeframe(), engine.base
         if base is not None and self._pruned(base):
             self._skip_to(base)
-        # Both ends are closed under causality, and lamports ascend in a feed, so merging by stamp is a causal order.
+        # Both timeframes are causally closed, and lamports ascend in a feed: merging by stamp gives a causal order.
         feeds = [self._feed(feed, self._at.get(feed, -1) + 1, last + 1) for feed, last in frame.items()]
         for stamp, item, note in heapq.merge(*feeds, key=lambda found: found[0]):
             self._at[stamp.feed] = stamp.seq
@@ -88,7 +91,7 @@ class ReadStream:
             yield StreamMessage(stamp, item, Kind(note.kind), note.created_ms, note.message)
 
     def _pruned(self, base: EpochBase) -> bool:
-        """Whether messages that this stream has not delivered are in the epoch, and no longer here."""
+        """True if messages that this stream has not delivered are inside the epoch and pruned here."""
         return any(
             self._at.get(feed, -1) + 1 < min(cut.length, self._held(feed, cut.length))
             for feed, cut in base.feeds.items()
@@ -135,16 +138,16 @@ class ReadStream:
             start = end
 
     def anchor(self) -> bytes:
-        """What was delivered by this stream so far; a stream opened with it goes on after that."""
+        """Return the anchor of all messages delivered so far. A stream opened with it continues after them."""
         return Timeframe(self._at).encode()
 
     def has(self, anchor: bytes) -> bool:
-        """Whether everything that a writer's (or another reader's) anchor names was delivered by this stream."""
+        """True if this stream has delivered every message that a writer's, or another reader's, anchor names."""
         return Timeframe(self._at).covers(Timeframe.decode(anchor))
 
 
 class WriteStream:
-    """Writes to one item, and says where a reader must be to have seen all of it."""
+    """Writes to one item. Its anchor names the last message, which a reader can wait for."""
 
     def __init__(self, party: PartyProcessor, item: bytes) -> None:
         self._party = party
@@ -162,7 +165,7 @@ class WriteStream:
         return self._last
 
     def anchor(self) -> bytes:
-        """The last message written; empty if there is none."""
+        """Return the anchor of the last message written; an empty timeframe's if there is none."""
         return Timeframe({} if self._last is None else {self._last.feed: self._last.seq}).encode()
 
     def wait(self, timeout_s: float | None = None) -> bool:

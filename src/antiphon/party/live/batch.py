@@ -1,6 +1,6 @@
-"""Writing: messages are tried on the state first, then written, all in one batch, and only then do they count.
+"""`Batch`: messages are applied to the states in memory first, then written together.
 
-Inside a batch its own changes are seen. If its code raises, or the disk does, nothing of it has happened.
+Code inside the batch sees its own changes. If that code raises, or writing fails, all changes are rolled back.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from antiphon.party.live.processor import PartyProcessor
 
 
-LATE = "it would decide anew about messages that are here: name how far each feed counts, as `restrict_writers` does"
-_new = tuple.__new__  # half the price of calling the class, for every message
+LATE = "it would judge messages again that are here already: name how far each feed counts, as `restrict_writers` does"
+_new = tuple.__new__  # half the cost of calling the class, for every message
 
 
 class Reversal:
-    """What undoing a message will need: the message, and what was there before it."""
+    """What is needed to undo a message: the message, and what it replaced (`captured`)."""
 
     __slots__ = ("captured", "item", "kind", "message", "stamp")
 
@@ -64,17 +64,17 @@ class Batch:
         self._created_ms = processor.clock.now_ms()
         self._capture = capture
         self._drafts: list[Draft] = []
-        self._seqs: dict[bytes, list[int]] = {}  # the messages to each item
+        self._seqs: dict[bytes, list[int]] = {}  # item → seqs of the messages to it
         self._touched: dict[bytes, Entry] = {}
-        self._spoilt = False  # a message was refused after it had touched a state
-        self._saved = False  # what was there before it is in the item store
+        self._spoilt = False  # a message was refused after it may have changed a state
+        self._saved = False  # the item store has the states from before the batch
         self.reversals: list[Reversal] = []
-        self.on_end: list[Callable[[], None]] = []  # called when it is over, written or taken back, without any lock
+        self.on_end: list[Callable[[], None]] = []  # called without a lock after the batch is written or rolled back
         self.feed: bytes = self._writer.feed
         self._first = self._lane.state.position
-        # One above everything that the block will show as seen: control blocks may have come since the last delivery.
+        # The lamport is above every block that this block will list as seen, also new control blocks.
         self._control = self._engine.authority.entries()
-        self._own: Steps | None = None  # whom it writes for
+        self._own: Steps | None = None  # the authors of this device's feed, as the batch will have seen them
         self.lamport = 1 + max([self._engine.lamport, *(entry.lamport for entry in self._control)])
 
     def __len__(self) -> int:
@@ -82,11 +82,11 @@ class Batch:
 
     @property
     def items(self) -> list[bytes]:
-        """The items that it writes to."""
+        """The items that the batch writes to."""
         return list(self._seqs)
 
     def drafts(self, item: bytes) -> list[Draft]:
-        """What it will write to one item."""
+        """Return the messages of the batch to one item."""
         return [self._drafts[seq - self._first] for seq in self._seqs.get(item, ())]
 
     # -- messages
@@ -99,7 +99,7 @@ class Batch:
         link: tuple[bytes, bytes] | None,
         inception: KeyPair | None = None,
     ) -> bytes:
-        """A new item; with an inception key, a view."""
+        """Create an item, or a view if there is an inception key, and return its id."""
         party = self._engine.party
         if inception is None:
             nonce, view = self._processor.randomness.bytes(NONCE_SIZE), None
@@ -114,7 +114,7 @@ class Batch:
         return item
 
     def edit(self, item: bytes, command: str, arguments: Sequence[Any], options: dict[str, Any]) -> Stamp:
-        """Run a command of the item's model, and write the mutation that it makes."""
+        """Run a command of the item's model, and add the mutation that it makes."""
         entry = self._touched.get(item) or self._entry(item)
         state = entry.item
         assert state is not None
@@ -141,16 +141,19 @@ class Batch:
         return self._add(Kind.MUTATION, item, wrap(Kind.MUTATION, mutation), mutation)
 
     def mutate(self, item: bytes, mutation: bytes) -> Stamp:
+        """Add a mutation in the model's own bytes."""
         return self._add(Kind.MUTATION, item, wrap(Kind.MUTATION, mutation), mutation)
 
     def describe(self, item: bytes, mutation: bytes) -> Stamp:
+        """Add a mutation of the item's metadata."""
         return self._add(Kind.METADATA, item, wrap(Kind.METADATA, mutation))
 
     def change(self, item: bytes, change: Change) -> Stamp:
+        """Add a change of parent, deletion, access list or fork."""
         return self._add(Kind.CHANGE, item, write_change(change))
 
     def guard(self, item: bytes, grant: Iterable[bytes], revoke: Iterable[bytes]) -> Stamp:
-        """Change who may write to an item. What is here of each feed by now still counts."""
+        """Change who may write to an item. Messages that are here already stay valid."""
         state = self._entry(item).item
         assert state is not None
         named, ended = sorted(set(grant)), sorted(set(revoke))
@@ -171,7 +174,7 @@ class Batch:
         return self.change(item, Change(access=Access(tuple(named), tuple(ended), cuts)))
 
     def ever_named(self, item: bytes) -> set[bytes]:
-        """Who is or was in an item's access list: at first its creator, and everybody."""
+        """Return all names that are or were in an item's access list. At first it has its creator, and everyone."""
         state = self._entry(item).item
         assert state is not None
         if state.access is not None:
@@ -179,7 +182,7 @@ class Batch:
         return {EVERYONE, self._author(state.genesis.feed, state.genesis.seq).identity}
 
     def author(self) -> Author:
-        """Whom this batch writes for."""
+        """Return the author of this batch: an identity, and its groups."""
         return self._author(self.feed, self._first + len(self._drafts))
 
     def _entry(self, item: bytes) -> Entry:
@@ -189,7 +192,7 @@ class Batch:
         return entry
 
     def _add(self, kind: Kind, item: bytes, message: bytes, mutation: bytes | None = None) -> Stamp:
-        """Try a message on the state; what others would refuse is not written."""
+        """Apply a message to the state. A message that peers would refuse raises, and is not written."""
         entry = self._entry(item)
         seq = self._first + len(self._drafts)
         stamp = _new(Stamp, (self.lamport, self.feed, seq))
@@ -208,7 +211,7 @@ class Batch:
         return stamp
 
     def _keep(self, kind: Kind, item: bytes, message: bytes, seq: int) -> None:
-        """A message that was tried is written with the batch."""
+        """Keep a message that was applied, to be written with the batch."""
         self._drafts.append(_new(Draft, (kind, item, message)))
         seqs = self._seqs.get(item)
         if seqs is None:
@@ -217,13 +220,13 @@ class Batch:
             seqs.append(seq)
 
     def _refuse(self, item: bytes) -> None:
-        """A message was refused after it had perhaps touched a state: all that was tried is to be taken back."""
+        """Mark the batch as failed: a refused message may have changed a state, so all of it must be rolled back."""
         self._spoilt = True
         self._seqs.setdefault(item, [])
 
     def _fold(self, entry: Entry, note: Note) -> None:
         if note.kind == Kind.MUTATION and entry.item is not None:
-            known_model(entry.item)  # nothing is written that cannot be tried first
+            known_model(entry.item)  # a message that cannot be applied here is not written
         folded = fold(self._engine.party, entry.id, entry.item, [note], self._engine.models, self._author)
         entry.item = folded.item
         reason = LATE if folded.late else folded.verdicts.get(note.stamp)
@@ -233,15 +236,15 @@ class Batch:
     def _author(self, feed: bytes, seq: int) -> Author:
         if feed != self.feed or seq < self._first:
             return self._engine.author(feed, seq)
-        if self._own is None:  # by what the batch will have seen
+        if self._own is None:  # judged by the control blocks that the batch will list as seen
             seen = {entry.feed: entry.seq for entry in self._control}
             self._own = self._engine.authors.own(feed, self._first, seen)
         return author_at(self._own, seq)
 
     def save_before(self) -> None:
-        """Let the item store have what was there before this batch, for queries inside it. Done once, if asked for.
+        """Save the states from before this batch, for queries inside it. Done at most once, when a query needs it.
 
-        Messages of the batch are in the states already, so those that were not saved yet are read anew.
+        The states in memory include the batch, so unsaved ones are reloaded without it first.
         """
         if self._saved:
             return
@@ -258,10 +261,10 @@ class Batch:
                 entry.item = state
         self._saved = True
 
-    # -- the end
+    # -- commit and rollback
 
     def commit(self) -> Written | None:
-        """Write the messages; durable on return."""
+        """Write the messages, durably. Returns None if the batch is empty."""
         if self._spoilt:
             self.roll_back()
             raise InvalidInput("a message of this batch was refused, so nothing of it was written")
@@ -296,13 +299,13 @@ class Batch:
         try:
             self._engine.accept(self._lane, self._seqs, written.first)
         except StoreError as error:
-            # The messages are on the disk, so the caller must not write them again; the party stops, and goes on from
-            # its item store when it is resumed.
+            # The messages are on the disk, so the caller must not write them again. The party stops; `resume` continues
+            # from its item store.
             self._processor.error = str(error)
 
     def roll_back(self) -> None:
-        """Nothing of this has happened."""
-        broken, self._engine.broken = self._engine.broken, True  # until all of it is taken back
+        """Undo the batch in memory: reload every state that it changed."""
+        broken, self._engine.broken = self._engine.broken, True  # until every state is reloaded
         for item, entry in self._touched.items():
             if item in self._seqs or entry.item is None:
                 self._engine.reload(entry)
@@ -310,8 +313,10 @@ class Batch:
         self._engine.broken = broken
 
     def _entries(self) -> Sequence[SeenEntry]:
-        """What this device has delivered since it last wrote, latest first: should there be too many for one header,
-        the lamports still hold."""
+        """The blocks that this device has delivered since it last wrote, latest first.
+
+        If they are too many for one header, the first ones have the greatest lamports, so the lamport rule holds.
+        """
         lanes = [self._engine.delivery.lanes[feed].state for feed in self._processor.moved]
         seen = [SeenEntry(lane.feed, lane.position - 1, lane.lamport, lane.hash) for lane in lanes if lane.position]
         seen += self._control
@@ -319,7 +324,7 @@ class Batch:
 
 
 def known_model(item: ItemState) -> Model[Any]:
-    """An item's model, if its code is here."""
+    """Return an item's model, or raise `UnknownModel` if its code is not here."""
     if item.model is None:
         raise UnknownModel(
             f"item {item.id.hex()}: no code for model {item.name} {item.version} is here; its messages are safe, and "
@@ -329,7 +334,7 @@ def known_model(item: ItemState) -> Model[Any]:
 
 
 def capture(item: ItemState | None, kind: int, message: bytes, stamp: Stamp) -> Any:
-    """What undoing this message will need of the state before it."""
+    """Return the part of a state that undoing this message needs."""
     if item is None:
         return None
     if kind == Kind.MUTATION and item.model is not None:

@@ -1,4 +1,4 @@
-"""The past of an item: its messages one by one, and its state at any earlier timeframe that feeds still hold."""
+"""The past of an item: its messages, and its state at any earlier timeframe whose messages or snapshots are held."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One message to an item. `refused` says why it does not count, if it does not."""
+    """One message to an item. `refused` is the reason if the message is void, else empty."""
 
     stamp: Stamp
     kind: Kind
@@ -39,6 +39,7 @@ class Event:
 
 
 def history(party: PartyProcessor, item: bytes) -> list[Event]:
+    """Return all messages to an item that are held, in the total order."""
     with party.locked() as engine:
         notes = engine.history(item)
         if not notes and engine.based(item) is None:
@@ -52,56 +53,60 @@ def history(party: PartyProcessor, item: bytes) -> list[Event]:
 
 
 def _inside(note: Note) -> bytes:
-    """A mutation's own bytes; a whole message of another kind."""
+    """Return a mutation's own bytes, or the whole message of any other kind."""
     if note.message is None:
         return b""
     plain = note.kind in (Kind.MUTATION, Kind.METADATA) and not note.void
     try:
         return content(note.kind, note.message) if plain else note.message
-    except ValueError:  # refused, and shown as it came
+    except ValueError:  # a refused message is shown as it arrived
         return note.message
 
 
 class PastItem:
-    """What can be seen of an item in the past."""
+    """Properties of an item's past state."""
 
     __slots__ = ()
     state: ItemState
 
     @property
     def value(self) -> Any:
+        """The item's content as plain Python values."""
         return self.state.value
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What was known about it besides what it held."""
+        """The item's metadata."""
         return self.state.metadata
 
     @property
     def name(self) -> str:
-        """Its display name then."""
+        """The item's display name."""
         return self.state.display_name
 
     @property
     def type(self) -> str:
+        """The item's type."""
         return self.state.type
 
     @property
     def parent(self) -> bytes:
-        """The id of the item that it was last hung under; empty if none."""
+        """The id of the item's parent; empty if it had none."""
         return self.state.parent
 
     @property
     def deleted(self) -> bool:
+        """True if the item was deleted."""
         return self.state.is_deleted
 
     def snapshot(self) -> bytes:
+        """Return the canonical bytes of the state."""
         return item_codec.snapshot(self.state)
 
 
 @dataclass(frozen=True, slots=True)
 class Past(PastItem):
-    """An item as it was. Judged by what is known now: a message that was void later is void here too."""
+    """An item at an earlier timeframe, judged by current knowledge: a message that is void now is void there too."""
 
     id: ItemId
     timeframe: Timeframe
@@ -109,6 +114,7 @@ class Past(PastItem):
 
     @classmethod
     def of(cls, party: PartyProcessor, item: bytes, timeframe: Timeframe) -> Past:
+        """Fold an item at a timeframe, or raise `UnknownItem` if it did not exist."""
         state = state_at(party, item, timeframe)
         if state is None:
             raise UnknownItem(f"party {party.key.short}: at that timeframe there was no item {item.hex()}")
@@ -116,7 +122,7 @@ class Past(PastItem):
 
 
 def before(party: PartyProcessor, item: bytes, notes: Iterable[Note], *, whole: bool = False) -> ItemState | None:
-    """The state that some of an item's messages make: those outside the base, on it, or the `whole` from nothing."""
+    """Fold some messages of an item: on the base, without those inside it; with `whole`, all of them from nothing."""
     engine = party.engine
     if whole:
         return fold(party.key, item, None, list(notes), party.models, engine.author, whole=True).item
@@ -125,14 +131,14 @@ def before(party: PartyProcessor, item: bytes, notes: Iterable[Note], *, whole: 
 
 
 def state_at(party: PartyProcessor, item: bytes, timeframe: Timeframe) -> ItemState | None:
-    """An item at a timeframe: on the newest epoch that lies inside it, with the messages since, epoch by epoch.
+    """Return an item's state at a timeframe: fold from the newest epoch inside it, epoch by epoch, then the tail.
 
-    A timeframe may have messages that a later epoch left out; they come after those that it holds, as everywhere.
-    What epochs hold is gone through without the lock: that may be all their messages.
+    A timeframe may include messages that a later epoch left out. They are ordered after that epoch's messages, as
+    everywhere. Messages inside epochs are read without the lock, since they may be many.
     """
     while True:
         with party.locked() as engine:
-            stands_on = engine.base
+            based_on = engine.base
             base, later = epochs_around(engine, timeframe)
             judges = [engine.authority.epoch_judge(epoch.root.control) for epoch in later]
         data = None if base is None or not later else _kept(base, item)
@@ -140,7 +146,7 @@ def state_at(party: PartyProcessor, item: bytes, timeframe: Timeframe) -> ItemSt
             data = _fold_upto(engine, item, base, epoch, timeframe, data, judge)
             base = epoch
         with party.locked() as engine:
-            if engine.base is not stands_on:  # another epoch became final
+            if engine.base is not based_on:  # the party moved onto another epoch meanwhile
                 continue
             kept = None if later else engine.based(item)
             state = kept if data is None else item_codec.restore(data, engine.models)
@@ -150,7 +156,7 @@ def state_at(party: PartyProcessor, item: bytes, timeframe: Timeframe) -> ItemSt
 
 
 def epochs_around(engine: Engine, timeframe: Timeframe) -> tuple[EpochBase | None, list[EpochBase]]:
-    """The newest epoch that lies inside a timeframe, and those after it, in order."""
+    """Return the newest epoch that lies inside a timeframe, and the later ones, in order."""
     base, later = engine.base, list[EpochBase]()
     while base is not None and not _inside_of(base, timeframe):
         later.insert(0, base)
@@ -178,13 +184,11 @@ def _kept(base: EpochBase, item: bytes) -> bytes | None:
 
 
 def _lacking(number: int, error: MissingBlob) -> MissingBlob:
-    return MissingBlob(
-        f"the snapshot of epoch {number}, on which that moment stands, is not here: {error}", cid=error.cid
-    )
+    return MissingBlob(f"the snapshot of epoch {number}, which that moment needs, is not here: {error}", cid=error.cid)
 
 
 class _PatchedBase(EpochBase):
-    """A snapshot in which one item is as it was at some moment after it."""
+    """A snapshot in which one item is replaced by its state at a later moment."""
 
     def __init__(self, base: EpochBase, data: bytes | None) -> None:
         super().__init__(base.cid, base.root, base.blobs)
@@ -206,7 +210,7 @@ def _fold_upto(
     data: bytes | None,
     judge: EpochJudge,
 ) -> bytes | None:
-    """Go on with what an epoch has of an item inside a timeframe, judged as that epoch did. Nothing is let go."""
+    """Fold an epoch's messages to an item inside a timeframe, judged as that epoch did. Nothing is discarded."""
     root = epoch.root
     cut = {feed: min(known.length, timeframe.get(feed, -1) + 1) for feed, known in epoch.feeds.items()}
     if base is not None:
@@ -230,33 +234,34 @@ def _inside_of(base: EpochBase, timeframe: Timeframe) -> bool:
 
 
 class PartyPast:
-    """A whole party as it was at a timeframe. Items are folded when they are asked for."""
+    """A whole party at an earlier timeframe. Each item is folded when it is read."""
 
     def __init__(self, party: PartyProcessor, timeframe: Timeframe) -> None:
         self._party = party
         self.timeframe = timeframe
 
     def item(self, item: bytes) -> Past:
+        """Return one item as it was."""
         return Past.of(self._party, item, self.timeframe)
 
     def items(self) -> list[bytes]:
-        """The ids of the items that existed, by their geneses; those too that have gone since."""
+        """Return the ids of all items that existed, also of those that were dropped since."""
         with self._party.locked() as engine:
             base, later = epochs_around(engine, self.timeframe)
         found = {item for item in self._party.items() if self._begun(self._now(item))}
         before = None
-        for epoch in (base, *later) if later else ():  # also in one that holds what an earlier one left out
+        for epoch in (base, *later) if later else ():  # a later epoch may have an item that an earlier one left out
             if epoch is not None:
                 found |= self._new_in(epoch, before, found)
                 before = epoch.root.items
         return sorted(found)
 
     def _now(self, item: bytes) -> ItemState | None:
-        with self._party.locked() as engine:  # for one at a time: writers go on
+        with self._party.locked() as engine:  # one item at a time, so that writers get the lock
             return engine.find(item)
 
     def _new_in(self, epoch: EpochBase, before: Cid | None, known: set[bytes]) -> set[bytes]:
-        """The items that an epoch has, and one before it has not, if they had begun."""
+        """The items that an epoch has and the previous one has not, if they existed at the timeframe."""
         try:
             return {
                 item

@@ -1,4 +1,4 @@
-"""An index for queries beside the items: it is kept with them, and filled from what is saved of them if it is new."""
+"""Attach an index for queries to the item store. It is updated with the items; a new index is filled from the rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def attach(engine: Engine, make: Callable[[Any], Index], *, only_known: bool = False) -> Index | None:
-    """Keep an index from now on; with `only_known`, one that was kept before."""
+    """Attach an index, and fill it if it is new or out of date. With `only_known`, attach only an index that exists."""
     current, index = engine.items.attach(make, only_known=only_known), engine.items.index
     if current or index is None:
         return index

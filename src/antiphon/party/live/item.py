@@ -1,4 +1,4 @@
-"""`Item`: a handle on an item of a live party. It holds no state: what it shows is always what is there now."""
+"""`Item`: a handle on an item of a live party. It holds no state: every read shows the current one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Item:
-    """An item, by its id. Cheap: make as many as you like."""
+    """A handle on an item, by its id. Handles are cheap."""
 
     __slots__ = ("__weakref__", "_party", "id")
 
@@ -48,91 +48,100 @@ class Item:
             return item
 
     def read(self, question: Callable[[Any, Any], Any]) -> Any:
-        """Ask the model about the state: `text.read(lambda model, state: model.spans(state))`."""
+        """Call a function with the model and the state: `text.read(lambda model, state: model.spans(state))`."""
         with self._party.locked():
             item = self._state()
             return question(known_model(item), item.state)
 
     @property
     def value(self) -> Any:
-        """What the item holds, as plain Python values."""
+        """The item's content as plain Python values."""
         return self.read(lambda model, state: model.value(state))
 
     @property
     def model(self) -> tuple[str, int]:
+        """The name and version of the item's model."""
         item = self._state()
         return item.name, item.version
 
     @property
     def opaque(self) -> bool:
-        """Whether no code for its model is here."""
+        """True if no code for the item's model is here."""
         return self._state().model is None
 
     @property
     def metadata(self) -> dict[str, Any]:
+        """The item's metadata."""
         with self._party.locked():
             return self._state().metadata
 
     @property
     def display_name(self) -> str:
+        """The item's display name, from its metadata."""
         with self._party.locked():
             return self._state().display_name
 
     @property
     def type(self) -> str:
+        """The item's type, from its metadata."""
         with self._party.locked():
             return self._state().type
 
     @property
     def embedded(self) -> tuple[bytes, ...]:
-        """The items that are embedded in it, ascending, here or not."""
+        """The ids of the items embedded in it, ascending, whether they are here or not."""
         with self._party.locked():
             return self._state().embedded
 
     @property
     def parent(self) -> bytes:
+        """The parent that the item claims; empty if none. `PartyProcessor.parents` resolves cycles."""
         return self._state().parent
 
     @property
     def link(self) -> tuple[bytes, bytes] | None:
-        """Of a link: the items at its two ends."""
+        """The ids at the two ends of a link; None if the item is no link."""
         return self._state().link
 
     @property
     def deleted(self) -> bool:
+        """True if the item is deleted."""
         return self._state().is_deleted
 
     @property
     def forked_to(self) -> bytes:
+        """The id of the item that this one was forked to; empty if none."""
         return self._state().forked_to
 
     @property
     def created_ms(self) -> int:
+        """When the item was created, by its creator's clock."""
         return self._state().created_ms
 
     @property
     def timeframe(self) -> Timeframe:
-        """The last message of each feed that is in it."""
+        """The last message of each feed that is folded into the state."""
         with self._party.locked():
             return Timeframe({feed: stamp.seq for feed, stamp in self._state().frame.items()})
 
     def snapshot(self) -> bytes:
+        """Return the canonical bytes of the item."""
         return self._party.snapshot(self.id)
 
     # -- the past
 
     def history(self) -> list[Event]:
-        """All messages to this item, in the total order, the refused ones with the reason."""
+        """Return all messages to this item in the total order, the refused ones with the reason."""
         return history(self._party, self.id)
 
     def at(self, timeframe: Timeframe) -> Past:
-        """The item as it was at an earlier timeframe, as far as feeds are held."""
+        """Return the item at an earlier timeframe, if the messages or snapshots it needs are held."""
         return Past.of(self._party, self.id, timeframe)
 
     # -- writing
 
     def edit(self, command: str, *arguments: Any, **options: Any) -> Stamp:
-        """Run one of the model's commands (`set`, `insert`, `post` …) and write the mutation that it makes."""
+        """Run one of the model's commands (`set`, `insert`, `post` …), and write the mutation that it makes."""
         batch = self._party.open_batch()
         if batch is not None:
             return batch.edit(self.id, command, arguments, options)
@@ -145,12 +154,12 @@ class Item:
             return batch.mutate(self.id, mutation)
 
     def set_metadata(self, path: Any, value: Any) -> Stamp:
-        """Set metadata, the display name say."""
+        """Set one metadata value, such as the display name."""
         self._may_describe(path if isinstance(path, str) else path[0] if path else "")
         return self._describe(lambda meta, feed: META.set(meta, path, value, feed=feed))
 
     def set_all_metadata(self, values: Mapping[str, Value]) -> None:
-        """Set several keys of the metadata in one message; nothing is written if there are none."""
+        """Set several metadata keys in one message. Nothing is written if there are none."""
         for key in values:
             self._may_describe(key)
         paths: dict[str | tuple[str, ...], Value] = {(key,): value for key, value in values.items()}
@@ -159,22 +168,22 @@ class Item:
 
     def _may_describe(self, key: str) -> None:
         if key == EMBEDDED or key in OF_THE_SYSTEM:
-            raise InvalidInput(f"item {self.id}: {key} is not described; `embed` items, and say who `restrict_writers`")
+            raise InvalidInput(f"item {self.id}: {key} is not set as metadata; use `embed` and `restrict_writers`")
 
     def _describe(self, make: Callable[[ObjectState, bytes], bytes]) -> Stamp:
-        """One message, which is made from the metadata as it stands and the writer's feed."""
+        """Write one message, made from the current metadata and this device's feed."""
         with self._party.batch() as batch:
             meta = self._state().meta
             return batch.describe(self.id, make(META.initial() if meta is None else meta, batch.feed))
 
     def embed(self, item: bytes) -> Stamp:
-        """Let it embed another item, which is then part of it for views, snapshots and whoever follows them."""
+        """Embed another item: it is then part of this one in views and their snapshots."""
         added = Reference(bytes(item))
 
         def make(meta: ObjectState, feed: bytes) -> bytes:
             try:
                 return META.add(meta, EMBEDDED, added, feed=feed)
-            except InvalidInput:  # a peer wrote something else there, which shows nothing
+            except InvalidInput:  # a peer wrote a value of another type there: replace it
                 return META.set(meta, EMBEDDED, {added}, feed=feed)
 
         with self._party.batch():
@@ -182,7 +191,7 @@ class Item:
             return self._describe(make)
 
     def release(self, item: bytes) -> Stamp:
-        """Embed an item no longer."""
+        """End the embedding of an item."""
         removed = Reference(bytes(item))
         return self._describe(lambda meta, feed: META.remove(meta, EMBEDDED, removed, feed=feed))
 
@@ -190,42 +199,44 @@ class Item:
 
     @property
     def writers(self) -> tuple[bytes, ...] | None:
-        """The identities and groups that may write to it, besides the owners of the party; None for all members."""
+        """The identities and groups that may write to the item, besides the owners of the party; None: all members."""
         with self._party.locked():
             access = self._state().access
             return None if access is None else access.names()
 
     def restrict_writers(self, *names: bytes) -> Stamp:
-        """From here on only these identities and groups, oneself and the owners of the party may write to it.
+        """Let only these identities and groups, this device's own identity and the party's owners write from now on.
 
-        What others wrote meanwhile, and is not here yet, does not count: it could be from any time.
+        Messages of others that have not arrived here become void, whenever they were written.
         """
         with self._party.batch() as batch:
             wanted = {bytes(name) for name in names} | {batch.author().identity}
             return batch.guard(self.id, wanted, batch.ever_named(self.id) - wanted)
 
     def allow_all_writers(self) -> Stamp:
-        """All who may write in the party may write to it again."""
+        """Let all members that may write in the party write to the item again."""
         with self._party.batch() as batch:
             return batch.guard(self.id, [EVERYONE], [])
 
     def move(self, parent: bytes | None) -> Stamp:
-        """Hang it under another item, or under none."""
+        """Move the item under another parent, or under none."""
         with self._party.batch() as batch:
             return batch.change(self.id, Change(parent=parent or b""))
 
     def delete(self) -> Stamp:
+        """Delete the item. Its state stays, and `restore` brings it back."""
         with self._party.batch() as batch:
             return batch.change(self.id, Change(deleted=True))
 
     def restore(self) -> Stamp:
+        """Restore a deleted item."""
         with self._party.batch() as batch:
             return batch.change(self.id, Change(deleted=False))
 
     def fork(self, *, version: int | None = None) -> Item:
-        """A new item of another version of the model, with this one's state and all that is known about it.
+        """Make a new item of another version of the model, with this item's state, metadata and access list.
 
-        This one becomes its tombstone.
+        This item then refers to the new one as its fork.
         """
         with self._party.batch() as batch:
             item = self._state()
@@ -245,7 +256,7 @@ class Item:
                 if key != EMBEDDED and key not in OF_THE_SYSTEM:
                     fork.set_metadata(key, value)
             for other in item.embedded:
-                if self._party.engine.find(other) is not None:  # peers can name what nobody has
+                if self._party.engine.find(other) is not None:  # peers can name an item that does not exist
                     fork.embed(other)
             if self.writers is not None:
                 fork.restrict_writers(*self.writers)
@@ -254,5 +265,5 @@ class Item:
     # -- listening
 
     def observe(self, callback: Callable[[Item], None]) -> Callable[[], None]:
-        """Call back after each change of this item; returns how to stop. It ends with this handle at the latest."""
+        """Call back after each change of this item, until the returned function is called or this handle is gone."""
         return self._party.listeners.observe(self, self.id, callback)

@@ -1,4 +1,4 @@
-"""Who wants to know what changed. Observers of an item are released with its handle; nothing is matched by scanning."""
+"""`Listeners`: callbacks on changes. Observers of an item end with its handle; they are found by id, without a scan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Held = TypeVar("Held")
 
 
 class Listeners:
-    """Callbacks of one party. They run without its lock, after the change, in the thread that made or received it."""
+    """The callbacks of one party. They run without its lock, after a change, in the thread that made or received it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -26,11 +26,11 @@ class Listeners:
         self._keys = itertools.count()
         self._all: dict[int, Callable[[frozenset[bytes]], None]] = {}
         self._one: dict[bytes, dict[int, Callable[[], None]]] = {}
-        # Handles are collected at any moment, also while the lock is held: what they leave is tidied up later.
+        # A handle may be garbage-collected at any moment, also while the lock is held: its entry is removed later.
         self._gone: deque[tuple[bytes, int]] = deque()
 
     def listen(self, callback: Callable[[frozenset[bytes]], None]) -> Callable[[], None]:
-        """Call back with the ids of all items that changed; returns how to stop it."""
+        """Call back with the ids of changed items, until the returned function is called."""
         key = next(self._keys)
         self._all[key] = callback
 
@@ -40,7 +40,7 @@ class Listeners:
         return stop
 
     def observe(self, handle: Held, item: bytes, callback: Callable[[Held], None]) -> Callable[[], None]:
-        """Call back after changes of one item, until stopped or until its handle is gone."""
+        """Call back after changes of one item, until the returned function is called or the handle is gone."""
         held, item, key = weakref.ref(handle), bytes(item), next(self._keys)
         with self._lock:
             self._tidy()
@@ -66,24 +66,24 @@ class Listeners:
 
     @property
     def listening(self) -> bool:
-        """Whether anybody wants to know anything."""
+        """True if there is any callback."""
         return bool(self._all or self._one)
 
     def __len__(self) -> int:
-        """How many items are observed."""
+        """The number of observed items."""
         with self._lock:
             self._tidy()
             return len(self._one)
 
     def tell(self, items: frozenset[bytes]) -> str:
-        """Call those who listen. The error of one is logged, returned, and does not keep the news from the others."""
+        """Run the callbacks. An error of one is logged and returned, and the others still run."""
         calls: list[Callable[[], object]] = [partial(callback, items) for callback in list(self._all.values())]
         with self._lock:
             self._tidy()
             observed = self._one.keys() & items if self._one else ()
             calls += [call for item in sorted(observed) for call in self._one[item].values()]
         failed: list[str] = []
-        with ExitStack() as rest:  # calls the last first, and all of them, also after a `KeyboardInterrupt` of one
+        with ExitStack() as rest:  # runs them in reverse order, and all, even after a `KeyboardInterrupt`
             for call in reversed(calls):
                 rest.callback(self._tell, call, failed)
         return failed[-1] if failed else ""

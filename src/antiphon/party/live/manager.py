@@ -1,4 +1,4 @@
-"""`PartyManager`: the parties of one machine. It opens, closes and lists them; those that are closed cost nothing.
+"""`PartyManager`: the parties of one device. It opens, closes and lists them; a closed party costs nothing.
 
 >>> from antiphon import FeedStore, KeyStore, MetaStore, Protection, new_device, new_identity
 >>> keys = KeyStore.create("keys", protection=Protection.UNPROTECTED)
@@ -46,7 +46,7 @@ from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 
 @dataclass(frozen=True, slots=True)
 class KnownParty:
-    """A party that this machine follows."""
+    """A party that this device follows or has paused."""
 
     party: PublicKey
     label: str
@@ -55,7 +55,7 @@ class KnownParty:
 
 
 class PartyManager:
-    """The stores are handed in, so any of them can be shared or replaced. Thread-safe."""
+    """Opens, closes and lists parties. Its stores are arguments, so any can be shared or replaced. Thread-safe."""
 
     def __init__(
         self,
@@ -84,10 +84,10 @@ class PartyManager:
         self._folder = Path(folder) if folder is not None else None
         self._clock = clock
         self._randomness = randomness
-        self._live = live  # run each open party in a thread of its own
-        self._work = epochs  # and take part in its epochs in another
-        self._prune = prune  # and let go there of what they hold
-        self._blob_store: BlobStore | None = None  # beside the item stores, if no other was handed in
+        self._live = live  # process new blocks of each open party in a thread of its own
+        self._work = epochs  # take part in its epochs in another thread
+        self._prune = prune  # prune there the messages that epochs hold
+        self._blob_store: BlobStore | None = None  # next to the item stores, if the caller passed none
         if blobs is None and self._folder is not None:
             blobs = self._blob_store = BlobStore.open(self._folder.with_name("blobs"))
         self.blobs: Blobs = MemoryBlobs() if blobs is None else blobs
@@ -103,7 +103,7 @@ class PartyManager:
     # -- parties
 
     def create(self, identity: Identity, label: str = "", *, parent: bytes | None = None) -> PartyProcessor:
-        """Found a party; with the key of a parent that is here, a child of that."""
+        """Found a party; with the key of an open parent, a child of that party."""
         member = Membership.found(
             self.feeds,
             self.keys,
@@ -120,14 +120,14 @@ class PartyManager:
     def subscribe(
         self, party: bytes, genesis_feed: bytes | None = None, label: str = "", *, again: bool = False
     ) -> Subscription:
-        """Know of a party, from an invitation say. It can be opened once its genesis is here.
+        """Follow a party, for example from an invitation. It can be opened once its genesis is here.
 
-        One that was deleted here comes back only with `again`.
+        A party that was deleted here is followed only with `again`.
         """
         return self.meta.subscribe(party, label=label, genesis_feed=genesis_feed, again=again)
 
     def open(self, party: bytes) -> PartyProcessor:
-        """The party, running. Its genesis is looked for among the feeds that are here, if nobody told which it is."""
+        """Return the party, running. If its genesis feed is not known, it is searched for among the feeds here."""
         key = PublicKey(party)
         with self._lock:
             running = self._open.get(key)
@@ -154,7 +154,7 @@ class PartyManager:
 
     @contextmanager
     def looking(self, party: bytes) -> Iterator[tuple[PartyProcessor, Membership]]:
-        """A party to look at. One that is paused runs meanwhile, on its own, and is paused again."""
+        """Open a party for reading. A paused party runs only while the context is open."""
         key = PublicKey(party)
         known = self.meta.find(key)
         genesis = None if known is None else known.genesis_feed or find_genesis(self.feeds, key)
@@ -166,19 +166,19 @@ class PartyManager:
             yield processor, member
 
     def member(self, party: bytes) -> Membership:
-        """This device's hand in an open party: to join, admit, revoke."""
+        """Return this device's membership in a party, to join, admit and revoke. Opens the party."""
         with self._lock:
             self.open(party)
             return self._members[bytes(party)]
 
     def epochs(self, party: bytes) -> Epochs:
-        """The epochs of an open party, as this device takes part in them."""
+        """Return this device's `Epochs` of a party. Opens the party."""
         with self._lock:
             self.open(party)
             return self._epochs[bytes(party)]
 
     def epoch_status(self, party: bytes) -> str:
-        """What the thread that takes part in a party's epochs waits for; empty if nothing, or if there is none."""
+        """Return what a party's epoch thread waits for; "" if nothing, or if there is no thread."""
         worker = self._workers.get(bytes(party))
         return "" if worker is None else worker.status
 
@@ -198,7 +198,7 @@ class PartyManager:
 
     def _run(self, member: Membership) -> PartyProcessor:
         party, key = self._processor(member), bytes(member.party)
-        self._stop_work(key, wait=False)  # of a party that was paused without us
+        self._stop_work(key, wait=False)  # its processor may have been paused directly
         self._members[key], self._open[key], self._epochs[key] = member, party, Epochs(party, member)
         if self._live:
             party.start()
@@ -217,7 +217,7 @@ class PartyManager:
         return None if self._folder is None else self._folder / f"{party.hex()}.db"
 
     def list(self) -> tuple[KnownParty, ...]:
-        """All parties that are followed or paused here."""
+        """Return all parties that are followed or paused here."""
         with self._lock:
             return tuple(
                 KnownParty(known.party, known.label, known.state, self._is_open(known.party))
@@ -230,7 +230,7 @@ class PartyManager:
         return running is not None and running.running
 
     def close_party(self, party: bytes) -> None:
-        """Stop a party and free its memory; `open` brings it back."""
+        """Stop a party and free its memory. `open` starts it again."""
         with self._lock:
             running = self._open.pop(bytes(party), None)
             self._members.pop(bytes(party), None)
@@ -239,16 +239,17 @@ class PartyManager:
             running.close()
 
     def pause(self, party: bytes) -> None:
-        """Leave a party alone until `resume`, also after a restart."""
+        """Close a party until `resume`, also across restarts."""
         self.meta.pause(party)
         self.close_party(party)
 
     def resume(self, party: bytes) -> PartyProcessor:
+        """Open a paused party again."""
         self.meta.resume(party)
         return self.open(party)
 
     def delete(self, party: bytes) -> None:
-        """Forget a party: what was derived of it goes, and it does not come back unasked. Its feeds stay."""
+        """Forget a party: delete its item store, and follow it again only if asked with `again`. Its feeds stay."""
         with self._lock:
             self.meta.forget(party)
             running = self._open.pop(bytes(party), None)
@@ -260,6 +261,7 @@ class PartyManager:
             delete_file(path)
 
     def close(self) -> None:
+        """Close all parties, and the blob store if this manager opened it."""
         try:
             for party in list(self._open):
                 self.close_party(party)
@@ -275,13 +277,13 @@ class PartyManager:
 
 
 def find_genesis(store: FeedReader, party: bytes) -> PublicKey | None:
-    """The feed that begins a party: its first block is the party genesis, signed with the party's own key."""
+    """Return the genesis feed of a party: its first block is the party genesis, signed with the party's own key."""
     for record in store.feeds(party):
         try:
             if store.first_kind(record.feed) is not Kind.CREDENTIAL:
                 continue
             act = read_act(party, store.block(record.feed, 0), {})
-        except AntiphonError:  # a feed that cannot be read is not the genesis; reading it for itself says why
+        except AntiphonError:  # an unreadable feed is not the genesis feed; reading it directly reports why
             continue
         if isinstance(act.claim, PartyGenesis) and act.claim.admission.feed == record.feed and party in act.signers:
             return PublicKey(record.feed)
@@ -289,7 +291,7 @@ def find_genesis(store: FeedReader, party: bytes) -> PublicKey | None:
 
 
 def parent_of(store: FeedReader, party: bytes) -> PublicKey | None:
-    """The party that a child's genesis names as its parent; None if it is no child, or its genesis is not here."""
+    """Return the parent that a child party's genesis names; None if it is no child, or its genesis is not here."""
     genesis = find_genesis(store, party)
     if genesis is None:
         return None

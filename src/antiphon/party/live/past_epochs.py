@@ -1,7 +1,7 @@
-"""What earlier snapshots have kept: an item as it was at an epoch, also what the party has let go since.
+"""Read items from earlier epochs' snapshots, also data that the party has discarded since.
 
-Models do no I/O, and neither does the live pipeline: this is asked for, and may have to fetch blobs. What is fetched is
-verified, and kept for as long as the question takes.
+This may fetch blobs, so it is async, and no part of the live engine. Fetched blobs are verified, and kept only for the
+duration of one call.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from antiphon.snapshot.blob_overlay import BlobOverlay
 if TYPE_CHECKING:
     from antiphon.party.live.processor import PartyProcessor
 
-#: Gets a blob from somewhere else: a peer, a folder. It raises if nobody has it.
+#: Gets a blob from another place, such as a peer or a folder, or raises.
 Fetch = Callable[[Cid], Awaitable[bytes]]
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier(PastItem):
-    """An item as the snapshot of an epoch has it."""
+    """An item in the snapshot of an earlier epoch."""
 
     id: ItemId
     number: int  # of the epoch
@@ -40,9 +40,9 @@ class Earlier(PastItem):
 
 
 async def earlier(party: PartyProcessor, item: bytes, number: int | None = None, fetch: Fetch | None = None) -> Earlier:
-    """An item at an epoch; without a number, at the one before that which the party stands on.
+    """Return an item at an epoch; without a number, at the one before the party's current epoch.
 
-    Without `fetch` only blobs that are held are read, and `MissingBlob` says which one is not.
+    Without `fetch`, only blobs that are held are read, and `MissingBlob` names a missing one.
     """
     with BlobOverlay(party.blobs) as blobs:
         walk = _Walk(party, blobs, fetch)
@@ -54,9 +54,9 @@ async def earlier(party: PartyProcessor, item: bytes, number: int | None = None,
 
 
 async def older_posts(party: PartyProcessor, item: bytes, fetch: Fetch | None = None) -> AsyncIterator[dict[str, Any]]:
-    """The posts of a thread that retention has let go, newest first, from one snapshot after the other.
+    """Yield the posts of a thread that retention has discarded, newest first, from one snapshot after the other.
 
-    What came and went between two epochs is in none of them.
+    A post that was written and discarded between two epochs is in no snapshot.
     """
     with party.locked() as engine:
         state = engine.entry(item).item
@@ -70,7 +70,7 @@ async def older_posts(party: PartyProcessor, item: bytes, fetch: Fetch | None = 
         found: EpochBase | None = base
         while found is not None:
             data = await walk.item(found, item)
-            if data is None:  # the thread is younger
+            if data is None:  # the thread did not exist yet
                 return
             posts = _posts(item_codec.restore(data, party.models))
             for stamp in sorted(posts.keys() - seen, reverse=True):
@@ -84,7 +84,7 @@ def _posts(state: ItemState) -> dict[Stamp, dict[str, Any]]:
 
 
 class _Walk:
-    """From snapshot to snapshot, with whatever has to be fetched on the way."""
+    """Walks from snapshot to snapshot, and fetches missing blobs."""
 
     def __init__(self, party: PartyProcessor, blobs: BlobOverlay, fetch: Fetch | None) -> None:
         self._party = party
@@ -98,7 +98,7 @@ class _Walk:
         wanted = last - 1 if number is None else number
         if base is None or not 0 < wanted <= last:
             raise InvalidInput(
-                f"party {self._party.key.short} stands on epoch {last} here; there is no epoch {wanted} up to that"
+                f"party {self._party.key.short} is at epoch {last} here; there is no epoch {wanted} up to that"
             )
         base = EpochBase(base.cid, base.root, self._blobs)
         while base is not None and base.number > wanted:
@@ -107,14 +107,14 @@ class _Walk:
         return base
 
     async def before(self, base: EpochBase) -> EpochBase | None:
-        """The snapshot before one."""
+        """Return the previous snapshot; None before the first."""
         previous, party = base.root.previous, self._party.key
         if previous is None:
             return None
         return await self._read(lambda: EpochBase.load(previous, self._blobs, party=party, number=base.number - 1))
 
     async def item(self, base: EpochBase, item: bytes) -> bytes | None:
-        """An item's bytes; those of a large one are fetched together."""
+        """Return an item's bytes, or None. All chunks of a large item are fetched together."""
         found = await self._read(lambda: next(tree.leaf_entries(base.root.items, self._blobs, start=item), None))
         if found is None or found.key != item:
             return None

@@ -1,4 +1,4 @@
-"""What a running party has to say about itself."""
+"""`Status` of a party."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a party stands here, for people and for monitoring."""
+    """The state of a party on this device, for people and for monitoring."""
 
     running: bool
     items: int
@@ -23,11 +23,11 @@ class Status:
     blocked: tuple[Blocked, ...]
     refused: int
     error: str
-    epoch: int = 0  # the number of the one that it stands on
+    epoch: int = 0  # the number of the current base; 0: none
 
     @classmethod
     def of(cls, engine: Engine | None, error: str) -> Status:
-        """Of a party that runs, or of one that does not."""
+        """Return the status of a running party, or of a stopped one (`engine` is None)."""
         if engine is None:
             return cls(False, 0, 0, Timeframe(), (), 0, error)
         engine.save()

@@ -1,7 +1,7 @@
-"""Undo and redo of one's own changes. Others' later changes are left alone: only what still stands is taken back.
+"""Undo and redo of this device's own changes. Later changes of others stay: only values still in effect are reverted.
 
-An undo is a change like any other: new messages that say the opposite. So it travels, it can be undone itself (that is
-redo), and nothing of history is lost.
+An undo writes new messages with the opposite effect. So it is replicated, it can be undone itself (that is redo), and
+no history is lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEPTH_MAX = 1000
 
 
 class UndoStack:
-    """The changes that this device makes from now on, batch by batch. One for a party at a time.
+    """The changes that this device makes from now on, batch by batch. A party has at most one undo stack at a time.
 
     >>> from antiphon.core.keys import KeyPair
     >>> from antiphon.feed.store.feed_store import FeedStore
@@ -50,6 +50,7 @@ class UndoStack:
         party.record_changes(self._take)
 
     def close(self) -> None:
+        """Stop recording, and forget all recorded changes."""
         self._party.record_changes(None)
         self._done.clear()
         self._undone.clear()
@@ -62,11 +63,11 @@ class UndoStack:
     _redoing = False
 
     def undo(self) -> bool:
-        """Take back the last change that still stands; False if there is none."""
+        """Revert the last change that is still in effect. False if there is none."""
         return self._step(self._done, self._undone)
 
     def redo(self) -> bool:
-        """Do again what was undone last, unless something else was done since."""
+        """Revert the last undo. False if there is none, or if another change was made since."""
         self._redoing = True
         try:
             return self._step(self._undone, self._done)
@@ -82,7 +83,7 @@ class UndoStack:
                         for reversal in reversed(source[-1]):
                             take_back(self._party, batch, reversal)
                         wrote = len(batch) > 0
-                    source.pop()  # only now: what raised is still to be undone
+                    source.pop()  # only now: if the batch raised, the change can still be undone
                     if wrote:
                         return True
             finally:
@@ -91,7 +92,7 @@ class UndoStack:
 
 
 def revert(party: PartyProcessor, stamp: Stamp, item: bytes) -> bool:
-    """Take back one message of this device's own, however long ago it was; False if nothing of it still stands."""
+    """Revert one message of this device, however old. False if nothing of it is still in effect."""
     with party.batch() as batch:
         if stamp.feed != batch.feed:
             raise InvalidInput(f"the message {stamp} is not this device's own; only its writer can take it back")
@@ -112,7 +113,7 @@ def revert(party: PartyProcessor, stamp: Stamp, item: bytes) -> bool:
 
 
 def take_back(party: PartyProcessor, batch: Batch, reversal: Reversal) -> None:
-    """Write what undoes one message, as far as it still stands."""
+    """Write the messages that revert one message, as far as it is still in effect."""
     entry = party.engine.entry(reversal.item)
     item, kind, stamp = entry.item, reversal.kind, reversal.stamp
     assert item is not None
@@ -147,7 +148,7 @@ def _take_back_change(batch: Batch, reversal: Reversal, item: ItemState) -> None
 
 
 def _take_back_access(batch: Batch, reversal: Reversal, said: Access, log: AccessLog, before: set[bytes]) -> None:
-    """Name again who was taken from the list, and take from it who was named; but not who was later by others."""
+    """Revert grants and revocations of an access change, except for names that others have changed since."""
     others = (act.access for act in log.acts if act.stamp > reversal.stamp and act.stamp.feed != batch.feed)
     now, left = log.standing(), {name for access in others for name in (*access.grant, *access.revoke)}
     grant = before.intersection(said.revoke) - now - left

@@ -1,6 +1,6 @@
-"""Recompute an epoch from the feeds and the snapshot before it, and say what differs. Nothing is written.
+"""Verify an epoch: recompute it from the feeds and the previous snapshot, and report differences. Nothing is written.
 
-It can be done at any time, for any epoch whose messages are still held, also for the one that the party stands on.
+Any epoch whose messages are still held can be verified at any time, also the current one.
 """
 
 from __future__ import annotations
@@ -32,31 +32,32 @@ from antiphon.snapshot.root import TREES, FeedCut, SnapshotRoot, decode_death
 DIFFERENCES_MAX = 1_000
 BLOBS_LISTED_MAX = 1_000
 REASONS_MAX = 100
-Tick = Callable[[str], None]  # told what is being done, again and again; may raise to stop it
+Tick = Callable[[str], None]  # called repeatedly with the name of the work; may raise to stop it
 
 
 def no_tick(_: str) -> None:
-    """Nobody looks on."""
+    """Report no progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """What it takes to verify: stores that are only read, and code. The party need not be open."""
+    """Verifies epochs from stores that are only read. The party need not be open."""
 
     machine: PartyMachine
     store: FeedReader
     blobs: Blobs
     models: ModelFactory
-    locked: Callable[[], AbstractContextManager[object]] = nullcontext  # while the machine is asked
+    locked: Callable[[], AbstractContextManager[object]] = nullcontext  # held while the machine is read
 
     @property
     def party(self) -> PublicKey:
+        """The key of the party."""
         return PublicKey(self.machine.party)
 
     def verify(self, number: int | None = None, *, full: bool = False, tick: Tick = no_tick) -> Verification:
-        """Verify a final epoch, the last if none is named: its blobs, one by one, and that the messages make it.
+        """Verify a final epoch, by default the last: hash each blob, and recompute the snapshot from the messages.
 
-        It is computed on the last snapshot before it that is here whole; with `full`, from the first messages on.
+        The fold starts at the last earlier snapshot that is whole here; with `full`, at the first messages.
         """
         with self.locked():
             chain = self.machine.epochs().final
@@ -64,9 +65,9 @@ class Verifier:
         if not 0 < number <= len(chain):
             raise InvalidInput(f"party {self.party.short} has no final epoch {number}; {len(chain)} are final")
         declared = Cid(chain[number - 1].snapshot)
-        held = _Held.of(declared, self.blobs, tick)
+        held = _BlobCheck.of(declared, self.blobs, tick)
         with BlobOverlay(self.blobs) as overlay:
-            work = _Work(self, chain[:number], overlay, tick)
+            work = _Recomputation(self, chain[:number], overlay, tick)
             work.run(full)
             if work.made is not None and work.made.cid != declared:
                 work.compare(declared)
@@ -94,14 +95,14 @@ def verify_epoch(
     full: bool = False,
     tick: Tick = no_tick,
 ) -> Verification:
-    """Verify an epoch of a party that is open: see `Verifier`. Writers go on meanwhile."""
+    """Verify an epoch of an open party: see `Verifier`. Writers are not blocked."""
     verifier = Verifier(machine, party.store, party.blobs, party.models, party.locked)
     return verifier.verify(number, full=full, tick=tick)
 
 
 @dataclass(slots=True)
-class _Held:
-    """The blobs of a snapshot, each read and compared with its CID."""
+class _BlobCheck:
+    """The result of reading each blob of a snapshot and comparing it with its CID."""
 
     count: int = 0
     missing: list[Cid] = field(default_factory=list)
@@ -109,7 +110,7 @@ class _Held:
     faults: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, root: Cid, blobs: Blobs, tick: Tick) -> _Held:
+    def of(cls, root: Cid, blobs: Blobs, tick: Tick) -> _BlobCheck:
         found = cls()
         try:
             for cid in tree.reachable(root, blobs):
@@ -134,8 +135,8 @@ class _Held:
             kind.append(cid)
 
 
-class _Work:
-    """One recomputation, and what it found."""
+class _Recomputation:
+    """One recomputation, and its findings."""
 
     def __init__(self, given: Verifier, chain: Sequence[FinalEpoch], overlay: BlobOverlay, tick: Tick) -> None:
         self._given = given
@@ -161,18 +162,18 @@ class _Work:
                     return
                 if epoch is not self._chain[-1] and made.cid != epoch.snapshot:
                     self.unchecked.append(
-                        f"epoch {epoch.number} before it comes out as {made.cid} here; verify that one first"
+                        f"the earlier epoch {epoch.number} gives {made.cid} here; verify that one first"
                     )
                     return
                 base = EpochBase(made.cid, made.root, self._overlay)
             self.made = made
         except Cancelled:
             raise
-        except AntiphonError as error:  # a blob, a block or code that is not here, or bytes that are none of ours
+        except AntiphonError as error:  # a missing blob, block or model, or bytes of an unknown format
             self.unchecked.append(str(error))
 
     def _base(self) -> EpochBase | None:
-        """The last snapshot before the epoch that is here whole."""
+        """The last earlier snapshot that is whole here."""
         for epoch in reversed(self._chain[:-1]):
             if next(tree.missing(Cid(epoch.snapshot), self._given.blobs), None) is None:
                 return EpochBase.load(Cid(epoch.snapshot), self._overlay, party=self._given.party, number=epoch.number)
@@ -198,10 +199,10 @@ class _Work:
             self._given.models,
             judge,
             self._overlay,
-            self._go_on,
+            self._never_cancelled,
         ).run()
 
-    def _go_on(self) -> bool:
+    def _never_cancelled(self) -> bool:
         self._tick("messages")
         return False
 
@@ -221,7 +222,7 @@ class _Work:
             for name in TREES:
                 self._compare_trees(name, getattr(theirs, name), getattr(self.made.root, name))
         except (MissingBlob, DamagedBlob, BadEncoding) as error:
-            self.unchecked.append(f"what differs, beyond what is listed, cannot be told: {error}")
+            self.unchecked.append(f"the differences beyond those listed cannot be found: {error}")
 
     def _compare_roots(self, theirs: SnapshotRoot, ours: SnapshotRoot) -> None:
         for known in fields(SnapshotRoot):
@@ -257,17 +258,17 @@ class _Work:
 
 
 def _blocks(store: FeedReader, plan: EpochPlan, base: EpochBase | None) -> Iterator[str]:
-    """Which messages between the two cuts are not here, feed by feed."""
+    """Name the missing messages between the two cuts, feed by feed."""
     for feed, length in sorted(plan.cut.items()):
         try:
             if length:
                 check_held(store, feed, 0 if base is None else base.length(feed), length)
-        except AntiphonError as error:  # pruned, not here yet, or a feed that is not known at all
+        except AntiphonError as error:  # pruned, not here yet, or an unknown feed
             yield f"epoch {plan.number}: {error}"
 
 
 def _bodies(store: FeedReader, plan: EpochPlan, base: EpochBase | None, judge: EpochJudge) -> Iterator[str]:
-    """Which messages have no body here, though they were not erased when the epoch was made."""
+    """Name messages without a body here that were not erased when the epoch was made."""
     for feed, length in sorted(plan.cut.items()):
         start = 0 if base is None else base.length(feed)
         if start >= length:
