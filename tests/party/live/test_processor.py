@@ -143,12 +143,12 @@ def test_pausing_inside_a_batch_is_refused_and_the_batch_goes_on(feeds: FeedStor
 
 
 def test_pausing_inside_a_batch_does_not_wait_for_the_thread_that_waits_for_the_batch(feeds: FeedStore) -> None:
-    """Trap 16: the follower wants the lock that the batch holds, and pausing would wait for the follower."""
+    """Trap 16: the watcher wants the lock that the batch holds, and pausing would wait for the watcher."""
     with opened(feeds) as party:
         party.start()
         with party.batch():
             party.create("antiphon/object")
-            feeds.create(key_pair("somebody").key, party.key)  # wakes the follower
+            feeds.create(key_pair("somebody").key, party.key)  # wakes the watcher
             with pytest.raises(InvalidInput, match="a batch is open"):
                 party.pause()
 
@@ -179,8 +179,8 @@ def test_an_observer_may_stop_the_party_from_the_thread_that_follows(peers: Peer
 
     unobserve = handle.observe(stop)
     bob.party.start()
-    assert bob.party._follower is not None
-    thread = bob.party._follower.thread
+    assert bob.party._watcher is not None
+    thread = bob.party._watcher.thread
     note.edit("set", "a", 1)
     for span in alice.ranges(bob.lengths()):
         bob.store.ingest(span)
@@ -264,7 +264,7 @@ def test_waiting_ends_when_the_time_is_up_or_the_party_is_paused(feeds: FeedStor
     assert len(ended) == 1
 
 
-def test_a_follower_that_failed_tries_again_with_the_next_block(peers: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watcher_that_failed_tries_again_with_the_next_block(peers: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
     alice, bob = peers.add("alice"), peers.add("bob")
     note = alice.party.create("antiphon/object")
     failed = threading.Event()
@@ -287,7 +287,7 @@ def test_a_follower_that_failed_tries_again_with_the_next_block(peers: Peers, mo
     stamp = note.edit("set", "a", 1)
     for span in alice.ranges(bob.lengths()):
         bob.store.ingest(span)
-    bob.party.resume()  # by hand or by the follower, whichever is first
+    bob.party.resume()  # by hand or by the watcher, whichever is first
     assert bob.party.wait_for(Timeframe({stamp.feed: stamp.seq}), PATIENCE_S)
     assert bob.party.item(note.id).value == {"a": 1}
 

@@ -2,8 +2,7 @@
 
 Start reading at `processor.py`.
 
-processor        `PartyProcessor`: one party, running: its engine, its lock, its items and batches
-lock             `Locked`: the party's engine for one caller at a time
+processor        `PartyProcessor`: one party, running: its engine and lock (`Locked`), its items and batches
 batch            `Batch`: messages that are tried on the states, then written together
 item             `Item`: a handle on one item, to read and write it
 listeners        `Listeners`: callbacks after changes, of a whole party or of one item

@@ -1,4 +1,4 @@
-"""`PartyProcessor`: one party, live. Create it, pause it, resume it, delete it at any time; parties are independent.
+"""`PartyProcessor`: one running party. Create, pause, resume or delete it at any time; parties are independent.
 
 >>> from antiphon.core.keys import KeyPair
 >>> from antiphon.feed.store.feed_store import FeedStore
@@ -38,7 +38,7 @@ from antiphon.party.engine.ports import Authority, Index, Items, Refused
 from antiphon.party.engine.row_cache import make_beside
 from antiphon.party.epochs.rebase import choose_base, hydrate
 from antiphon.party.live.batch import Batch
-from antiphon.party.live.follower import Follower
+from antiphon.party.live.feed_watcher import FeedWatcher
 from antiphon.party.live.history import PartyPast
 from antiphon.party.live.index_attach import attach
 from antiphon.party.live.item import Item
@@ -50,11 +50,11 @@ from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 
 
 class PartyProcessor:
-    """The live pipeline of one party, and the way to write to it. Thread-safe; local calls are synchronous.
+    """Runs the live engine of one party, and writes to it. Thread-safe; local calls are synchronous.
 
-    `path` is the item store's file; without one, states are kept in memory and built again at each start, unless
-    `open_items` opens another kind of store. `start` runs the pipeline in a thread that follows the feeds; without it,
-    call `process` after blocks were taken in.
+    `path` is the item store's file. Without one, states are kept in memory and built again at each start, unless
+    `open_items` opens another kind of store. `start` processes new blocks in a thread; without it, call `process` after
+    blocks were stored.
     """
 
     def __init__(
@@ -81,25 +81,26 @@ class PartyProcessor:
         self.path = Path(path) if path is not None else None
         self._cache_items_max = cache_items_max
         self.blobs = MemoryBlobs() if blobs is None else blobs
-        self._index = index  # kept from the start, unless there are items and no index of them
+        self._index = index  # attached at the start, unless there are items without an index
         self._open_items = open_items or (lambda: ItemStore(self.path, self.key))
         self._lock = threading.RLock()
-        self.waited_for = False  # somebody has had to wait for the lock since this was last set
-        self.let_in = threading.Event()  # … and has got it, since this was cleared
+        self.waited_for = False  # set when a caller has to wait for the lock; reset by long work that yields
+        self.let_in = threading.Event()  # set when a waiting caller has got the lock
         self._locked = Locked(self)
         self._events: list[bytes] = []
         self._after: list[Callable[[], None]] = []
         self.listeners = Listeners(self.key.short)
         self._advanced = threading.Condition(self._lock)
-        self.moved: set[bytes] = set()  # feeds that were delivered since this device last wrote
+        self.moved: set[bytes] = set()  # feeds with blocks delivered since this device last wrote
         self.why_rebuilt = self.error = ""
-        self.checks: list[Callable[[Batch], None]] = []  # each may refuse a batch, by raising, before it is written
+        self.checks: list[Callable[[Batch], None]] = []  # called before a batch is written; one that raises refuses it
         self.resume()
 
-    # -- life
+    # -- start and stop
 
     @property
     def engine(self) -> Engine:
+        """The live engine. Raises `PartyPaused` if the party does not run."""
         if self._engine is None:
             why = f"stopped by an error ({self.error})" if self._failed else "paused, closed or deleted here"
             raise PartyPaused(f"party {self.key.short} is {why}; resume it, or open it again")
@@ -107,10 +108,11 @@ class PartyProcessor:
 
     @property
     def running(self) -> bool:
+        """True if the party is not paused, closed, deleted or stopped by an error."""
         return self._engine is not None
 
     def resume(self) -> None:
-        """Go on where the item store stands. A party that runs is left alone."""
+        """Start the engine from the item store, and process new blocks. Does nothing if the party runs."""
         with self._lock:
             if self._engine is not None:
                 return
@@ -140,25 +142,25 @@ class PartyProcessor:
         self.process()
 
     def begin_again(self) -> None:
-        """Stand on the last final epoch whose snapshot is here: items are read from it when they are opened."""
+        """Empty the item store, and start at the last final epoch whose snapshot is here."""
         with self.locked():
             if self._batch is not None:
                 raise InvalidInput(f"party {self.key.short}: a batch is open; leave it first")
             known = set(self.engine.items.ids())
             self._rebuild()
-            if self.listeners.listening:  # any of them may be another now
+            if self.listeners.listening:  # any item may have changed
                 with suppress(MissingBlob):
                     known.update(self.items())
                 self._events.extend(known)
 
     def attach(self, make: Callable[[Any], Index]) -> Index | None:
-        """Keep an index for queries beside the items, from now on."""
+        """Attach an index for queries to the item store, and fill it if it is new."""
         with self.locked() as engine:
             self._make_index = make
             return engine.items.index or attach(engine, make)
 
     def _attach(self, engine: Engine) -> None:
-        """Take up the index that was kept before, or begin one with a party that is empty; to fill one takes time."""
+        """Attach an existing index, or a new one if the party is empty. Filling one for many items takes time."""
         if self._make_index is not None:
             attach(engine, self._make_index)
         elif self._index is not None:
@@ -166,7 +168,7 @@ class PartyProcessor:
             self._make_index = None if found is None else self._index
 
     def pause(self) -> None:
-        """Save, stop and let go of everything in memory. Handles stay, and work again after `resume`."""
+        """Save, stop, and free all memory. Handles stay, and work again after `resume`."""
         self._stop_thread()
         with self._lock:
             engine, self._engine = self._engine, None
@@ -181,7 +183,7 @@ class PartyProcessor:
     close = pause
 
     def delete(self) -> None:
-        """Remove what was derived of this party. Its feeds stay in the feed store, so it can be created again."""
+        """Stop, and delete the item store. The feeds stay in the feed store, so the party can be opened again."""
         self._stop_thread()
         with self._lock:
             engine, self._engine = self._engine, None
@@ -193,13 +195,13 @@ class PartyProcessor:
             self._advanced.notify_all()
 
     def start(self) -> None:
-        """Follow the feeds in a thread of this party's own."""
+        """Process new blocks in a thread of this party's own."""
         with self._lock:
-            if self._follower is None or not self._follower.thread.is_alive():
-                self._follower = Follower(self.store.watch(), f"antiphon {self.key.short}", self._catch_up)
+            if self._watcher is None or not self._watcher.thread.is_alive():
+                self._watcher = FeedWatcher(self.store.watch(), f"antiphon {self.key.short}", self._catch_up)
 
     def _catch_up(self) -> bool:
-        """Take what is new, in the thread that follows the feeds; False where there is nothing to follow any more."""
+        """Process new blocks, in the watcher's thread. False if the party is paused, so the thread ends."""
         try:
             if self._failed:
                 self.resume()
@@ -208,15 +210,15 @@ class PartyProcessor:
         except PartyPaused:
             return self._failed
         except Exception as error:
-            self.error = str(error)  # kept for `status`; the next block tries again
+            self.error = str(error)  # shown by `status`; the next block tries again
         return True
 
     def _stop_thread(self) -> None:
         if self.open_batch() is not None:
             raise InvalidInput(f"party {self.key.short}: a batch is open; leave it first")
-        follower, self._follower = self._follower, None
-        if follower is not None:
-            follower.stop(wait=not self.is_held())
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.stop(wait=not self.is_held())
 
     def __enter__(self) -> PartyProcessor:
         return self
@@ -224,25 +226,25 @@ class PartyProcessor:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- the pipeline
+    # -- processing
 
     def locked(self) -> Locked:
-        """The engine, for one caller at a time. What changed is told when the outermost one leaves."""
+        """Return a context that gives the engine to one caller at a time. Listeners run when the outermost one ends."""
         return self._locked
 
     def is_held(self) -> bool:
-        """Whether the calling thread has the party's lock, and so must not wait for another."""
+        """True if the calling thread has the party's lock, and so must not wait for another thread."""
         return self._owner == threading.get_ident()
 
     def process(self) -> int:
-        """Take what the feeds have that is new; returns how many messages were delivered."""
+        """Process the new blocks of all feeds, and return how many messages were delivered."""
         with self.locked() as engine:
             if self._batch is not None:
-                return 0  # its lamport and states stand; what is new is taken after it
+                return 0  # the batch has fixed its lamport and states: new blocks are processed after it
             before = {feed: lane.state.position for feed, lane in engine.delivery.lanes.items()}
             try:
                 taken = engine.process()
-            except DamagedItems:  # it is built again when the outermost caller leaves
+            except DamagedItems:  # the items are rebuilt when the outermost context ends
                 raise
             except BaseException:
                 self._reset()
@@ -255,7 +257,7 @@ class PartyProcessor:
             return taken
 
     def _reset(self) -> None:
-        """Something failed half-way: what is in memory is dropped, and the item store is what counts."""
+        """Drop the engine after an error: its memory may be inconsistent, and the item store is not."""
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()
@@ -263,7 +265,7 @@ class PartyProcessor:
         self._batch = None
 
     def _rebuild(self) -> None:
-        """The item store is damaged: throw it away, and build it again from the feeds."""
+        """Empty the item store, and build it again from the feeds."""
         engine, self._engine, self._batch = self._engine, None, None
         self.why_rebuilt, self._damaged = self._damaged or self.why_rebuilt, ""
         if engine is not None:
@@ -271,30 +273,33 @@ class PartyProcessor:
             self.resume()
 
     def save(self) -> None:
-        """Put what was applied into the item store now; done by itself every so often, and on closing."""
+        """Save all applied messages to the item store now. This also happens regularly, and on closing."""
         make_beside(self)
         with self.locked() as engine:
             engine.save()
 
     @property
     def timeframe(self) -> Timeframe:
-        """What is delivered of each data feed."""
+        """The last delivered message of each data feed."""
         with self.locked() as engine:
             return engine.delivery.timeframe()
 
     def wait_for(self, timeframe: Timeframe, timeout_s: float | None = None) -> bool:
-        """Wait until all of `timeframe` is delivered; False if the time is up first."""
+        """Wait until all of `timeframe` is delivered. False if the time is up first."""
         if self.is_held():
-            raise InvalidInput(f"party {self.key.short}: do not wait inside a batch or a read; nothing can come there")
+            raise InvalidInput(
+                f"party {self.key.short}: do not wait inside a batch or a read; nothing arrives there"
+            )
         with self._advanced:
             return self._advanced.wait_for(lambda: self.engine.delivery.timeframe().covers(timeframe), timeout_s)
 
     def status(self) -> Status:
+        """Return the current status, also of a party that does not run."""
         with self._lock:
             return Status.of(self._engine, self.error)
 
     def refused(self, limit: int = 1000) -> list[Refused]:
-        """Messages that do not count, each with the reason: the quarantine of the pipeline."""
+        """Return refused messages, each with the reason."""
         with self.locked() as engine:
             engine.save()
             return engine.items.refused(limit)
@@ -302,13 +307,13 @@ class PartyProcessor:
     # -- items
 
     def item(self, item_id: bytes) -> Item:
-        """A handle on an item, which is read into memory when it is first looked at."""
+        """Return a handle on an item, or raise `UnknownItem`."""
         with self.locked() as engine:
             engine.entry(item_id)
             return Item(self, bytes(item_id))
 
     def items(self, model: str | None = None) -> list[bytes]:
-        """The ids of all items, deleted ones too, in the order of their geneses."""
+        """Return the ids of all items, also deleted ones, in the order of their geneses."""
         with self.locked() as engine:
             engine.save()
             hydrate(engine)
@@ -319,12 +324,12 @@ class PartyProcessor:
             return sorted({*found, *(bytes(item.id) for item in unsaved if model in (None, item.name))})
 
     def parents(self) -> dict[bytes, bytes]:
-        """The parent of each item that has one, from the claims of all items; circles are broken alike everywhere."""
+        """Return the parent of each item that has one. Cycles are broken in the same way on every peer."""
         with self.locked() as engine:
             return derive((at, item, parent) for item in self.items() for at, parent in engine.claims(item))
 
     def snapshot(self, item_id: bytes) -> bytes:
-        """The canonical bytes of an item: equal on every peer and engine with the same messages."""
+        """Return the canonical bytes of an item: equal on every peer and engine with the same messages."""
         with self.locked() as engine:
             item = engine.entry(item_id).item
             assert item is not None
@@ -339,7 +344,7 @@ class PartyProcessor:
         link: tuple[bytes, bytes] | None = None,
         inception: KeyPair | None = None,
     ) -> Item:
-        """A new item; with an inception key, a view. Its parent and the ends of a link must be here."""
+        """Create an item, or a view if there is an inception key. Its parent and the ends of a link must be here."""
         known = self.models.get(model, version)
         with self.batch() as batch:
             for other in (parent, *(link or ())):
@@ -349,14 +354,14 @@ class PartyProcessor:
 
     @property
     def root(self) -> Item:
-        """The system item, which every party has: the root of its items. It is an object like others."""
+        """The system item, the root of the party's items. Every party has one; it is an ordinary object."""
         return Item(self, bytes(SYSTEM_ITEM))
 
     # -- writing
 
     @contextmanager
     def batch(self) -> Iterator[Batch]:
-        """Write several messages, to any items, that others see all or none of. Batches inside it are part of it."""
+        """Write several messages, to any items, of which others see all or none. Nested batches join the outer one."""
         with self.locked():
             if self._batch is not None and self._batch_thread == threading.get_ident():
                 yield self._batch
@@ -387,31 +392,31 @@ class PartyProcessor:
         self.engine.held = False
 
     def open_batch(self) -> Batch | None:
-        """The batch that the calling thread is in, if it is in one."""
+        """Return the batch that the calling thread is in, or None."""
         return self._batch if self._batch_thread == threading.get_ident() else None
 
     _engine: Engine | None = None
-    _follower: Follower | None = None
+    _watcher: FeedWatcher | None = None
     _batch: Batch | None = None
     _make_index: Callable[[Any], Index] | None = None
-    _batch_thread = _depth = _owner = 0  # threads: of the batch, and that which holds the lock; how often it does
+    _batch_thread = _depth = _owner = 0  # the batch's thread, the nesting depth of the lock, the lock's thread
     _damaged = ""
-    _failed = False  # stopped by an error, not by anybody's wish
+    _failed = False  # stopped by an error, not by a caller
     _undo_listener: Callable[[Batch], None] | None = None
 
     def record_changes(self, listener: Callable[[Batch], None] | None) -> None:
-        """Let an undo stack have each batch that is written here, with what it takes to undo it; None ends that."""
+        """Pass each batch that is written here to an undo stack, with what undoing it needs. None ends that."""
         with self._lock:
             if listener is not None and self._undo_listener is not None:
                 raise InvalidInput(f"party {self.key.short} has an undo stack already; close that first")
             self._undo_listener = listener
 
     def at(self, timeframe: Timeframe) -> PartyPast:
-        """The whole party as it was at an earlier timeframe, as far as feeds are held."""
+        """Return the whole party at an earlier timeframe, if the messages or snapshots it needs are held."""
         return PartyPast(self, timeframe)
 
     def own_lane(self, writer: FeedWriter) -> Lane:
-        """The lane of this device's feed, delivered to its end."""
+        """Return the lane of this device's feed, delivered to its end."""
         engine = self.engine
         lane = engine.delivery.lanes.get(writer.feed)
         if lane is None or lane.state.position != self.store.record(writer.feed).length:
@@ -422,7 +427,7 @@ class PartyProcessor:
         return lane
 
     def listen(self, callback: Callable[[frozenset[bytes]], None]) -> Callable[[], None]:
-        """Call back with the ids of items that changed, after each batch; returns how to stop it."""
+        """Call back with the ids of changed items after each change, until the returned function is called."""
         return self.listeners.listen(callback)
 
 

@@ -1,4 +1,4 @@
-"""A party that keeps itself current: a thread that sleeps until its feeds grow, and then lets the party take them."""
+"""`FeedWatcher`: a thread that sleeps until the feeds grow, and then lets the party process new blocks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from antiphon.feed.store.watch import Watch
 
 
-class Follower:
-    """Runs `step` after each change of the feeds, until stopped, or until `step` says that it is over."""
+class FeedWatcher:
+    """Runs `step` after each change of the feeds, until stopped, or until `step` returns False."""
 
     def __init__(self, watch: Watch, name: str, step: Callable[[], bool]) -> None:
         self._watch = watch
@@ -20,6 +20,7 @@ class Follower:
 
     @property
     def thread(self) -> threading.Thread:
+        """The thread that runs `step`."""
         return self._thread
 
     def _run(self) -> None:
@@ -29,7 +30,7 @@ class Follower:
                     return
 
     def stop(self, *, wait: bool) -> None:
-        """Let it end. Whoever is the thread itself, or holds what it waits for, must not wait: it ends by itself."""
+        """End the thread. A caller that holds a lock which the thread may wait for must not `wait`: it ends later."""
         self._stopping.set()
         self._watch.close()
         if wait and self._thread is not threading.current_thread():
