@@ -51,11 +51,13 @@ class BundleFeed:
         return ""
 
     def encode(self) -> bytes:
+        """Canonical bytes: a DAG-CBOR array."""
         head = array(5) + raw(self.feed) + uint(self.control) + uint(self.first) + uint(self.length)
         return head + array(len(self.lists)) + b"".join(map(link, self.lists))
 
     @classmethod
     def read(cls, reader: CborReader) -> BundleFeed:
+        """Read one entry of the root's list of feeds."""
         if reader.array() != 5:
             raise BadEncoding("bundle: a feed is a key, a kind, two numbers and lists")
         feed, control, first, length = reader.raw(), reader.uint(), reader.uint(), reader.uint()

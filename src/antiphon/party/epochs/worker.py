@@ -38,21 +38,22 @@ class EpochWorker:
         self._driver = EpochDriver(party, member, epochs)
         self._prune = prune  # also prune messages, as policy allows
         self._pruned = 0  # the number of the last epoch that was pruned to
-        self._prune_ms = 0  # not before
+        self._prune_ms = 0  # the earliest time to prune
         self._pause_s = pause_s
         self._watch = party.store.watch()
         self._stopping = threading.Event()
-        self.error = ""  # the last that nobody foresaw
+        self.error = ""  # the last unexpected error
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"antiphon epochs {party.key.short}")
         self._thread.start()
 
     @property
     def thread(self) -> threading.Thread:
+        """The thread that runs the driver."""
         return self._thread
 
     @property
     def status(self) -> str:
-        """What it waits for, or what has gone wrong; empty if there is nothing to do."""
+        """The last error, or what the device waits for; "" if there is nothing to do."""
         return self.error or self._driver.status
 
     def _run(self) -> None:

@@ -41,7 +41,7 @@ _new = tuple.__new__  # half the cost of calling the class, for every message
 
 
 class Reversal:
-    """What is needed to undo a message: the message, and what it replaced (`captured`)."""
+    """Data to undo a message: the message, and what it replaced (`captured`)."""
 
     __slots__ = ("captured", "item", "kind", "message", "stamp")
 

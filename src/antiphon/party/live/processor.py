@@ -287,9 +287,7 @@ class PartyProcessor:
     def wait_for(self, timeframe: Timeframe, timeout_s: float | None = None) -> bool:
         """Wait until all of `timeframe` is delivered. False if the time is up first."""
         if self.is_held():
-            raise InvalidInput(
-                f"party {self.key.short}: do not wait inside a batch or a read; nothing arrives there"
-            )
+            raise InvalidInput(f"party {self.key.short}: do not wait inside a batch or a read; nothing arrives there")
         with self._advanced:
             return self._advanced.wait_for(lambda: self.engine.delivery.timeframe().covers(timeframe), timeout_s)
 

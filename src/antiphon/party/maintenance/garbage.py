@@ -29,11 +29,14 @@ from antiphon.snapshot.walk import reachable
 class GarbageBlobs(Blobs, Protocol):
     """A blob store that can delete blobs."""
 
-    def collecting(self) -> AbstractContextManager[BlobCollection]: ...
+    def collecting(self) -> AbstractContextManager[BlobCollection]:
+        """Begin a collection. It ends when a writer opens a `putting` scope."""
 
-    def pages(self) -> Iterator[list[Cid]]: ...
+    def pages(self) -> Iterator[list[Cid]]:
+        """Yield the CIDs of all blobs, some at a time."""
 
-    def delete(self, cids: Iterable[Cid]) -> tuple[int, int]: ...
+    def delete(self, cids: Iterable[Cid]) -> tuple[int, int]:
+        """Delete blobs, and return their number and their bytes."""
 
 
 @dataclass(frozen=True, slots=True)

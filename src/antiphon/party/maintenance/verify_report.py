@@ -59,6 +59,7 @@ class Verification:
         return bool(self.differences or self.damaged or self.faults) or self.computed not in (None, self.snapshot)
 
     def as_json(self) -> dict[str, Any]:
+        """Return the result as a JSON object."""
         return {
             "party": self.party.hex(),
             "number": self.number,
