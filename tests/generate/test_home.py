@@ -60,7 +60,7 @@ def processor_of(store: Store, made: PartyReport) -> PartyProcessor:
 
 
 def check(store: Store, made: PartyReport) -> None:
-    """What the live pipeline makes of a party is what was said."""
+    """The live engine makes of a party what the report says."""
     processor = processor_of(store, made)
     refused = {(one.feed, one.seq): one.reason for one in processor.refused(1_000_000)}
     models = Counter(processor.item(item).model[0] for item in processor.items())
@@ -103,7 +103,7 @@ def test_the_data_feeds_hold_as_many_messages_as_were_asked_for(home: tuple[Path
 
 
 @pytest.mark.parametrize("index", range(USUAL.parties))
-def test_the_live_pipeline_finds_the_items_and_the_quarantine_that_were_said(
+def test_the_live_engine_finds_the_items_and_refusals_of_the_report(
     home: tuple[Path, HomeReport], store: Store, index: int
 ) -> None:
     check(store, home[1].parties[index])

@@ -1,4 +1,4 @@
-"""What the tests of the live pipeline share: a party of two peers, apart until they exchange."""
+"""Fixtures of the tests of the live engine: a party of two peers, apart until they exchange."""
 
 from __future__ import annotations
 

@@ -2,83 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
 import pytest
+from tests.party.helpers import OBJECT, all_of, equal, guarding, reasons, sent, setting
 
 from antiphon.core.errors import InvalidInput, InvalidMutation
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.keys import KeyPair
-from antiphon.core.stamp import Stamp
-from antiphon.feed.encoder import Draft
-from antiphon.feed.header import Entry, Kind
+from antiphon.feed.header import Kind
 from antiphon.halo.credentials.claims import Role
-from antiphon.model.access import EVERYONE, NAMES_MAX, NOT_NAMED, NOT_THEIRS, Access
+from antiphon.model.access import EVERYONE, NAMES_MAX, NOT_NAMED, NOT_THEIRS
 from antiphon.model.message import Change, wrap, write_change
-from antiphon.model.object.model import ObjectModel
-from antiphon.party.live.item import Item
 from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow
-
-OBJECT = ObjectModel()
 
 
 @pytest.fixture
 def carol(peers: Peers, bob: Peer) -> Peer:
     """Another editor."""
     return peers.add("carol")
-
-
-def equal(peers: Peers) -> None:
-    """All peers agree on everything, and with a peer that is built from the feeds alone."""
-    peers.sync()
-    first = shown(peers.all[0])
-    for peer in peers.all[1:]:
-        assert shown(peer) == first
-    last = peers.all[-1]
-    last.restart(crash=True)
-    assert shown(last) == first
-    last.rebuild()
-    assert shown(last) == first
-
-
-def shown(peer: Peer) -> Any:
-    party = peer.party
-    writers = {item: party.item(item).writers for item in party.items()}
-    return peer.snapshots(), party.snapshot(SYSTEM_ITEM), writers, party.refused()
-
-
-def reasons(peer: Peer, *stamps: Stamp) -> list[str]:
-    refused = {(one.feed, one.seq): one.reason for one in peer.party.refused()}
-    return [refused.get((stamp.feed, stamp.seq), "") for stamp in stamps]
-
-
-def setting(key: str, value: str) -> bytes:
-    return wrap(Kind.MUTATION, OBJECT.set(OBJECT.initial(), key, value))
-
-
-def guarding(grant: Iterable[bytes] = (), revoke: Iterable[bytes] = (), cuts: dict[bytes, int] | None = None) -> bytes:
-    access = Access(tuple(sorted(grant)), tuple(sorted(revoke)), tuple(sorted((cuts or {}).items())))
-    return write_change(Change(access=access))
-
-
-def sent(peer: Peer, item: Item, *messages: tuple[Kind, bytes], seen: Iterable[Entry] = ()) -> list[Stamp]:
-    """Straight into the feed, with a lamport above what is shown as seen, now or before, and perhaps below all else."""
-    written = peer.forge(*(Draft(kind, item.id, message) for kind, message in messages), seen=seen)
-    return [Stamp(block.lamport, block.feed, block.seq) for block in written]
-
-
-def all_of(peer: Peer) -> list[Entry]:
-    """Everything that a peer can show as seen."""
-    with peer.party.locked() as engine:
-        lanes = [lane.state for lane in engine.delivery.lanes.values() if lane.state.position]
-        return [
-            *(Entry(one.feed, one.position - 1, one.lamport, one.hash) for one in lanes),
-            *engine.authority.entries(),
-        ]
 
 
 # -- who may write

@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
+from tests.party.helpers import all_of, equal, reasons, sent, setting
 from tests.party.histories import Jottings, Moves, edit
-from tests.party.test_access import all_of, equal, reasons, sent, setting
 
 from antiphon.core.errors import InvalidMutation
 from antiphon.feed.header import Kind

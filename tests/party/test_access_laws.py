@@ -12,8 +12,8 @@ from hashlib import sha256
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.party.helpers import all_of, shown
 from tests.party.histories import edit, models, some_ranges
-from tests.party.test_access import all_of, shown
 
 from antiphon.core.errors import InvalidInput, NotAuthorised
 from antiphon.core.ids import SYSTEM_ITEM, ItemId

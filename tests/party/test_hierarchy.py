@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.party.test_access import all_of, reasons
+from tests.party.helpers import all_of, reasons
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM, ItemId

@@ -1,4 +1,4 @@
-"""What fresh eyes broke in the live pipeline, replayed."""
+"""Faults that reviews found in the live engine, replayed."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.snapshot.helpers import damage
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob, MissingBlob, StoreClosed, StoreError, StoreLocked
@@ -29,18 +30,6 @@ for number in range(1_000_000):
     cid = store.put(b"%d " % number * 50)
     print(cid, flush=True)
 """
-
-
-def damage(folder: Path, data: bytes) -> None:
-    """Change a blob where it lies in the file."""
-    file = folder / "data.mdb"
-    held = file.read_bytes()
-    assert data in held
-    with file.open("r+b") as stream:
-        start = -1
-        while (start := held.find(data, start + 1)) >= 0:
-            stream.seek(start)
-            stream.write(bytes([data[0] ^ 1]))
 
 
 def test_a_store_that_is_opened_again_has_everything(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tests.party.test_access import all_of, equal, guarding, sent
+from tests.party.helpers import all_of, equal, guarding, sent
 
 from antiphon.core.keys import KeyPair
 from antiphon.feed.header import Kind

@@ -3,49 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.party.helpers import Story, factory
 
 from antiphon.core.errors import UnknownModel
-from antiphon.core.stamp import Stamp
 from antiphon.model.factory import ModelFactory
-from antiphon.model.model import Feeding, Model
 from antiphon.testing.peers import Peers
-
-
-class Story(Model[list[bytes]]):
-    """ORDERED: words in the total order."""
-
-    name = "test/story"
-    feeding = Feeding.ORDERED
-    commands = frozenset({"tell"})
-
-    def initial(self) -> list[bytes]:
-        return []
-
-    def apply(self, state: list[bytes], mutation: bytes, stamp: Stamp, *, void: bool = False) -> None:
-        if not void:
-            state.append(mutation)
-
-    def snapshot(self, state: list[bytes]) -> bytes:
-        return b" ".join(state)
-
-    def restore(self, data: bytes) -> list[bytes]:
-        return data.split(b" ") if data else []
-
-    def value(self, state: list[bytes]) -> list[bytes]:
-        return list(state)
-
-    def tell(self, state: list[bytes], word: str, *, feed: bytes) -> bytes:
-        return word.encode()
-
-
-def factory(*more: type[Model[Any]]) -> ModelFactory:
-    models = ModelFactory.standard()
-    for model in more:
-        models.register(model)
-    return models
 
 
 @pytest.mark.parametrize("restart", [False, True])

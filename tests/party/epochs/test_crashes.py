@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.party.engine.test_opaque import Story, factory
 from tests.party.epochs.epoch_acts import agree_on, device, join, member, note, same, settle
+from tests.party.helpers import Story, factory
 
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.party.engine.delivery import Delivery

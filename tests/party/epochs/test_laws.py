@@ -9,11 +9,12 @@ from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.party.helpers import narrow
 from tests.party.histories import act, models, some_ranges
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, MissingBlocks, NotAuthorised, UnknownItem
-from antiphon.halo.credentials.claims import Policy, Position, Role
+from antiphon.halo.credentials.claims import Policy, Role
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.lanes_at_cut import lanes_at
 from antiphon.party.epochs import snapshot_fold
@@ -37,26 +38,6 @@ def declare(peers: Peers, chance: random.Random) -> None:
         giver, taker = chance.sample(peers.all, 2)
         peers.pass_on(giver, taker)
         taker.epochs.step()
-
-
-def narrow(peers: Peers, chance: random.Random) -> None:
-    """Take something away: a role, a message, the right to write to one item."""
-    alice, carol = peers.all[0], peers.all[2]
-    assert alice.member is not None
-    what = chance.randrange(4)
-    if what == 0:
-        alice.member.demote(carol.key, [Role.READER])
-    elif what == 1:
-        alice.member.admit(carol.key, [Role.EDITOR])
-    elif what == 2:
-        frame = alice.party.timeframe
-        if frame:
-            feed = chance.choice(sorted(frame))
-            alice.member.erase(Position(feed, chance.randrange(frame[feed] + 1)))
-    else:
-        items = alice.party.items()
-        if items:
-            alice.party.item(chance.choice(items)).restrict_writers(chance.choice(peers.all).key)
 
 
 def some_step(peers: Peers, chance: random.Random) -> None:

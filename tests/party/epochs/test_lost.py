@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.party.epochs.epoch_acts import epoch, fetch_all, note, same
-from tests.snapshot.test_blob_store import damage
+from tests.snapshot.helpers import damage
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import MissingBlocks

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.party.engine.test_opaque import Story, factory
 from tests.party.epochs.epoch_acts import agree_on, device, epoch, first, held, join, member, note, same, settle
+from tests.party.helpers import Story, factory
 from tests.party.town import SILENT_MS, town
 
 from antiphon.core.cid import Cid
@@ -180,7 +180,7 @@ def test_v0_each_peer_stores_the_latest_epoch_genesis_and_boots_from_it(
 
 
 def test_v0_multi_peer_parties_with_epoch_generation_are_simulated(peers: Peers) -> None:
-    """In virtual time, with a partition. `test_epoch_laws.py` has random ones, `test_epoch_elections.py` losses."""
+    """In virtual time, with a partition. `test_laws.py` has random ones, `test_elections.py` losses."""
     one = town(peers, 5, epoch_messages=4)
     asleep = one.by_rank()[3:]
     one.sleep(*asleep)
@@ -226,7 +226,7 @@ def test_a_partition_is_a_branch_and_an_epoch_the_commit_on_which_both_sides_sta
 
 
 def test_issue_who_initiates_an_epoch(peers: Peers, alice: Peer, bob: Peer) -> None:
-    """The founder; then whom policy names, a bot for instance; then an election. `test_epoch_elections.py` has more."""
+    """The founder; then whom policy names, a bot for instance; then an election. `test_elections.py` has more."""
     carol = peers.add("carol")
     note(alice)
     peers.sync()
@@ -278,7 +278,7 @@ def test_issue_stale_messages_from_peers_that_have_not_joined_the_epoch(peers: P
 
 
 def test_issue_what_if_the_code_changes_for_models(peers: Peers, alice: Peer) -> None:
-    """Who lacks the code keeps the item as it is and says nothing. `test_epoch_models.py` has the other cases."""
+    """Who lacks the code keeps the item as it is and says nothing. `test_models.py` has the other cases."""
     alice.models = factory(Story)
     alice.restart()
     bob = peers.add("bob")

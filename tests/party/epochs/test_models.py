@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.party.engine.test_opaque import Story, factory
 from tests.party.epochs.epoch_acts import (
     agree_on,
     device,
@@ -17,6 +16,7 @@ from tests.party.epochs.epoch_acts import (
     settle,
     takes_over,
 )
+from tests.party.helpers import Story, factory
 
 from antiphon.core.errors import UnknownModel
 from antiphon.core.stamp import Stamp

@@ -1,7 +1,7 @@
 """Rules 2, 9 and 10 on whole peers, each with the counterexample that forced it.
 
-Rule 11 is in `test_epoch_refusals.py` and `test_epoch_models.py`, rule 12 in `test_rules.py`, rule 13 in
-`test_epoch_erasure.py`; `tests/halo/finality/test_search.py` goes through every run of small elections for rule 10.
+Rule 11 is in `test_refusals.py` and `test_models.py`, rule 12 in `tests/party/test_rules.py`, rule 13 in
+`test_erasure.py`; `tests/halo/finality/test_search.py` goes through every run of small elections for rule 10.
 """
 
 from __future__ import annotations

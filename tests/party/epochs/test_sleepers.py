@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.party.engine.test_opaque import Story
 from tests.party.epochs.epoch_acts import agree_on, epoch, join, member, note, same, settle, told
+from tests.party.helpers import Story
 
 from antiphon.core.errors import UnknownItem
 from antiphon.feed.encoder import Draft

@@ -1,7 +1,7 @@
 """What broke in earlier systems of this kind, tried against epochs.
 
-Trap 5 (everything, and nothing unstable) is `test_epoch_laws.py`, too; trap 7 is `test_epoch_refusals.py`; that a
-computation is called off is `test_epoch_adoption.py`; that blobs are hashed on their way in is `tests/snapshot`.
+Trap 5 (everything, and nothing unstable) is `test_laws.py`, too; trap 7 is `test_refusals.py`; that a
+computation is cancelled is `test_adoption.py`; that blobs are hashed on their way in is `tests/snapshot`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Undo and redo of one's own changes, through the pipeline: others' changes are left alone."""
+"""Undo and redo of one's own changes, through the live engine: others' changes are left alone."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from tests.party.epochs.test_laws import narrow
+from tests.party.helpers import narrow
 from tests.party.histories import MODELS, act, edit, models
-from tests.party.views.test_partial_party import agrees, closure
+from tests.party.views.helpers import agrees, closure
 
 from antiphon.core.errors import InvalidInput, InvalidMutation, MissingBlob, MissingBlocks, NotAuthorised, UnknownItem
 from antiphon.core.keys import KeyPair
