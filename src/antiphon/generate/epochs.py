@@ -11,7 +11,7 @@ from pathlib import Path
 
 from antiphon.core.ports import SeededRandomness
 from antiphon.feed.store.tables import Tables
-from antiphon.generate.members import HomeStores
+from antiphon.generate.members import Home
 from antiphon.generate.seeded import pair_of
 from antiphon.halo.credentials.claims import Policy, Role
 from antiphon.halo.keys.identity import Device, Identity
@@ -28,9 +28,7 @@ from antiphon.snapshot.blobs import Blobs, MemoryBlobs
 class EpochMaker:
     """The two devices that make the epochs of a party. Close it after the party is written."""
 
-    def __init__(
-        self, home: HomeStores, founder: Membership, folder: Path, blobs: Blobs, names: tuple[int, int]
-    ) -> None:
+    def __init__(self, home: Home, founder: Membership, folder: Path, blobs: Blobs, names: tuple[int, int]) -> None:
         self._home = home
         self._stack = ExitStack()
         self._founder = founder

@@ -21,7 +21,7 @@ from antiphon.core.ports import SeededRandomness
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.generate.epochs import EpochMaker
 from antiphon.generate.item_edits import CONTENTS
-from antiphon.generate.members import HomeStores
+from antiphon.generate.members import Home
 from antiphon.generate.options import Options, zipf
 from antiphon.generate.party import PartyWriter, Plan
 from antiphon.generate.report import HomeReport
@@ -75,7 +75,7 @@ def _write(folder: Path, options: Options, tick: Tick) -> HomeReport:
         scratch = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         for content in CONTENTS:
             blobs.put(content)
-        home, sink = HomeStores(store, keys, identity, device, clock), Sink(store, tick)
+        home, sink = Home(store, keys, identity, device, clock), Sink(store, tick)
         for plan in plans(options):
             clock.ms = BEGIN_MS
             founder = Membership.found(store, keys, identity, device, clock=clock, randomness=dice)

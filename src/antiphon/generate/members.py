@@ -33,7 +33,7 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class HomeStores:
+class Home:
     """The home's own keys, store and clock, which all parties share."""
 
     store: FeedStore
@@ -44,7 +44,7 @@ class HomeStores:
 
 
 def admit_writers(
-    home: HomeStores, founder: Membership, sink: Sink, chance: random.Random, names: tuple[int, int], count: int
+    home: Home, founder: Membership, sink: Sink, chance: random.Random, names: tuple[int, int], count: int
 ) -> list[Writer]:
     """Return the founder's writer and those of other members, admitted and with open feeds.
 
@@ -78,7 +78,7 @@ def _writer(identity: bytes, log: MemoryFeed) -> Writer:
 
 
 def _join(
-    home: HomeStores,
+    home: Home,
     founder: Membership,
     chance: random.Random,
     identity: Identity,

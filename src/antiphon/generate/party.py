@@ -10,7 +10,7 @@ import numpy as np
 
 from antiphon.generate.epochs import EpochMaker
 from antiphon.generate.faults import fork, revoke, write_invalid
-from antiphon.generate.members import HomeStores, Writer, admit_writers, members_of
+from antiphon.generate.members import Home, Writer, admit_writers, members_of
 from antiphon.generate.memory_feed import MemoryFeed
 from antiphon.generate.mutation_parts import Parts
 from antiphon.generate.options import Options
@@ -45,7 +45,7 @@ class PartyWriter:
 
     def __init__(
         self,
-        home: HomeStores,
+        home: Home,
         founder: Membership,
         sink: Sink,
         options: Options,

@@ -197,11 +197,8 @@ def _rows(engine: Engine, some: list[tuple[bytes, bytes]], waiting: set[bytes]) 
         if known.get(item) == b"" or (entry is not None and entry.item is None):
             waiting.add(item)
         elif item not in known and item not in engine.cache.dirty:
-            yield _plain_row(engine, item, data) or _row(engine, item, data)
-
-
-def _row(engine: Engine, item: bytes, data: bytes) -> ItemRow:
-    return row_of(Entry(item, item_codec.restore(data, engine.models)), engine.items.index)
+            row = _plain_row(engine, item, data)
+            yield row or row_of(Entry(item, item_codec.restore(data, engine.models)), engine.items.index)
 
 
 def _plain_row(engine: Engine, item: bytes, data: bytes) -> ItemRow | None:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 _LOG = logging.getLogger("antiphon")
 
-Held = TypeVar("Held")
+Handle = TypeVar("Handle")
 
 
 class Listeners:
@@ -39,7 +39,7 @@ class Listeners:
 
         return stop
 
-    def observe(self, handle: Held, item: bytes, callback: Callable[[Held], None]) -> Callable[[], None]:
+    def observe(self, handle: Handle, item: bytes, callback: Callable[[Handle], None]) -> Callable[[], None]:
         """Call back after changes of one item, until the returned function is called or the handle is gone."""
         held, item, key = weakref.ref(handle), bytes(item), next(self._keys)
         with self._lock:
@@ -96,7 +96,7 @@ class Listeners:
             _LOG.exception("party %s: an observer failed", self._name)
 
 
-def _call(held: weakref.ref[Held], callback: Callable[[Held], None]) -> None:
+def _call(held: weakref.ref[Handle], callback: Callable[[Handle], None]) -> None:
     handle = held()
     if handle is not None:
         callback(handle)
