@@ -67,6 +67,7 @@ class LaneIndex:
 
     @classmethod
     def of(cls, plans: Sequence[PartyPlan]) -> LaneIndex:
+        """Index the lanes of all plans."""
         feeds = [lane.feed for plan in plans for lane in plan.lanes]
         keys = np.frombuffer(b"".join(feeds), dtype="<u8").reshape(-1, 4)
         order = np.argsort(keys[:, 0], kind="stable")

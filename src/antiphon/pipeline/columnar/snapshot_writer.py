@@ -40,6 +40,7 @@ class Entries:
 
     @classmethod
     def none(cls) -> Entries:
+        """Return an empty set of entries."""
         empty = np.zeros(0, dtype=np.int64)
         words = empty.astype(np.uint64)
         return cls(empty, (words, words), empty, empty, empty, empty, empty, empty, empty.astype(np.bool_))

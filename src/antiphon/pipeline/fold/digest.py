@@ -30,6 +30,7 @@ class Digest:
 
     @property
     def value(self) -> bytes:
+        """The 32-byte digest."""
         return sha256(self.data).digest() if self.count <= LEAF_MAX else self.data
 
     def join(self, other: Digest) -> Digest:

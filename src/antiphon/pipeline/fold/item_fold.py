@@ -158,6 +158,7 @@ def row_batches(found: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
 
 
 def refusal_rows(party: bytes, item: bytes, verdicts: Mapping[Stamp, str]) -> Iterator[tuple[Any, ...]]:
+    """Yield a row for each refused message, from the verdicts on the messages to an item."""
     for stamp, reason in verdicts.items():
         if reason:
             yield (party, item, *(None,) * 8, stamp.feed, stamp.seq, reason, None)

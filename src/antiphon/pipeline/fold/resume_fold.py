@@ -31,6 +31,7 @@ class ResumeFold(ItemFold):
     refused: Collection[tuple[bytes, bytes]] = ()  # unknown items with refused messages
 
     def fold(self, party: bytes, item: bytes, base: bytes | None, notes: list[Note]) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of one item from its stored state and new messages; or one `REFOLD` row."""
         if base is None and (party, item) in self.refused:  # the genesis may be new, and then the old messages count
             yield _refold(party, item)
             return

@@ -32,9 +32,11 @@ class Skew:
 
     @property
     def share(self) -> float:
+        """The share of messages that belong to the hottest item."""
         return self.hottest / self.messages if self.messages else 0.0
 
     def row(self) -> dict[str, Any]:
+        """Return the skew as a JSON object."""
         return {"messages": self.messages, "hottest": self.hottest, "item": self.item.hex(), "share": self.share}
 
 

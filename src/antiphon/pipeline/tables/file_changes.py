@@ -39,6 +39,7 @@ class FileChanges:
                     files.remove(path)
 
     def changed(self, table: str) -> bool:
+        """True if files of a table were added or removed."""
         return bool(self.added[table] or self.removed[table])
 
     def counts(self) -> dict[str, int]:

@@ -70,6 +70,7 @@ class LocatedRows:
         return cls(rows, nth, files, places).where(np.argsort(nth))
 
     def where(self, which: I64) -> LocatedRows:
+        """Select rows by index."""
         rows = self.rows.take(numbers(which, pa.int64()))
         return LocatedRows(rows, self.nth[which], self.files[which], self.places[which])
 
