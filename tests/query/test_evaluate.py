@@ -20,9 +20,11 @@ from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, prop
 from antiphon.query.index.index import ItemIndex
+from antiphon.query.live.matcher import Matcher
+from antiphon.query.live.port import EveryItem
 from antiphon.query.query import Aggregate, Deleted, OrderBy, Query, Step
 from antiphon.query.sums import mean_of, sum_of
-from antiphon.testing.query_strategies import derived, numbers
+from antiphon.testing.query_strategies import derived, described, numbers
 
 
 def item(number: int) -> bytes:
@@ -62,7 +64,7 @@ def run(query: Query) -> Result:
     index.create()
     index.put((each.id, encode_facts(each)) for each in PARTY)
     found = index.run(query)
-    assert found == evaluate.run(query, PARTY)
+    assert described(found) == described(evaluate.run(query, PARTY))
     return found
 
 
@@ -248,6 +250,69 @@ def rounded(exact: Fraction) -> float:
 def test_a_property_is_a_value_in_words_that_linters_take(value: Value) -> None:
     assert prop("done").is_(value) == Compare(("done",), "=", value)
     assert prop("done").in_([value]) == Any((prop("done").is_(value),))
+
+
+NUMBERS: dict[str, list[int | float]] = {
+    "ints": [3, 1, 2],
+    "floats": [3.0, 1.0, 2.0],
+    "both": [1, 1.0, 2.5, 3.0, 3],
+    "great": [1e16, 1.0],
+    "zeros": [-0.0, 0.0],
+}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "function", "wanted"),
+    [
+        ("ints", "sum", 6),
+        ("floats", "sum", 6.0),
+        ("both", "sum", 10.5),
+        ("great", "sum", 1e16 + 1),
+        ("zeros", "sum", 0.0),
+        ("ints", "mean", 2.0),
+        ("floats", "mean", 2.0),
+        ("ints", "min", 1),
+        ("floats", "min", 1.0),
+        ("both", "min", 1),
+        ("zeros", "min", 0.0),
+        ("ints", "max", 3),
+        ("floats", "max", 3.0),
+        ("both", "max", 3),
+        ("great", "max", 1e16),
+    ],
+)
+@pytest.mark.parametrize("backwards", [False, True])
+def test_aggregates_keep_the_types_of_numbers(numbers: str, function: str, wanted: float, backwards: bool) -> None:
+    """In the specification, in the index and in standing queries alike: a sum of floats is a float, of ints an int."""
+    given = NUMBERS[numbers][::-1] if backwards else NUMBERS[numbers]
+    party = [facts(at, {"n": number, "of": "x"}) for at, number in enumerate(given, 1)]
+    index = ItemIndex(sqlite3.connect(":memory:", isolation_level=None))
+    index.create()
+    index.put((each.id, encode_facts(each)) for each in party)
+    matcher = Matcher(EveryItem(party))
+    alone: Query = getattr(Query(), function)("n")
+    grouped: Query = getattr(Query(), function)("n", group="of")
+
+    for query, result in ((alone, Result(value=wanted)), (grouped, Result(groups=(("x", wanted),)))):
+        assert described(evaluate.run(query, party)) == described(result)
+        assert described(index.run(query)) == described(result)
+        assert described(matcher.subscribe(query).result) == described(result)
+
+
+def test_an_aggregate_changes_when_an_int_becomes_an_equal_float() -> None:
+    one, two = facts(1, {"n": 1}), facts(1, {"n": 1.0})
+    index = ItemIndex(sqlite3.connect(":memory:", isolation_level=None))
+    index.create()
+    index.put([(one.id, encode_facts(one))])
+    matcher = Matcher(EveryItem([one]))
+    for query in (Query().sum("n"), Query().min("n")):
+        standing = matcher.subscribe(query)
+        assert described(index.run(query)) == described(standing.result) == described(Result(value=1))
+        assert described(matcher.changed([two])[standing].apply(Result())) == described(Result(value=1.0))
+        matcher.unsubscribe(standing)
+    index.put([(two.id, encode_facts(two))])
+    for query in (Query().sum("n"), Query().min("n")):
+        assert described(index.run(query)) == described(Result(value=1.0))
 
 
 def test_sums_of_infinities_and_beyond() -> None:

@@ -12,23 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from antiphon.model.value import Value
 from antiphon.query import tokens
 from antiphon.query.facts import Facts, Missing
-from antiphon.query.filters import All, Any, Compare, Contains, Filter, Has, Match, Not, Path
+from antiphon.query.filters import All, Any, Compare, Contains, Filter, Has, Match, Not
 from antiphon.query.query import Aggregate, Deleted, OrderBy, Query, Way
 from antiphon.query.sums import mean_of, sum_of
 from antiphon.query.validate import check
-from antiphon.query.value_order import canonical, compare, sort_key
+from antiphon.query.value_order import canonical, column, compare, extreme_key, sort_key, value_of
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a query found: ids in order; or, of an aggregate, its value, or one for each group.
+    """The result of a query: item ids in order; or the value of an aggregate, or one value for each group.
 
-    Numbers are in the form of `order.canonical`. A minimum, maximum or mean of nothing is None; a group of which there
-    is nothing is left out.
+    A sum is a float if any of its numbers is one, else an int; a mean is a float. A minimum or maximum has the type of
+    the value that it is. A minimum, maximum or mean of no values is None, and a group without values is left out.
+    Groups are in the form of `value_order.canonical`.
     """
 
     ids: tuple[bytes, ...] = ()
@@ -143,17 +145,13 @@ def _measured(aggregate: Aggregate, facts: Facts) -> bool:
 def _total(aggregate: Aggregate, items: list[Facts]) -> Value:
     if aggregate.function == "count":
         return len(items)
-    found = [canonical(value) for value in _values(aggregate.path, [it for it in items if _measured(aggregate, it)])]
+    found: list[int | float] = [value_of(column(it.get(aggregate.path))) for it in items if _measured(aggregate, it)]  # type: ignore[misc]
     if aggregate.function == "sum":
         return sum_of(found)
     if aggregate.function == "mean":
         return mean_of(found)
-    best = min if aggregate.function == "min" else max
-    return best(found, key=sort_key) if found else None
-
-
-def _values(path: Path, items: list[Facts]) -> list[Value]:
-    return [facts.get(path) for facts in items]
+    greatest = aggregate.function == "max"
+    return (max if greatest else min)(found, key=partial(extreme_key, greatest=greatest), default=None)
 
 
 __all__ = ["Result", "backward", "follow", "onward", "passes", "run", "shows"]

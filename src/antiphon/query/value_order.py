@@ -8,10 +8,11 @@ a kind, and only values of one kind are compared; of lists and maps only whether
 >>> sorted(["b", None, 2.5, "a", 2], key=sort_key)
 [2, 2.5, 'a', 'b', None]
 >>> column(2.0), column("a"), column(None)
-(2, 'a', b'\\x01')
+(2.0, 'a', b'\\x01')
 
-Equal numbers have one form, here and in what aggregates give: an integer if they can. Integers that do not fit into 64
-bits, as counters may give, stand for the nearest real.
+An int and a float that are equal, 2 and 2.0, are one value in comparisons, in sorting and as a group, and `canonical`
+gives the one form of both: the int. Columns keep the type, so that a sum of floats is a float. Integers that do not fit
+into 64 bits, which counters may reach, stand for the nearest float.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from antiphon.query.packed_json import from_time_us, pack, time_us, unpack
 
 Column = int | float | str | bytes | None
 SortKey = tuple[int, Any]
+ExtremeKey = tuple[int, Any, bool]
 
 NONE, BOOL, NAN, BYTES, TIME, REFERENCE, CONTAINER = range(1, 8)  # the first byte of a blob
 _TIME, _CONTAINER = bytes([TIME]), bytes([CONTAINER])
@@ -64,9 +66,7 @@ def column(value: Value) -> Column:
 
 
 def _number(value: float) -> Column:
-    if value != value:
-        return bytes([NAN])
-    return int(value) if value.is_integer() and _INT_MIN <= value < -_INT_MIN else value
+    return bytes([NAN]) if value != value else value + 0.0  # which turns -0.0 into 0.0
 
 
 def _real(value: int) -> float:
@@ -131,8 +131,20 @@ _READ: dict[int, Callable[[bytes], Value]] = {
 
 
 def canonical(value: Value) -> Value:
-    """The one form of all values that are equal to this one."""
-    return value_of(column(value))
+    """The one form of all values that are equal to this one: an int for a float that is whole and fits 64 bits."""
+    return canonical_of(column(value))
+
+
+def canonical_of(stored: object) -> Value | Missing:
+    """The canonical value of a column, or `BadEncoding`."""
+    whole = type(stored) is float and stored.is_integer() and _INT_MIN <= stored < -_INT_MIN
+    return int(stored) if whole else value_of(stored)  # type: ignore[call-overload]
+
+
+def extreme_key(value: Value, *, greatest: bool) -> ExtremeKey:
+    """The order in which `min` and `max` choose: of an int and a float that are equal, both choose the int."""
+    key = sort_key(value)
+    return *key, (type(key[1]) is float) is not greatest
 
 
 def sort_key(value: Value) -> SortKey:

@@ -19,8 +19,10 @@ from antiphon.core.stamp import Stamp
 from antiphon.model.hierarchy import derive
 from antiphon.model.value import Reference
 from antiphon.query import filters as f
+from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts
 from antiphon.query.forks import forks_of
+from antiphon.query.packed_json import pack
 from antiphon.query.query import Aggregate, Deleted, OrderBy, Query, Step, Way
 from antiphon.query.validate import LISTS
 
@@ -144,3 +146,8 @@ def queries() -> st.SearchStrategy[Query]:
         deleted=_deleted,
     )
     return listed | st.builds(Query, _where, steps=_steps, aggregate=aggregates, deleted=_deleted)
+
+
+def described(result: Result) -> tuple[object, ...]:
+    """A result in a form to compare: NaN equals NaN, and 3 differs from 3.0."""
+    return result.ids, pack(result.value), [(pack(group), pack(value)) for group, value in result.groups]

@@ -18,8 +18,7 @@ from antiphon.query.live.matcher import Matcher, Standing
 from antiphon.query.live.port import EveryItem
 from antiphon.query.packed_json import pack
 from antiphon.query.query import Deleted, Query
-from antiphon.query.value_order import sort_key
-from antiphon.testing.query_strategies import IDS, derived, items, parties, queries
+from antiphon.testing.query_strategies import IDS, derived, described, items, parties, queries
 
 pytestmark = pytest.mark.slow
 
@@ -35,13 +34,8 @@ def as_bytes(item: Facts) -> str:
     return pack([getattr(item, name) for name in Facts.__slots__ if name != "claims"], canonical=True)
 
 
-def comparable(result: Result) -> Any:
-    """NaN is equal to NaN, and 3 to 3.0."""
-    return result.ids, sort_key(result.value), [(sort_key(group), sort_key(value)) for group, value in result.groups]
-
-
 def whole(standing: Standing) -> Any:
-    return comparable(standing.result)
+    return described(standing.result)
 
 
 class Party:
@@ -55,7 +49,7 @@ class Party:
     def subscribe(self, query: Query) -> Standing:
         standing = self.matcher.subscribe(query)
         self.results[standing] = standing.result
-        assert whole(standing) == comparable(run(query, self.source.items.values()))
+        assert whole(standing) == described(run(query, self.source.items.values()))
         return standing
 
     def become(self, found: list[Facts], more: set[bytes] = frozenset()) -> dict[Standing, Delta]:  # type: ignore[assignment]
@@ -74,14 +68,14 @@ class Party:
         self, standing: Standing, was: Result, delta: Delta | None, changed: set[bytes], told: set[bytes]
     ) -> None:
         fresh = run(standing.query, self.source.items.values())
-        assert whole(standing) == comparable(fresh)
+        assert whole(standing) == described(fresh)
         stays = set(was.ids) & set(fresh.ids)
         if delta is None:
-            assert comparable(was) == comparable(fresh)
+            assert described(was) == described(fresh)
             assert not stays & changed
         else:
             assert delta
-            assert comparable(delta.apply(was)) == comparable(fresh)
+            assert described(delta.apply(was)) == described(fresh)
             assert set(delta.added) == set(fresh.ids) - set(was.ids)
             assert delta.removed == set(was.ids) - set(fresh.ids)
             assert stays & changed <= set(delta.changed) <= stays & told

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, functions as f
+from pyspark.sql import Column, DataFrame, Row, functions as f
 
 from antiphon.model.value import Value
-from antiphon.pipeline.query.filters import in_arrow, key, whole_key
+from antiphon.pipeline.query.filters import in_arrow, is_float, key, whole_key
 from antiphon.pipeline.tables.sort_key import NUMBER, value_of
 from antiphon.query.evaluate import Result
 from antiphon.query.packed_json import pack, unpack
@@ -31,9 +31,12 @@ def aggregated(aggregate: Aggregate, rows: DataFrame, parties: DataFrame) -> Dat
     elif aggregate.function == "count":
         found = chosen.groupBy("party", "group").agg(f.count("*").cast("string").alias("value"))
     else:
-        best = f.min("key") if aggregate.function == "min" else f.max("key")
+        least = aggregate.function == "min"
         keys = chosen.withColumn("key", whole_key(aggregate.path)).where(f.col("key").isNotNull())
-        found = keys.groupBy("party", "group").agg(best.alias("value")).withColumn("value", _packed("value"))
+        last = is_float(aggregate.path, f.col("key")) == f.lit(least)  # of an int and an equal float the int is taken
+        best = (f.min if least else f.max)(f.struct("key", last.alias("last")))
+        value = _packed("best.key", f.col("best.last") == f.lit(least))
+        found = keys.groupBy("party", "group").agg(best.alias("best")).withColumn("value", value)
     if aggregate.group is None:
         nothing = f.lit("0" if aggregate.function in ("count", "sum") else "null")
         found = parties.join(found, "party", "left").withColumn("value", f.coalesce("value", nothing))
@@ -54,20 +57,26 @@ def read_groups(aggregate: Aggregate, rows: Iterable[Row]) -> dict[bytes, Result
 # -- inside
 
 
-def _packed(name: str) -> Any:
-    """Return the packed JSON of a column of sort keys."""
+def _packed(name: str, floats: Column | None = None) -> Any:
+    """Return the packed JSON of a column of sort keys; `floats` is true where a key is that of a float."""
 
-    def act(keys: pa.Array) -> pa.Array:
-        return pa.array([None if one is None else pack(value_of(one)) for one in keys.to_pylist()], pa.string())
+    def act(keys: pa.Array, floats: pa.Array) -> pa.Array:
+        rows = zip(keys.to_pylist(), floats.to_pylist(), strict=True)
+        return pa.array([None if key is None else pack(_number(key, real)) for key, real in rows], pa.string())
 
-    return in_arrow(act, "string")(f.col(name))
+    return in_arrow(act, "string")(f.col(name), f.lit(False) if floats is None else floats)
+
+
+def _number(key: bytes, real: bool) -> Value:
+    return float(value_of(key)) if real else value_of(key)
 
 
 def _sums(aggregate: Aggregate, rows: DataFrame) -> DataFrame:
     """Sum by group: count equal numbers first, add up within each task, then add up the tasks of each group."""
     number = key(aggregate.path)
     is_number = (number >= f.lit(bytes([NUMBER]))) & (number < f.lit(bytes([NUMBER + 1])))
-    counted = rows.where(is_number).groupBy("party", "group", number.alias("number")).count()
+    numbers = rows.where(is_number).withColumn("number", number).withColumn("real", is_float(aggregate.path, number))
+    counted = numbers.groupBy("party", "group", "number", "real").count()
     mean = aggregate.function == "mean"
 
     def finish(parts: pa.Table) -> pa.Table:
@@ -86,7 +95,7 @@ def _add(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in given:
         for row in batch.to_pylist():
             found = sums.setdefault((row["party"], row["group"]), Sum())
-            found.add(value_of(row["number"]), row["count"])
+            found.add(_number(row["number"], row["real"]), row["count"])
     if sums:
         yield pa.RecordBatch.from_pylist([_written(*at, one) for at, one in sums.items()], schema=_SCHEMA)
 

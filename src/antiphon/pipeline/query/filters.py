@@ -18,13 +18,23 @@ from pyspark.sql import Column, functions as f
 from pyspark.sql.pandas.functions import arrow_udf
 
 from antiphon.pipeline.tables.facts_column import KEYS_MAX, name_of
-from antiphon.pipeline.tables.sort_key import CONTAINER_KIND, NO_ELEMENTS, REFERENCE_KIND, TEXT, is_complete, key_of
+from antiphon.pipeline.tables.sort_key import (
+    CONTAINER_KIND,
+    NO_ELEMENTS,
+    NUMBER,
+    REFERENCE_KIND,
+    TEXT,
+    is_complete,
+    key_of,
+)
 from antiphon.query.codec.facts import decode_rest
 from antiphon.query.evaluate import passes
-from antiphon.query.facts import MISSING, Missing
+from antiphon.query.facts import MISSING, Facts, Missing
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, Path
+from antiphon.query.packed_json import unpack
 
 Function = Callable[..., AnyValue]
+_WHOLE_FLOAT = r"[0-9](\.0|e\+)"  # 1.0 or 1e+16 in JSON, or in a text
 _COLUMNS = {Fact.TYPE: "type", Fact.MODEL: "model", Fact.NAME: "name"}  # columns with Parquet statistics
 _OPS: dict[str, Callable[[Column, Column], Column]] = {
     "=": lambda found, wanted: found == wanted,
@@ -71,6 +81,22 @@ def whole_key(path: Path) -> Column:
     if path is Fact.ID or path is Fact.PARENT or _is_deep(path):
         return key(path)
     return _complete_key(path)(key(path), *_udf_arguments())  # type: ignore[no-any-return]
+
+
+def is_float(path: Path, keys: Column) -> Column:
+    """True where the value at a path is a whole float, of which the sort key is that of the equal int.
+
+    Python reads the value only where a number is at the path and its JSON has a whole float anywhere.
+    """
+    if isinstance(path, Fact):
+        return f.lit(False)
+
+    def act(texts: pa.Array) -> pa.Array:
+        found = [Facts(b"", "", 0, None if text is None else unpack(text)).get(path) for text in texts.to_pylist()]
+        return pa.array([type(value) is float for value in found], pa.bool_())
+
+    numbers = keys.isNotNull() & (f.substring(keys, 1, 1) == f.lit(bytes([NUMBER])))
+    return in_arrow(act, "boolean")(f.when(numbers & f.col("value").rlike(_WHOLE_FLOAT), f.col("value")))  # type: ignore[no-any-return]
 
 
 def needs_parents(where: Filter) -> bool:

@@ -23,7 +23,7 @@ import struct
 from antiphon.core.errors import BadEncoding
 from antiphon.model.value import Value
 from antiphon.query import value_order
-from antiphon.query.value_order import CONTAINER, REFERENCE, column
+from antiphon.query.value_order import CONTAINER, REFERENCE, canonical, column
 
 KEY_SIZE_MAX = 256  # bytes of the longest key that truncated keys can be compared with
 NUMBER, TEXT = 1, 2
@@ -94,4 +94,4 @@ def _number(number: int | float) -> bytes:
 
 def _read_number(bits: int, excess: int) -> int | float:
     (real,) = _REAL.unpack(_BITS.pack(bits & ~_SIGN if bits & _SIGN else bits ^ _ALL))
-    return column(int(real) + excess if excess else real)  # type: ignore[return-value]
+    return canonical(int(real) + excess if excess else real)  # type: ignore[no-any-return]

@@ -32,7 +32,7 @@ from antiphon.query.index.forks import StoredForks
 from antiphon.query.index.prepared import Prepared
 from antiphon.query.query import Aggregate, Deleted, Query, Way
 from antiphon.query.sums import mean_of, sum_of
-from antiphon.query.value_order import value_of
+from antiphon.query.value_order import canonical_of, value_of
 
 _PUT_AT_ONCE = 1000
 _READ_AT_ONCE = 500
@@ -184,9 +184,9 @@ def _aggregated(aggregate: Aggregate, rows: Sequence[Any]) -> Result:
         if aggregate.group is None:
             return Result(value=combine([value for (value,) in rows]))
         grouped = groupby(rows, key=lambda row: row[0])
-        return Result(groups=tuple((value_of(group), combine([row[1] for row in some])) for group, some in grouped))
+        return Result(groups=tuple((canonical_of(group), combine([row[1] for row in some])) for group, some in grouped))
     if aggregate.group is not None:
-        return Result(groups=tuple((value_of(group), value_of(value)) for group, value in rows))
+        return Result(groups=tuple((canonical_of(group), value_of(value)) for group, value in rows))
     found = value_of(rows[0][0])
     return Result(value=None if isinstance(found, Missing) else found)
 

@@ -153,20 +153,31 @@ def _order(order: OrderBy, alias: str, slots: Slots) -> str:
 
 
 def _aggregate(aggregate: Aggregate, where: Sql, alias: str, slots: Slots) -> Sql:
-    """Rows of (value), or of (group, value); of sums and means all numbers, in the order of groups."""
-    function, tests = aggregate.function, [where.text]
-    value = "count(*)"
-    if function != "count":
-        name = _column(aggregate.path, alias, slots)
-        numbers = function in ("sum", "mean")
+    """Rows of (value), or of (group, value); for sums and means a row for each number, in the order of groups.
+
+    SQLite's min and max may take a float where an equal int is there too, of which both take the int.
+    """
+    function, value, tests = aggregate.function, "count(*)", [where.text]
+    numbers, extreme = function in ("sum", "mean"), function in ("min", "max")
+    name = "" if function == "count" else _column(aggregate.path, alias, slots)
+    if name:
         value = name if numbers else f"{function}({name})"
         tests.append(f"{name} < ''" if numbers else f"{name} IS NOT NULL")
     if aggregate.group is None:
-        return Sql(f"SELECT {value} FROM docs {alias} WHERE {' AND '.join(tests)}", where.values)  # noqa: S608
+        rows = f"docs {alias} WHERE {' AND '.join(tests)}"
+        text = f"SELECT {value} AS best FROM {rows}"  # noqa: S608
+        if not extreme:
+            return Sql(text, where.values)
+        equal = f"SELECT {name} FROM {rows} AND {name} = best AND typeof({name}) = 'integer' LIMIT 1"  # noqa: S608
+        chosen = f"CASE typeof(best) WHEN 'real' THEN coalesce(({equal}), best) ELSE best END"
+        return Sql(f"SELECT {chosen} FROM ({text})", where.values * 2)  # noqa: S608
+    if extreme:
+        whole = f"{function}(CASE typeof({name}) WHEN 'integer' THEN {name} END)"
+        value = f"CASE {value} WHEN {whole} THEN {whole} ELSE {value} END"
     group = _column(aggregate.group, alias, slots)
     tests.append(f"{group} IS NOT NULL")
     text = f"SELECT {group}, {value} FROM docs {alias} WHERE {' AND '.join(tests)}"  # noqa: S608
-    return Sql(text + (" ORDER BY 1" if function in ("sum", "mean") else " GROUP BY 1 ORDER BY 1"), where.values)
+    return Sql(text + (" ORDER BY 1" if numbers else " GROUP BY 1 ORDER BY 1"), where.values)
 
 
 # -- conditions

@@ -10,7 +10,7 @@ words     a full-text index (FTS5), on first use
 parts     which of these there are, and the format
 
 No column has a type, so that SQLite converts nothing, but the numbers of items: compared with each other they must be
-alike, or no index is used. They hold what `order.column` gives, and item ids stand in docs
+alike, or no index is used. They hold what `value_order.column` gives, and item ids stand in docs
 and edges as references, which makes all comparisons alike.
 """
 
@@ -26,7 +26,7 @@ from antiphon.query.filters import Fact
 from antiphon.query.query import Way
 from antiphon.query.value_order import REFERENCE
 
-FORMAT = "antiphon.index.3"
+FORMAT = "antiphon.index.4"
 EMBEDS, REFERENCES = 1, 2  # kinds of edges
 EDGES = {
     Way.EMBEDS: EMBEDS,

@@ -252,7 +252,7 @@ def _put_docs(db: sqlite3.Connection, slots: Slots, changes: list[Change], paren
             inserts.append((n, *values))
             continue
         old = [_ref(before.parent), *columns]
-        changed = tuple(at for at, value in enumerate(values) if value != old[at])
+        changed = tuple(at for at, value in enumerate(values) if value != old[at] or type(value) is not type(old[at]))
         if changed:
             updates.setdefault(changed, []).append((*(values[at] for at in changed), n))
     marks = ", ".join("?" * (1 + len(names)))

@@ -16,14 +16,15 @@ from antiphon.query.facts import Facts, Missing
 from antiphon.query.live.edges import News
 from antiphon.query.live.port import Source, facts_in_parts
 from antiphon.query.query import Aggregate
-from antiphon.query.value_order import SortKey, sort_key, value_of
+from antiphon.query.value_order import ExtremeKey, SortKey, canonical_of, extreme_key, sort_key, value_of
 
 _INFINITE = (math.inf, -math.inf)
-Share = tuple[SortKey | None, SortKey | None]  # an item's group, and what it brings into it
+_COUNTED: ExtremeKey = (0, 0, False)  # for a count, which looks at no value
+Share = tuple[SortKey | None, ExtremeKey | None]  # an item's group, and what it brings into it
 
 
 class _Total(Protocol):
-    def add(self, key: SortKey, by: int) -> None:
+    def add(self, key: ExtremeKey, by: int) -> None:
         """Take a value in (1), or out again (-1)."""
 
     def value(self) -> Value: ...
@@ -33,7 +34,7 @@ class _Count:
     def __init__(self) -> None:
         self._count = 0
 
-    def add(self, key: SortKey, by: int) -> None:
+    def add(self, key: ExtremeKey, by: int) -> None:
         self._count += by
 
     def value(self) -> Value:
@@ -51,7 +52,7 @@ class _Sum:
         self._reals = 0  # how many of them are no integers, but finite
         self._infinite: Counter[float] = Counter()
 
-    def add(self, key: SortKey, by: int) -> None:
+    def add(self, key: ExtremeKey, by: int) -> None:
         number = key[1]
         self._count += by
         if type(number) is int:
@@ -85,10 +86,10 @@ class _Extreme:
 
     def __init__(self, *, greatest: bool) -> None:
         self._at = -1 if greatest else 0
-        self._keys: list[SortKey] = []
-        self._counts: Counter[SortKey] = Counter()
+        self._keys: list[ExtremeKey] = []
+        self._counts: Counter[ExtremeKey] = Counter()
 
-    def add(self, key: SortKey, by: int) -> None:
+    def add(self, key: ExtremeKey, by: int) -> None:
         self._counts[key] += by
         if self._counts[key] == 0:
             del self._counts[key]
@@ -134,7 +135,7 @@ class Tally:
         return Result(groups=tuple([self._rows.get(key) or self._row(key) for key in self._groups]))
 
     def _row(self, group: SortKey) -> tuple[Value, Value]:
-        row = self._rows[group] = value_of(group[1]), self._totals[group].value()
+        row = self._rows[group] = canonical_of(group[1]), self._totals[group].value()
         return row
 
     def update(self, moved: News) -> Delta:
@@ -177,7 +178,7 @@ class Tally:
             found = facts.get(aggregate.path)
             if isinstance(found, Missing):
                 return None
-            key = sort_key(found)
+            key = extreme_key(found, greatest=aggregate.function == "max")
             if aggregate.function in ("sum", "mean") and key[0] != 0:
                 return None
         return group, key
@@ -188,7 +189,7 @@ class Tally:
             assert group is not None
             self._totals[group] = self._empty()
             insort(self._groups, group)
-        self._totals[group].add(key or (0, 0), by)
+        self._totals[group].add(key or _COUNTED, by)
         self._rows.pop(group, None)
         self._sizes[group] += by
         if group is not None and not self._sizes[group]:
@@ -205,8 +206,8 @@ class Tally:
 
 
 def _same(one: tuple[Value, ...], other: tuple[Value, ...]) -> bool:
-    """Large integers may differ although their sort keys do not."""
-    if len(one) != len(other):
+    """True if both are the same values of the same types. Large integers may differ although their sort keys do not."""
+    if list(map(type, one)) != list(map(type, other)):
         return False
     pairs = zip(one, other, strict=True)
     return all(sort_key(a) == sort_key(b) and (not isinstance(a, int) or a == b) for a, b in pairs)
