@@ -1,4 +1,4 @@
-"""Standing queries for bench/query.py: thousands that have nothing to do with a write, and five that do."""
+"""StandingQuery queries for bench/query.py: thousands that have nothing to do with a write, and five that do."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from antiphon.query.facts import Facts
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, prop
 from antiphon.query.index.index import ItemIndex
 from antiphon.query.live.matcher import Matcher
-from antiphon.query.live.port import EveryItem
+from antiphon.query.live.port import MemorySource
 from antiphon.query.query import Aggregate, Deleted, OrderBy, Query, Step
 from antiphon.query.sums import mean_of, sum_of
 from antiphon.testing.query_strategies import derived, described, numbers
@@ -289,7 +289,7 @@ def test_aggregates_keep_the_types_of_numbers(numbers: str, function: str, wante
     index = ItemIndex(sqlite3.connect(":memory:", isolation_level=None))
     index.create()
     index.put((each.id, encode_facts(each)) for each in party)
-    matcher = Matcher(EveryItem(party))
+    matcher = Matcher(MemorySource(party))
     alone: Query = getattr(Query(), function)("n")
     grouped: Query = getattr(Query(), function)("n", group="of")
 
@@ -304,7 +304,7 @@ def test_an_aggregate_changes_when_an_int_becomes_an_equal_float() -> None:
     index = ItemIndex(sqlite3.connect(":memory:", isolation_level=None))
     index.create()
     index.put([(one.id, encode_facts(one))])
-    matcher = Matcher(EveryItem([one]))
+    matcher = Matcher(MemorySource([one]))
     for query in (Query().sum("n"), Query().min("n")):
         standing = matcher.subscribe(query)
         assert described(index.run(query)) == described(standing.result) == described(Result(value=1))

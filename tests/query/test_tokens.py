@@ -14,17 +14,17 @@ from antiphon.core.errors import InvalidInput
 from antiphon.query.index.tables import CREATE_WORDS
 from antiphon.query.tokens import (
     ASKED_WORDS_MAX,
-    KEPT,
     LENGTH_MAX,
     MARKS_MAX,
     TERMS_MAX,
+    WORD_CACHE,
     fts_query,
     matches,
     parse,
-    spell,
     stream_safe,
     to_fts,
     tokens,
+    word_text,
 )
 
 letters = st.sampled_from([*'abBxé\u0301ß日ア한𠀀_-  "*'])
@@ -44,7 +44,7 @@ def found_by_fts(asked: str, said: list[list[str]]) -> list[int]:
 
 
 def found(asked: str, said: list[list[str]]) -> list[int]:
-    return [n for n, each in enumerate(said, start=1) if matches(parse(asked), spell(each))]
+    return [n for n, each in enumerate(said, start=1) if matches(parse(asked), word_text(each))]
 
 
 @given(asking, st.lists(texts | st.lists(st.text(any_letters, max_size=6), max_size=3), max_size=5))
@@ -154,7 +154,7 @@ def test_a_text_of_nothing_but_marks_is_looked_at_all_the_same() -> None:
 def test_of_an_item_so_many_characters_are_looked_at(letter: str) -> None:
     long = letter * (LENGTH_MAX // len(letter))
     said = [["milk", long, "beer"], ["milk " + long + " beer"]]
-    assert all(len(spell(each)) < 3 * LENGTH_MAX for each in said)
+    assert all(len(word_text(each)) < 3 * LENGTH_MAX for each in said)
     assert found("milk", said) == found_by_fts("milk", said) == [1, 2]
     assert found("beer", said) == found_by_fts("beer", said) == []
 
@@ -173,7 +173,7 @@ def test_pieces_have_the_words_of_the_whole(seed: int) -> None:
     chance = random.Random(seed)
     parts = ["word ", "e\u0301\n", "日本。", "\u0301\u0316", "x" * 100, "\t\u0308", "ﬁ\u3000", "ΣΑΣ,", "ᄒ", "ᅡᆫ"]
     text = "".join(chance.choices(parts, k=3000))
-    assert spell([text]) == f" {' '.join(tokens(text))} "
+    assert word_text([text]) == f" {' '.join(tokens(text))} "
 
 
 def test_no_character_is_one_with_the_end_of_a_piece_before_it() -> None:
@@ -185,9 +185,9 @@ def test_no_character_is_one_with_the_end_of_a_piece_before_it() -> None:
 
 def test_of_a_long_text_only_what_changed_is_looked_at_again() -> None:
     text = " ".join(random.Random(1).choices(["some", "word", "or", "another", "that", "is", "here"], k=40_000))
-    spell([text])
+    word_text([text])
     for at in (10, 100_000, len(text) - 5):
-        before = KEPT.made
+        before = WORD_CACHE.made
         text = text[:at] + "!" + text[at:]
-        assert spell([text]).split() == tokens(text)
-        assert 1 <= KEPT.made - before < 20  # of a hundred
+        assert word_text([text]).split() == tokens(text)
+        assert 1 <= WORD_CACHE.made - before < 20  # of a hundred

@@ -1,4 +1,4 @@
-"""`Delta`: how a result changed. Applied to the result before, it gives exactly the result after.
+"""`Delta`: the change of a result. Applied to the result before, it gives exactly the result after.
 
 >>> one, two, three = b"1", b"2", b"3"
 >>> delta = Delta(added={three: 0}, removed=frozenset({one}))
@@ -16,7 +16,7 @@ from antiphon.query.evaluate import Result
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Items that came into the result, changed in it, and left it; the former two with their places in it now.
+    """Items that entered the result, changed in it, or left it; the first two with their places in the new result.
 
     A query with an aggregate has no items. Its delta has `aggregate`, the new result.
     """
@@ -30,7 +30,7 @@ class Delta:
         return bool(self.added or self.changed or self.removed or self.aggregate is not None)
 
     def apply(self, before: Result) -> Result:
-        """The result after this."""
+        """Return the result after this change."""
         if self.aggregate is not None:
             return self.aggregate
         stay = iter([item for item in before.ids if item not in self.removed and item not in self.changed])

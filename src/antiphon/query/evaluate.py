@@ -1,4 +1,4 @@
-"""What queries mean, in plain Python and without any haste: SQL and subscriptions are tested against this.
+"""The meaning of queries, in plain Python and without optimisation: SQL, Spark and live queries are tested against it.
 
 >>> from antiphon.query.filters import prop
 >>> items = [Facts(bytes([n]) * 16, "object", 1, {"size": n}) for n in (3, 1, 2)]
@@ -39,7 +39,7 @@ class Result:
 
 
 def passes(where: Filter, facts: Facts) -> bool:
-    """Whether an item is as a filter wants it."""
+    """True if an item passes a filter."""
     if isinstance(where, All):
         return all(passes(part, facts) for part in where.parts)
     if isinstance(where, Any):
@@ -47,7 +47,7 @@ def passes(where: Filter, facts: Facts) -> bool:
     if isinstance(where, Not):
         return not passes(where.part, facts)
     if isinstance(where, Match):
-        return tokens.matches(tokens.parse(where.text), facts.said())
+        return tokens.matches(tokens.parse(where.text), facts.word_text())
     assert isinstance(where, Compare | Has | Contains)
     found = facts.get(where.path)
     if isinstance(found, Missing):
@@ -60,7 +60,7 @@ def passes(where: Filter, facts: Facts) -> bool:
 
 
 def shows(deleted: Deleted, facts: Facts) -> bool:
-    """Whether an item is among those that a query looks at."""
+    """True if a query considers an item, deleted or not as `deleted` says."""
     return deleted is Deleted.SHOWN or facts.deleted is (deleted is Deleted.ONLY)
 
 
@@ -80,7 +80,7 @@ def run(query: Query, items: Iterable[Facts]) -> Result:
 
 
 def follow(way: Way, origins: Iterable[Facts], items: Iterable[Facts]) -> list[Facts]:
-    """Those of the items that a way leads to, from any of the origins."""
+    """The items that a way leads to from any of the origins."""
     starts = list(origins)
     ids = {facts.id for facts in starts}
     ends = {end for facts in starts for end in onward(way, facts)}
@@ -88,7 +88,7 @@ def follow(way: Way, origins: Iterable[Facts], items: Iterable[Facts]) -> list[F
 
 
 def onward(way: Way, facts: Facts) -> tuple[bytes, ...]:
-    """Where a way leads to, as far as the item that it begins at says so itself."""
+    """The ends of a way that the item at its start names: a link names its target, a parent not its children."""
     if way is Way.PARENT:
         return (facts.parent,) if facts.parent else ()
     if way is Way.SOURCE or way is Way.TARGET:
@@ -110,13 +110,13 @@ _BACK = {
 
 
 def backward(way: Way, facts: Facts) -> tuple[bytes, ...]:
-    """From where a way leads to this item, as far as it says so itself."""
+    """The origins of a way that the item at its end names: a child names its parent."""
     back = _BACK.get(way)
     return () if back is None else onward(back, facts)
 
 
 def _ordered(order: OrderBy, items: list[Facts]) -> list[Facts]:
-    """Sorted anew; of equals the former order holds, and what lacks the property comes last."""
+    """Sort stably by one order; items without the property come last."""
     there = [facts for facts in items if not isinstance(facts.get(order.path), Missing)]
     lacking = [facts for facts in items if isinstance(facts.get(order.path), Missing)]
     return sorted(there, key=lambda facts: sort_key(facts.get(order.path)), reverse=order.descending) + lacking
@@ -135,7 +135,7 @@ def _aggregate(aggregate: Aggregate, items: list[Facts]) -> Result:
 
 
 def _measured(aggregate: Aggregate, facts: Facts) -> bool:
-    """Whether an item has something of the sort that is aggregated."""
+    """True if an item has a value that the aggregate takes."""
     found = facts.get(aggregate.path)
     if aggregate.function in ("sum", "mean"):
         return not isinstance(found, Missing) and sort_key(found)[0] == 0

@@ -1,4 +1,4 @@
-"""`Facts`: all that a query can ask of one item. What is not in here, no query can depend on."""
+"""`Facts`: everything that a query can read of one item. A query depends on nothing else."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from antiphon.model.text.model import TextModel
 from antiphon.model.value import Reference, Value
 from antiphon.query.filters import Fact, Path
 from antiphon.query.packed_json import pack
-from antiphon.query.tokens import spell
+from antiphon.query.tokens import word_text
 
-CREATED_MS_MAX = 1 << 47  # later ones, which only a lie can be, are taken as this
+CREATED_MS_MAX = 1 << 47  # a later time can only be false, and counts as this one
 _LOG = logging.getLogger("antiphon")
 _OUR_OWN = frozenset({ObjectModel, ArrayModel, TextModel, MessengerModel})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_by_bytes = attrgetter("item", "party")  # the order of references, at a fifth of the price
+_by_bytes = attrgetter("item", "party")  # the same order as that of references, at a fifth of the cost
 
 
 class Missing:
-    """There is nothing at a path; None would be a value."""
+    """The type of `MISSING`: nothing is at a path. None would be a value."""
 
     def __bool__(self) -> bool:
         return False
@@ -38,15 +38,15 @@ class Missing:
 MISSING = Missing()
 
 
-class _Derived:
-    """What follows from facts, and is found when somebody asks: most changes concern no query that does."""
+class _LazyFacts:
+    """Parts of facts that are computed on first use, since most changes concern no query that reads them."""
 
-    __slots__ = ("_find", "_said")
+    __slots__ = ("_find", "_words")
     _find: partial[tuple[Reference, ...]]
-    _said: str
+    _words: str
 
     def __getattr__(self, name: str) -> Any:
-        """Only what is not there yet comes here."""
+        """Compute `references`; Python calls this only for attributes that are not set."""
         if name != "references":
             raise AttributeError(name)
         found = self._find()
@@ -54,34 +54,34 @@ class _Derived:
         return found
 
     def refer_later(self, find: partial[tuple[Reference, ...]]) -> None:
-        """Find the references of facts that were made without them when they are asked for."""
+        """Compute the references on first use, with `find`."""
         object.__setattr__(self, "_find", find)
         object.__delattr__(self, "references")
 
 
 @dataclass(frozen=True, slots=True)
-class Facts(_Derived):
-    """An item as queries see it."""
+class Facts(_LazyFacts):
+    """One item as queries see it."""
 
     id: bytes
     model: str
     version: int
-    value: Value  # plain Python values; None where no code for the model is here
+    value: Value  # plain Python values; None if this peer lacks the code of the model
     type: str = ""
     name: str = ""
     deleted: bool = False
     created_ms: int = 0
-    claims: tuple[tuple[Stamp, bytes], ...] = ()  # to a parent, by ascending stamp
+    claims: tuple[tuple[Stamp, bytes], ...] = ()  # claims to a parent, by ascending stamp
     link: tuple[bytes, bytes] | None = None
     view_class: str = ""
     view_key: bytes = b""
     embeds: tuple[bytes, ...] = ()  # ascending
     references: tuple[Reference, ...] = ()  # ascending, each once
     parent: bytes = b""  # derived from the claims of all items, so not the item's own: see `model.hierarchy`
-    forked_to: bytes = b""  # no query asks for it, but all ends lead there: see `forks`
+    forked_to: bytes = b""  # no query reads it, but references to this item resolve to it: see `forks`
 
     def get(self, path: Path) -> Value | Missing:
-        """The value at a path."""
+        """The value at a path, or `MISSING`."""
         if isinstance(path, Fact):
             return _FACTS[path](self)
         found = self.value
@@ -92,30 +92,30 @@ class Facts(_Derived):
         return found
 
     def refers_like(self, other: Facts) -> bool:
-        """Whether both have the same references; none are made for it where those of both are still to be found."""
+        """True if both have the same references. If neither are computed yet, their sources are compared instead."""
         one, two = getattr(self, "_find", None), getattr(other, "_find", None)
         same = one is not None and two is not None and one.func is two.func and one.args == two.args
         return same or self.references == other.references
 
     def texts(self) -> Iterator[str]:
-        """What `Match` looks through: the name, and every text in the value."""
+        """The texts that `Match` searches: the name, and every text in the value."""
         if self.name:
             yield self.name
         for part in _leaves(self.value):
             if isinstance(part, str):
                 yield part
 
-    def said(self) -> str:
-        """The words of these texts (`words.spell`), made when they are first asked for."""
+    def word_text(self) -> str:
+        """The words of these texts in one string (`tokens.word_text`), computed on first use."""
         try:
-            return self._said
+            return self._words
         except AttributeError:
-            object.__setattr__(self, "_said", spell(self.texts()))
-            return self._said
+            object.__setattr__(self, "_words", word_text(self.texts()))
+            return self._words
 
 
 def _leaves(value: Value) -> Iterator[Value]:
-    """All that is in a value and is no list or map, in its order."""
+    """The scalars in a value, in order."""
     waiting = [iter((value,))]
     while waiting:
         for part in waiting[-1]:
@@ -135,6 +135,7 @@ def _references(value: Value, further: Iterable[Reference]) -> tuple[Reference, 
 
 
 def in_order(references: Iterable[Reference]) -> tuple[Reference, ...]:
+    """References sorted by item, then party."""
     return tuple(sorted(references, key=_by_bytes))
 
 
@@ -160,7 +161,7 @@ _FACTS: dict[Fact, Callable[[Facts], Any]] = {
 
 
 def finder(fact: Fact) -> Callable[[Facts], Value | Missing]:
-    """How a fact is found, for those who ask it of many."""
+    """The function that reads a fact, for callers that read it of many items."""
     return _FACTS[fact]
 
 
@@ -189,8 +190,10 @@ def facts_of(item: ItemState, parent: bytes = b"") -> Facts:
 
 
 def _shown(item: ItemState) -> tuple[Value, tuple[Reference, ...]]:
-    """What a model shows to queries. One that fails, or shows what is no value, is one that shows nothing: the fault of
-    its code must not keep the party from saving."""
+    """The value and the further references that a model shows to queries.
+
+    A model that fails, or gives no valid value, shows nothing: a fault in its code must not keep the party from saving.
+    """
     model = item.model
     if model is None:
         return None, ()

@@ -1,4 +1,4 @@
-"""Filters: what an item must be like. Plain, frozen values; `evaluate` says what they mean.
+"""Filters: conditions on items, as frozen values. `evaluate` defines what they mean.
 
 >>> prop("done").is_(False)
 Compare(path=('done',), op='=', value=False)
@@ -9,7 +9,9 @@ All(parts=(Compare(path=('priority',), op='>=', value=3), Not(part=Has(path=('ow
 >>> Fact.TYPE.is_("task")
 Compare(path=<Fact.TYPE: 'type'>, op='=', value='task')
 
-A path is a tuple of keys ("a.b" is one key); the empty path is the whole value, that of a text or an array say.
+A path is a tuple of keys ("a.b" is one key); the empty path is the whole value, for example of a text or an array.
+`prop("done").is_(False)` is `prop("done") == False` in a form that linters accept. There is no `~prop("done")`: it
+could mean "false" or "not true", which differ where an item lacks it; write `.is_(False)` or `~prop("done").is_(True)`.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ Op = Literal["=", "<", "<=", ">", ">="]
 
 
 class Fact(enum.Enum):
-    """What the system knows of every item, whatever its model."""
+    """Properties that the system knows of every item of any model."""
 
     ID = "id"
     TYPE = "type"  # the name of its schema
@@ -44,19 +46,23 @@ class Fact(enum.Enum):
     REFERENCES = "references"  # a list of references, all that its value holds
 
     def is_(self, value: AnyValue) -> Filter:
+        """Items whose fact equals a value."""
         return Compare(self, "=", self._named(value))
 
     def in_(self, values: Iterable[AnyValue]) -> Filter:
+        """Items that have one of these values."""
         return Any(tuple(self.is_(value) for value in values))
 
     def compare(self, op: Op, value: AnyValue) -> Filter:
+        """Items whose fact compares so with a value."""
         return Compare(self, op, value)
 
     def has(self, value: AnyValue) -> Filter:
-        """Of a list: that it holds this."""
+        """Items whose list holds this value."""
         return Contains(self, self._named(value))
 
     def exists(self) -> Filter:
+        """Items that have anything here, None too."""
         return Has(self)
 
     def _named(self, value: AnyValue) -> AnyValue:
@@ -68,7 +74,7 @@ Path = Keys | Fact
 
 
 class Filter:
-    """Combine with `&`, `|` and `~`."""
+    """A condition on items. Combine filters with `&`, `|` and `~`."""
 
     __slots__ = ()
 
@@ -87,26 +93,28 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class All(Filter):
-    """Every part holds; with none, everything does."""
+    """Every part holds. Without parts, every item passes."""
 
     parts: tuple[Filter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Any(Filter):
-    """Some part holds; with none, nothing does."""
+    """Some part holds. Without parts, no item passes."""
 
     parts: tuple[Filter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Not(Filter):
+    """The part does not hold."""
+
     part: Filter
 
 
 @dataclass(frozen=True, slots=True)
 class Compare(Filter):
-    """The value at a path, if it is there and of the same kind. Integers and reals are one kind; a bool is another."""
+    """The value at a path compares so with `value`, and is of its kind. Ints and floats are one kind; bools another."""
 
     path: Path
     op: Op
@@ -115,7 +123,7 @@ class Compare(Filter):
 
 @dataclass(frozen=True, slots=True)
 class Has(Filter):
-    """Something is at the path, None too."""
+    """Any value is at the path, None too."""
 
     path: Path
 
@@ -130,7 +138,7 @@ class Contains(Filter):
 
 @dataclass(frozen=True, slots=True)
 class Match(Filter):
-    """Words in what an item says: all of them; `word*` for a beginning, `"two words"` for words in a row."""
+    """All these words are in the texts of an item; `word*` matches a prefix, `"two words"` words in a row."""
 
     text: str
 
@@ -170,12 +178,15 @@ class Prop:
         return Compare(self.path, "=", _named(value))
 
     def in_(self, values: Iterable[AnyValue]) -> Filter:
+        """Items that have one of these values."""
         return Any(tuple(self.is_(value) for value in values))
 
     def has(self, value: AnyValue) -> Filter:
+        """Items whose list or set holds this value."""
         return Contains(self.path, _named(value))
 
     def exists(self) -> Filter:
+        """Items that have anything here, None too."""
         return Has(self.path)
 
 
@@ -189,7 +200,7 @@ def _parts(kind: type[All] | type[Any], part: Filter) -> tuple[Filter, ...]:
 
 
 def _named(value: AnyValue) -> AnyValue:
-    """An item, or its id, stands for a reference to it; one that knows its party, for one from anywhere."""
+    """A value, where an item or its id becomes a reference to it, with the party if the item knows its party."""
     reference = getattr(value, "reference", None)
     if isinstance(reference, Reference):
         return reference

@@ -1,4 +1,4 @@
-"""Forks: an item that was forked lives on under another id, and whatever names the old one leads to the new one.
+"""Forks: a forked item continues under a new id, and every reference to the old id leads to the new item.
 
 >>> old, new, child = (bytes([n]) * 16 for n in (1, 2, 3))
 >>> forks = KnownForks([Fork(old, new, here=True)])
@@ -8,8 +8,8 @@ True
 >>> forks.led(facts).value["owner"] == Reference(new)
 True
 
-Where an item hangs, what a link joins, what is embedded and referred to: all of it is seen by queries as it leads now,
-so no engine has to know of forks. What an item says itself is kept as it is, for what it leads to may yet change.
+Queries see parents, ends of links, embedded items and references with forks resolved, so no query engine has to know of
+forks. The stored facts keep the original ids, since a later fork may resolve them differently.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from antiphon.model.value import Reference, Value
 from antiphon.query.facts import Facts, in_order
 from antiphon.query.multimap import Multimap
 
-STEPS_MAX = 64  # forks of forks that are followed
+STEPS_MAX = 64  # the longest chain of forks that is followed
 Claims = Sequence[tuple[Stamp, bytes]]
 
 
 class Fork(NamedTuple):
-    """What an item says that it was forked into, empty if it was not; and its inception key, if it is a view."""
+    """The item that one was forked into, empty if it was not; and its inception key, if it is a view."""
 
     old: bytes
     new: bytes
     key: bytes = b""
-    here: bool = False  # whether what it was forked into is
+    here: bool = False  # the new item is present
 
 
 def lead(item: bytes, after: Callable[[bytes], bytes]) -> bytes:
-    """Where an id leads, step by step. Forks in a circle lead nowhere."""
+    """The item that an id leads to, step by step. In a cycle of forks, an id leads to itself."""
     at, seen = item, {item}
     for _ in range(STEPS_MAX):
         following = after(at)
@@ -57,26 +57,26 @@ class Forks(ABC):
 
     @abstractmethod
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """True if there are any forks."""
 
     @abstractmethod
     def after(self, item: bytes) -> bytes:
-        """What an item was forked into, if that is here; else empty."""
+        """The item that one was forked into, if it is present; else empty."""
 
     @abstractmethod
     def before(self, item: bytes) -> Iterable[bytes]:
-        """The items that say that they were forked into one, which need not be here."""
+        """The items that were forked into one, which need not be present."""
 
     @abstractmethod
     def key(self, item: bytes) -> bytes:
-        """The inception key of an item that was forked; empty if that is no view."""
+        """The inception key of a forked item; empty if it is no view."""
 
     def lead(self, item: bytes) -> bytes:
-        """Where an id leads."""
+        """The item that an id leads to."""
         return lead(item, self.after)
 
     def upstream(self, items: Iterable[bytes]) -> set[bytes]:
-        """These, and all that may lead to one of them, or past it."""
+        """These items, and all items from which a chain of forks leads to or through one of them."""
         found = set(items)
         fresh = list(found)
         for _ in range(STEPS_MAX):
@@ -92,11 +92,11 @@ class Forks(ABC):
         return next((key for old in olds if (key := self.key(old)) and self.lead(old) == item), b"")
 
     def led_claims(self, claims: Claims) -> Claims:
-        """Claims to parents, as they lead."""
+        """Claims to parents, with forks resolved."""
         return [(stamp, self.lead(parent)) for stamp, parent in claims] if self else claims
 
     def led(self, facts: Facts) -> Facts:
-        """An item as queries see it; but for its parent, which follows from the claims of all."""
+        """Facts with forks resolved, except for the parent, which follows from the claims of all items."""
         if not self:
             return facts
         to = {end: self.lead(end) for end in _ends(facts)}
@@ -122,7 +122,7 @@ def _ends(facts: Facts) -> set[bytes]:
 
 
 def _led(value: Value, to: Mapping[bytes, bytes]) -> Any:
-    """A value with its references as they lead."""
+    """A value, with forks resolved in its references."""
     if isinstance(value, Reference):
         return Reference(to.get(value.item, value.item)) if not value.party else value
     if isinstance(value, dict):
@@ -149,6 +149,7 @@ class KnownForks(Forks):
         return iter(self._forks)
 
     def get(self, item: bytes) -> Fork | None:
+        """The fork of an item."""
         return self._forks.get(item)
 
     def after(self, item: bytes) -> bytes:
@@ -163,7 +164,7 @@ class KnownForks(Forks):
         return b"" if fork is None else fork.key
 
     def update(self, news: Iterable[Fork]) -> set[bytes]:
-        """Take what items say now, an empty `new` for no fork: where something led, or leads, that leads elsewhere."""
+        """Take the current forks of items, an empty `new` for none; return the old and new ends of all changes."""
         every = list(news)
         was = {old: self.lead(old) for old in self.upstream(fork.old for fork in every)}
         for fork in every:
@@ -181,14 +182,16 @@ class KnownForks(Forks):
 
 
 def fork_of(item: ItemState) -> Fork:
+    """The fork of a live item."""
     return Fork(bytes(item.id), item.forked_to, b"" if item.view is None else item.view.key)
 
 
-def said_by(facts: Facts) -> Fork:
+def fork_in(facts: Facts) -> Fork:
+    """The fork of an item, by its facts."""
     return Fork(facts.id, facts.forked_to, facts.view_key)
 
 
 def forks_of(items: Iterable[Facts]) -> KnownForks:
     """The forks of all items of a party."""
     every = {facts.id: facts for facts in items}
-    return KnownForks(said_by(facts)._replace(here=facts.forked_to in every) for facts in every.values())
+    return KnownForks(fork_in(facts)._replace(here=facts.forked_to in every) for facts in every.values())

@@ -1,4 +1,7 @@
-"""Many to many, for very many keys that mostly have one value: a set of one would cost four times what it holds."""
+"""`Multimap`: a map of keys to sets, in little memory where most keys have one value.
+
+A Python set for each key would take four times the memory of the value in it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ Held = TypeVar("Held", bound=Hashable)
 
 
 class Multimap(Generic[Key, Held]):
-    """
+    """A map of each key to its values.
+
     >>> owners = Multimap()
     >>> owners.add("a", 1), owners.add("a", 2), owners.add("a", 2), owners.discard("a", 1)
     (None, None, None, None)
@@ -53,5 +57,5 @@ class Multimap(Generic[Key, Held]):
         yield from self._many
 
     def __len__(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return len(self._one) + len(self._many)

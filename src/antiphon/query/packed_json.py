@@ -1,11 +1,11 @@
-"""Values as JSON text that gives exactly the same values back: 1, 1.0 and True are three, and NaN is one of them.
+"""Values as JSON text that reads back as exactly the same values: 1, 1.0 and True stay apart, and NaN is kept.
 
 >>> pack({"b": [1, 1.0, True], "a": b"raw"})
 '{"b":[1,1.0,true],"a":{"\\\\ud800":["b","726177"]}}'
 >>> unpack(pack({"b": [1, 1.0, True], "a": b"raw"}))
 {'b': [1, 1.0, True], 'a': b'raw'}
 
-What JSON lacks is a map with the one key U+D800, half a surrogate pair, which no text of an item can hold.
+Values that JSON lacks are a map with the one key U+D800, half a surrogate pair, which no text of an item can hold.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def time_us(value: datetime) -> int:
 
 
 def from_time_us(value: int) -> datetime:
+    """The time at so many microseconds since 1970."""
     return _EPOCH + value * _US
 
 
@@ -54,7 +55,7 @@ _SORTED = json.JSONEncoder(separators=(",", ":"), default=_tagged, check_circula
 
 
 def pack(value: Value, *, canonical: bool = False) -> str:
-    """The text, in ASCII; if it is to be canonical, equal maps have the same one."""
+    """Return the text, in ASCII. If `canonical`, equal maps have equal texts."""
     try:
         text = _SORTED(value) if canonical else _AS_IS(value)
     except (TypeError, RecursionError) as error:
@@ -81,7 +82,7 @@ def _check_text(value: Value) -> None:
 
 
 def unpack(text: str) -> Value:
-    """The value, or `BadEncoding`."""
+    """Read the value, or raise `BadEncoding`."""
     try:
         value, end = _TAGGED_DECODER.raw_decode(text) if _MARK_TEXT in text else _DECODER.raw_decode(text)
         if end != len(text):

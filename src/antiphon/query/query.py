@@ -1,4 +1,4 @@
-"""`Query`: which items, as a frozen value. It says what is wanted; `evaluate` says what that means, in plain Python.
+"""`Query`: a selection of items, as a frozen value. `evaluate` defines what it means, in plain Python.
 
 >>> from antiphon.query.filters import Fact, prop
 >>> tasks = Query(Fact.TYPE.is_("task") & prop("done").is_(False))
@@ -8,9 +8,9 @@
 >>> Query(Fact.TYPE.is_("board")).children().children(prop("done").is_(True)).count().aggregate.function
 'count'
 
-Methods give a new query. A query begins with all items that pass `where`; each step then goes from the items that it
-has to others, which must pass the step's own filter. Items come by ascending id, which is the order of their making,
-unless `order` says otherwise; those that lack what is ordered by come last; of equals the least id comes first.
+Methods return a new query. A query starts with all items that pass `where`. Each step then goes from the current items
+to others, which must pass the filter of the step. Results are by ascending id, which is the order of creation, unless
+`order` says otherwise: then items that lack the property come last, and equal items are by ascending id.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Function = Literal["count", "sum", "mean", "min", "max"]
 
 
 class Deleted(enum.Enum):
-    """Whether deleted items are among the result. It holds for every step, and for links that are passed through."""
+    """Choice of whether a query considers deleted items. Applies to every step, and to links on the way."""
 
     HIDDEN = "hidden"
     SHOWN = "shown"
@@ -36,38 +36,42 @@ class Deleted(enum.Enum):
 
 
 class Way(enum.Enum):
-    """Where a step goes, from each item that it begins with."""
+    """The edge that a step follows from each of its items."""
 
     CHILDREN = "children"
     PARENT = "parent"
-    LINKS = "links"  # the links that begin at it
-    BACKLINKS = "backlinks"  # the links that end at it
-    SOURCE = "source"  # of a link: the item that it begins at
+    LINKS = "links"  # the links whose source it is
+    BACKLINKS = "backlinks"  # the links whose target it is
+    SOURCE = "source"  # the source of a link
     TARGET = "target"
-    EMBEDS = "embeds"  # the items embedded in it
-    EMBEDDERS = "embedders"  # those that it is embedded in
+    EMBEDS = "embeds"  # the items that it embeds
+    EMBEDDERS = "embedders"  # the items that embed it
     REFERENCES = "references"  # the items of this party that its value refers to
     REFERRERS = "referrers"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    """A step to other items along a way, and the filter that they must pass."""
+
     way: Way
     where: Filter = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
 class OrderBy:
+    """Sort the results by the value at a path, in the order of `value_order`."""
+
     path: Path
     descending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One value for all items, or for each group of items with an equal value at `group`.
+    """One value for all items, or for each group of items with equal values at `group`.
 
     `sum` and `mean` take numbers, are exact, and are rounded once; `min` and `max` take values of any kind, in the
-    order of `order`. Items that have nothing of the sort at the path are left out.
+    order of `value_order`. Items without such a value at the path are left out.
     """
 
     function: Function
@@ -77,6 +81,8 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Query:
+    """Items that pass a filter, then steps, then an order and a limit, or an aggregate."""
+
     where: Filter = EVERYTHING
     steps: tuple[Step, ...] = ()
     order: tuple[OrderBy, ...] = ()
@@ -93,52 +99,66 @@ class Query:
             raise InvalidInput("an aggregate is of all items; it goes with no order and no limit")
 
     def filter(self, where: Filter) -> Query:
-        """Of what it has by now, only what also passes this."""
+        """Keep only the current items that also pass this filter."""
         if not self.steps:
             return replace(self, where=_both(self.where, where))
         last = self.steps[-1]
         return replace(self, steps=(*self.steps[:-1], Step(last.way, _both(last.where, where))))
 
     def step(self, way: Way, where: Filter = EVERYTHING) -> Query:
+        """Go along a way to the items that pass the filter."""
         return replace(self, steps=(*self.steps, Step(way, where)))
 
     def children(self, where: Filter = EVERYTHING) -> Query:
+        """Go to the children."""
         return self.step(Way.CHILDREN, where)
 
     def parent(self, where: Filter = EVERYTHING) -> Query:
+        """Go to the parent."""
         return self.step(Way.PARENT, where)
 
     def links(self, where: Filter = EVERYTHING) -> Query:
+        """Go to the links whose source is one of the items."""
         return self.step(Way.LINKS, where)
 
     def backlinks(self, where: Filter = EVERYTHING) -> Query:
+        """Go to the links whose target is one of the items."""
         return self.step(Way.BACKLINKS, where)
 
     def source(self, where: Filter = EVERYTHING) -> Query:
+        """Go from links to their sources."""
         return self.step(Way.SOURCE, where)
 
     def target(self, where: Filter = EVERYTHING) -> Query:
+        """Go from links to their targets."""
         return self.step(Way.TARGET, where)
 
     def embeds(self, where: Filter = EVERYTHING) -> Query:
+        """Go to the embedded items."""
         return self.step(Way.EMBEDS, where)
 
     def embedders(self, where: Filter = EVERYTHING) -> Query:
+        """Go to the items that embed one of these."""
         return self.step(Way.EMBEDDERS, where)
 
     def references(self, where: Filter = EVERYTHING) -> Query:
+        """Go to the items that the values refer to."""
         return self.step(Way.REFERENCES, where)
 
     def referrers(self, where: Filter = EVERYTHING) -> Query:
+        """Go to the items that refer to one of these."""
         return self.step(Way.REFERRERS, where)
 
     def order_by(self, path: str | Path, *, descending: bool = False) -> Query:
+        """Sort by a path; further calls sort items that are equal so far."""
         return replace(self, order=(*self.order, OrderBy(as_path(path), descending)))
 
     def take(self, limit: int) -> Query:
+        """Keep only the first `limit` items."""
         return replace(self, limit=limit)
 
     def with_deleted(self, deleted: Deleted = Deleted.SHOWN) -> Query:
+        """Consider deleted items too, or only these."""
         return replace(self, deleted=deleted)
 
     def count(self, *, group: str | Path | None = None) -> Query:
@@ -166,6 +186,7 @@ class Query:
 
 
 def as_path(path: str | Path) -> Path:
+    """A path; a string is a path of one key."""
     return (path,) if isinstance(path, str) else path
 
 

@@ -22,7 +22,7 @@ Number = int | float
 
 
 def sum_of(numbers: Sequence[Number]) -> Number:
-    """The sum: an int if all are, else the nearest real."""
+    """The sum: an int if all numbers are ints, else the nearest float."""
     if all(type(number) is int for number in numbers):
         return sum(numbers)
     special = _special(numbers)
@@ -37,7 +37,7 @@ def sum_of(numbers: Sequence[Number]) -> Number:
 
 
 def mean_of(numbers: Sequence[Number]) -> float | None:
-    """The nearest real to the mean; of nothing there is none."""
+    """The float nearest to the mean; None if there are no numbers."""
     if not numbers:
         return None
     special = _special(numbers)
@@ -48,13 +48,14 @@ def mean_of(numbers: Sequence[Number]) -> float | None:
 class Sum:
     """An exact sum, computed in parts and merged: `value` is `sum_of` all numbers, `mean` is `mean_of` them."""
 
-    ints: bool = True  # whether all numbers are
+    ints: bool = True  # all numbers are ints
     whole: int = 0  # exact, in units of 2^-1074
     count: int = 0
-    up: bool = False  # whether there is an infinity
+    up: bool = False  # an infinity is among them
     down: bool = False
 
     def add(self, number: Number, times: int = 1) -> None:
+        """Add a number, several times over if `times` says so."""
         self.count += times
         if type(number) is float and math.isinf(number):
             self.up, self.down, self.ints = self.up or number > 0, self.down or number < 0, False
@@ -63,14 +64,16 @@ class Sum:
         self.whole += _scaled(number) * times
 
     def add_all(self, other: Sum) -> None:
-        """Another part."""
+        """Merge another part into this one."""
         self.ints, self.whole, self.count = self.ints and other.ints, self.whole + other.whole, self.count + other.count
         self.up, self.down = self.up or other.up, self.down or other.down
 
     def value(self) -> Number:
+        """The sum so far."""
         return self.whole >> _SCALE if self.ints else self._over(1)
 
     def mean(self) -> float | None:
+        """The mean so far; None without numbers."""
         return self._over(self.count) if self.count else None
 
     def _over(self, count: int) -> float:
@@ -80,7 +83,7 @@ class Sum:
 
 
 def _special(numbers: Sequence[Number]) -> float | None:
-    """The sum where infinities decide it."""
+    """The sum if an infinity is among the numbers; else None."""
     found = {number for number in numbers if type(number) is float and math.isinf(number)}
     return sum(found) if found else None
 

@@ -1,18 +1,18 @@
-"""Words: what `Match` finds in texts, by Python's rules and, spelled so that it must agree, by SQLite's FTS5.
+"""Words: how `Match` splits texts into words, in Python and, encoded so that both agree, in SQLite's FTS5.
 
 >>> tokens("Ｇroße Wörter: 日本!")
 ['grosse', 'wörter', '日', '本']
 >>> wanted = parse('wör* "a b"')
 >>> wanted
 (Term(words=('wör',), beginning=True), Term(words=('a', 'b'), beginning=False))
->>> matches(wanted, spell(["Wörter a b"])), matches(wanted, spell(["Wörter a", "b"]))
+>>> matches(wanted, word_text(["Wörter a b"])), matches(wanted, word_text(["Wörter a", "b"]))
 (True, False)
 
-Upper and lower case and Unicode's ways to write one character are the same; characters of scripts that are written
-without spaces are words of their own. FTS5 is given each word as the hex of its UTF-8, so its own rules never matter.
+Case and Unicode normalisation forms do not matter. In scripts written without spaces, each character is a word.
+FTS5 gets each word as the hex of its UTF-8, so its own tokenizer never matters.
 
-All of it takes time in proportion to the text, whoever wrote that: normalising, which is quadratic in marks on one
-letter, gets no more of them in a row than Unicode's stream-safe texts have.
+The time is linear in the length of a text, also of a hostile one: normalisation is quadratic in the number of marks on
+one letter, so it gets no more marks in a row than Unicode's stream-safe format allows.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from typing import NamedTuple
 
 from antiphon.core.errors import InvalidInput
 
-LENGTH_MAX = 1 << 20  # characters of an item's texts, as written or as words; what follows is not looked at
-WORD_LENGTH_MAX = 64  # characters; of a longer word only these are looked at
+LENGTH_MAX = 1 << 20  # characters of the texts of an item, as written or as words; the rest is ignored
+WORD_LENGTH_MAX = 64  # characters; the rest of a longer word is ignored
 MARKS_MAX = 30  # in a row; further ones are left out
 TERMS_MAX = 32
-ASKED_WORDS_MAX = 128  # in all terms: each word of a row is looked for wherever the first is
-TEXT_LENGTH_MAX = 4096  # of what is asked for
-RULES = f"2 {unicodedata.unidata_version}"  # what is a word, and its case, may change with Unicode
+ASKED_WORDS_MAX = 128  # in all terms: each word of a phrase is searched wherever the first occurs
+TEXT_LENGTH_MAX = 4096  # of the text to match
+RULES = f"2 {unicodedata.unidata_version}"  # words and case may change with the version of Unicode
 
-_PIECE = 2048  # characters; longer texts are looked at in pieces of at least so many
+_PIECE = 2048  # characters; longer texts are split into pieces of at least this length
 _PIECE_MAX = 1 << 16
 _KEPT_MAX = 1 << 22  # characters
-_LINE = "\n"  # between two texts, so that no row of words spans both
+_LINE = "\n"  # between two texts, so that no phrase spans both
 
 # Han, kana, bopomofo, hangul, and the extensions of Han beyond the first 65536 characters.
 _ALONE = (
@@ -44,31 +44,31 @@ _ALONE = (
     "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _TOKEN = re.compile(rf"[{_ALONE}]|[^\W{_ALONE}]+")
-_PLAIN = re.compile(r"\w+", re.ASCII)  # the same where there is nothing but ASCII
+_PLAIN = re.compile(r"\w+", re.ASCII)  # the same for ASCII texts
 _ASKED = re.compile(r'"([^"]*)(?:"|$)(\*?)|([^\s"]+)')
-_BREAK = re.compile("[ \t\n\u3000-\u3002]")  # what ends a word, and is never one with a mark that follows
-_MARKS = re.compile(rf"[\W\uff9e\uff9f]{{{MARKS_MAX + 1},}}")  # such are all marks, and other characters too
-_OPENING_MARKS = "\u0f73\u0f75\u0f81\uff9e\uff9f"  # no marks themselves, but taken apart they are nothing else
+_BREAK = re.compile("[ \t\n\u3000-\u3002]")  # ends a word, and never combines with a mark that follows
+_MARKS = re.compile(rf"[\W\uff9e\uff9f]{{{MARKS_MAX + 1},}}")  # all marks are such characters, and others too
+_OPENING_MARKS = "\u0f73\u0f75\u0f81\uff9e\uff9f"  # no marks, but they decompose into marks only
 
 
 class Term(NamedTuple):
-    """Words in a row; of the last one perhaps only its beginning."""
+    """Words in a row; with `beginning`, the last one is a prefix."""
 
     words: tuple[str, ...]
     beginning: bool
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text, in their order."""
-    return _spell(text).split()
+    """The words of a text, in order."""
+    return _word_text(text).split()
 
 
-def spell(texts: Iterable[str]) -> str:
-    """The words of an item's texts in one string, each between two blanks; empty if there is no word in them."""
+def word_text(texts: Iterable[str]) -> str:
+    """The words of the texts of an item in one string, each between two blanks; empty if there are none."""
     lines: list[str] = []
     room = LENGTH_MAX
     for text in texts:
-        line = _spell(text) if len(text) <= _PIECE else " ".join(_spell_long(text, room))
+        line = _word_text(text) if len(text) <= _PIECE else " ".join(_long_word_text(text, room))
         room -= _length(text, line)
         if line:
             lines.append(f" {line} ")
@@ -77,9 +77,9 @@ def spell(texts: Iterable[str]) -> str:
     return _LINE.join(lines)
 
 
-def _spell_long(text: str, room: int) -> Iterator[str]:
+def _long_word_text(text: str, room: int) -> Iterator[str]:
     for piece in _pieces(text[:room]):
-        spelled = KEPT.spell(piece)
+        spelled = WORD_CACHE.word_text(piece)
         if spelled:
             yield spelled
         room -= _length(piece, spelled)
@@ -88,12 +88,12 @@ def _spell_long(text: str, room: int) -> Iterator[str]:
 
 
 def _length(text: str, spelled: str) -> int:
-    """What counts of a text: one character may be eighteen, and a blank follows a word."""
+    """The length that counts against the limit: normalisation may turn one character into eighteen, and adds blanks."""
     return max(len(text), len(spelled) // 2)
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """A text, cut where a word ends, if it can be: the words of the whole are those of its pieces."""
+    """Split a text where a word ends, if possible: the words of the pieces are those of the text."""
     at = 0
     while at < len(text):
         found = _BREAK.search(text, at + _PIECE, at + _PIECE_MAX)
@@ -102,19 +102,19 @@ def _pieces(text: str) -> Iterator[str]:
         at = end
 
 
-class Kept:
-    """The words of pieces of long texts, of which most are as they were when the text was last looked at."""
+class WordCache:
+    """A cache of the words of pieces of long texts: an edit leaves most pieces as they were."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
         self._size = 0
-        self.made = 0  # how often words were looked for
+        self.made = 0  # the number of cache misses
 
-    def spell(self, piece: str) -> str:
+    def word_text(self, piece: str) -> str:
         found = self._known.get(piece)
         if found is None:
             self.made += 1
-            found = _spell(piece)
+            found = _word_text(piece)
             if self._size > _KEPT_MAX:
                 self._known, self._size = {}, 0
             self._known[piece] = found
@@ -122,10 +122,10 @@ class Kept:
         return found
 
 
-KEPT = Kept()
+WORD_CACHE = WordCache()
 
 
-def _spell(text: str) -> str:
+def _word_text(text: str) -> str:
     if text.isascii():
         words = _PLAIN.findall(text.lower())
     else:
@@ -135,7 +135,7 @@ def _spell(text: str) -> str:
 
 
 def stream_safe(text: str) -> str:
-    """A text without the marks that follow so many others (as UAX #15 has it, but it parts them)."""
+    """A text without marks beyond `MARKS_MAX` in a row. (UAX #15 inserts a joiner between them instead.)"""
     return _MARKS.sub(_fewer_marks, text)
 
 
@@ -152,7 +152,7 @@ def _fewer_marks(found: re.Match[str]) -> str:
 
 @lru_cache(maxsize=256)
 def parse(text: str) -> tuple[Term, ...]:
-    """What a text asks for: all of these."""
+    """The terms of a text to match, all of which must be found."""
     if len(text) > TEXT_LENGTH_MAX:
         raise InvalidInput(f"words to match of {len(text)} characters; at most {TEXT_LENGTH_MAX}")
     found: list[Term] = []
@@ -171,12 +171,12 @@ def parse(text: str) -> tuple[Term, ...]:
 
 
 def matches(wanted: Sequence[Term], spelled: str) -> bool:
-    """Whether each term is in one of the texts that were spelled."""
+    """True if each term is in the words of an item (`word_text`)."""
     return all(needle(term.words, beginning=term.beginning) in spelled for term in wanted)
 
 
 def needle(words: Iterable[str], *, beginning: bool) -> str:
-    """What is in spelled texts if these words in a row are."""
+    """The string to search in `word_text` for these words in a row."""
     return f" {' '.join(words)}{'' if beginning else ' '}"
 
 
@@ -184,13 +184,13 @@ def needle(words: Iterable[str], *, beginning: bool) -> str:
 
 
 def to_fts(texts: Iterable[str]) -> str:
-    """What FTS5 gets for the texts of an item; empty if there is no word in them. Between two texts it gets an x."""
-    spelled = spell(texts).replace(f" {_LINE} ", _LINE).strip(" ")
+    """The encoded words of the texts of an item for FTS5, with an x between two texts; empty if there are none."""
+    spelled = word_text(texts).replace(f" {_LINE} ", _LINE).strip(" ")
     return spelled.encode().hex("-").replace("-20-", " ").replace("-0a-", " x ").replace("-", "")
 
 
 def fts_query(wanted: Sequence[Term]) -> str:
-    """The expression that FTS5 is asked."""
+    """The FTS5 expression for some terms."""
     return " AND ".join(f'"{" ".join(map(_hex, term.words))}"{" *" if term.beginning else ""}' for term in wanted)
 
 

@@ -1,4 +1,4 @@
-"""What a query may ask. Everything that runs, keeps or sends one calls `check` first, so that none fails half-way.
+"""Checks of queries. All code that runs, keeps or sends a query calls `check` first, so that no query fails half-way.
 
 >>> from antiphon.query.filters import Fact, Match
 >>> check(Query(Match("...")))
@@ -33,7 +33,7 @@ _FUNCTIONS = frozenset(get_args(Function))
 
 
 def check(query: Query) -> None:
-    """Raise `InvalidInput` that says what is wrong with a query, if anything is."""
+    """Raise `InvalidInput` if a query cannot run; the error says why."""
     _type(query, Query, "a query")
     _type(query.deleted, Deleted, "`deleted`")
     if query.limit is not None and query.limit > LIMIT_MAX:
@@ -58,12 +58,12 @@ def check(query: Query) -> None:
 
 
 def check_filter(where: Filter) -> None:
-    """The same of a filter alone."""
+    """Raise `InvalidInput` if a filter cannot be part of a query."""
     check(Query(where))
 
 
 def wheres(query: Query) -> Iterator[Filter]:
-    """The filters of a query: its own, and those of its steps."""
+    """The filters of a query and of its steps."""
     yield query.where
     for step in query.steps:
         _type(step, Step, "a step")
@@ -72,6 +72,7 @@ def wheres(query: Query) -> Iterator[Filter]:
 
 
 def check_path(path: Path) -> None:
+    """Raise `InvalidInput` unless this is a fact, or a tuple of keys."""
     if isinstance(path, Fact):
         return
     _type(path, tuple, "a path that is no fact")
@@ -83,7 +84,7 @@ def check_path(path: Path) -> None:
 
 
 def _ranked(query: Query) -> Iterator[Path]:
-    """What is ordered, grouped or summed by."""
+    """The paths that the query orders, groups or aggregates by."""
     for order in query.order:
         _type(order, OrderBy, "an order")
         yield order.path
@@ -102,7 +103,7 @@ def _ranked(query: Query) -> Iterator[Path]:
 
 
 def _walk(part: Filter, depth: int) -> Iterator[Filter]:
-    """A filter and all in it."""
+    """A filter and all filters in it."""
     if depth > DEPTH_MAX:
         raise InvalidInput(f"filters nested more than {DEPTH_MAX} deep")
     yield part
@@ -130,7 +131,7 @@ def _check_part(part: Filter) -> None:
 
 
 def check_value(value: Value, depth: int = 0) -> None:
-    """Whether a value can be compared with."""
+    """Raise `InvalidInput` if a filter cannot compare with this value."""
     if depth > VALUE_DEPTH_MAX:
         raise InvalidInput(f"a value nested more than {VALUE_DEPTH_MAX} deep")
     if isinstance(value, list | tuple | dict):

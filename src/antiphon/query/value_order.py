@@ -1,7 +1,7 @@
-"""The one order and equality of values in queries, in Python and in SQLite alike.
+"""The order and equality of values in queries, the same in Python and in SQLite.
 
 Numbers come first, then text, None, bools, NaN, bytes, datetimes, references, and last lists and maps. Each of these is
-a kind, and only values of one kind are compared; of lists and maps only whether they are equal is asked.
+a kind. Only values of one kind are compared, and lists and maps only for equality.
 
 >>> compare("<", 1, 1.5), compare("=", 1, True), compare("<", 1, "a")
 (True, False, False)
@@ -35,7 +35,7 @@ ExtremeKey = tuple[int, Any, bool]
 NONE, BOOL, NAN, BYTES, TIME, REFERENCE, CONTAINER = range(1, 8)  # the first byte of a blob
 _TIME, _CONTAINER = bytes([TIME]), bytes([CONTAINER])
 _FALSE, _TRUE = bytes([BOOL, 0]), bytes([BOOL, 1])
-_BIAS = 1 << 63  # so that times before 1970 come before the others as bytes too
+_BIAS = 1 << 63  # so that times before 1970 sort first as bytes too
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
 _NAN = float("nan")
 _OPS: dict[str, Callable[[Any, Any], bool]] = {
@@ -48,7 +48,7 @@ _OPS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def column(value: Value) -> Column:
-    """What SQLite stores for a value: its own order of these is this order. Nothing at all is NULL."""
+    """The form of a value that SQLite stores, whose order in SQLite is this order. `MISSING` is NULL."""
     kind = type(value)
     if kind is str:
         return value  # type: ignore[no-any-return]
@@ -88,7 +88,7 @@ def _blob(value: Value) -> Column:
         return bytes([BYTES]) + bytes(value)
     if isinstance(value, datetime):
         return time_column(time_us(value))
-    if isinstance(value, str):  # subclasses, of an enum say, stand for what they are of
+    if isinstance(value, str):  # a subclass, of an enum for example, counts as its base
         return str.__str__(value)
     if isinstance(value, int):
         return column(int.__int__(value))
@@ -148,7 +148,7 @@ def extreme_key(value: Value, *, greatest: bool) -> ExtremeKey:
 
 
 def sort_key(value: Value) -> SortKey:
-    """The order for Python's `sorted`."""
+    """The key of a value for Python's `sorted`."""
     stored = column(value)
     if isinstance(stored, str):
         return 1, stored
@@ -156,13 +156,13 @@ def sort_key(value: Value) -> SortKey:
 
 
 def kind_of(key: SortKey) -> int:
-    """Which kind a sort key is of: 0 for numbers, -1 for text, else the first byte."""
+    """The kind of a sort key: 0 for numbers, -1 for text, else the first byte."""
     rank, stored = key
     return int(stored[0]) if rank == 2 else -rank
 
 
 def compare(op: str, found: Value, wanted: Value) -> bool:
-    """What `Compare` asks of a value that is there."""
+    """True if `found` compares so with `wanted`, as the filter `Compare` means it."""
     left, right = sort_key(found), sort_key(wanted)
     if op == "=":
         return left == right

@@ -28,7 +28,7 @@ class Slotted:
 
 
 @dataclass(frozen=True)
-class Frozen:
+class FrozenSource:
     x: int = 0
     y: int = 0
 
@@ -48,7 +48,7 @@ def _set_x(thing: Any) -> Any:
     [
         (Slotted, _set_x),
         (Slotted, lambda thing: replace(thing, x=5)),
-        (Frozen, lambda thing: replace(thing, x=5)),
+        (FrozenSource, lambda thing: replace(thing, x=5)),
         (Model, lambda thing: thing.model_copy(update={"x": 5})),
         (Model, lambda thing: _set_x(copy.copy(thing))),
     ],
@@ -70,10 +70,10 @@ def test_what_others_wrote_since_survives_saving(
 
 
 def test_a_copy_of_an_older_reading_is_saved_with_what_was_read(party: Party) -> None:
-    item = party.object(Frozen(1, 1))
-    older = item.read_as(Frozen)
+    item = party.object(FrozenSource(1, 1))
+    older = item.read_as(FrozenSource)
     item["y"] = 9
-    item.read_as(Frozen)
+    item.read_as(FrozenSource)
     item.save(replace(older.object, x=5), since=older)
     assert item.value == {"x": 5, "y": 9}
 
@@ -81,11 +81,11 @@ def test_a_copy_of_an_older_reading_is_saved_with_what_was_read(party: Party) ->
 def test_what_cannot_be_known_is_not_guessed(party: Party, monkeypatch: pytest.MonkeyPatch) -> None:
     item = party.object({"x": 1, "y": 1})
     with pytest.raises(InvalidInput, match=r"since=read"):
-        item.save(Frozen(5, 5))
-    item.save(Frozen(5, 5), since=item.read_as(Frozen))
+        item.save(FrozenSource(5, 5))
+    item.save(FrozenSource(5, 5), since=item.read_as(FrozenSource))
     assert item.value == {"x": 5, "y": 5}
     with pytest.raises(InvalidInput, match="what `read_as` gave"):
-        item.save(Frozen(), since=Frozen())  # type: ignore[arg-type]
+        item.save(FrozenSource(), since=FrozenSource())  # type: ignore[arg-type]
 
     monkeypatch.setattr(read_values, "HELD_MAX", 2)
     monkeypatch.setattr(read_values, "LAST_MAX", 2)

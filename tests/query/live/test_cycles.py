@@ -1,4 +1,4 @@
-"""Circles are known as if all claims were looked at each time, and nothing is walked over that has not changed."""
+"""ParentCycles are known as if all claims were looked at each time, and nothing is walked over that has not changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from antiphon.model.hierarchy import derive
 from antiphon.query.delta import Delta
 from antiphon.query.filters import Fact, prop
 from antiphon.query.index.index import ItemIndex
-from antiphon.query.live.cycles import Circles
+from antiphon.query.live.cycles import ParentCycles
 from antiphon.query.live.live import LiveQueries
 from antiphon.query.query import Query
 from antiphon.testing.peers import Peers
@@ -31,7 +31,7 @@ class World:
 
     def __init__(self) -> None:
         self.claims: Claims = {}
-        self.circles = Circles()
+        self.cycles = ParentCycles()
         self.looked: set[bytes] = set()
         self.asked = 0
 
@@ -44,13 +44,13 @@ class World:
         return derive(every)
 
     def look(self, items: set[bytes], *, told: bool = True) -> set[bytes]:
-        moved = self.circles.look(sorted(items), self.claims_of, told=told)
+        moved = self.cycles.look(sorted(items), self.claims_of, told=told)
         self.looked |= items
         tree = self.tree()
         for item in self.looked:
             some = self.claims.get(item, ())
             last = some[-1][1] if some else b""
-            assert self.circles.parent(item, last) == tree.get(item, b"")
+            assert self.cycles.parent(item, last) == tree.get(item, b"")
         return moved
 
     def claim(self, *pairs: tuple[bytes, bytes], lamport: int = 0) -> set[bytes]:
@@ -109,7 +109,7 @@ def test_parents_are_those_of_the_tree_and_what_moves_is_told(history: list[tupl
             assert isinstance(what, set)
             world.look(what, told=bool(how))
         else:
-            world.circles.trim(0)
+            world.cycles.trim(0)
 
 
 def test_a_claim_that_is_seen_before_it_is_told_moves_the_others_when_it_is_told() -> None:
@@ -118,7 +118,7 @@ def test_a_claim_that_is_seen_before_it_is_told_moves_the_others_when_it_is_told
     world = World()
     world.claim((a, b), lamport=5)
     world.claims.update({b: [(at(1), c)], c: [(at(2), a)]})
-    assert world.circles.look([c], world.claims_of, told=False) == set()  # of b it is not known yet
+    assert world.cycles.look([c], world.claims_of, told=False) == set()  # of b it is not known yet
     assert a in world.look({b})
     assert world.look({b}) == set()
 
@@ -145,20 +145,20 @@ def chain(count: int) -> tuple[World, list[bytes]]:
 def test_a_write_that_claims_nothing_walks_over_nothing_at_any_depth() -> None:
     world, ids = chain(2000)
     world.look({ids[-1]})
-    assert world.circles.steps == 2000
+    assert world.cycles.steps == 2000
     world.asked = 0
     for _ in range(10):
         assert world.look({ids[-1]}) == set()
         assert world.look({ids[1000]}) == set()
-    assert (world.circles.steps, world.asked) == (2000, 20)
+    assert (world.cycles.steps, world.asked) == (2000, 20)
 
 
 def test_what_is_made_deep_below_walks_only_to_what_was_looked_at() -> None:
     world, ids = chain(2000)
     world.look({ids[-1]})
-    steps, child = world.circles.steps, b"c" * 16
+    steps, child = world.cycles.steps, b"c" * 16
     world.claim((child, ids[-1]), lamport=5000)
-    assert world.circles.steps - steps <= 2
+    assert world.cycles.steps - steps <= 2
 
 
 def test_a_claim_is_walked_from_along_what_is_remembered() -> None:
@@ -166,15 +166,15 @@ def test_a_claim_is_walked_from_along_what_is_remembered() -> None:
     world.look({ids[-1], ids[0]})
     world.asked = 0
     assert world.claim((ids[0], ids[-1]), lamport=5000) == {ids[0]}
-    assert len(world.circles) == 2000
+    assert len(world.cycles) == 2000
     assert world.asked == 1
-    steps = world.circles.steps
+    steps = world.cycles.steps
     assert world.look({ids[7]}) == set()  # in a ring, too, nothing is walked over again
-    assert world.circles.steps == steps
+    assert world.cycles.steps == steps
     assert world.claim((ids[500], b""), lamport=6000) == {ids[500]}
     world.withdraw(ids[500])
     assert world.withdraw(ids[500]) == {ids[0], ids[500]}
-    assert len(world.circles) == 0
+    assert len(world.cycles) == 0
 
 
 # -- on a whole peer
@@ -188,13 +188,13 @@ def test_a_property_of_a_deep_item_is_written_without_a_walk(tmp_path: Path) -> 
             ids.append(party.create("antiphon/object", parent=ids[-1] if ids else None).id)
         live = LiveQueries(party)
         found = live.subscribe(Query(prop("n") == 1))
-        steps = live._source.circles.steps
+        steps = live._source.cycles.steps
         for value in (0, 1, 2, 1):
             party.item(ids[-1]).edit("set", "n", value)
         child = party.create("antiphon/object", parent=ids[-1])
         child.edit("set", "n", 1)
         assert found.result.ids == (bytes(ids[-1]), bytes(child.id))
-        assert live._source.circles.steps - steps <= 2
+        assert live._source.cycles.steps - steps <= 2
         live.close()
 
 

@@ -20,7 +20,7 @@ from antiphon.query.filters import EVERYTHING, Fact, Filter, Match, prop
 from antiphon.query.forks import Fork
 from antiphon.query.index.index import ItemIndex
 from antiphon.query.live.live import LiveQueries
-from antiphon.query.live.port import Kept
+from antiphon.query.live.port import IndexedSource
 from antiphon.query.live.subscription import Subscription
 from antiphon.query.query import Deleted, Query, Way
 from antiphon.testing.peers import Peer, Peers
@@ -52,7 +52,9 @@ def everything(party: PartyProcessor) -> list[Facts]:
 class Watcher:
     """Subscriptions to all queries, and the results that their deltas have made."""
 
-    def __init__(self, party: PartyProcessor, index: Kept | None, queries: Iterable[Query] = tuple(QUERIES)) -> None:
+    def __init__(
+        self, party: PartyProcessor, index: IndexedSource | None, queries: Iterable[Query] = tuple(QUERIES)
+    ) -> None:
         self._party = party
         self.live = LiveQueries(party, index)
         self._results: dict[Subscription, Result] = {}

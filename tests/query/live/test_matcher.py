@@ -14,8 +14,8 @@ from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result, run
 from antiphon.query.facts import Facts
 from antiphon.query.filters import EVERYTHING, Fact, Match, prop
-from antiphon.query.live.matcher import Matcher, Standing
-from antiphon.query.live.port import EveryItem
+from antiphon.query.live.matcher import Matcher, StandingQuery
+from antiphon.query.live.port import MemorySource
 from antiphon.query.packed_json import pack
 from antiphon.query.query import Deleted, Query
 from antiphon.testing.query_strategies import IDS, derived, described, items, parties, queries
@@ -34,7 +34,7 @@ def as_bytes(item: Facts) -> str:
     return pack([getattr(item, name) for name in Facts.__slots__ if name != "claims"], canonical=True)
 
 
-def whole(standing: Standing) -> Any:
+def whole(standing: StandingQuery) -> Any:
     return described(standing.result)
 
 
@@ -42,17 +42,17 @@ class Party:
     """Items, a matcher on them, and for each standing query the result that its deltas have made."""
 
     def __init__(self, found: list[Facts]) -> None:
-        self.source = EveryItem(found)
+        self.source = MemorySource(found)
         self.matcher = Matcher(self.source)
-        self.results: dict[Standing, Result] = {}
+        self.results: dict[StandingQuery, Result] = {}
 
-    def subscribe(self, query: Query) -> Standing:
+    def subscribe(self, query: Query) -> StandingQuery:
         standing = self.matcher.subscribe(query)
         self.results[standing] = standing.result
         assert whole(standing) == described(run(query, self.source.items.values()))
         return standing
 
-    def become(self, found: list[Facts], more: set[bytes] = frozenset()) -> dict[Standing, Delta]:  # type: ignore[assignment]
+    def become(self, found: list[Facts], more: set[bytes] = frozenset()) -> dict[StandingQuery, Delta]:  # type: ignore[assignment]
         """From now on these are all items; `more` are told of although nothing of them may have changed."""
         before, self.source.items = self.source.items, {each.id: each for each in found}
         after = self.source.items
@@ -65,7 +65,7 @@ class Party:
         return deltas
 
     def _check(
-        self, standing: Standing, was: Result, delta: Delta | None, changed: set[bytes], told: set[bytes]
+        self, standing: StandingQuery, was: Result, delta: Delta | None, changed: set[bytes], told: set[bytes]
     ) -> None:
         fresh = run(standing.query, self.source.items.values())
         assert whole(standing) == described(fresh)
@@ -175,7 +175,7 @@ def test_what_is_pushed_out_of_the_first_few_is_removed() -> None:
 
 def test_many_at_once() -> None:
     many = [facts(number.to_bytes(16, "big"), {"n": number % 7}) for number in range(300)]
-    source = EveryItem()
+    source = MemorySource()
     matcher = Matcher(source)
     ordered, limited = matcher.subscribe(Query().order_by("n")), matcher.subscribe(Query().order_by("n").take(10))
     source.items = {each.id: each for each in many}
@@ -253,14 +253,14 @@ def test_groups_come_and_go() -> None:
 
     deltas = party.become([facts(A, {"of": "y", "n": 1}), facts(B, {"of": "x", "n": 2})])
     assert deltas == {least: Delta(aggregate=Result(groups=(("x", 2), ("y", 1))))}
-    assert party.become([facts(A, {"of": "y", "n": 1.0}), facts(B, {"of": "x", "n": 2})]) == {}
+    assert party.become([facts(A, {"of": "y", "n": 1, "m": 1}), facts(B, {"of": "x", "n": 2})]) == {}
     assert party.become([facts(B, {"of": "x", "n": 2})]) == {least: Delta(aggregate=Result(groups=(("x", 2),)))}
 
 
 # -- what cannot be
 
 
-class Failing(EveryItem):
+class Failing(MemorySource):
     def run(self, query: Query) -> Result:
         if query.steps:
             raise OSError("the disk failed")
@@ -275,7 +275,7 @@ def test_a_query_that_cannot_be_filled_leaves_nothing_behind() -> None:
 
 
 def test_a_query_that_asks_for_what_is_not_is_refused() -> None:
-    matcher = Matcher(EveryItem())
+    matcher = Matcher(MemorySource())
     with pytest.raises(InvalidInput, match="no word to match"):
         matcher.subscribe(Query(Match("!")))
     with pytest.raises(InvalidInput, match="is a list"):

@@ -13,7 +13,7 @@ from antiphon.query.facts import Facts
 from antiphon.query.filters import Any as AnyOf, Compare, Contains, Fact, Filter, Match, prop
 from antiphon.query.live.interval_tree import Intervals, above, below
 from antiphon.query.live.matcher import Matcher
-from antiphon.query.live.port import EveryItem
+from antiphon.query.live.port import MemorySource
 from antiphon.query.live.predicate_index import PredicateIndex
 from antiphon.query.live.probes import Between, Element, Equal, Present, Word, necessary
 from antiphon.query.multimap import Multimap
@@ -93,7 +93,7 @@ MANY = 10_000
 
 @pytest.mark.slow
 def test_ten_thousand_unrelated_subscriptions_are_not_tried() -> None:
-    source = EveryItem()
+    source = MemorySource()
     matcher = Matcher(source)
     for number in range(MANY):
         matcher.subscribe(Query((prop("owner") == f"person {number}") & prop("done").is_(False)))
@@ -133,7 +133,7 @@ def test_ten_thousand_paths_are_not_looked_up() -> None:
     assert value.looked_up == 0  # its own properties are gone through: they are fewer
 
 
-class ById(EveryItem):
+class ById(MemorySource):
     """Runs a query by id on that item alone: a thousand runs over a thousand items would take a while."""
 
     def run(self, query: Query) -> Result:

@@ -16,7 +16,7 @@ from antiphon.query.evaluate import Result
 from antiphon.query.filters import Match
 from antiphon.query.forks import Fork
 from antiphon.query.live.live import LiveQueries
-from antiphon.query.live.port import EveryItem
+from antiphon.query.live.port import MemorySource
 from antiphon.query.live.subscription import State, Subscription
 from antiphon.query.query import Query
 from antiphon.testing.peers import Peer
@@ -79,7 +79,7 @@ def test_those_who_wait_learn_that_it_is_over(alice: Peer, live: LiveQueries) ->
     assert task(alice, done=False).value == {"done": False}
 
 
-class Damaged(EveryItem):
+class Damaged(MemorySource):
     """An index whose bytes have changed."""
 
     damaged = False

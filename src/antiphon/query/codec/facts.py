@@ -1,11 +1,11 @@
-"""The bytes of `Facts`, as the item index keeps them: claims to parents, then the rest as packed JSON, with checksums.
+"""The encoding of `Facts` in the item index: claims to parents, then the rest as packed JSON, with checksums.
 
 >>> facts = Facts(b"i" * 16, "object", 1, {"size": 1.0, "raw": b"x"}, name="a")
 >>> decode_facts(encode_facts(facts)) == facts
 True
 
-The parent is left out, for an item cannot say it alone: `decode_facts` is told. Claims stand apart, in rows of one
-size: an item that was moved thousands of times has as many, and most changes of it are about something else.
+The parent is left out, since it depends on other items too: the caller passes it to `decode_facts`. Claims are stored
+apart, in rows of one size: an item that was moved thousands of times has thousands, and few changes concern them.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from antiphon.query.facts import Facts
 from antiphon.query.packed_json import pack, unpack
 
 Claims = tuple[tuple[Stamp, bytes], ...]
-_VALUE = 3  # its place in the list
+_VALUE = 3  # its index in the list
 _NO_VALUE = pack(None)
-_CLAIM = struct.Struct("<Q32sQ?16s")  # lamport, feed, seq, whether it is under something, and under what
+_CLAIM = struct.Struct("<Q32sQ?16s")  # lamport, feed, seq, has a parent, parent
 _U32_SIZE = 4
 
 
 def encode_facts(facts: Facts) -> bytes:
-    """Equal facts from equal models have equal bytes, so that it is seen when nothing has changed."""
+    """Encode facts. Equal facts of equal models have equal bytes, so that an unchanged item is recognised."""
     claims = _encode_claims(facts.claims)
     return u32(len(claims)) + claims + _encode_fields(facts, pack(facts.value))
 
 
 def encode_rest(facts: Facts) -> bytes:
-    """All but claims and value, for those who keep these elsewhere: see `decode_rest`."""
+    """Encode all but claims and value, for callers that store these elsewhere: see `decode_rest`."""
     return _encode_fields(facts, _NO_VALUE)
 
 
@@ -55,7 +55,7 @@ def _encode_fields(facts: Facts, value: str) -> bytes:
             facts.forked_to.hex(),
         ]
     )
-    # The value is apart, for it alone can be long.
+    # The value is encoded apart, since only the value can be long.
     data = f'["{facts.id.hex()}",{_model(facts.model, facts.version)},{value},{rest[1:]}'.encode()
     return u32(zlib.crc32(data)) + data
 
@@ -72,7 +72,7 @@ def _encode_claims(claims: Claims) -> bytes:
 
 
 def decode_claims(claims: bytes) -> Claims:
-    """What `apart` gave, or `DamagedItems`."""
+    """Read claims as `apart` returns them, or raise `DamagedItems`."""
     rows = claims[_U32_SIZE:]
     if claims[:_U32_SIZE] != (u32(zlib.crc32(rows)) if rows else b"") or len(rows) % _CLAIM.size:
         raise _damaged(BadEncoding("the checksum of claims is another"))
@@ -81,19 +81,19 @@ def decode_claims(claims: bytes) -> Claims:
 
 
 def apart(encoded: bytes) -> tuple[bytes, bytes]:
-    """The two parts that are kept of encoded facts: the claims, and all else."""
+    """Split encoded facts into the two stored parts: the claims, and the rest."""
     size = int.from_bytes(encoded[:_U32_SIZE], "little")
     return encoded[_U32_SIZE : _U32_SIZE + size], encoded[_U32_SIZE + size :]
 
 
 def decode_facts(encoded: bytes, parent: bytes = b"") -> Facts:
-    """The facts, or `DamagedItems`: only the index's own bytes come here."""
+    """Read facts, or raise `DamagedItems`: only bytes of the index come here."""
     claims, data = apart(encoded)
     return decode_parts(data, claims, parent)
 
 
 def decode_parts(data: bytes, claims: bytes = b"", parent: bytes = b"") -> Facts:
-    """The same, of the two parts; without claims where nobody asks for them."""
+    """Read facts from the two parts; without claims where the caller does not use them."""
     try:
         return _facts(_fields(data), decode_claims(claims) if claims else (), parent)
     except (BadEncoding, InvalidInput, ValueError, TypeError, AttributeError) as error:
@@ -101,7 +101,7 @@ def decode_parts(data: bytes, claims: bytes = b"", parent: bytes = b"") -> Facts
 
 
 def decode_rest(data: bytes, value: str | None) -> Facts:
-    """What `encode_rest` gave, with the value as packed text; or `DamagedItems`."""
+    """Read the bytes of `encode_rest`, with the value as packed text; or raise `DamagedItems`."""
     try:
         fields = _fields(data)
         if value is not None:
@@ -112,7 +112,7 @@ def decode_rest(data: bytes, value: str | None) -> Facts:
 
 
 def decode_value(data: bytes) -> Value:
-    """Only the value, of all but the claims, at half the price."""
+    """Read only the value, at half the cost."""
     try:
         return _fields(data)[_VALUE]
     except (BadEncoding, ValueError, TypeError, LookupError) as error:

@@ -1,4 +1,4 @@
-"""Queries as plain JSON, for configuration, logs, and people on a command line.
+"""Queries as plain JSON, for configuration, logs and the command line.
 
 >>> from antiphon.query.filters import Fact, prop
 >>> to_json(Query(Fact.TYPE.is_("task")).order_by("due").take(3))
@@ -9,7 +9,7 @@ True
 Traceback (most recent call last):
 antiphon.core.errors.InvalidInput: where.all[1]: 'hass' is none of all, any, not, compare, has, contains, match
 
-A path is a list of keys, or {"fact": name}. Values are JSON's; what it lacks is {"$bytes": hex}, {"$time": ISO 8601},
+A path is a list of keys, or {"fact": name}. Values are those of JSON; others are {"$bytes": hex}, {"$time": ISO 8601},
 {"$reference": hex}, {"$real": "nan", "inf" or "-inf"}, and {"$map": …} for every map.
 """
 
@@ -35,7 +35,7 @@ _Enum = TypeVar("_Enum", bound=enum.Enum)
 
 
 def to_json(query: Query) -> Json:
-    """What `from_json` makes the same query of; what is as usual is left out."""
+    """The JSON form of a query, without defaults; `from_json` reads it back."""
     check(query)
     found: Json = {}
     if query.where != EVERYTHING:
@@ -86,11 +86,11 @@ def _filter(where: Filter) -> Json:
 
 
 def _value(value: Value) -> AnyValue:
-    return plain(read_value(to_proto(value)))  # an item's id is a reference, a tuple a list
+    return plain(read_value(to_proto(value)))  # an item id becomes a reference, a tuple a list
 
 
 def plain(value: Value) -> AnyValue:
-    """A value in the form of JSON."""
+    """The JSON form of a value."""
     if isinstance(value, bytes):
         return {"$bytes": value.hex()}
     if isinstance(value, datetime):
@@ -108,7 +108,7 @@ def plain(value: Value) -> AnyValue:
 
 
 def from_json(data: object) -> Query:
-    """The query; or `InvalidInput`, which names the place of what is wrong."""
+    """Read a query, or raise `InvalidInput`, which names the place of the error."""
     found = _fields(data, "the query", {}, {"where", "steps", "order", "limit", "aggregate", "deleted"})
     query = Query(
         where=_read_filter(found.get("where", {"all": []}), "where", 1),
@@ -123,7 +123,7 @@ def from_json(data: object) -> Query:
 
 
 def _fields(data: object, place: str, needed: AnyValue, allowed: AnyValue) -> Json:
-    """The fields of an object, all that are needed and none that are not known."""
+    """The fields of an object, which has all needed fields and no unknown ones."""
     if not isinstance(data, dict):
         raise InvalidInput(f"{place}: an object is wanted, not {_short(data)}")
     for name in needed:

@@ -1,16 +1,14 @@
-"""Queries as bytes (`antiphon.v1.Query`): what travels to others, and what names a query, as it has one encoding.
+"""Queries as protobuf (`antiphon.v1.Query`), for other peers. A query has one encoding, so its bytes identify it.
 
 >>> from antiphon.query.filters import Fact, prop
 >>> query = Query(Fact.TYPE.is_("task") & prop("done").is_(False)).order_by("priority").take(10)
 >>> decode(encode(query)) == query
 True
 
-Equality in Python would not do to name one: there 1, 1.0 and True are equal.
+Python equality would not identify a query: there 1, 1.0 and True are equal.
 """
 
 from __future__ import annotations
-
-from typing import Literal
 
 from google.protobuf.message import DecodeError
 
@@ -18,11 +16,10 @@ from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
 from antiphon.core.v1 import query_pb2 as pb
 from antiphon.model.value import read_value, to_proto
 from antiphon.query.filters import All, Any, Compare, Contains, Fact, Filter, Has, Match, Not, Op, Path
-from antiphon.query.query import Aggregate, Deleted, OrderBy, Query, Step, Way
+from antiphon.query.query import Aggregate, Deleted, Function, OrderBy, Query, Step, Way
 from antiphon.query.validate import DEPTH_MAX, check
 
 SIZE_MAX = 1 << 16
-Function = Literal["count", "sum", "mean", "min", "max"]
 
 _OPS: dict[Op, pb.QueryOp] = {
     "=": pb.QUERY_OP_EQUAL,
@@ -52,7 +49,7 @@ _READ_DELETED: dict[int, Deleted] = {pb.QueryDeleted.Value(name): deleted for de
 
 
 def encode(query: Query) -> bytes:
-    """The one encoding of a query that can run; `InvalidInput` says why one cannot."""
+    """Encode a query, or raise `InvalidInput` if it cannot run."""
     check(query)
     proto = pb.Query(where=_filter(query.where), limit=query.limit, deleted=_DELETED[query.deleted])
     for step in query.steps:
@@ -100,7 +97,7 @@ def _path(path: Path) -> pb.QueryPath:
 
 
 def decode(data: bytes) -> Query:
-    """The query of bytes from anybody, or `BadEncoding`; `TooLarge` for more than is looked at."""
+    """Read a query from untrusted bytes, or raise `BadEncoding`, or `TooLarge` above the size limit."""
     if len(data) > SIZE_MAX:
         raise TooLarge(f"a query of {len(data)} bytes; at most {SIZE_MAX}")
     try:

@@ -1,7 +1,7 @@
-"""Columns that queries have asked for: made and filled on first use, then kept up, and the least used given away.
+"""`Columns`: the columns that queries use, created and filled on first use, then updated; unused ones are reassigned.
 
-A column whose path was not asked for lately is given to the new path as it is, for dropping it would write every row
-once more. Elements of lists (for `Contains`) and words (for `Match`) are kept likewise.
+A column whose path has not been used lately is reassigned to the new path, since dropping it would rewrite every row.
+Elements of lists (for `Contains`) and words (for `Match`) are kept in the same way.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from antiphon.query.tokens import RULES, to_fts
 from antiphon.query.validate import PATHS_MAX
 from antiphon.query.value_order import Column, column
 
-COLUMNS_MAX = PATHS_MAX  # of properties; as many lists again are looked into
+COLUMNS_MAX = PATHS_MAX  # of properties; and as many lists
 _FILL_AT_ONCE = 1000
-_LOOK_FROM = 1000  # items; with fewer every plan is good
+_LOOK_FROM = 1000  # items; with fewer, every plan is good
 PUT_WORDS = "INSERT INTO words (rowid, text) VALUES (?, ?)"
 
 
 class Columns:
-    """Which columns there are. The tables know; nothing of it is kept here but how lately each was used."""
+    """The columns of an index. The tables are the record of them; only their last use is kept here."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -40,15 +40,15 @@ class Columns:
         self._last: Needs | None = None
         self._rows: list[tuple[str, int, object]] = []
         self._slots = Slots()
-        self._settled = False  # what was read is committed, and nothing was changed since
-        self._grown = True  # there may be more items than when the planner last looked
+        self._settled = False  # the slots read last are committed, and unchanged since
+        self._grown = True  # there may be more items than at the last ANALYZE
 
     def changed(self) -> None:
-        """The tables may be others than before, or there are more items."""
+        """Forget what was read: the tables may have changed, or there are more items."""
         self._settled, self._grown = False, True
 
     def read(self) -> Slots:
-        """As the tables have it now: a transaction that added some may have been rolled back."""
+        """The slots, read from the tables, since a transaction that added some may have been rolled back."""
         if self._settled:
             return self._slots
         rows = self._db.execute("SELECT kind, slot, value FROM parts ORDER BY kind, slot").fetchall()
@@ -59,7 +59,7 @@ class Columns:
             for kind, slot, value in rows:
                 if kind in found:
                     found[kind][_path_of(value)] = slot
-            # Another version of Unicode, or of our rules, has other words: then they are made anew.
+            # Words by another version of Unicode, or of our rules, are created again.
             words = ("words", 0, RULES) in rows
             orders = frozenset(slot for kind, slot, _ in rows if kind == "order")
             self._slots = Slots(found["column"], found["members"], words, orders)
@@ -68,7 +68,7 @@ class Columns:
         return self._slots
 
     def for_writing(self) -> Slots:
-        """The same; words by other rules, which are kept up no longer, are forgotten."""
+        """The slots before a write. Words by other rules are no longer updated, so they are forgotten."""
         self.changed()
         slots = self.read()
         if not slots.words and any(kind == "words" for kind, _, _ in self._rows):
@@ -76,7 +76,7 @@ class Columns:
         return slots
 
     def ensure(self, needs: Needs) -> Slots:
-        """All that a query needs, made now if it is not there."""
+        """The slots, after creating what a query requires."""
         slots = self.read()
         self.use(needs)
         missing = Needs(
@@ -97,8 +97,8 @@ class Columns:
         return slots
 
     def use(self, needs: Needs) -> None:
-        """Note that these are wanted still."""
-        if needs is self._last:  # as it is mostly: what was used last is used last
+        """Record that a query has used these columns."""
+        if needs is self._last:  # the same query again, the usual case
             return
         self._last = needs
         self._clock += 1
@@ -108,7 +108,7 @@ class Columns:
             self._used["members", path] = self._clock
 
     def look(self) -> None:
-        """Let SQLite's planner look at the indexes, once for each time that there is twice as much."""
+        """Run ANALYZE each time that the number of items has doubled."""
         if not self._grown:
             return
         self._grown = self._db.in_transaction
@@ -146,7 +146,7 @@ class Columns:
             db.execute(f"ANALYZE docs_v{slot}")
 
     def _make_order(self, order: OrderBy, slots: Slots) -> None:
-        """An index to walk along for the first items of an order: of equals by ascending id, whichever way it goes."""
+        """Create an index for the first items of an order, with equal items by ascending id in both directions."""
         name, column = order_name(order, slots), column_name(order.path, slots)
         self._db.execute(
             f"CREATE INDEX docs_{name} ON docs ({column}{' DESC' if order.descending else ''}, id, deleted)"
@@ -155,7 +155,7 @@ class Columns:
         self._db.execute("INSERT INTO parts VALUES ('order', ?, 0)", (name,))
 
     def _take(self, kind: str, paths: Iterable[Path], taken: dict[Path, int]) -> dict[Path, int]:
-        """A slot for each path: a free one, or else that of the path that was not used for longest."""
+        """Assign a slot to each path: a free one, or the least recently used."""
         free = [slot for slot in range(COLUMNS_MAX) if slot not in set(taken.values())]
         by_use = sorted(taken, key=lambda path: (self._used.get((kind, path), 0), taken[path]))
         found: dict[Path, int] = {}
@@ -176,7 +176,7 @@ def _has_order(order: OrderBy, slots: Slots) -> bool:
 
 
 def _fill(db: sqlite3.Connection, slots: Slots) -> None:
-    """One pass over all items, a chunk at a time."""
+    """Fill new slots in one pass over all items, in chunks."""
     forks = StoredForks(db)
     whole = bool(forks) or slots.words or any(isinstance(path, Fact) for path in slots.columns)
     sets = ", ".join(f"v{slot} = ?" for slot in slots.columns.values())
@@ -195,7 +195,7 @@ def _fill(db: sqlite3.Connection, slots: Slots) -> None:
 
 
 def _of_value(data: bytes) -> Facts:
-    """Facts of which only the value is right, where that is all that is asked for."""
+    """Facts with the value alone, where nothing else is read."""
     return Facts(b"", "", 0, decode_value(data))
 
 

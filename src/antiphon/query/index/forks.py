@@ -1,4 +1,4 @@
-"""The forks of a party, as the item index keeps them; and as they will be, once what has changed is written."""
+"""`StoredForks`: the forks in the item index, with changes that are not written yet."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _NONE = Fork(b"", b"")
 
 
 class StoredForks(Forks):
-    """What is in the table `forks`. `said` has what items say by now, None for one that is gone."""
+    """The table `forks`. `said` has the current forks of changed items, None for a removed item."""
 
     def __init__(self, db: sqlite3.Connection, said: Mapping[bytes, Fork | None] | None = None) -> None:
         self._db = db
         self._said = {} if said is None else said
         self._known: dict[bytes, Fork] = {}
-        self._olds: dict[bytes, set[bytes]] = {}  # of those that say something else
+        self._olds: dict[bytes, set[bytes]] = {}  # of changed items
         for fork in self._said.values():
             if fork is not None and fork.new:
                 self._olds.setdefault(fork.new, set()).add(fork.old)
@@ -34,7 +34,7 @@ class StoredForks(Forks):
         return fork.new if fork.here else b""
 
     def says(self, item: bytes) -> bytes:
-        """What an item says that it was forked into, here or not."""
+        """The item that one was forked into, present or not."""
         return self._fork(item).new if self._any else b""
 
     def before(self, item: bytes) -> Iterable[bytes]:
@@ -66,13 +66,13 @@ class StoredForks(Forks):
         return self._db.execute("SELECT 1 FROM docs WHERE id = ?", (ref(item),)).fetchone() is not None
 
     def leads_elsewhere(self, later: Forks, items: Iterable[bytes]) -> set[bytes]:
-        """Where something has led, or will lead, that will lead elsewhere; `items` are all that changed."""
+        """The former and new ends of all ids that `later` resolves differently; `items` are all changed items."""
         olds = self.upstream(items) | later.upstream(items)
         leads = {(self.lead(old), later.lead(old)) for old in olds}
         return {end for was, now in leads if was != now for end in (was, now)}
 
     def save(self) -> None:
-        """Write what is said by now."""
+        """Write the changed forks."""
         self._db.executemany("DELETE FROM forks WHERE old = ?", [(ref(item),) for item in self._said])
         forks = [fork for fork in self._said.values() if fork is not None and fork.new]
         rows = [(ref(fork.old), ref(fork.new), fork.key) for fork in forks]

@@ -1,4 +1,4 @@
-"""`ItemIndex`: a party's items as queries need them, in the item store's file and its transactions.
+"""`ItemIndex`: the SQLite index of the items of a party, in the file and the transactions of the item store.
 
 >>> from antiphon.query.filters import prop
 >>> index = ItemIndex(sqlite3.connect(":memory:", isolation_level=None))
@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 
 
 class ItemIndex:
-    """An index over all items, with real columns for what queries ask for. Not thread-safe: its processor is."""
+    """An index of all items, with a column for each property that queries use. Not thread-safe: its processor is."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -50,23 +50,23 @@ class ItemIndex:
     # -- writing
 
     def create(self) -> None:
-        """Begin, with nothing in it; unless it is there."""
+        """Create an empty index, unless it exists."""
         self._columns.changed()
         tables.create(self._db)
 
     def clear(self) -> None:
-        """Take everything away."""
+        """Drop the index."""
         self._columns.changed()
         tables.clear(self._db)
 
     def describe(self, item: ItemState) -> bytes:
-        """What `put` wants of a live item."""
+        """The encoded facts of a live item, for `put`."""
         return encode_facts(facts_of(item))
 
     def put(self, rows: Iterable[tuple[bytes, bytes | None]]) -> list[bytes]:
-        """Items with their encoded facts, None for one that is gone; in the caller's transaction, if it has one.
+        """Write items with their encoded facts, None for a removed one; in the caller's transaction, if there is one.
 
-        Returns the ids of other items that hang, or lead, elsewhere now.
+        Returns the ids of other items whose parent or references changed with them.
         """
         seen: set[bytes] = set()
         moved: set[bytes] = set()
@@ -81,8 +81,8 @@ class ItemIndex:
     # -- reading
 
     def run(self, query: Query) -> Result:
-        """What a query finds. The first one about a property takes a while, as it gets a column."""
-        try:  # as `tables.guarded` does, without its price
+        """Run a query. The first one about a property takes longer, since it creates a column."""
+        try:  # as `tables.guarded` does, without its cost
             text, values = self._prepared.statement(query)
             self._columns.look()
             rows = self._db.execute(text, values).fetchall()
@@ -93,11 +93,11 @@ class ItemIndex:
             tables.raise_ours(error)
             raise
         if not query.order and query.limit is None:
-            ids.sort()  # here rather than there: an ORDER BY would tempt SQLite to walk along all ids
+            ids.sort()  # not in SQL: with ORDER BY, SQLite might walk the index of all ids
         return Result(tuple(ids))
 
     def facts(self, ids: Iterable[bytes]) -> dict[bytes, Facts]:
-        """The facts of those of the items that are here."""
+        """The facts of the items that are here."""
         found: dict[bytes, Facts] = {}
         with tables.guarded():
             forks = StoredForks(self._db)
@@ -121,29 +121,29 @@ class ItemIndex:
             yield from (found[item] for item in some if item in found)
 
     def children(self, item: bytes) -> list[bytes]:
-        """The items under one, deleted or not, by ascending id."""
+        """The children of an item, deleted or not, by ascending id."""
         return self.edges(Way.CHILDREN, item)
 
     def edges(self, way: Way, item: bytes, deleted: Deleted = Deleted.SHOWN) -> list[bytes]:
-        """The items here that a way leads to from one item, which may be deleted, by ascending id."""
+        """The items that a way leads to from one item, which may be deleted, by ascending id."""
         where = sql.along(way, "docs", _one(tables.ref(item)))
         with tables.guarded():
             text = f"SELECT substr(docs.id, 2) FROM docs WHERE {where.text} AND {sql.shown(deleted, 'docs')}"  # noqa: S608
             return sorted(tables.ids_of(self._db.execute(text, where.values).fetchall()))
 
     def claims(self, item: bytes) -> Sequence[tuple[Stamp, bytes]]:
-        """What an item claimed to be under, by ascending stamp, in its own words."""
+        """The claims of an item to parents, by ascending stamp, without resolving forks."""
         with tables.guarded():
             return update.claims_in(self._db, item)
 
     def parent(self, item: bytes) -> bytes:
-        """The item that one hangs under; empty for none."""
+        """The parent of an item; empty for none."""
         with tables.guarded():
             row = self._db.execute("SELECT parent FROM docs WHERE id = ?", (tables.ref(item),)).fetchone()
             return b"" if row is None else tables.bare(row[0])
 
     def above(self, item: bytes) -> list[bytes]:
-        """The items above one, the nearest first."""
+        """The ancestors of an item, the nearest first."""
         found: list[bytes] = []
         while parent := self.parent(found[-1] if found else item):
             found.append(parent)
@@ -152,10 +152,11 @@ class ItemIndex:
     # -- forks
 
     def forks(self, said: Mapping[bytes, Fork | None] | None = None) -> StoredForks:
-        """The forks that there are; and that there would be, did these items say this."""
+        """The forks of the index; `said` overrides them for some items."""
         return StoredForks(self._db, said)
 
     def all_forks(self) -> list[Fork]:
+        """The forks of all items."""
         with tables.guarded():
             rows = self._db.execute(
                 "SELECT old, new, key, docs.id IS NOT NULL FROM forks LEFT JOIN docs ON docs.id = forks.new"
@@ -163,13 +164,13 @@ class ItemIndex:
             return [Fork(tables.bare(old), tables.bare(new), key, bool(here)) for old, new, key, here in rows]
 
     def namers(self, ends: Iterable[bytes]) -> set[bytes]:
-        """The items here that lead to one of some, in any way or by any claim; and these."""
+        """The items that name one of these, along any way or by any claim; and those of these that are here."""
         with tables.guarded():
             return update.namers(self._db, ends)
 
 
 def _one(stored: bytes) -> Callable[[str], sql.Sql]:
-    """One item as that which a way begins at; for its id alone it need not be here."""
+    """One item as the start of a way. If only its id is read, the item need not be here."""
 
     def origins(name: str) -> sql.Sql:
         return sql.Sql("?" if name == "id" else f"SELECT {name} FROM docs WHERE id = ?", (stored,))  # noqa: S608

@@ -1,12 +1,12 @@
-"""Queries of one shape share one statement, made and checked once: only the values for its question marks differ.
+"""`Prepared`: queries of one shape share one statement, compiled and checked once; only their values differ.
 
 >>> from antiphon.query.filters import prop
 >>> one, other = shape(Query(prop("age") == 7)), shape(Query(prop("age") == 8))
 >>> one.key == other.key, one.values, other.values
 (True, [7], [8])
 
-A shape tells kinds of values apart, as the statement does: for 7 and "7" there are two. The very same query, asked
-again, is not looked through again.
+A shape includes the kinds of values, as the statement does: 7 and "7" have two shapes. The same query object is not
+examined again.
 """
 
 from __future__ import annotations
@@ -28,23 +28,25 @@ from antiphon.query.value_order import BYTES, CONTAINER, Column, column
 SHAPES_MAX = 256
 QUERIES_MAX = 1024
 _LISTS = (All, Any)
-_CHANGING = frozenset({CONTAINER, BYTES})  # lists, say, and bytearrays: other ones later, while the query is the same
+_CHANGING = frozenset({CONTAINER, BYTES})  # lists or bytearrays, for example, which may change inside the same query
 
 
 class Shape(NamedTuple):
+    """A query without its values, and its values."""
+
     key: Hashable
-    values: list[Column]  # as they come in the query
+    values: list[Column]  # in the order of the query
 
 
 class _Template(NamedTuple):
     text: str
-    values: tuple[AnyValue, ...]  # holes, and what is the same for all
+    values: tuple[AnyValue, ...]  # holes, and values that all queries of the shape share
     slots: sql.Slots
     needs: sql.Needs
 
 
 def shape(query: Query) -> Shape:
-    """What a query is like but for its values, which are checked."""
+    """The shape of a query; its values are checked."""
     values: list[Column] = []
     where = _shape(query.where, values)
     steps = tuple([(step.way, _shape(step.where, values)) for step in query.steps])
@@ -76,7 +78,7 @@ def _shape(part: Filter, values: list[Column]) -> Hashable:
 def _checked(value: AnyValue) -> Column:
     kind = type(value)
     if kind is bool or kind is Reference or (kind is str and value.isascii()):
-        return column(value)  # of these all are right
+        return column(value)  # always valid
     if not (kind is datetime and value.tzinfo is UTC):
         check_value(value)
     return column(value)
@@ -89,16 +91,16 @@ def _kind(stored: Column) -> int:
 
 
 class Prepared:
-    """The statements of the shapes that were asked lately."""
+    """A cache of statements by shape, and by query object."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._known: dict[Hashable, _Template] = {}
-        self._asked: dict[int, tuple[Query, _Template, sql.Sql]] = {}  # by the object's address, which it holds
-        self.looked = 0  # how often a query was looked through
+        self._asked: dict[int, tuple[Query, _Template, sql.Sql]] = {}  # by the id() of the query, which it holds
+        self.looked = 0  # the number of queries examined
 
     def statement(self, query: Query) -> sql.Sql:
-        """The statement for a query, with its values; what it needs is there then."""
+        """The statement of a query with its values, after creating the columns that it requires."""
         asked = self._asked.get(id(query))
         if asked is not None and asked[1].slots is self._columns.read():
             self._columns.use(asked[1].needs)
@@ -117,7 +119,7 @@ class Prepared:
         try:
             key, values = shape(query)
             found = self._known.get(key)
-        except (TypeError, AttributeError, RecursionError):  # it is no query; that says why
+        except (TypeError, AttributeError, RecursionError):  # no valid query; `check` says why
             check(query)
             raise
         if found is None or (query.limit is not None and query.limit > LIMIT_MAX):
@@ -143,7 +145,7 @@ class Prepared:
 
 
 def _emptied(part: Filter, holes: Iterator[sql.Hole]) -> Filter:
-    """A filter with holes where it had values."""
+    """A filter with holes instead of values."""
     if isinstance(part, All | Any):
         return replace(part, parts=tuple([_emptied(each, holes) for each in part.parts]))
     if isinstance(part, Not):

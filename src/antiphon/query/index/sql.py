@@ -1,8 +1,8 @@
 """A query as one SQL statement over the tables of the item index.
 
-Three-valued logic does no harm: filters are made of AND and OR over comparisons, for which NULL is as good as false,
-and NOT is written IS NOT TRUE. A comparison must not leave its kind, of which SQLite knows nothing: so `> 3` is
-`> 3 AND < ''`, for all text comes after all numbers, and all blobs after all text.
+Three-valued logic does no harm: filters are AND and OR over comparisons, for which NULL acts as false, and NOT is
+written IS NOT TRUE. A comparison must stay within a kind, which SQLite does not know: so `> 3` becomes
+`> 3 AND < ''`, since all text sorts after all numbers, and all blobs after all text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Sql(NamedTuple):
 
 
 class Hole:
-    """Stands for a value, where only its kind counts."""
+    """A placeholder for a value in a statement: only its kind matters."""
 
     __slots__ = ("kind", "number")
 
@@ -36,7 +36,7 @@ class Hole:
 
 
 class Slots(NamedTuple):
-    """Where the index keeps what queries asked for before."""
+    """The columns and member lists that the index keeps for earlier queries."""
 
     columns: dict[Path, int] = {}  # noqa: RUF012
     members: dict[Path, int] = {}  # noqa: RUF012
@@ -45,12 +45,12 @@ class Slots(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What the index must have for a query."""
+    """The columns, member lists and word index that a query requires."""
 
     columns: set[Path]
     members: set[Path]
     words: bool = False
-    first: OrderBy | None = None  # whose first items are wanted, without sorting all
+    first: OrderBy | None = None  # the order of a query with a limit, which an index spares to sort
 
 
 _TRUE, _FALSE = Sql("1"), Sql("0")
@@ -60,10 +60,11 @@ _ONWARD = {Way.PARENT: "parent", Way.SOURCE: "source", Way.TARGET: "target"}
 _BACKWARD = {Way.CHILDREN: "parent", Way.LINKS: "source", Way.BACKLINKS: "target"}
 
 
-# -- what is needed
+# -- requirements
 
 
 def needs(query: Query) -> Needs:
+    """The requirements of a query."""
     columns = {order.path for order in query.order}
     found = Needs(columns, set())
     aggregate = query.aggregate
@@ -96,7 +97,7 @@ def _needs(where: Filter, found: Needs) -> Needs:
 
 
 def statement(query: Query, slots: Slots) -> Sql:
-    """Ids in order if the query has an order or a limit, else as they come; for an aggregate see `_aggregate`."""
+    """The statement of a query. Ids are sorted only for an order or a limit. For aggregates see `_aggregate`."""
     last = f"d{len(query.steps)}"
     where = _stage(query, len(query.steps), slots)
     if query.aggregate is not None:
@@ -109,7 +110,7 @@ def statement(query: Query, slots: Slots) -> Sql:
 
 
 def _stage(query: Query, number: int, slots: Slots) -> Sql:
-    """The condition on items that a query has after so many steps."""
+    """The condition on the items of a query after so many steps."""
     alias = f"d{number}"
     where = query.where if number == 0 else query.steps[number - 1].where
     parts = [condition(where, alias, slots), Sql(shown(query.deleted, alias))]
@@ -126,12 +127,12 @@ def _stage(query: Query, number: int, slots: Slots) -> Sql:
 
 
 def shown(deleted: Deleted, alias: str) -> str:
-    """The condition on items that they are deleted, or not, as is asked for."""
+    """The condition on the deletion of items."""
     return _DELETED[deleted].format(alias)
 
 
 def along(way: Way, alias: str, origins: Callable[[str], Sql]) -> Sql:
-    """The condition on items that a way leads to, given the SQL for a column of the items that it begins at."""
+    """The condition on items that a way leads to; `origins` gives the SQL for a column of its start items."""
     if way in _ONWARD:
         ends = origins(_ONWARD[way])
         return Sql(f"{alias}.id IN ({ends.text})", ends.values)
@@ -184,7 +185,7 @@ def _aggregate(aggregate: Aggregate, where: Sql, alias: str, slots: Slots) -> Sq
 
 
 def condition(where: Filter, alias: str, slots: Slots) -> Sql:
-    """What a filter asks of a row of docs."""
+    """A filter as a condition on a row of docs."""
     if isinstance(where, All):
         return _all(where.parts, alias, slots)
     if isinstance(where, Any):
@@ -206,7 +207,7 @@ def condition(where: Filter, alias: str, slots: Slots) -> Sql:
 
 
 def _all(parts: Sequence[Filter], alias: str, slots: Slots) -> Sql:
-    """Of a range with two ends neither needs that of its kind, which SQLite might search by instead."""
+    """All parts. A range with two bounds drops the bounds of its kind, which SQLite might search by instead."""
     ranges = [part for part in parts if isinstance(part, Compare) and part.op != "="]
     ends = {(part.path, _stored(part.value)[1], part.op[0]) for part in ranges}
     found = []
@@ -220,12 +221,12 @@ def _all(parts: Sequence[Filter], alias: str, slots: Slots) -> Sql:
 
 
 def _stored(value: AnyValue) -> tuple[AnyValue, int]:
-    """What the index holds for a value, and its kind."""
+    """The stored form of a value, and its kind."""
     return (value, value.kind) if type(value) is Hole else (column(value), kind_of(sort_key(value)))
 
 
 def column_name(path: Path, slots: Slots) -> str:
-    """The column of docs that holds what is at a path."""
+    """The column of docs for a path."""
     return FIXED[path] if isinstance(path, Fact) and path in FIXED else f"v{slots.columns[path]}"
 
 
@@ -234,7 +235,7 @@ def _column(path: Path, alias: str, slots: Slots) -> str:
 
 
 def _compare(where: Compare, alias: str, slots: Slots, *, open_: bool = True) -> Sql:
-    """`open_`: nothing else says where on the other side the kind ends."""
+    """A comparison; with `open_`, it adds the bound of the kind on the other side."""
     stored, kind = _stored(where.value)
     name = _column(where.path, alias, slots)
     if where.op == "=":
@@ -249,14 +250,14 @@ def _compare(where: Compare, alias: str, slots: Slots, *, open_: bool = True) ->
 
 
 def _bounds(kind: int) -> tuple[str | bytes | None, str | bytes]:
-    """What all values of a kind are at least, and below."""
+    """The least bound of a kind, and its end, which is excluded."""
     if kind == 0:
         return None, ""
     return ("", b"") if kind < 0 else (bytes([kind]), bytes([kind + 1]))
 
 
 def _sets(parts: Iterable[Filter], alias: str, slots: Slots) -> list[Sql]:
-    """Equalities of which one must hold, by property."""
+    """Alternative equalities, as one IN for each property."""
     values: dict[Path, list[AnyValue]] = {}
     for part in parts:
         if isinstance(part, Compare) and part.op == "=":
@@ -283,7 +284,7 @@ def _contains(where: Contains, alias: str, slots: Slots) -> Sql:
 
 
 def _joined(parts: Sequence[Sql], by: str) -> Sql:
-    """All parts, in a tree rather than in a row: SQLite bounds the depth of an expression."""
+    """All parts joined as a balanced tree, since SQLite limits the depth of an expression."""
     if not parts:
         return _TRUE
     if len(parts) == 1:

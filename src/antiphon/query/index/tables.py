@@ -1,17 +1,17 @@
 """The tables of the item index, in the item store's SQLite file. Derived from the items, so they can be built again.
 
 docs      a row for each item, with the columns that queries ask for: facts, and properties (v0, v1, …) on first use
-facts     the same items whole, apart from docs so that its rows stay small
-edges     what embeds or refers to what
-claims    which items ever claimed to be under which; `docs.parent` is what follows from all claims
-forks     what items were forked into, and the inception keys of views among them
-members   the elements of lists that queries look into, on first use
-words     a full-text index (FTS5), on first use
-parts     which of these there are, and the format
+facts     the complete facts of each item, apart from docs so that the rows of docs stay small
+edges     which item embeds or refers to which
+claims    which item ever claimed which parent; `docs.parent` follows from all claims
+forks     the item that each forked item was forked into, and the inception keys of views among them
+members   the elements of lists that queries search, from first use
+words     a full-text index (FTS5), from first use
+parts     which columns, lists and indexes exist, and the format
 
-No column has a type, so that SQLite converts nothing, but the numbers of items: compared with each other they must be
-alike, or no index is used. They hold what `value_order.column` gives, and item ids stand in docs
-and edges as references, which makes all comparisons alike.
+No column but the numbers of items has a type, so that SQLite converts nothing. Columns that are compared with each
+other must have equal types, or SQLite uses no index. Columns hold the results of `value_order.column`; item ids in docs
+and edges are stored as references, so that all comparisons are alike.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EDGES = {
     Way.REFERENCES: REFERENCES,
     Way.REFERRERS: REFERENCES,
 }
-#: Facts with a column of their own; the other ones are lists.
+#: Facts with a column each; the others are lists.
 FIXED = {
     fact: fact.value
     for fact in (
@@ -72,7 +72,7 @@ CREATE_WORDS = "CREATE VIRTUAL TABLE words USING fts5(text, content = '', column
 
 
 def create(db: sqlite3.Connection) -> None:
-    """Make the tables, unless they are there."""
+    """Create the tables, unless they exist."""
     with guarded(), transaction(db):
         if db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'parts'").fetchone() is None:
             for line in _SCHEMA:
@@ -81,7 +81,7 @@ def create(db: sqlite3.Connection) -> None:
 
 
 def clear(db: sqlite3.Connection) -> None:
-    """Take all tables away, with the columns that queries have added."""
+    """Drop all tables, with the columns that queries have added."""
     with guarded(), transaction(db):
         for name in _TABLES:
             db.execute(f"DROP TABLE IF EXISTS {name}")
@@ -98,14 +98,14 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
         yield
         db.execute(end)
     except BaseException:
-        if db.in_transaction:  # SQLite may have ended it by itself, when the disk was full say
+        if db.in_transaction:  # SQLite may have ended it, for example when the disk was full
             for line in undo.split("; "):
                 db.execute(line)
         raise
 
 
-class guarded:  # noqa: N801 - half the price of a generator, for every query
-    """SQLite's errors as ours."""
+class guarded:  # noqa: N801 - half the cost of a generator, on every query
+    """Raise the errors of SQLite as our own."""
 
     __slots__ = ()
 
@@ -117,6 +117,7 @@ class guarded:  # noqa: N801 - half the price of a generator, for every query
 
 
 def raise_ours(error: BaseException) -> None:
+    """Raise our error for an error of SQLite; return if the error is our own already."""
     ours = _ours(error)
     if ours is not error:
         raise ours from error
@@ -138,7 +139,7 @@ def _damaged(error: BaseException) -> DamagedItems:
 
 
 def ref(item: bytes) -> bytes:
-    """An item id as docs and edges hold it."""
+    """An item id as docs and edges store it."""
     return _REFERENCE + item
 
 
@@ -155,7 +156,7 @@ _REFERENCE = bytes([REFERENCE])
 
 
 def ids_of(rows: list[tuple[object]]) -> list[bytes]:
-    """The ids in rows of them, without the tag."""
+    """The ids in rows of one column."""
     found = [row[0] for row in rows]
     try:
         whole = b"".join(found)  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
-"""Changes of items, written into the tables of the item index: only what is another than before.
+"""Write changed items into the tables of the item index, only the rows and columns that differ.
 
-First all that changed is read and compared, and so is what names an item that was forked; then parents are settled, and
+First all changed items are read and compared, with the items that name a forked item. Then the parents are settled, and
 each table gets its rows at once.
 """
 
@@ -14,7 +14,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.model.hierarchy import components, settle
 from antiphon.query.codec.facts import apart, decode_claims, decode_parts
 from antiphon.query.facts import CREATED_MS_MAX, Facts
-from antiphon.query.forks import Forks, said_by
+from antiphon.query.forks import Forks, fork_in
 from antiphon.query.index.columns import PUT_WORDS, elements
 from antiphon.query.index.forks import StoredForks
 from antiphon.query.index.sql import Slots
@@ -23,30 +23,30 @@ from antiphon.query.tokens import to_fts
 from antiphon.query.value_order import BYTES, Column, column, time_column
 
 _READ_AT_ONCE = 500
-_OWN = ["deleted", *(name for name in FIXED.values() if name != "parent")]  # that one is not the item's own
+_OWN = ["deleted", *(name for name in FIXED.values() if name != "parent")]  # the parent depends on other items too
 Row = tuple[Any, ...]
 
 
 class Change(NamedTuple):
-    """An item before and after; None where it was not, or is not, there."""
+    """The facts of an item before and after; None where it did not, or does not, exist."""
 
     n: int
     before: Facts | None
     after: Facts | None
     columns: Sequence[Any]  # before
     data: bytes | None
-    claims: bytes | None  # None: they are as they were, and in neither of the facts
+    claims: bytes | None  # None: unchanged, and left out of both facts
 
 
 def put(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | None]) -> set[bytes]:
-    """Write what changed of these items; the items that hang, or lead, elsewhere now."""
+    """Write these items; return the items whose parent or references changed."""
     forks = StoredForks(db)
     changes = _changes(db, slots, rows, whole=bool(forks))
     if not forks and any(change.after is not None and change.after.forked_to for change in changes):
         changes = _changes(db, slots, rows, whole=True)
     if not changes:
         return set()
-    later = StoredForks(db, {_id(change): said_by(change.after) if change.after else None for change in changes})
+    later = StoredForks(db, {_id(change): fork_in(change.after) if change.after else None for change in changes})
     named: set[bytes] = set()
     if forks or later:
         ends = forks.leads_elsewhere(later, map(_id, changes))
@@ -78,8 +78,9 @@ def _id(change: Change) -> bytes:
 
 
 def _changes(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | None], *, whole: bool) -> list[Change]:
-    """Unless it is to be whole, claims that are as they were are left out: there may be thousands. Where there are
-    forks, they may lead elsewhere."""
+    """The changed items. Unless `whole`, unchanged claims are left out, since there may be thousands. Where there are
+    forks, unchanged claims may resolve to other items, so they are needed.
+    """
     stored = {row[0][1:]: row for row in _stored(db, slots, list(rows))}
     following = 1 + (db.execute("SELECT max(n) FROM docs").fetchone()[0] or 0)
     found: list[Change] = []
@@ -99,14 +100,14 @@ def _changes(db: sqlite3.Connection, slots: Slots, rows: dict[bytes, bytes | Non
 
 
 def _same(db: sqlite3.Connection, slots: Slots, ids: list[bytes]) -> Iterator[Change]:
-    """Items that say what they said."""
+    """Items whose own facts did not change."""
     for _, n, data, parent, claims, *columns in _stored(db, slots, ids):
         facts = decode_parts(data, claims, bare(parent))
         yield Change(n, facts, facts, columns, data, claims)
 
 
 def namers(db: sqlite3.Connection, ends: Iterable[bytes]) -> set[bytes]:
-    """The items here that lead to one of some, in any way or by any claim; and these."""
+    """The items that name one of these, along any way or by any claim; and those of these that are here."""
     found: set[bytes] = set()
     for end in ends:
         to = ref(end)
@@ -139,12 +140,12 @@ def _stored(db: sqlite3.Connection, slots: Slots, ids: list[bytes]) -> Iterator[
 
 
 def _names(slots: Slots) -> list[str]:
-    """The columns that follow from an item alone."""
+    """The columns that depend on the item alone."""
     return [*_OWN, *(f"v{slot}" for slot in slots.columns.values())]
 
 
 def _columns(facts: Facts, slots: Slots) -> list[Column]:
-    """What `column(facts.get(fact))` gives for each of them, at a tenth of the price: every change pays it."""
+    """`column(facts.get(fact))` for each column, at a tenth of the cost, since every change pays it."""
     source, target = facts.link or (b"", b"")
     return [
         int(facts.deleted),
@@ -169,9 +170,9 @@ Claims = Sequence[tuple[Stamp, bytes]]
 
 
 def _settle(db: sqlite3.Connection, changes: list[Change], forks: Forks, later: Forks) -> dict[bytes, bytes]:
-    """The new parents of all items whose parent may be another now: see `tree.settle`.
+    """The new parents of all items whose parent may have changed: see `hierarchy.settle`.
 
-    Claims that come can only join circles, so what was in a circle before must be asked for where claims have gone.
+    New claims can only merge cycles. Where claims are removed, the members of the former cycles are settled too.
     """
     claiming = [change for change in changes if change.claims is not None]
     before = {_id(change): forks.led_claims(change.before.claims) if change.before else () for change in claiming}
@@ -180,19 +181,19 @@ def _settle(db: sqlite3.Connection, changes: list[Change], forks: Forks, later: 
     if not changed:
         return {}
     lost = _claimed(db, (item for item in changed if not set(before[item]) <= set(after[item])))
-    circles = [set(members) for members in components(lost, _claims_of(db, before, forks))]
-    apart = set().union(*(members for members in circles if not members.isdisjoint(lost)))
+    cycles = [set(members) for members in components(lost, _claims_of(db, before, forks))]
+    apart = set().union(*(members for members in cycles if not members.isdisjoint(lost)))
     was = {(parent, item) for item in changed for _, parent in before[item] if parent}
     now = {(parent, item) for item in changed for _, parent in after[item] if parent}
     db.executemany("DELETE FROM claims WHERE parent = ? AND child = ?", was - now)
     db.executemany("INSERT INTO claims VALUES (?, ?)", now - was)
-    entangled = _claimed(db, changed) | apart  # what nobody claims to be under is in no circle
+    entangled = _claimed(db, changed) | apart  # an item that is claimed by none is in no cycle
     parents = {item: after[item][-1][1] if after[item] else b"" for item in changed - entangled}
     return parents | settle(entangled, _claims_of(db, after, later))
 
 
 def _claimed(db: sqlite3.Connection, items: Iterable[bytes]) -> set[bytes]:
-    """Those of the items that some item claimed to be under."""
+    """The items that some item claims as its parent."""
     every = list(items)
     found: set[bytes] = set()
     for start in range(0, len(every), _READ_AT_ONCE):
@@ -216,13 +217,13 @@ def _claims_of(db: sqlite3.Connection, known: Mapping[bytes, Claims], forks: For
 
 
 def claims_in(db: sqlite3.Connection, item: bytes) -> Claims:
-    """What an item claimed to be under, in its own words."""
+    """The claims of an item to parents, without resolving forks."""
     row = db.execute("SELECT claims FROM facts JOIN docs USING (n) WHERE id = ?", (ref(item),)).fetchone()
     return () if row is None else decode_claims(row[0])
 
 
 def _move(db: sqlite3.Connection, parents: dict[bytes, bytes], changed: set[bytes]) -> set[bytes]:
-    """Write the parents of items that have not changed otherwise; those that have another one now."""
+    """Write the parents of items that are otherwise unchanged; return those whose parent changed."""
     moved: set[bytes] = set()
     for item, parent in parents.items():
         row = None if item in changed else db.execute("SELECT parent FROM docs WHERE id = ?", (ref(item),)).fetchone()
@@ -242,7 +243,7 @@ def _ref(item: bytes) -> bytes | None:
 def _put_docs(db: sqlite3.Connection, slots: Slots, changes: list[Change], parents: dict[bytes, bytes]) -> None:
     names = ["parent", *_names(slots)]
     inserts: list[Row] = []
-    updates: dict[tuple[int, ...], list[Row]] = {}  # by which columns change: each index costs, so others stay alone
+    updates: dict[tuple[int, ...], list[Row]] = {}  # by changed columns: updating a column costs an index update
     for n, before, after, columns, *_ in changes:
         if after is None:
             continue
@@ -308,7 +309,7 @@ def _put_words(db: sqlite3.Connection, changes: list[Change]) -> None:
     changed = [row for row in said if row[1] != row[2]]
     was = {n: to_fts(before) for n, before, _ in changed}
     now = {n: to_fts(after) for n, _, after in changed}
-    # FTS5 keeps no text here, so it must be told again what it was given.
+    # This FTS5 table stores no text, so a deletion must pass the old text again.
     gone = [(n, text) for n, text in was.items() if text and text != now[n]]
     db.executemany("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", gone)
     db.executemany(PUT_WORDS, [(n, text) for n, text in now.items() if text and text != was[n]])

@@ -1,4 +1,4 @@
-"""A tally: an aggregate of what a standing query holds, kept by taking in what comes and taking out what goes."""
+"""`LiveAggregate`: the aggregate of a standing query, updated by adding and removing the values of items."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from antiphon.query.value_order import ExtremeKey, SortKey, canonical_of, extrem
 
 _INFINITE = (math.inf, -math.inf)
 _COUNTED: ExtremeKey = (0, 0, False)  # for a count, which looks at no value
-Share = tuple[SortKey | None, ExtremeKey | None]  # an item's group, and what it brings into it
+Share = tuple[SortKey | None, ExtremeKey | None]  # the group of an item, and the value that it contributes
 
 
-class _Total(Protocol):
+class _Accumulator(Protocol):
+    """The aggregate of one group."""
+
     def add(self, key: ExtremeKey, by: int) -> None:
-        """Take a value in (1), or out again (-1)."""
+        """Add a value (`by` is 1), or remove it (-1)."""
 
     def value(self) -> Value: ...
 
@@ -42,14 +44,14 @@ class _Count:
 
 
 class _Sum:
-    """Exact, whatever comes and goes; rounded when it is asked for, as in `totals`."""
+    """An exact sum or mean, rounded when it is read, as in `sums`."""
 
     def __init__(self, *, mean: bool) -> None:
         self._mean = mean
         self._count = 0
         self._whole = 0
         self._real = Fraction(0)
-        self._reals = 0  # how many of them are no integers, but finite
+        self._reals = 0  # the number of finite floats
         self._infinite: Counter[float] = Counter()
 
     def add(self, key: ExtremeKey, by: int) -> None:
@@ -82,7 +84,7 @@ def _nearest(exact: Fraction) -> float:
 
 
 class _Extreme:
-    """The least or the greatest, of which there may be several."""
+    """The least or the greatest value; equal values are counted."""
 
     def __init__(self, *, greatest: bool) -> None:
         self._at = -1 if greatest else 0
@@ -101,16 +103,16 @@ class _Extreme:
         return value_of(self._keys[self._at][1]) if self._keys else None
 
 
-class Tally:
-    """Totals by group; without groups there is one, which is there even when nothing is in it."""
+class LiveAggregate:
+    """The aggregates of all groups. Without groups there is one, also when no item is in it."""
 
     def __init__(self, aggregate: Aggregate) -> None:
         self._aggregate = aggregate
-        self._shares: dict[bytes, Share | None] = {}  # None: it brings nothing
-        self._totals: dict[SortKey | None, _Total] = {}
+        self._shares: dict[bytes, Share | None] = {}  # None: it contributes nothing
+        self._totals: dict[SortKey | None, _Accumulator] = {}
         self._sizes: Counter[SortKey | None] = Counter()
         self._groups: list[SortKey] = []
-        self._rows: dict[SortKey | None, tuple[Value, Value]] = {}  # of each group, until something in it changes
+        self._rows: dict[SortKey | None, tuple[Value, Value]] = {}  # a cache by group
         if aggregate.group is None:
             self._totals[None] = self._empty()
 
@@ -124,12 +126,14 @@ class Tally:
         return len(self._shares)
 
     def fill(self, ids: Iterable[bytes], source: Source) -> None:
+        """Add all items of the first result."""
         for some in facts_in_parts(source, ids):
             for item, facts in some.items():
                 self._take(item, facts)
 
     @property
     def result(self) -> Result:
+        """The current value, or the values of all groups."""
         if self._aggregate.group is None:
             return Result(value=self._totals[None].value())
         return Result(groups=tuple([self._rows.get(key) or self._row(key) for key in self._groups]))
@@ -139,6 +143,7 @@ class Tally:
         return row
 
     def update(self, moved: News) -> Delta:
+        """Take items that entered, changed or left; return the change of the result."""
         touched = {share[0] for item, facts in moved.items() for share in self._shift(item, facts) if share is not None}
         before = {group: self._known(group) for group in touched}
         for item, facts in moved.items():
@@ -151,7 +156,7 @@ class Tally:
         return () if total is None else (total.value(),)
 
     def _shift(self, item: bytes, facts: Facts | None) -> tuple[Share | None, Share | None]:
-        """What an item brought, and what it brings with these facts; nothing where that is the same."""
+        """The old share of an item, and its share with these facts; two times None if they are the same."""
         old, new = self._shares.get(item), None if facts is None else self._share(facts)
         return (old, new) if old != new else (None, None)
 
@@ -167,7 +172,7 @@ class Tally:
             self._shares[item] = self._share(facts)
 
     def _share(self, facts: Facts) -> Share | None:
-        """What an item brings into which group, if anything."""
+        """The group and the value that an item contributes, if any."""
         aggregate, group, key = self._aggregate, None, None
         if aggregate.group is not None:
             found = facts.get(aggregate.group)
@@ -196,7 +201,7 @@ class Tally:
             del self._totals[group], self._sizes[group]
             del self._groups[bisect_left(self._groups, group)]
 
-    def _empty(self) -> _Total:
+    def _empty(self) -> _Accumulator:
         function = self._aggregate.function
         if function == "count":
             return _Count()

@@ -1,19 +1,19 @@
-"""Circles of claims to parents, as live queries know them: looked for only where claims are others than before.
+"""`ParentCycles`: cycles of claims to parents in live queries, searched only where claims have changed.
 
 >>> at = lambda lamport: Stamp(lamport, bytes(32), 0)
 >>> claims = {b"a": [(at(1), b"b")], b"b": [(at(2), b"c")]}
->>> circles = Circles()
->>> circles.look([b"a", b"b"], lambda item: claims.get(item, ()))
+>>> cycles = ParentCycles()
+>>> cycles.look([b"a", b"b"], lambda item: claims.get(item, ()))
 set()
 >>> claims[b"c"] = [(at(3), b"a")]
->>> sorted(circles.look([b"c"], lambda item: claims.get(item, ())))
+>>> sorted(cycles.look([b"c"], lambda item: claims.get(item, ())))
 [b'c']
->>> circles.parent(b"c", b"a"), circles.parent(b"a", b"b")
+>>> cycles.parent(b"c", b"a"), cycles.parent(b"a", b"b")
 (b'', b'b')
 
-Whoever looks at an item looks at all above it, so of all that was looked at it is known which circles it is in. A walk
-may end there: what closes a circle later is a claim of one of its members, and that is walked from anew, along what is
-remembered. So a write that claims nothing costs the same at any depth.
+A search from an item covers all items above it, so the cycles of every searched item are known, and a later walk may
+stop there. A cycle is closed by a claim of one of its members, and the search starts again from that member, along the
+remembered claims. So a write without a claim costs the same at any depth.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ SEEN_MAX = 1 << 17  # items whose claims are remembered
 Claims = Sequence[tuple[Stamp, bytes]]
 
 
-class Circles:
-    """What is told of must be looked at (`look`); then `parent` is right for all that was looked at, and all above."""
+class ParentCycles:
+    """The known cycles. After `look` at the changed items, `parent` is right for them and for all items above them."""
 
     def __init__(self) -> None:
         self._seen: dict[bytes, tuple[tuple[Stamp, bytes], ...]] = {}
-        self._circles: dict[bytes, dict[bytes, bytes]] = {}  # of an item: the parents of all in a circle with it
-        self._quiet: set[bytes] = set()  # in circles that were found when nothing was told
-        self.steps = 0  # how many items were walked over
+        self._cycles: dict[bytes, dict[bytes, bytes]] = {}  # by item: the parents of all items in its cycle
+        self._quiet: set[bytes] = set()  # items in cycles that were found by a read, not by a change
+        self.steps = 0  # the number of items walked over
 
     def __len__(self) -> int:
-        """How many items are in circles."""
-        return len(self._circles)
+        """The number of items in cycles."""
+        return len(self._cycles)
 
     def trim(self, seen_max: int = SEEN_MAX) -> None:
-        """Remember no more claims than this: of all that are too many, none. What is in a circle stays known."""
+        """Forget all claims if there are more than this. Known cycles stay."""
         if len(self._seen) > seen_max:
             self._seen.clear()
 
     def parent(self, item: bytes, last: bytes) -> bytes:
-        """Where an item hangs; `last` is its last claim, which holds where there is no circle."""
-        circle = self._circles.get(item)
-        return last if circle is None else circle[item]
+        """The parent of an item; `last` is its last claim, which decides unless the item is in a cycle."""
+        cycle = self._cycles.get(item)
+        return last if cycle is None else cycle[item]
 
     def look(self, items: Iterable[bytes], claims_of: ClaimsOf, *, told: bool = True) -> set[bytes]:
-        """Take the claims of items as they are now, and return what may hang elsewhere for it, these or others.
+        """Take the current claims of items; return the items, these or others, whose parent may have changed.
 
-        With `told`, something of these items has changed; else they are only asked for.
+        With `told`, these items have changed; else they are only read.
         """
         moved: set[bytes] = set()
         new: set[bytes] = set()
@@ -66,7 +66,7 @@ class Circles:
             elif known != now:
                 changed.add(item)
             elif told and item in self._quiet:
-                moved.update(self._circles[item])
+                moved.update(self._cycles[item])
             self._seen[item] = now
         if new or changed:
             before = self._dissolve(new | changed)
@@ -79,19 +79,19 @@ class Circles:
         return moved
 
     def _dissolve(self, items: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Forget the circles of items; the parents that their members had."""
+        """Forget the cycles of items; return the parents that their members had."""
         before: dict[bytes, bytes] = {}
         for item in items:
-            before.update(self._circles.get(item, ()))
+            before.update(self._cycles.get(item, ()))
         for item in before:
-            self._circles.pop(item, None)
+            self._cycles.pop(item, None)
         return before
 
     def _find(
         self, changed: set[bytes], new: set[bytes], before: dict[bytes, bytes], claims_of: ClaimsOf, *, told: bool
     ) -> set[bytes]:
-        """Look for circles again above some items, and where nobody has looked above others; what has moved."""
-        fresh = set(new)  # what was never looked at before
+        """Search for cycles above `changed` again, and above `new` where no search has been; return the moved items."""
+        fresh = set(new)  # items without remembered claims before
         walked: set[bytes] = set()
         moved: set[bytes] = set()
 
@@ -114,14 +114,14 @@ class Circles:
                 walked.update(members)
                 if now is None:
                     continue
-                # A circle that this one has taken in was not dissolved: its members hung where it says.
+                # A cycle that this one absorbed was not dissolved: it has the former parents of its members.
                 moved |= {item for item in members if item not in fresh and self._before(item, before) != now[item]}
-                self._circles.update(dict.fromkeys(members, now))
+                self._cycles.update(dict.fromkeys(members, now))
                 (moved if told else self._quiet).update(fresh.intersection(members))
         return moved | {item for item, parent in before.items() if self.parent(item, self._last(item)) != parent}
 
     def _parents(self, members: Sequence[bytes]) -> dict[bytes, bytes] | None:
-        """Where those in a circle hang, by all their claims; None if it is no circle."""
+        """The parents of the members of a cycle, by all their claims; None if they are no cycle."""
         only = members[0]
         if len(members) == 1 and all(parent != only for _, parent in self._seen.get(only, ())):
             return None

@@ -1,9 +1,8 @@
-"""Hops: what a standing query remembers of one of its steps, so that a change costs only what it moves.
+"""Hops: the memory that a standing query keeps for one of its steps, so that a change costs only what it moves.
 
-Every edge of a `Way` is stated by exactly one of its two ends. Where that is the end which the step comes from (a link
-names its target), a hop counts how often each item is reached, whether or not that item is here yet. Where it is the
-other end (children name their parent), an item's own facts say whether it is reached, and only what is reached and
-passes is kept.
+Exactly one of the two ends of an edge states it. If the start of the step states the edge (a link names its target),
+a hop counts how often each item is reached, present or not. If the end of the step states it (a child names its
+parent), the facts of the item say whether it is reached, and the hop keeps only items that are reached and pass.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from antiphon.query.multimap import Multimap
 from antiphon.query.query import Query, Way
 
 Owner = TypeVar("Owner", bound=Hashable)
-News = Mapping[bytes, Facts | None]  # None: it is not here any more
+News = Mapping[bytes, Facts | None]  # None: the item is gone
 
 BACKWARD = (Way.CHILDREN, Way.LINKS, Way.BACKLINKS, Way.EMBEDDERS, Way.REFERRERS)
 
 
 class Interest(Generic[Owner]):
-    """What a part of a standing query wants to be told of: changes of an item, or of what names an item in some way."""
+    """The keys that a part of a standing query watches: an item, or a way and an item that others name along it."""
 
     __slots__ = ("_register", "owner")
 
@@ -33,32 +32,35 @@ class Interest(Generic[Owner]):
         self.owner = owner
 
     def want(self, key: Hashable) -> None:
+        """Watch a key."""
         self._register.add(key, self)
 
     def drop(self, key: Hashable) -> None:
+        """Watch a key no longer."""
         self._register.discard(key, self)
 
 
 class Hop(Protocol):
-    """From the items of one stage to those of the next."""
+    """The step from the items of one stage to those of the next."""
 
     def begin(self, items: Iterable[bytes], query: Query, source: Source) -> Iterable[bytes]:
-        """From nothing: these are at the stage before, and `query` ends with this step; what may be at the next?"""
+        """Start with the items of the stage before; return those that may be at the next. `query` ends here."""
 
     def follow(self, moved: News, news: News, source: Source) -> set[bytes]:
-        """Take what entered, changed or left at the stage before; returns what may enter, change or leave next."""
+        """Take items that entered, changed or left the stage before; return those that may do so at the next."""
 
-    def reaches(self, item: bytes, facts: Facts) -> bool: ...
+    def reaches(self, item: bytes, facts: Facts) -> bool:
+        """True if the step leads to an item."""
 
     def settle(self, item: bytes, facts: Facts | None) -> None:
-        """The item is at the next stage now, with these facts; or, with none, it is not."""
+        """Record that an item is at the next stage, with these facts; with None, that it is not."""
 
     def release(self) -> None:
-        """Want nothing any more."""
+        """Drop all interests."""
 
 
-class Ahead(Generic[Owner]):
-    """A hop along edges that the item which it comes from states."""
+class ForwardHop(Generic[Owner]):
+    """A hop along edges that the start of the step states."""
 
     def __init__(self, way: Way, interest: Interest[Owner]) -> None:
         self._way = way
@@ -96,21 +98,21 @@ class Ahead(Generic[Owner]):
         return item in self._support
 
     def settle(self, item: bytes, facts: Facts | None) -> None:
-        pass  # whether it passes or not, it is reached
+        pass  # it is reached, whether it passes or not
 
     def release(self) -> None:
         for item in self._support:
             self._interest.drop(item)
 
 
-class Aback(Generic[Owner]):
-    """A hop along edges that the item which it leads to states."""
+class BackwardHop(Generic[Owner]):
+    """A hop along edges that the end of the step states."""
 
     def __init__(self, way: Way, interest: Interest[Owner]) -> None:
         self._way = way
         self._interest = interest
         self._before: set[bytes] = set()  # the items at the stage before
-        self._out: dict[bytes, set[bytes]] = {}  # those of them that lead anywhere: to which items at the next stage
+        self._out: dict[bytes, set[bytes]] = {}  # the items at the next stage that each of them leads to
         self._into: dict[bytes, tuple[bytes, ...]] = {}
 
     def begin(self, items: Iterable[bytes], query: Query, source: Source) -> Iterable[bytes]:

@@ -1,4 +1,4 @@
-"""Ranges by what they cover: a treap in which every node knows how far its subtree reaches.
+"""`Intervals`: find the ranges that cover a point. A treap in which each node knows the greatest end of its subtree.
 
 >>> ages = Intervals()
 >>> minor = ages.add(None, below(18), "minor")
@@ -9,7 +9,7 @@
 >>> list(ages.at(18))
 []
 
-Finding what covers a point, adding and removing take logarithmic time, however many ranges there are.
+Adding, removing, and finding each range that covers a point take logarithmic time.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from typing import Any, Generic, TypeVar
 Held = TypeVar("Held")
 Bound = tuple[Any, ...]
 
-# A point stands between the bounds that leave it out and those that take it in, so that no two ever compare equal.
+# A point sorts between the bounds that exclude it and those that include it, so a bound and a point are never equal.
 _LOWEST: Bound = (-1,)
 _HIGHEST: Bound = (1,)
 
 
 def above(key: Any, *, itself: bool = False) -> Bound:
-    """Where a range begins."""
+    """The bound at which a range begins."""
     return (0, key, 0 if itself else 2)
 
 
 def below(key: Any, *, itself: bool = False) -> Bound:
-    """Where a range ends."""
+    """The bound at which a range ends."""
     return (0, key, 2 if itself else 0)
 
 
@@ -55,20 +55,21 @@ class _Node(Generic[Held]):
 
 
 class Intervals(Generic[Held]):
-    """What is held at each range. `add` returns the token that `remove` takes."""
+    """Ranges with a value each. `add` returns the token that `remove` takes."""
 
     def __init__(self) -> None:
         self._root: _Node[Held] | None = None
         self._count = 0
         self._added = 0
-        # The shape must not depend on what anybody chooses as bounds: whoever knew the ranks could choose them so that
-        # it is one long branch. So the seed is the system's. Nothing that is told depends on it.
+        # The ranks must not be predictable: with known ranks, an attacker could choose bounds that make the tree one
+        # long branch. So the system seeds them. No result depends on them.
         self._chance = random.Random()  # noqa: S311
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, low: Bound | None, high: Bound | None, held: Held) -> tuple[Bound, int]:
+        """Add a range with a value; None is an open end."""
         self._added += 1
         key = (_LOWEST if low is None else low, self._added)
         node = _Node(key, _HIGHEST if high is None else high, held, self._chance.random())
@@ -78,13 +79,14 @@ class Intervals(Generic[Held]):
         return key
 
     def remove(self, token: tuple[Bound, int]) -> None:
+        """Remove the range that `add` returned this token for."""
         left, rest = _split(self._root, token)
         _, right = _split(rest, (token[0], token[1] + 1))
         self._root = _merge(left, right)
         self._count -= 1
 
     def at(self, key: Any) -> Iterator[Held]:
-        """What is held at the ranges that this lies in."""
+        """The values of all ranges that cover a point."""
         point: Bound = (0, key, 1)
         waiting = [self._root]
         while waiting:
@@ -99,7 +101,7 @@ class Intervals(Generic[Held]):
 
 
 def _split(node: _Node[Held] | None, key: tuple[Bound, int]) -> tuple[_Node[Held] | None, _Node[Held] | None]:
-    """The nodes before a key, and those from it on."""
+    """Split a tree into the nodes before a key, and the rest."""
     if node is None:
         return None, None
     if node.key < key:
@@ -112,7 +114,7 @@ def _split(node: _Node[Held] | None, key: tuple[Bound, int]) -> tuple[_Node[Held
 
 
 def _merge(one: _Node[Held] | None, other: _Node[Held] | None) -> _Node[Held] | None:
-    """All nodes of two trees, of which one ends before the other begins."""
+    """Merge two trees, all keys of `one` being less than those of `other`."""
     if one is None or other is None:
         return one or other
     if one.rank > other.rank:

@@ -1,4 +1,4 @@
-"""`LiveQueries`: subscriptions to queries on a live party. What changes is matched in memory, and told at once.
+"""`LiveQueries`: subscriptions to queries on a live party. Changes are matched in memory, and reported at once.
 
 >>> import tempfile
 >>> from antiphon.query.filters import prop
@@ -26,55 +26,54 @@ from contextlib import ExitStack
 
 from antiphon.core.errors import PartyPaused, StoreError
 from antiphon.query.delta import Delta
-from antiphon.query.live.matcher import Matcher, Standing
+from antiphon.query.live.matcher import Matcher, StandingQuery
 from antiphon.query.live.party_source import Party, PartySource
-from antiphon.query.live.port import Kept
+from antiphon.query.live.port import IndexedSource
 from antiphon.query.live.subscription import Subscription
 from antiphon.query.query import Query
 from antiphon.query.validate import check
 
 
 class LiveQueries:
-    """The standing queries of one party. Thread-safe. Close it before the party, so that nobody waits in vain.
+    """The standing queries of one party. Thread-safe. Close it before the party, so that no iterator waits forever.
 
-    `index` answers queries about all items of the party, as `ItemIndex` does; without one, each subscription begins by
-    going through all of them.
+    `index` answers queries about all items of the party, as `ItemIndex` does. Without it, each subscription starts by
+    reading all items.
     """
 
-    def __init__(self, party: Party, index: Kept | None = None) -> None:
+    def __init__(self, party: Party, index: IndexedSource | None = None) -> None:
         self._party = party
         self._source = PartySource(party, index)
         self._matcher = Matcher(self._source)
-        self._known: dict[Standing, weakref.ref[Subscription]] = {}
+        self._known: dict[StandingQuery, weakref.ref[Subscription]] = {}
         self._pending: weakref.WeakSet[Subscription] = weakref.WeakSet()
-        # Subscriptions are collected at any moment, also while a lock is held: what they leave is tidied up later.
-        self._gone: deque[Standing] = deque()
+        # Python may collect a subscription at any moment, also while a lock is held: it is removed later, in `_tidy`.
+        self._gone: deque[StandingQuery] = deque()
         self._closed = False
-        # What observers are to be told, and results. The matcher itself is guarded by the party's lock, which is always
-        # taken first.
+        # Guards pending deltas and results. The party's lock guards the matcher, and is always taken first.
         self.lock = threading.RLock()
         self._stop = party.listen(self._changed)
 
     def __len__(self) -> int:
-        """How many queries stand."""
+        """The number of standing queries."""
         with self._party.locked(), self.lock:
             self._tidy()
             return len(self._matcher)
 
     def subscribe(self, query: Query) -> Subscription:
-        """A subscription; hold it as long as it is to last. It is ready, or failed, unless a batch is open here."""
+        """Start a subscription, which lasts while the caller holds it. Inside an open batch it is pending at first."""
         check(query)
         subscription = Subscription(self, query)
         with self.lock:
             self._pending.add(subscription)
         batch = self._party.open_batch()
-        if batch is not None:  # it is filled when the batch is over, also if that is taken back and nothing changes
+        if batch is not None:  # filled when the batch ends, also if it is rolled back and nothing changes
             batch.on_end.append(self._open_pending)
         self.open(subscription)
         return subscription
 
     def open(self, subscription: Subscription) -> None:
-        """Fill a subscription, unless the caller is in a batch, whose changes may still be taken back."""
+        """Compute the result of a subscription, unless the caller is in a batch, which may still be rolled back."""
         try:
             if self._closed:
                 raise _closed()
@@ -96,11 +95,11 @@ class LiveQueries:
             with self.lock:
                 self._pending.discard(
                     subscription
-                )  # now: a damaged party is built anew when its lock is left, and tells
+                )  # now: a damaged party is rebuilt when its lock is released, and reports changes
             raise
         with self.lock:
             if matcher is not self._matcher:
-                return  # all failed meanwhile; it is still to be filled
+                return  # all subscriptions failed meanwhile; this one is still pending
             release = weakref.finalize(subscription, self._gone.append, standing)
             release.atexit = False
             self._known[standing] = weakref.ref(subscription)
@@ -117,8 +116,8 @@ class LiveQueries:
             if not isinstance(error, Exception):
                 raise
             return
-        with ExitStack() as rest:  # calls the last first, and all of them, also after a `KeyboardInterrupt` of one
-            rest.callback(self._open_pending)  # after the others, which have not seen these items as they are now
+        with ExitStack() as rest:  # runs all callbacks, last first, also after a `KeyboardInterrupt` in one
+            rest.callback(self._open_pending)  # after the others, which have not seen these changes yet
             for subscription in reversed(told):
                 rest.callback(subscription.deliver)
 
@@ -131,7 +130,7 @@ class LiveQueries:
                 rest.callback(self.open, subscription)
 
     def _match(self, items: frozenset[bytes], failed: list[Subscription]) -> list[Subscription]:
-        """Which subscriptions have something to tell now; if it raises, which of them fail of that."""
+        """Return the subscriptions with new deltas; if this raises, `failed` has the subscriptions that fail."""
         told: dict[Subscription, None] = {}
         with self._source.moment():
             try:
@@ -141,11 +140,11 @@ class LiveQueries:
                     with self.lock:
                         told.update(dict.fromkeys(self._put(self._matcher.changed(facts, gone))))
             except BaseException:
-                failed += self._drop()  # here: a damaged party is built anew when its lock is left, and tells
+                failed += self._drop()  # here: a damaged party is rebuilt when its lock is released, and reports
                 raise
         return list(told)
 
-    def _put(self, deltas: Mapping[Standing, Delta]) -> Iterator[Subscription]:
+    def _put(self, deltas: Mapping[StandingQuery, Delta]) -> Iterator[Subscription]:
         for standing, delta in deltas.items():
             subscription = self._known[standing]()
             if subscription is not None:
@@ -159,7 +158,7 @@ class LiveQueries:
                 self._matcher.unsubscribe(standing)
 
     def _drop(self) -> list[Subscription]:
-        """What is kept may be half of the old and half of the new: begin with nothing. Returns who had subscribed."""
+        """Forget all state, which may be half updated; return the subscriptions that there were."""
         with self.lock:
             held = [*(known() for known in self._known.values()), *self._pending]
             self._known.clear()
@@ -168,7 +167,7 @@ class LiveQueries:
         return [subscription for subscription in held if subscription is not None]
 
     def close(self) -> None:
-        """Stop. All subscriptions fail with `PartyPaused`, so that those who wait for deltas learn of it."""
+        """Stop. All subscriptions fail with `PartyPaused`, which wakes those who wait for deltas."""
         if not self._closed:
             self._closed = True
             self._stop()

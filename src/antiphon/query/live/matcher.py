@@ -1,15 +1,15 @@
-"""`Matcher`: standing queries, kept up to date by what changed instead of being run again. It does no I/O of its own.
+"""`Matcher`: standing queries, whose results are updated from changes instead of by running them again. Does no I/O.
 
 >>> from antiphon.query.filters import prop
->>> from antiphon.query.live.port import EveryItem
->>> matcher = Matcher(EveryItem())
+>>> from antiphon.query.live.port import MemorySource
+>>> matcher = Matcher(MemorySource())
 >>> standing = matcher.subscribe(Query(prop("done").is_(False)))
 >>> item = Facts(b"i" * 16, "antiphon/object", 1, {"done": False})
 >>> matcher.changed([item])[standing].added
 {b'iiiiiiiiiiiiiiii': 0}
 
-A change is tried only on the standing queries whose predicates it may meet, that hold the item already, or that have
-come to an item which it names; the others cost nothing, however many there are.
+A change is tried only on the standing queries whose predicates the item may pass, that hold the item already, or that
+have reached an item which it names. The others cost nothing, however many there are.
 """
 
 from __future__ import annotations
@@ -20,32 +20,37 @@ from collections.abc import Collection, Iterable, Mapping
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result, backward
 from antiphon.query.facts import Facts
-from antiphon.query.live.aggregates import Tally
+from antiphon.query.live.aggregates import LiveAggregate
 from antiphon.query.live.edges import BACKWARD, News
-from antiphon.query.live.port import Followed, Source
+from antiphon.query.live.port import ChangeSource, Source
 from antiphon.query.live.predicate_index import PredicateIndex
-from antiphon.query.live.ranking import Ranking, print_of
+from antiphon.query.live.ranking import Ranking, fingerprint
 from antiphon.query.live.steps import Register, Stages
 from antiphon.query.multimap import Multimap
 from antiphon.query.query import Query, Way
 from antiphon.query.validate import check
 
 
-class Standing:
-    """A query that stands: its result follows the changes that its matcher is told of."""
+class StandingQuery:
+    """A query whose result follows the changes that its matcher receives."""
 
-    def __init__(self, query: Query, register: Register[Standing]) -> None:
+    def __init__(self, query: Query, register: Register[StandingQuery]) -> None:
         self.query = query
-        self._view: Ranking | Tally = Ranking(query) if query.aggregate is None else Tally(query.aggregate)
-        self._stages: Stages[Standing] = Stages(query, register, self, self._view)
+        self._view: Ranking | LiveAggregate = (
+            Ranking(query) if query.aggregate is None else LiveAggregate(query.aggregate)
+        )
+        self._stages: Stages[StandingQuery] = Stages(query, register, self, self._view)
 
     def fill(self, source: Source) -> None:
+        """Compute the first result."""
         self._view.fill(self._stages.fill(source), source)
 
-    def update(self, news: News, moment: Moment) -> Delta:
+    def update(self, news: News, moment: CachedSource) -> Delta:
         moved = self._stages.update(news, moment)
         return (
-            self._view.update(moved, moment.print_of) if isinstance(self._view, Ranking) else self._view.update(moved)
+            self._view.update(moved, moment.fingerprint)
+            if isinstance(self._view, Ranking)
+            else self._view.update(moved)
         )
 
     def release(self) -> None:
@@ -56,39 +61,43 @@ class Standing:
         return self._view.result
 
     def everything(self) -> Delta:
-        """From nothing to the result."""
+        """The delta from an empty result to the current one."""
         result = self.result
         if self.query.aggregate is not None:
             return Delta(aggregate=result)
         return Delta({item: place for place, item in enumerate(result.ids)})
 
     def placed(self, items: Collection[bytes]) -> dict[bytes, int]:
-        """Items of the result with their places, in its order."""
+        """The places of some items in the result, in its order."""
         return self._view.placed(items) if isinstance(self._view, Ranking) else {}
 
     def __len__(self) -> int:
-        """How many items it holds at its end, within its limit or not."""
+        """The number of items after the last step, without the limit."""
         return len(self._view)
 
 
 class Matcher:
-    """Not thread-safe. The source and what `changed` is told must be of one moment, or later ones must follow."""
+    """All standing queries of one source. Not thread-safe.
 
-    def __init__(self, source: Followed) -> None:
+    The items passed to `changed` must be as the source has them, or a later call must pass them again.
+    """
+
+    def __init__(self, source: ChangeSource) -> None:
         self._source = source
-        self._predicates: PredicateIndex[Standing] = PredicateIndex()
-        self._register: Register[Standing] = Multimap()
-        self._ways: Counter[Way] = Counter()  # those of the steps of all standing queries
-        self.tries = 0  # how often an item was tried on a standing query
+        self._predicates: PredicateIndex[StandingQuery] = PredicateIndex()
+        self._register: Register[StandingQuery] = Multimap()
+        self._ways: Counter[Way] = Counter()  # of the steps of all standing queries
+        self.tries = 0  # the number of times that an item was tried on a standing query
 
     def __len__(self) -> int:
         return len(self._predicates)
 
-    def subscribe(self, query: Query) -> Standing:
+    def subscribe(self, query: Query) -> StandingQuery:
+        """Start a standing query, with its result."""
         check(query)
         if not len(self):
             self._source.begin()
-        standing = Standing(query, self._register)
+        standing = StandingQuery(query, self._register)
         try:
             standing.fill(self._source)
         except BaseException:
@@ -98,25 +107,26 @@ class Matcher:
         self._ways.update(step.way for step in query.steps)
         return standing
 
-    def unsubscribe(self, standing: Standing) -> None:
+    def unsubscribe(self, standing: StandingQuery) -> None:
+        """End a standing query."""
         self._predicates.remove(standing)
         self._ways.subtract(step.way for step in standing.query.steps)
         standing.release()
 
-    def changed(self, facts: Iterable[Facts], gone: Iterable[bytes] = ()) -> dict[Standing, Delta]:
-        """What changed, as it is now, and what is not here any more; returns how the results changed that did."""
+    def changed(self, facts: Iterable[Facts], gone: Iterable[bytes] = ()) -> dict[StandingQuery, Delta]:
+        """Take the new facts of changed items, and the ids of removed ones; return the deltas of changed results."""
         news: dict[bytes, Facts | None] = {each.id: each for each in facts}
         news.update(dict.fromkeys(gone))
-        concerned: dict[Standing, dict[bytes, Facts | None]] = {}
+        concerned: dict[StandingQuery, dict[bytes, Facts | None]] = {}
         for item, now in news.items():
             for standing in self._concerned(item, now):
                 self.tries += 1
                 concerned.setdefault(standing, {})[item] = now
-        moment = Moment(self._source, news)
+        moment = CachedSource(self._source, news)
         deltas = {standing: standing.update(some, moment) for standing, some in concerned.items()}
         return {standing: delta for standing, delta in deltas.items() if delta}
 
-    def _concerned(self, item: bytes, facts: Facts | None) -> set[Standing]:
+    def _concerned(self, item: bytes, facts: Facts | None) -> set[StandingQuery]:
         found = {interest.owner for interest in self._register.get(item)}
         if facts is not None:
             found |= self._predicates.may_pass(facts)
@@ -127,8 +137,8 @@ class Matcher:
         return found
 
 
-class Moment:
-    """A source that is asked only once for what several standing queries need."""
+class CachedSource:
+    """A source that caches reads during one change, for several standing queries."""
 
     def __init__(self, source: Source, news: News) -> None:
         self._source = source
@@ -151,8 +161,8 @@ class Moment:
     def run(self, query: Query) -> Result:
         return self._source.run(query)
 
-    def print_of(self, facts: Facts) -> bytes:
+    def fingerprint(self, facts: Facts) -> bytes:
         known = self._prints.get(facts.id)
         if known is None:
-            known = self._prints[facts.id] = print_of(facts)
+            known = self._prints[facts.id] = fingerprint(facts)
         return known

@@ -1,4 +1,4 @@
-"""The items of a live party, as its engine has them in memory: what was just written is there before it is on disk."""
+"""`PartySource`: the items of a live party as its engine has them in memory, before they are on disk."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from antiphon.party.live.batch import Batch
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts, facts_of
 from antiphon.query.forks import Fork, KnownForks, fork_of
-from antiphon.query.live.cycles import Circles, Claims
-from antiphon.query.live.port import FACTS_AT_ONCE, Frozen, Kept
+from antiphon.query.live.cycles import Claims, ParentCycles
+from antiphon.query.live.port import FACTS_AT_ONCE, FrozenSource, IndexedSource
 from antiphon.query.query import Query, Way
 
-_BY_ONE_MAX = 64  # more than these are read from the index, if there is one
+_BY_ONE_MAX = 64  # beyond this many, items are read from the index, if there is one
 
 
 class Party(Protocol):
-    """What standing queries need of `PartyProcessor`."""
+    """The part of `PartyProcessor` that standing queries use."""
 
     def locked(self) -> AbstractContextManager[Engine]: ...
 
@@ -35,33 +35,33 @@ class Party(Protocol):
 
 
 class PartySource:
-    """`index` answers what is about all items; without one, all are gone through."""
+    """The items of one party. `index` answers queries about all items; without it, every item is read."""
 
-    def __init__(self, party: Party, index: Kept | None = None) -> None:
+    def __init__(self, party: Party, index: IndexedSource | None = None) -> None:
         self._party = party
         self._index = index
-        self.circles = Circles()
-        self._forks: KnownForks | None = None  # None: they are still to be looked for
-        self._moved: set[bytes] = set()  # what hangs elsewhere now, and was not told yet
-        self._frozen: Frozen | None = None
+        self.cycles = ParentCycles()
+        self._forks: KnownForks | None = None  # None: not read yet
+        self._moved: set[bytes] = set()  # items with a new parent that were not reported yet
+        self._frozen: FrozenSource | None = None
         self._engine: Engine | None = None
         self._last: ref[Engine] | None = None
 
     def begin(self) -> None:
-        """No query stands, so changes were not told of: what is remembered may be of long ago."""
-        self.circles = Circles()
+        """Forget everything: without standing queries no changes were reported, so the memory may be stale."""
+        self.cycles = ParentCycles()
         self._forks = KnownForks(self._all_forks())
         self._moved.clear()
 
     @contextmanager
     def moment(self) -> Iterator[Engine]:
-        """The party, locked: ask for nothing outside of this. All items are gone through at most once in it."""
+        """Lock the party; all other methods work only inside. Without an index, all items are read at most once."""
         with self._party.locked() as engine:
             self._engine = engine
             if self._last is None or self._last() is not engine:
                 self._last = ref(engine)
                 self._forks = None
-                self.circles.trim(0)
+                self.cycles.trim(0)
             try:
                 yield engine
             finally:
@@ -73,8 +73,8 @@ class PartySource:
         return self._facts(ids, told=False)
 
     def changes(self, ids: Iterable[bytes]) -> Iterator[tuple[list[Facts], list[bytes]]]:
-        """Some at a time: the facts of items that changed, and what is gone; then others that hang elsewhere now."""
-        self.circles.trim()
+        """Yield, in parts, the facts of changed items and the ids of removed ones; then items that moved with them."""
+        self.cycles.trim()
         told = set(ids)
         yield from self._told(told | self._led_elsewhere(told))
         moved, self._moved = self._moved, set()
@@ -88,23 +88,23 @@ class PartySource:
                 self._look(some, self._claims_of({item: facts.claims for item, facts in found.items()}), told=True)
             else:
                 found = self._facts(some, told=True)
-            self._moved.difference_update(some)  # until one of a later part moves them
+            self._moved.difference_update(some)  # a later part may move them again
             yield list(found.values()), [item for item in some if item not in found]
 
     def _facts(self, ids: Collection[bytes], *, told: bool) -> Mapping[bytes, Facts]:
         engine = self._now()
-        states = {item: engine.find(item) for item in ids if item != SYSTEM_ITEM}  # the system's own is not found
+        states = {item: engine.find(item) for item in ids if item != SYSTEM_ITEM}  # queries do not find the system item
         claims = {item: () if state is None else state.parents for item, state in states.items()}
         self._look(ids, self._claims_of(claims), told=told)
-        forks, circles = self._known_forks(), self.circles
+        forks, cycles = self._known_forks(), self.cycles
         return {
-            item: forks.led(facts_of(state, circles.parent(item, forks.lead(state.parent) if forks else state.parent)))
+            item: forks.led(facts_of(state, cycles.parent(item, forks.lead(state.parent) if forks else state.parent)))
             for item, state in states.items()
             if state is not None
         }
 
     def _claims_of(self, known: Mapping[bytes, Claims]) -> ClaimsOf:
-        """Claims as they lead: those that were just read, and of other items as the engine has them."""
+        """Claims with forks resolved: those just read, and for other items the claims in the engine."""
         engine, forks = self._now(), self._known_forks()
         return lambda item: forks.led_claims(known[item] if item in known else engine.claims(item))
 
@@ -120,7 +120,7 @@ class PartySource:
         return [fork_of(state)._replace(here=self._now().find(state.forked_to) is not None) for state in states]
 
     def _led_elsewhere(self, told: set[bytes]) -> set[bytes]:
-        """What names items that lead elsewhere now, by what is told: such are told of as well."""
+        """Items that name an item which resolves to another one since these changes; they count as changed too."""
         forks = self._known_forks()
         if self._index is not None and len(told) > _BY_ONE_MAX:
             said = {fork.old: fork for fork in self._all_forks()}
@@ -134,7 +134,7 @@ class PartySource:
         return set(self._party.items()) if self._index is None else self._saved(self._index).namers(ends)
 
     def _said_of_forks(self, item: bytes) -> Iterator[Fork]:
-        """What is new of forks, by one item: what it was forked into, and that it has come, or is gone."""
+        """Changed forks because of one item: its own fork, and forks into it if it has come or gone."""
         forks, engine = self._known_forks(), self._now()
         state = engine.find(item)
         said = b"" if state is None else state.forked_to
@@ -148,7 +148,7 @@ class PartySource:
                 yield fork._replace(here=state is not None)
 
     def _look(self, ids: Iterable[bytes], claims_of: ClaimsOf, *, told: bool) -> None:
-        self._moved |= self.circles.look(ids, claims_of, told=told)
+        self._moved |= self.cycles.look(ids, claims_of, told=told)
 
     def _now(self) -> Engine:
         assert self._engine is not None, "ask in a moment"
@@ -160,12 +160,12 @@ class PartySource:
     def run(self, query: Query) -> Result:
         return (self._everything() if self._index is None else self._saved(self._index)).run(query)
 
-    def _saved(self, index: Kept) -> Kept:
-        """The index has what is saved, so all that is applied is saved first."""
+    def _saved(self, index: IndexedSource) -> IndexedSource:
+        """The index, after saving all that is applied: it has only saved items."""
         self._now().save()
         return index
 
-    def _everything(self) -> Frozen:
+    def _everything(self) -> FrozenSource:
         if self._frozen is None:
-            self._frozen = Frozen(self._facts(self._party.items(), told=False).values())
+            self._frozen = FrozenSource(self._facts(self._party.items(), told=False).values())
         return self._frozen

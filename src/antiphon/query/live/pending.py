@@ -1,13 +1,13 @@
-"""What an observer has not been told yet: one delta at most, however slow it is. Later ones are merged into it."""
+"""`Pending`: the delta that an observer has not received yet. Later deltas are merged into it: there is one at most."""
 
 from __future__ import annotations
 
 from antiphon.query.delta import Delta
-from antiphon.query.live.matcher import Standing
+from antiphon.query.live.matcher import StandingQuery
 
 
 class Pending:
-    """At first, everything is to be told as added. Not thread-safe."""
+    """The pending delta of one observer. The first one adds the whole result. Not thread-safe."""
 
     __slots__ = ("_added", "_all", "_changed", "_one", "_removed")
 
@@ -22,6 +22,7 @@ class Pending:
         self._removed: set[bytes] = set()
 
     def put(self, delta: Delta) -> None:
+        """Merge a delta."""
         if self._all:
             return
         if (self._one is None and not (self._added or self._changed or self._removed)) or delta.aggregate is not None:
@@ -40,15 +41,15 @@ class Pending:
             else:
                 self._removed.add(item)
         for item in later.added:
-            if item in self._removed:  # it was there before all of this, and is there now
+            if item in self._removed:  # it was in the result before the pending deltas, and is now
                 self._removed.remove(item)
                 self._changed.add(item)
             else:
                 self._added.add(item)
         self._changed.update(item for item in later.changed if item not in self._added)
 
-    def take(self, standing: Standing) -> Delta | None:
-        """All of it, with the places of now; None if there is nothing."""
+    def take(self, standing: StandingQuery) -> Delta | None:
+        """Return the pending delta, with current places, and forget it; None if nothing is pending."""
         if self._all:
             self._all = False
             return standing.everything()

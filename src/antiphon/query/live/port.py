@@ -1,4 +1,4 @@
-"""Where standing queries get items from: a port, so that they need neither a party nor a disk."""
+"""The port through which standing queries read items, so that they need neither a party nor a disk."""
 
 from __future__ import annotations
 
@@ -15,41 +15,43 @@ FACTS_AT_ONCE = 1000
 
 
 class Source(Protocol):
-    """The items as they are now."""
+    """Items in their current state."""
 
     def facts(self, ids: Collection[bytes]) -> Mapping[bytes, Facts]:
-        """Of those that are here."""
+        """The facts of the items that are here."""
 
     def edges(self, way: Way, item: bytes) -> Iterable[bytes]:
-        """Where a way leads to from an item, deleted or not."""
+        """The items that a way leads to from one item, deleted or not."""
 
-    def run(self, query: Query) -> Result: ...
+    def run(self, query: Query) -> Result:
+        """The result of a query."""
 
 
-class Kept(Source, Protocol):
-    """A source that keeps more than facts: `ItemIndex`."""
+class IndexedSource(Source, Protocol):
+    """A source that also knows all forks, and which items name which: `ItemIndex`."""
 
-    def all_forks(self) -> list[Fork]: ...
+    def all_forks(self) -> list[Fork]:
+        """The forks of the party."""
 
     def namers(self, ends: Iterable[bytes]) -> set[bytes]:
-        """The items here that lead to one of some, in any way or by any claim; and these."""
+        """The items that name one of these, along any way or by any claim; and those of these that are here."""
 
 
-class Followed(Source, Protocol):
-    """A source on which queries stand: whoever changes it tells them."""
+class ChangeSource(Source, Protocol):
+    """A source whose changes are reported to standing queries."""
 
     def begin(self) -> None:
-        """No query stands yet, so nothing was told."""
+        """Called before the first standing query: earlier changes were not reported."""
 
 
-class EveryItem:
-    """A source in memory: all items by their ids."""
+class MemorySource:
+    """A source in memory, for tests and small sets."""
 
     def __init__(self, items: Iterable[Facts] = ()) -> None:
         self.items = {facts.id: facts for facts in items}
 
     def begin(self) -> None:
-        """It remembers nothing."""
+        """Nothing to forget."""
 
     def facts(self, ids: Collection[bytes]) -> Mapping[bytes, Facts]:
         return {item: self.items[item] for item in ids if item in self.items}
@@ -62,8 +64,8 @@ class EveryItem:
         return run(query, self.items.values())
 
 
-class Frozen(EveryItem):
-    """All items as they are at one moment; where ways lead to is found by going through them once."""
+class FrozenSource(MemorySource):
+    """Items that do not change, with the edges between them found in one pass."""
 
     def __init__(self, items: Iterable[Facts]) -> None:
         super().__init__(items)
@@ -79,7 +81,7 @@ class Frozen(EveryItem):
 
 
 def facts_in_parts(source: Source, ids: Iterable[bytes]) -> Iterator[Mapping[bytes, Facts]]:
-    """The facts of very many items, some at a time."""
+    """The facts of very many items, in parts."""
     rest = iter(ids)
     while some := list(islice(rest, FACTS_AT_ONCE)):
         yield source.facts(some)

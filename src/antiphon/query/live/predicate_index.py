@@ -1,4 +1,4 @@
-"""The index of predicates: which of very many filters an item may pass, found by what the item holds.
+"""`PredicateIndex`: find which of very many filters an item may pass, by the values in the item.
 
 >>> from antiphon.query.filters import prop
 >>> index = PredicateIndex()
@@ -7,8 +7,8 @@
 >>> index.may_pass(Facts(id=b"i", model="m", version=1, value={"age": 7}))
 {7}
 
-What is asked of an item is only what some filter hangs on; of a map with many properties and an index with many paths
-only the smaller is gone through. Filters that hang on nothing are tried always.
+Only paths that some filter needs are read of an item. Of the keys of a map and the paths of the index, the smaller set
+is iterated. Filters without a necessary condition are always candidates.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from antiphon.query.value_order import SortKey, sort_key
 
 Held = TypeVar("Held", bound=Hashable)
 Undo = Callable[[], None]
-_LOOKED_FOR_MAX = 16  # words; of more it is cheaper to go through those that an item has
+_LOOKED_FOR_MAX = 16  # words; beyond this many it is cheaper to iterate over the words of the item
 
 
 class _Place(Generic[Held]):
-    """What hangs on the value at one path."""
+    """The filters that depend on the value at one path."""
 
     __slots__ = ("elements", "equals", "present", "ranges")
 
@@ -57,7 +57,7 @@ class _Place(Generic[Held]):
 
 
 class _Branch(Generic[Held]):
-    """The paths of properties, as the tree that values are."""
+    """A tree of property paths, of the shape of values."""
 
     __slots__ = ("below", "place")
 
@@ -72,7 +72,7 @@ class _Branch(Generic[Held]):
         return branch.place
 
     def prune(self, path: Keys) -> bool:
-        """Let go of what nothing hangs on along a path; whether that is all of this branch."""
+        """Remove empty branches along a path; return True if this branch is empty."""
         if path and path[0] in self.below and self.below[path[0]].prune(path[1:]):
             del self.below[path[0]]
         return not self.below and not self.place
@@ -89,14 +89,14 @@ class _Branch(Generic[Held]):
 
 
 class PredicateIndex(Generic[Held]):
-    """Holds anything by a filter. `may_pass` may give too much, and never too little."""
+    """Values by filter. `may_pass` may return too many values, but never too few."""
 
     def __init__(self) -> None:
         self._properties: _Branch[Held] = _Branch()
         self._facts: dict[Fact, _Place[Held]] = {}
         self._words: Multimap[str, Held] = Multimap()
         self._beginnings: Multimap[str, Held] = Multimap()
-        self._lengths: Counter[int] = Counter()  # of the beginnings
+        self._lengths: Counter[int] = Counter()  # of the prefixes
         self._always: set[Held] = set()
         self._undo: dict[Held, list[Undo]] = {}
 
@@ -104,18 +104,21 @@ class PredicateIndex(Generic[Held]):
         return len(self._undo)
 
     def add(self, held: Held, where: Filter) -> None:
+        """Add a value with its filter."""
         probes = necessary(where)
         if probes is None:
             self._always.add(held)
             self._undo[held] = [lambda: self._always.discard(held)]
         else:
-            self._undo[held] = [self._hang(held, probe) for probe in probes]
+            self._undo[held] = [self._insert(held, probe) for probe in probes]
 
     def remove(self, held: Held) -> None:
+        """Remove a value."""
         for undo in self._undo.pop(held, ()):
             undo()
 
     def may_pass(self, facts: Facts) -> set[Held]:
+        """The values whose filters an item may pass."""
         found = set(self._always)
         self._properties.find(facts.value, found)
         for fact, place in self._facts.items():
@@ -123,34 +126,34 @@ class PredicateIndex(Generic[Held]):
             if value is not MISSING:
                 place.find(value, found)
         if self._words or self._beginnings:
-            self._find_words(facts.said(), found)
+            self._find_words(facts.word_text(), found)
         return found
 
-    def _find_words(self, said: str, found: set[Held]) -> None:
+    def _find_words(self, words: str, found: set[Held]) -> None:
         if len(self._words) + len(self._beginnings) <= _LOOKED_FOR_MAX:
             for held, beginning in ((self._words, False), (self._beginnings, True)):
                 for word in held:
-                    if needle((word,), beginning=beginning) in said:
+                    if needle((word,), beginning=beginning) in words:
                         found.update(held.get(word))
             return
-        for word in set(said.split()):
+        for word in set(words.split()):
             found.update(self._words.get(word))
             for length in self._lengths:
                 found.update(self._beginnings.get(word[:length]))
 
-    def _hang(self, held: Held, probe: Probe) -> Undo:
+    def _insert(self, held: Held, probe: Probe) -> Undo:
         if isinstance(probe, Word):
-            return self._hang_word(held, probe)
+            return self._insert_word(held, probe)
         place = self._place(probe.path)
-        undo = _hang_at(place, held, probe)
+        undo = _insert_at(place, held, probe)
 
-        def take_down() -> None:
+        def undo_insert() -> None:
             undo()
             self._prune(probe.path)
 
-        return take_down
+        return undo_insert
 
-    def _hang_word(self, held: Held, probe: Word) -> Undo:
+    def _insert_word(self, held: Held, probe: Word) -> Undo:
         word = probe.word
         if not probe.beginning:
             self._words.add(word, held)
@@ -158,12 +161,12 @@ class PredicateIndex(Generic[Held]):
         self._beginnings.add(word, held)
         self._lengths[len(word)] += 1
 
-        def take_down() -> None:
+        def undo_insert() -> None:
             self._beginnings.discard(word, held)
             self._lengths[len(word)] -= 1
-            self._lengths += Counter()  # without those at nought
+            self._lengths += Counter()  # drops zero counts
 
-        return take_down
+        return undo_insert
 
     def _place(self, path: Path) -> _Place[Held]:
         if isinstance(path, Fact):
@@ -177,7 +180,7 @@ class PredicateIndex(Generic[Held]):
             del self._facts[path]
 
 
-def _hang_at(place: _Place[Held], held: Held, probe: Equal | Element | Between | Present) -> Undo:
+def _insert_at(place: _Place[Held], held: Held, probe: Equal | Element | Between | Present) -> Undo:
     if isinstance(probe, Equal):
         place.equals.add(probe.key, held)
         return lambda: place.equals.discard(probe.key, held)

@@ -1,4 +1,4 @@
-"""Probes: the few things of which an item must have at least one to pass a filter; none that has none is looked at.
+"""Probes: necessary conditions of a filter that an index can look up. An item that meets none of them cannot pass.
 
 >>> from antiphon.query.filters import Fact, prop
 >>> necessary(Fact.TYPE.is_("task") & (prop("owner") == "Ada"))
@@ -6,8 +6,8 @@
 >>> necessary(~prop("done").is_(True)) is None
 True
 
-Of what must all hold, the probe that is likely to let the fewest items through stands for the rest; of what may hold
-instead, each part needs one. `None` says that there is no such thing, and `()` that nothing passes.
+For `All`, the probe that is likely to let the fewest items through represents the rest; for `Any`, each part needs one.
+`None` means that there is no such condition, and `()` that no item passes.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from antiphon.query.value_order import BOOL, CONTAINER, NONE, SortKey, kind_of, 
 
 
 class Equal(NamedTuple):
-    """The value at a path."""
+    """The value at a path has this sort key."""
 
     path: Path
     key: SortKey
 
 
 class Element(NamedTuple):
-    """An element of the list at a path."""
+    """The list at a path has an element with this sort key."""
 
     path: Path
     key: SortKey
 
 
 class Between(NamedTuple):
-    """The value at a path, of one kind, in a range."""
+    """The value at a path is in a range of one kind."""
 
     path: Path
     low: Bound
@@ -43,13 +43,13 @@ class Between(NamedTuple):
 
 
 class Present(NamedTuple):
-    """Something at a path."""
+    """Any value is at a path."""
 
     path: Path
 
 
 class Word(NamedTuple):
-    """A word in the texts, or the beginning of one."""
+    """A word, or with `beginning` a prefix of one, is in the texts."""
 
     word: str
     beginning: bool
@@ -58,7 +58,7 @@ class Word(NamedTuple):
 Probe = Equal | Element | Between | Present | Word
 Probes = tuple[Probe, ...]
 
-# How many items of a party a probe lets through, roughly: of two, the one with the lower weight is used.
+# Rough numbers of items that a probe lets through. The probe with the lowest weight is used.
 _ONE, _FEW, _SOME, _MANY, _MOST = range(5)
 _FACT_WEIGHTS = {
     Fact.ID: _ONE,
@@ -74,7 +74,7 @@ _FACT_WEIGHTS = {
 
 
 def necessary(where: Filter) -> Probes | None:
-    """Of these, whatever passes has at least one."""
+    """The probes of which every passing item meets at least one."""
     if isinstance(where, All):
         return _fewest(where)
     if isinstance(where, Any):
@@ -97,7 +97,7 @@ def _fewest(where: All) -> Probes | None:
 
 
 def _narrowed(ranges: list[Probe]) -> list[Between]:
-    """The ranges at each path, made one."""
+    """Intersect the ranges at each path."""
     found: dict[Path, Between] = {}
     for probe in ranges:
         assert isinstance(probe, Between)
@@ -109,7 +109,7 @@ def _narrowed(ranges: list[Probe]) -> list[Between]:
 
 
 def _together(where: Any) -> Probes | None:
-    found: dict[tuple[type, Probe], Probe] = {}  # with their types: as tuples, two of different kinds may be equal
+    found: dict[tuple[type, Probe], Probe] = {}  # by type too: as tuples, probes of different kinds may be equal
     for part in where.parts:
         some = necessary(part)
         if some is None:
@@ -124,7 +124,7 @@ def _compared(where: Compare) -> Probes:
         return (Equal(where.path, key),)
     kind = kind_of(key)
     if kind == CONTAINER:
-        return ()  # of which only equality is asked
+        return ()  # lists and maps are compared for equality only
     low, high = _ends(key)
     if where.op in ("<", "<="):
         high = below(key, itself=where.op == "<=")
@@ -134,7 +134,7 @@ def _compared(where: Compare) -> Probes:
 
 
 def _ends(key: SortKey) -> tuple[Bound, Bound]:
-    """Where the kind of a key begins and ends."""
+    """The bounds of the kind of a key."""
     rank, kind = key[0], kind_of(key)
     if rank < 2:
         return above((rank,)), below((rank + 1,))
@@ -151,7 +151,7 @@ def _longest(text: str) -> Word:
 
 
 def _weight(probes: Probes) -> tuple[int, int]:
-    """The worst of them first: a single part that nearly everything has spoils the rest."""
+    """The weight of the worst probe, then their number: one probe that most items meet spoils the rest."""
     return max((_weight_of(probe) for probe in probes), default=-1), len(probes)
 
 

@@ -1,4 +1,4 @@
-"""A ranking: all items that a standing query holds, in its order, of which the first are its result."""
+"""`Ranking`: all items of a standing query in its order; the first ones, up to the limit, are its result."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from antiphon.query.packed_json import pack
 from antiphon.query.query import OrderBy, Query
 from antiphon.query.value_order import sort_key
 
-_PRINT_SIZE = 16
-# All of them have an exact repr; claims are no query's concern, only what follows from them, and may be very many.
+_FINGERPRINT_SIZE = 16
+# All of these have an exact repr. Claims are left out: queries see only the parent that follows from them, and there
+# may be thousands.
 _others = attrgetter(*(name for name in Facts.__slots__ if name not in ("value", "claims")))
-_ONE_BY_ONE_MAX = 64  # more than these are sorted in together
+_ONE_BY_ONE_MAX = 64  # beyond this many, all items are sorted again
 
-Row = Any  # what sorts an item, its id last; the id alone where there is no order
+Row = Any  # the sort keys of an item, then its id; without an order only the id
 
 
-def print_of(facts: Facts) -> bytes:
-    """What tells whether any fact of an item is another now, without keeping the facts."""
+def fingerprint(facts: Facts) -> bytes:
+    """A hash of the facts of an item, which changes when any fact changes."""
     packed = f"{pack(facts.value, canonical=True)} {_others(facts)!r}"
-    return blake2b(packed.encode(), digest_size=_PRINT_SIZE).digest()
+    return blake2b(packed.encode(), digest_size=_FINGERPRINT_SIZE).digest()
 
 
 class _Descending:
-    """A sort key that sorts the other way round."""
+    """A sort key that sorts in descending order."""
 
     __slots__ = ("key",)
 
@@ -60,8 +61,10 @@ def _rank(order: OrderBy, facts: Facts) -> tuple[Any, ...]:
 
 
 class Ranking:
-    """Its order, and a fingerprint of the facts of each item. Of an item that came without facts, as those of a result
-    by id do at first, nobody can tell whether the first change that is told of it has changed anything; it counts.
+    """The sorted rows of all items, and a fingerprint of the facts of each.
+
+    Without an order and without steps, items come at first by id alone, without facts and so without a fingerprint. The
+    first change reported of such an item counts as a change.
     """
 
     def __init__(self, query: Query) -> None:
@@ -88,7 +91,7 @@ class Ranking:
             for some in facts_in_parts(source, ids):
                 for item, facts in some.items():
                     self._rows[item] = row_of(self._order, facts)
-                    self._prints[item] = print_of(facts)
+                    self._prints[item] = fingerprint(facts)
         self._sorted = sorted(self._rows.values())
 
     @property
@@ -96,16 +99,18 @@ class Ranking:
         return Result(tuple(self._window()))
 
     def place(self, item: bytes) -> int:
-        """Where in the result an item is that is there."""
+        """The place of an item in the result."""
         return bisect_left(self._sorted, self._rows[item])
 
     def _window(self) -> list[bytes]:
         rows = self._sorted[: self._limit]
         return [row[-1] for row in rows] if self._order else rows
 
-    def update(self, moved: News, print_of: Callable[[Facts], bytes]) -> Delta:
+    def update(self, moved: News, fingerprint: Callable[[Facts], bytes]) -> Delta:
         before = set(moved) & self._rows.keys() if self._limit is None else set(self._window())
-        changed = {item for item, facts in moved.items() if facts is not None and self._is_news(item, print_of(facts))}
+        changed = {
+            item for item, facts in moved.items() if facts is not None and self._is_news(item, fingerprint(facts))
+        }
         self._resort(moved)
         if self._limit is None:
             after = {item for item, facts in moved.items() if facts is not None}
@@ -114,7 +119,7 @@ class Ranking:
         return Delta(self.placed(after - before), self.placed(changed & before & after), frozenset(before - after))
 
     def placed(self, items: Collection[bytes]) -> dict[bytes, int]:
-        """Items of the result with their places, in its order."""
+        """The places of some items in the result, in its order."""
         places = sorted((self.place(item), item) for item in items)
         return {item: place for place, item in places}
 

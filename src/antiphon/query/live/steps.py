@@ -1,4 +1,4 @@
-"""Stages: the items that a standing query has before and after each of its steps, kept up to date by what changed."""
+"""`Stages`: the items of a standing query before and after each of its steps, updated from changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Generic
 from antiphon.query.evaluate import passes, shows
 from antiphon.query.facts import Facts
 from antiphon.query.filters import Filter
-from antiphon.query.live.edges import BACKWARD, Aback, Ahead, Hop, Interest, News, Owner
+from antiphon.query.live.edges import BACKWARD, BackwardHop, ForwardHop, Hop, Interest, News, Owner
 from antiphon.query.live.port import Source, facts_in_parts
 from antiphon.query.multimap import Multimap
 from antiphon.query.query import Query, Step
@@ -18,7 +18,7 @@ Register = Multimap[Hashable, Interest[Owner]]
 
 
 class Stages(Generic[Owner]):
-    """Memory follows what is at the stages; that of the last is the caller's (`last`)."""
+    """The items at each stage. The caller holds those of the last stage (`last`)."""
 
     def __init__(self, query: Query, register: Register[Owner], owner: Owner, last: Container[bytes]) -> None:
         self._query = query
@@ -28,7 +28,7 @@ class Stages(Generic[Owner]):
         self._members: list[Container[bytes]] = [*self._between, last]
 
     def fill(self, source: Source) -> Iterable[bytes]:
-        """From nothing; returns what is at the last stage."""
+        """Compute all stages; return the items at the last one."""
         query = Query(self._query.where, deleted=self._query.deleted)
         ids: Iterable[bytes] = source.run(query).ids
         for item in ids:
@@ -43,7 +43,7 @@ class Stages(Generic[Owner]):
         return ids
 
     def update(self, news: News, source: Source) -> dict[bytes, Facts | None]:
-        """What entered, changed (both with its facts) or left at the last stage."""
+        """Take changed items; return those that entered or changed at the last stage, and None for those that left."""
         moved = self._begin(news)
         for number, (hop, step) in enumerate(zip(self._hops, self._query.steps, strict=True), start=1):
             touched = hop.follow(moved, news, source)
@@ -85,7 +85,7 @@ class Stages(Generic[Owner]):
                 self._between[stage].discard(item)
 
     def release(self, last: Iterable[bytes]) -> None:
-        """Want nothing any more."""
+        """Drop all interests."""
         for item in self._between[0] if self._between else last:
             self._interest.drop(item)
         for hop in self._hops:
@@ -93,4 +93,4 @@ class Stages(Generic[Owner]):
 
 
 def _hop(step: Step, interest: Interest[Owner]) -> Hop:
-    return Aback(step.way, interest) if step.way in BACKWARD else Ahead(step.way, interest)
+    return BackwardHop(step.way, interest) if step.way in BACKWARD else ForwardHop(step.way, interest)

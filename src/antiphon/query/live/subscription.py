@@ -1,4 +1,4 @@
-"""`Subscription`: a query's result that stays up to date, and who is told how it changes. See `LiveQueries`."""
+"""`Subscription`: the result of a query, kept up to date, and the observers of its changes. See `LiveQueries`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from antiphon.core.errors import StoreClosed, StoreError
 from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
-from antiphon.query.live.matcher import Standing
+from antiphon.query.live.matcher import StandingQuery
 from antiphon.query.live.pending import Pending
 from antiphon.query.query import Query
 
@@ -25,15 +25,15 @@ _LOG = logging.getLogger("antiphon")
 
 
 class State(enum.Enum):
-    """How a subscription stands. Only a ready one has a result: none is shown as empty before."""
+    """The state of a subscription. Only a ready one has a result; a pending one is not shown as empty."""
 
-    PENDING = "pending"  # made inside a batch, whose changes may still be taken back: ready once that is over
+    PENDING = "pending"  # made inside a batch, which may still be rolled back: ready when the batch ends
     READY = "ready"
     FAILED = "failed"  # see its error; subscribe again
 
 
 class _Observer:
-    """A callback, and what it has not been told."""
+    """A callback, and the delta that it has not received yet."""
 
     __slots__ = ("callback", "failed", "pending")
 
@@ -44,11 +44,11 @@ class _Observer:
 
 
 class Subscription:
-    """A standing query on a live party. It ends when it is closed, or when nobody holds it any more.
+    """A standing query on a live party. It ends when it is closed, or when it is no longer referenced.
 
     Deltas come one at a time and in order, without the party's lock, in the thread that made or received the change.
-    Whoever is slow gets one delta for several changes. An observer may write to the party; what that changes is told
-    after the delta at hand.
+    A slow observer gets one delta for several changes. An observer may write to the party; the changes are delivered
+    after the current delta.
     """
 
     def __init__(self, live: LiveQueries, query: Query) -> None:
@@ -56,7 +56,7 @@ class Subscription:
         self.error: Exception | None = None
         self.closed = False
         self._live = live
-        self._standing: Standing | None = None
+        self._standing: StandingQuery | None = None
         self._observers: list[_Observer] = []
         self._iterators: weakref.WeakSet[Deltas] = weakref.WeakSet()
         self._delivering = False
@@ -67,6 +67,7 @@ class Subscription:
 
     @property
     def state(self) -> State:
+        """Pending, ready or failed."""
         if self.error is None and self._standing is None and not self.closed:
             self._live.open(self)
         if self.error is not None:
@@ -75,7 +76,7 @@ class Subscription:
 
     @property
     def result(self) -> Result:
-        """The result of now. Raises the error of a failed subscription, and `StoreError` while it is pending."""
+        """The current result. Raises the error of a failed subscription, and `StoreError` while it is pending."""
         state = self.state
         with self._live.lock:
             if self.error is not None:
@@ -91,9 +92,10 @@ class Subscription:
     def on(
         self, callback: Callable[[Delta], object], *, failed: Callable[[Exception], object] | None = None
     ) -> Callable[[], None]:
-        """Call back with each delta; returns how to stop it. The first has the whole result as added.
+        """Call `callback` with each delta; return a function that stops it. The first delta adds the whole result.
 
-        What a callback raises is logged, and keeps nothing from the others. `failed` is told why there will be no more.
+        An exception in a callback is logged, and does not affect the others. `failed` gets the error that ends the
+        subscription.
         """
         observer = _Observer(callback, failed)
         with self._live.lock:
@@ -110,7 +112,7 @@ class Subscription:
         return stop
 
     def __aiter__(self) -> AsyncIterator[Delta]:
-        """The deltas, in an event loop; the first has the whole result as added. It raises the error of a failure."""
+        """Iterate over the deltas in an event loop. The first adds the whole result. Raises the error of a failure."""
         deltas = Deltas(self)
         with self._live.lock:
             self._iterators.add(deltas)
@@ -118,27 +120,29 @@ class Subscription:
 
     # -- for `LiveQueries`
 
-    def begin(self, standing: Standing, release: Callable[[], object]) -> None:
+    def begin(self, standing: StandingQuery, release: Callable[[], object]) -> None:
+        """Make the subscription ready."""
         self._standing = standing
         self._release = release
 
     def put(self, delta: Delta) -> None:
-        """With the lock held: note what is to be told."""
+        """Add a delta to those pending for each observer. The caller holds the lock."""
         for observer in self._observers:
             observer.pending.put(delta)
         for deltas in list(self._iterators):
             deltas.pending.put(delta)
 
     def fail(self, error: Exception) -> None:
+        """End the subscription with an error."""
         if self.error is None and not self.closed:
             self.error = error
             self._release()
             self._tell_failure()
 
     def deliver(self) -> None:
-        """Tell what is to be told, unless some thread is at it: then that one goes on.
+        """Call the observers with their pending deltas, unless another thread is doing so: then that thread continues.
 
-        What is no error, a `KeyboardInterrupt` say, ends it when all have been told what was taken for them.
+        A `KeyboardInterrupt`, or another that is no `Exception`, is raised after all observers got their deltas.
         """
         self._wake()
         stopped: BaseException | None = None
@@ -163,7 +167,7 @@ class Subscription:
         return [(observer, delta) for observer, delta in found if delta is not None]
 
     def _call(self, observer: _Observer, delta: Delta) -> None:
-        if self.closed or observer not in self._observers:  # an observer before it has ended this
+        if self.closed or observer not in self._observers:  # an earlier observer has ended it
             return
         try:
             observer.callback(delta)
@@ -189,7 +193,7 @@ class Subscription:
             deltas.wake()
 
     def take(self, pending: Pending) -> Delta | None:
-        """What an iterator gives next, if there is anything yet."""
+        """The next delta of an iterator; None if there is none yet."""
         ready = self.state is State.READY
         with self._live.lock:
             if self.error is not None:
@@ -199,7 +203,7 @@ class Subscription:
     # -- the end
 
     def close(self) -> None:
-        """Tell nobody any more, and let go of what is kept for it."""
+        """End the subscription and free its memory."""
         self.closed = True
         self._release()
         self._wake()
@@ -212,7 +216,7 @@ class Subscription:
 
 
 class Deltas(AsyncIterator[Delta]):
-    """The deltas of a subscription for one task. It holds the subscription, and is woken from any thread."""
+    """The deltas of a subscription for one task. It keeps the subscription alive; any thread may wake it."""
 
     def __init__(self, subscription: Subscription) -> None:
         self._subscription = subscription
@@ -221,6 +225,7 @@ class Deltas(AsyncIterator[Delta]):
         self.pending = Pending()
 
     def wake(self) -> None:
+        """Let the waiting task look for a delta."""
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop is closed, and the task with it
                 self._loop.call_soon_threadsafe(self._news.set)
@@ -228,7 +233,7 @@ class Deltas(AsyncIterator[Delta]):
     async def __anext__(self) -> Delta:
         self._loop = asyncio.get_running_loop()
         while not self._subscription.closed:
-            self._news.clear()  # before looking, so that what comes meanwhile wakes it
+            self._news.clear()  # before the check, so that a delta in between wakes it
             delta = self._subscription.take(self.pending)
             if delta is not None:
                 return delta
