@@ -152,6 +152,3 @@ def _total(aggregate: Aggregate, items: list[Facts]) -> Value:
         return mean_of(found)
     greatest = aggregate.function == "max"
     return (max if greatest else min)(found, key=partial(extreme_key, greatest=greatest), default=None)
-
-
-__all__ = ["Result", "backward", "follow", "onward", "passes", "run", "shows"]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from antiphon.core.errors import InvalidInput
-from antiphon.query.filters import EVERYTHING, All, Fact, Filter, Keys, Path
+from antiphon.query.filters import EVERYTHING, Filter, Path
 
 STEPS_MAX = 8
 ORDERS_MAX = 4
@@ -192,6 +192,3 @@ def as_path(path: str | Path) -> Path:
 
 def _both(one: Filter, other: Filter) -> Filter:
     return other if one == EVERYTHING else one & other
-
-
-__all__ = ["All", "Fact", "Keys", "Query"]

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 _SCALE = 1074  # every real is a whole number of 2^-1074
 _WHOLE_MAX = 1 << 53  # reals hold every integer up to here
@@ -33,7 +32,7 @@ def sum_of(numbers: Sequence[Number]) -> Number:
             return math.fsum(numbers)  # which rounds once too, but takes reals only
     except OverflowError:  # perhaps only on the way
         pass
-    return _nearest(_exact(numbers))
+    return _nearest(sum(map(_scaled, numbers)), 1)
 
 
 def mean_of(numbers: Sequence[Number]) -> float | None:
@@ -41,36 +40,38 @@ def mean_of(numbers: Sequence[Number]) -> float | None:
     if not numbers:
         return None
     special = _special(numbers)
-    return _nearest(_exact(numbers) / len(numbers)) if special is None else special
+    return _nearest(sum(map(_scaled, numbers)), len(numbers)) if special is None else special
 
 
 @dataclass(slots=True)
 class Sum:
     """An exact sum, computed in parts and merged: `value` is `sum_of` all numbers, `mean` is `mean_of` them."""
 
-    ints: bool = True  # all numbers are ints
-    whole: int = 0  # exact, in units of 2^-1074
+    whole: int = 0  # of all finite numbers, exact, in units of 2^-1074
     count: int = 0
-    up: bool = False  # an infinity is among them
-    down: bool = False
+    floats: int = 0  # how many of the numbers are floats
+    up: int = 0  # how many are inf
+    down: int = 0  # how many are -inf
 
     def add(self, number: Number, times: int = 1) -> None:
-        """Add a number, several times over if `times` says so."""
+        """Add a number so many times; a negative `times` removes it again."""
         self.count += times
-        if type(number) is float and math.isinf(number):
-            self.up, self.down, self.ints = self.up or number > 0, self.down or number < 0, False
-            return
-        self.ints = self.ints and type(number) is int
-        self.whole += _scaled(number) * times
+        self.floats += times if type(number) is float else 0
+        if number == math.inf:
+            self.up += times
+        elif number == -math.inf:
+            self.down += times
+        else:
+            self.whole += _scaled(number) * times
 
     def add_all(self, other: Sum) -> None:
         """Merge another part into this one."""
-        self.ints, self.whole, self.count = self.ints and other.ints, self.whole + other.whole, self.count + other.count
-        self.up, self.down = self.up or other.up, self.down or other.down
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def value(self) -> Number:
         """The sum so far."""
-        return self.whole >> _SCALE if self.ints else self._over(1)
+        return self._over(1) if self.floats else self.whole >> _SCALE
 
     def mean(self) -> float | None:
         """The mean so far; None without numbers."""
@@ -79,7 +80,7 @@ class Sum:
     def _over(self, count: int) -> float:
         if self.up or self.down:
             return math.nan if self.up and self.down else math.inf if self.up else -math.inf
-        return _nearest(Fraction(self.whole, count << _SCALE))
+        return _nearest(self.whole, count)
 
 
 def _special(numbers: Sequence[Number]) -> float | None:
@@ -88,18 +89,14 @@ def _special(numbers: Sequence[Number]) -> float | None:
     return sum(found) if found else None
 
 
-def _exact(numbers: Sequence[Number]) -> Fraction:
-    return Fraction(sum(map(_scaled, numbers)), 1 << _SCALE)
-
-
 def _scaled(number: Number) -> int:
     """A finite number, in units of 2^-1074."""
     top, bottom = number.as_integer_ratio()
     return top << (_SCALE + 1 - bottom.bit_length())  # the bottom is a power of two
 
 
-def _nearest(exact: Fraction) -> float:
+def _nearest(scaled: int, count: int) -> float:
     try:
-        return float(exact)
+        return scaled / (count << _SCALE)  # Python rounds the quotient of two ints correctly
     except OverflowError:
-        return math.inf if exact > 0 else -math.inf
+        return math.inf if scaled > 0 else -math.inf

@@ -1,11 +1,11 @@
-"""What may be a schema. Schemas come from peers: nothing leads out of one, and none costs without bound.
+"""Which schemas may be used. Schemas come from peers: none may refer outside itself, or cost without bound.
 
-JSON Schema of draft 2020-12, with references only to places inside (`#`, `#/$defs/…`), and without the words whose
+JSON Schema of draft 2020-12, with references only to places inside (`#`, `#/$defs/…`), and without the keywords whose
 cost or meaning depends on more than that (`$id` inside, anchors, dynamic references, `unevaluated…`).
 
-How much checking costs is bounded beforehand: the validator cannot be stopped on its way. Where a recursive reference
-goes into a value, it looks once for each place of the value; at other references it looks as often as they are named,
-so that a chain of 40 definitions that each name the next one twice would keep it busy for days.
+The cost of checking is bounded beforehand, since a running validator cannot be stopped. A recursive reference that goes
+into a value costs one visit for each place of the value. Other references cost one visit for each time they are named:
+a chain of 40 definitions that each name the next one twice would take days.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from antiphon.schema.limits import DEFINITIONS_MAX, WEIGHT_MAX
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 KEYWORD = "x-antiphon"
-#: Values that JSON has no type for; a schema that names one takes nothing else.
+#: Kinds of values that JSON lacks; a schema that names one accepts nothing else.
 EXTRAS = frozenset({"bytes", "datetime", "reference"})
-#: Arrays that are sets, and integers that are counters: they differ in how they are written, not in what they hold.
+#: Arrays that are sets, and integers that are counters. They differ in how they are written, not in their values.
 ROLES = {"set": "array", "counter": "integer"}
 
 _ONE = frozenset({"items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else"})
@@ -37,7 +37,7 @@ _REFUSED = frozenset(
 )
 
 _DEFINITIONS = frozenset({"$defs", "definitions"})
-#: Words whose schemas speak of the same place of a value as the one that they are in.
+#: Keywords whose schemas apply to the same place of a value as the schema around them.
 _HERE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
 
 Way = tuple[str, ...]  # the tokens of a JSON pointer
@@ -45,21 +45,21 @@ Way = tuple[str, ...]  # the tokens of a JSON pointer
 
 class _Reference(NamedTuple):
     way: Way
-    start: int  # the length of the way to the definition around it: what is in `$defs` counts where it is named
-    place: int  # the length of the way to the first schema around it that speaks of the same place of a value
+    start: int  # the length of the way to the definition around it: schemas in `$defs` count where they are named
+    place: int  # the length of the way to the outermost schema for the same place of a value
     target: Way
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a schema costs at one place of a value; and, to explain, what each level of a value multiplies that by."""
+    """The cost of a schema at one place of a value; and, for explanations, the log of the factor of each level."""
 
     weight: int
     level_log: float
 
 
 def parts(node: JsonSchema) -> Iterator[tuple[Way, Any]]:
-    """The schemas right inside one, with the way to each."""
+    """The schemas directly inside one, with the way to each."""
     for word, inside in node.items():
         if word in _ONE:
             yield (word,), inside
@@ -72,7 +72,7 @@ def parts(node: JsonSchema) -> Iterator[tuple[Way, Any]]:
 
 
 def vet(root: JsonSchema) -> Cost:
-    """What checking costs, or `InvalidInput` if the schema must not be used. `root` is bounded in size and depth."""
+    """Return the cost of checking, or raise `InvalidInput` if a schema, of bounded size and depth, is not allowed."""
     places: dict[Way, Any] = {}
     references: list[_Reference] = []
     waiting: list[tuple[Way, int, int, Any]] = [((), 0, 0, root)]
@@ -116,7 +116,7 @@ def _target(reference: Any, way: Way) -> Way:
 
 
 def pointer_of(reference: str) -> Way:
-    """Where a reference inside a schema leads."""
+    """The way that a reference inside a schema leads to."""
     tokens = unquote(reference).split("/")[1:]
     return tuple(token.replace("~1", "/").replace("~0", "~") for token in tokens)
 
@@ -126,7 +126,7 @@ def _at(way: Way) -> str:
 
 
 class _Weigher:
-    """Weighs definitions: the root, and each place that a reference leads to."""
+    """Computes the cost of definitions: the root, and each target of a reference."""
 
     def __init__(self, places: dict[Way, Any], references: list[_Reference]) -> None:
         targets = {reference.target for reference in references} | {()}
@@ -151,12 +151,12 @@ class _Weigher:
         weight = sum(map(self._weight, {(), *recursive}))
         if weight > WEIGHT_MAX:
             raise TooLarge(f"a schema that looks at each place of a value {weight} times; at most {WEIGHT_MAX}")
-        # On one level of a value the way goes through each definition at most once.
+        # On one level of a value, a path of references visits each definition at most once.
         turns = [sum(self._turns(name)) for name in recursive]
         return Cost(weight, math.log(math.prod(turns)))
 
     def _turns(self, name: Way) -> Iterator[int]:
-        """How often a definition names those that lead back to it."""
+        """How often a definition names others that lead back to it."""
         return (count for target, count in self._named[name].items() if name in self._reach[target])
 
     def _weight(self, name: Way) -> int:
@@ -186,7 +186,7 @@ def _own(node: Any) -> int:
 
 
 def _count(value: Any) -> int:
-    """The JSON values in one, long text as several."""
+    """The number of JSON values in a value; long text counts several times."""
     if isinstance(value, dict):
         return 1 + sum(map(_count, value.values()))
     if isinstance(value, list):

@@ -1,6 +1,6 @@
-"""Objects from plain values, by the forms of a class's fields. What does not fit was left out before.
+"""Objects from plain values, by the forms of the fields of a class. Parts that do not fit were left out before.
 
-This never raises: what the code of a class says to a value that a peer wrote is a problem, and no error.
+This never raises: an exception in the code of a class, caused by a value from a peer, is reported as a problem.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from antiphon.schema.fields import fields_of
 from antiphon.schema.stand_in import extra_kind
 from antiphon.schema.type_form import Form, Kind, is_model
 
-_LOOK_DEPTH_MAX = 3  # into the options of a union: enough to tell them apart, and bounded
+_LOOK_DEPTH_MAX = 3  # into the options of a union: enough to distinguish them, and bounded
 _LISTS = (list, tuple, set, frozenset)
 
 
 class Builder:
-    """Builds one object, and collects what stood in the way."""
+    """Builds one object, and collects problems."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
 
     def record(self, cls: Any, value: dict[str, Any], path: tuple[Step, ...] = ()) -> Any:
-        """An instance of a class; where the class itself refuses, a model that is not validated, or else None."""
+        """An instance of a class; if the class refuses, an unvalidated pydantic model, or None for a dataclass."""
         given: dict[str, Any] = {}
         missing = False
         for field in fields_of(cls):
@@ -36,12 +36,12 @@ class Builder:
         try:
             return cls.model_validate(given, by_name=True) if is_model(cls) else cls(**given)
         except Exception as error:
-            if not missing:  # of which the checker has told already
+            if not missing:  # the checker has reported that already
                 self.problems.append(Problem(path, f"{cls.__name__} refuses it: {error}"))
             return cls.model_construct(**given) if is_model(cls) else None
 
     def build(self, form: Form, value: Value, path: tuple[Step, ...]) -> Any:
-        """A value as its form has it."""
+        """A value of a form."""
         if form.kind is Kind.UNION:
             chosen = [option for option in form.parts if fits(option, value)]
             chosen = chosen or [option for option in form.parts if is_alike(option, value)]
@@ -62,20 +62,20 @@ class Builder:
     def _call(self, kind: Any, value: Value, path: tuple[Step, ...]) -> Any:
         try:
             return kind(value)
-        except (TypeError, ValueError) as error:  # a set of what cannot be in one, a member that is none
+        except (TypeError, ValueError) as error:  # an unhashable element of a set, or an unknown member of an enum
             self.problems.append(Problem(path, str(error)))
             return kind() if kind in _LISTS else None
 
 
 def is_alike(form: Form, value: Value) -> bool:
-    """Whether a value is at least of the kind that a form has."""
+    """True if a value is of the kind of a form."""
     if form.kind in (Kind.RECORD, Kind.MAP):
         return isinstance(value, dict)
     return isinstance(value, _LISTS) if form.kind is Kind.LIST else fits(form, value)
 
 
 def fits(form: Form, value: Value, depth: int = 0) -> bool:
-    """Whether a value may be meant for a form, as far as one look tells."""
+    """True if a value may be meant for a form, by a shallow check."""
     if form.kind is Kind.SCALAR:
         return _fits_scalar(form.python, value)
     if form.kind is Kind.ANY or depth > _LOOK_DEPTH_MAX:

@@ -1,4 +1,4 @@
-"""Canonical JSON of a schema: one text for each, sorted and without spaces, and the digest of that text.
+"""Canonical JSON of a schema: one sorted text without spaces, and its digest.
 
 >>> canonical_text({"type": "object", "required": ["é"]})
 '{"required":["é"],"type":"object"}'
@@ -21,7 +21,7 @@ JsonSchema = dict[str, Any]
 
 
 def canonical_text(schema: JsonSchema) -> str:
-    """The one text of a schema, or `InvalidInput`: it is no JSON, or above a limit."""
+    """Return the canonical text of a schema, or raise `InvalidInput` if it is no JSON or above a limit."""
     if not isinstance(schema, dict):
         raise InvalidInput(f"a JSON Schema is a dict, and not a {type(schema).__name__}")
     _check_json(schema, 0)
@@ -40,7 +40,7 @@ def _check_json(value: Any, depth: int) -> None:
         raise TooLarge(f"a schema nested more than {SCHEMA_DEPTH_MAX} deep")
     if isinstance(value, dict):
         for key, part in value.items():
-            if not isinstance(key, str):  # json.dumps would make text of it, and two keys could become one
+            if not isinstance(key, str):  # json.dumps would convert it to text, and two keys could collide
                 raise InvalidInput(f"a schema that is no JSON: the key {key!r} is no text")
             _check_json(part, depth + 1)
     elif isinstance(value, list):
@@ -51,7 +51,7 @@ def _check_json(value: Any, depth: int) -> None:
 
 
 def read_text(text: str) -> JsonSchema:
-    """The schema of a canonical text; hostile text raises `InvalidInput`."""
+    """Read a schema from its canonical text; hostile text raises `InvalidInput`."""
     if len(text) > SCHEMA_SIZE_MAX:
         raise TooLarge(f"a schema of {len(text)} characters; it has at most {SCHEMA_SIZE_MAX} bytes")
     try:
@@ -64,4 +64,5 @@ def read_text(text: str) -> JsonSchema:
 
 
 def digest_of(text: str) -> bytes:
+    """The SHA-256 of a text."""
     return hashlib.sha256(text.encode()).digest()

@@ -1,6 +1,6 @@
-"""`Changes`: the least that turns one plain value into another, so that what others change meanwhile survives.
+"""`Changes`: the minimal difference of two plain values, so that concurrent changes by others survive.
 
-Maps are compared key by key, sets element by element and counters by their difference; all else is written whole.
+Maps are compared key by key, sets element by element, and counters by difference; other values are written whole.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Changes:
 
 
 def changes(shape: Shape, before: dict[str, Any], after: dict[str, Any]) -> Changes:
-    """The changes between two values. Fields of `before` that the schema does not know stay as they are."""
+    """The changes between two values. Fields of `before` that the schema does not know stay."""
     made = Changes()
     _compare_maps(made, shape, (), before, after)
     return made
@@ -45,7 +45,7 @@ def _compare_maps(made: Changes, shape: Shape, path: Path, before: dict[str, Any
         if key in before:
             _compare(made, inside, (*path, key), before[key], value)
         elif inside.role == "counter" and _is_int(value):
-            made.increments.append(((*path, key), value))  # which makes it: a value there could not be counted on
+            made.increments.append(((*path, key), value))  # creates the counter; a plain value cannot be incremented
         else:
             made.writes[(*path, key)] = value
 
@@ -65,7 +65,7 @@ def _compare(made: Changes, shape: Shape, path: Path, before: Value, after: Valu
 
 
 def equal(one: Value, other: Value) -> bool:
-    """Whether two plain values are written alike: 1, True and 1.0 are not."""
+    """True if two plain values have the same encoding; 1, True and 1.0 differ."""
     if isinstance(one, set | frozenset) or isinstance(other, set | frozenset):
         return type(one) is type(other) and dict(_elements(one)).keys() == dict(_elements(other)).keys()
     kind = type(one)

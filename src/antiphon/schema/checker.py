@@ -1,4 +1,4 @@
-"""`Checker`: a compiled schema, that says what is wrong with a value. Compiled once, and kept for the next time."""
+"""`Checker`: a compiled schema that finds the problems of a value. Compiled once and cached."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from antiphon.schema.limits import CHECKERS_MAX, EXPLAIN_WORK_MAX, VALUE_SIZE_MA
 from antiphon.schema.patterns import size_each
 from antiphon.schema.stand_in import TAG, Extra, StandIn, for_stand_ins, no_values
 
-# What says something of each field by itself.
+# Keywords that apply to each field by itself.
 _BY_FIELD = ("properties", "patternProperties", "additionalProperties", "$defs", "definitions")
 
 
@@ -42,7 +42,7 @@ class Checker:
             raise InvalidInput(f"no schema of JSON Schema's: at #/{where}: {error.message}") from None
 
     def problems(self, value: Value, count: int) -> list[Problem]:
-        """What is wrong with a value, at most `count` of it; nothing if it fits."""
+        """The problems of a value, at most `count`; an empty list if it fits."""
         stand_in = StandIn()
         made = stand_in.of(value)
         work = stand_in.size * self._cost.weight
@@ -51,7 +51,7 @@ class Checker:
         found = list(islice(no_values(value), count)) if stand_in.bad else []
         if self._validator.is_valid(made):
             return found
-        # Unlike the verdict, the reasons cost more with each level of a value in a recursive schema.
+        # Unlike the verdict, explanations multiply in cost with each level of a value in a recursive schema.
         if math.log(work) + (stand_in.depth + 1) * self._cost.level_log > math.log(EXPLAIN_WORK_MAX):
             reasons = self._by_field(made)
         else:
@@ -61,7 +61,7 @@ class Checker:
         return [*found, *islice(further, count - len(found))] or [Problem((), "does not fit")]
 
     def _by_field(self, made: Any) -> Iterator[Problem]:
-        """What is wrong with a value that is too large, or too deep, to be told in full."""
+        """The fields with problems, for a value that is too large or too deep to explain in full."""
         fields = made if isinstance(made, dict) and TAG not in made else {}
         validator = self._compile({word: self._made[word] for word in _BY_FIELD if word in self._made})
         wrong = [key for key, part in fields.items() if not validator.is_valid({key: part})]
@@ -79,5 +79,5 @@ class Checker:
 
 @lru_cache(maxsize=CHECKERS_MAX)
 def checker_of(text: str) -> Checker:
-    """The checker of a canonical text; `InvalidInput` if it is no schema that may be used."""
+    """Return the checker of a canonical text, or raise `InvalidInput` if the schema may not be used."""
     return Checker(text)

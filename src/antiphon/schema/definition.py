@@ -1,4 +1,4 @@
-"""`Schema`: what values of a type look like. A plain value itself, made from a class or from JSON Schema.
+"""`Schema`: the structure of the values of a type, made from a class or from JSON Schema. A plain value itself.
 
 >>> from dataclasses import dataclass
 >>> @typed("task", version=2)
@@ -99,7 +99,7 @@ class Schema(Generic[T]):
     def of(cls, source: JsonSchema, name: str | None = None, version: int | None = None) -> Schema[dict[str, Any]]: ...
     @classmethod
     def of(cls, source: Any, name: str | None = None, version: int | None = None) -> Schema[Any]:
-        """The schema of a dataclass, of a pydantic model, or of a JSON Schema. A name given goes before the class's."""
+        """The schema of a dataclass, pydantic model or JSON Schema. A given name overrides that of the class."""
         if isinstance(source, dict):
             title = source.get("title")
             return Schema(name or (title if isinstance(title, str) else ""), version or 1, canonical_text(source))
@@ -110,7 +110,7 @@ class Schema(Generic[T]):
 
     @property
     def json_schema(self) -> JsonSchema:
-        """The JSON Schema; a copy, so that nobody can change the schema through it."""
+        """The JSON Schema, as a copy: changing it does not change the schema."""
         return read_text(self.text)
 
     @property
@@ -119,7 +119,7 @@ class Schema(Generic[T]):
         return digest_of(self.text)
 
     def problems(self, value: Value) -> list[Problem]:
-        """What is wrong with a value, at most ten things; nothing if it fits."""
+        """The problems of a value, at most ten; an empty list if it fits."""
         return checker_of(self.text).problems(value, PROBLEMS_MAX)
 
     def check(self, value: Value) -> None:
@@ -129,28 +129,28 @@ class Schema(Generic[T]):
             raise SchemaViolation(self.name, self.version, problems)
 
     def read(self, value: Value) -> Read[T]:
-        """An object from whatever a value holds, with what is wrong and what is unknown. Never raises."""
+        """Read an object from any value, with its problems and unknown fields. Never raises."""
         return read(checker_of(self.text), self.python, value)
 
     def write(self, thing: T) -> dict[str, Value]:
-        """The plain values of an object. They are not checked: an object may be wrong until it is written."""
+        """The plain values of an object, without a check: an object need not fit until it is written."""
         kind = self.python or dict
         if not isinstance(thing, kind):
             raise InvalidInput(f"{self} writes a {kind.__name__}, and this is a {type(thing).__name__}")
         return plain(thing)  # type: ignore[no-any-return]  # a record or a dict gives a dict
 
     def changes(self, before: dict[str, Value], after: dict[str, Value]) -> Changes:
-        """The least that turns one plain value into another.
+        """The minimal changes that turn one plain value into another.
 
-        To save an object that was read and then changed, `before` is `write` of it as it was read: then defaults that
-        nobody chose are not written, nor is anything over a value that did not fit.
+        To save an object that was read and then changed, pass its values as read (`Read.before`) as `before`: then
+        neither unchanged defaults nor values that did not fit are written.
         """
         return changes(Shape(checker_of(self.text).root), before, after)
 
     def keep(self, made: Changes, value: Value) -> None:
-        """Let changes that write whole lists leave the fields in them that the schema does not know.
+        """Add unknown fields to the lists that the changes write whole, so that they are not lost.
 
-        `value` is what the changes are for, as it is now.
+        `value` is the current value, to which the changes will be applied.
         """
         lists = [path for path, part in made.writes.items() if isinstance(part, list) and isinstance(path, tuple)]
         if lists:

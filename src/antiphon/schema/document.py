@@ -1,4 +1,4 @@
-"""Schemas as items: the document that a schema's own item holds, and the schema of a document that a peer wrote.
+"""Schemas as items: the document in the item of a schema, and the schema of a document from a peer.
 
 >>> from antiphon.schema.definition import Schema
 >>> task = Schema.of({"type": "object", "properties": {"title": {"type": "string"}}}, name="task")
@@ -22,12 +22,12 @@ DOCUMENT_KEYS = ("name", "version", "schema", "digest")
 
 
 def to_document(schema: Schema[Any]) -> dict[str, Value]:
-    """What is stored: plain values, with the JSON Schema as one text, since half of one is none."""
+    """The stored document: plain values, with the JSON Schema as one text, since a partly merged schema is useless."""
     return {"name": schema.name, "version": schema.version, "schema": schema.text, "digest": schema.digest}
 
 
 class Document(NamedTuple):
-    """What stands in a schema's item, looked at and not yet used: the text may be anything."""
+    """The document of a schema as stored; the text is not compiled, and may be anything."""
 
     name: str
     version: int
@@ -36,9 +36,9 @@ class Document(NamedTuple):
 
 
 def read_document(value: Value) -> Document:
-    """What a document says, or `InvalidInput`. Fields that a newer version adds are left alone.
+    """Read a document, or raise `InvalidInput`. Unknown fields, of a newer version, are ignored.
 
-    It costs little, whatever a peer wrote: the text is compared with its digest, and not compiled.
+    The cost is small for any input: the text is compared with its digest, and not compiled.
     """
     if not isinstance(value, dict):
         raise BadEncoding(f"the document of a schema is a map, and no {type(value).__name__}")
@@ -51,7 +51,7 @@ def read_document(value: Value) -> Document:
         digest = digest_of(text)
     except ValueError:
         raise BadEncoding(f"the schema {name[:100]!r} in an item: its text is not valid Unicode") from None
-    if value.get("digest") != digest:  # two wrote at once, and one's text stands beside the other's digest
+    if value.get("digest") != digest:  # two peers wrote concurrently: the text of one is beside the digest of the other
         raise BadEncoding(
             f"the schema {name[:100]!r} {version} in an item does not have the digest that stands beside it"
         )
@@ -59,7 +59,7 @@ def read_document(value: Value) -> Document:
 
 
 def from_document(value: Value) -> Schema[dict[str, Any]]:
-    """The schema of a document, or `InvalidInput`."""
+    """Return the schema of a document, or raise `InvalidInput`."""
     said = read_document(value)
     try:
         return Schema(said.name, said.version, said.text)
@@ -68,5 +68,5 @@ def from_document(value: Value) -> Schema[dict[str, Any]]:
 
 
 def same(one: Schema[Any], other: Schema[Any]) -> bool:
-    """Whether two schemas are one: the Python class, which only one of them may have, does not matter."""
+    """True if two schemas are the same, regardless of their Python classes."""
     return (one.name, one.version, one.digest) == (other.name, other.version, other.digest)

@@ -1,4 +1,4 @@
-"""`SchemaViolation`: a value that does not fit its schema, with all that is wrong with it."""
+"""`SchemaViolation`: the error for a value that does not fit its schema, with its problems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Step = str | int  # a key of a map, or a place in a list
 
 
 class Problem(NamedTuple):
-    """What is wrong at one path of a value: what was expected, and what was found."""
+    """A problem at one path of a value: the expected and the found value."""
 
     path: tuple[Step, ...]
     message: str
@@ -22,7 +22,7 @@ class Problem(NamedTuple):
 
 
 class SchemaViolation(InvalidInput):
-    """A value does not fit its schema; nothing was written. Put right what `problems` lists, and write again."""
+    """A value does not fit its schema; nothing was written. Fix the `problems`, and write again."""
 
     def __init__(self, name: str, version: int, problems: Sequence[Problem]) -> None:
         told = problems[:PROBLEMS_MAX]
@@ -34,6 +34,6 @@ class SchemaViolation(InvalidInput):
 
 
 def show_path(path: Sequence[Step]) -> str:
-    """`owner/tags[2]`: for people, who know their keys."""
+    """A path as text, for example `owner/tags[2]`."""
     shown = "".join(f"[{step}]" if isinstance(step, int) else f"/{step}" for step in path)
     return shown.removeprefix("/")

@@ -1,4 +1,4 @@
-"""What a validator finds, in the words of a person: where, what was expected, what was found."""
+"""Errors of the validator in plain words: the path, the expected and the found value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORDS = {
     "array": "a list",
 }
 _EXTRA_WORDS = {"bytes": "bytes", "datetime": "a datetime", "reference": "a reference"}
-#: What the validator says of a stand-in, which is a map to it, and not to us.
+#: Errors about a stand-in, which is a map only for the validator.
 _OF_STAND_INS = frozenset(
     {"required", "additionalProperties", "minProperties", "maxProperties", "propertyNames", "dependentRequired"}
 )
@@ -36,6 +36,7 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 40
 
 
 def explain(errors: Iterable[ValidationError], value: Value) -> Iterator[Problem]:
+    """The problems of a value, from the errors of the validator."""
     for error in errors:
         yield from _explain_one(error, value)
 
@@ -61,12 +62,12 @@ def describe(value: Value) -> str:
 
 
 def locate(value: Value, way: Sequence[Step]) -> tuple[tuple[Step, ...], Value]:
-    """The path of which the validator spoke, and the value there; as far as it can be followed."""
+    """The path in an error of the validator, and the value there, as far as the path can be followed."""
     path: list[Step] = []
     for step in way:
         if isinstance(value, dict):
             key = _key(value, step)
-            if key is None:  # behind an empty key, which the validator leaves out
+            if key is None:  # after an empty key, which the validator omits
                 break
             step, value = key, value[key]
         else:
@@ -76,7 +77,7 @@ def locate(value: Value, way: Sequence[Step]) -> tuple[tuple[Step, ...], Value]:
 
 
 def _key(value: dict[str, Any], step: Step) -> str | None:
-    """The validator gives keys that look like numbers as numbers: "7", but also "07" and "+7"."""
+    """The key for a step. The validator converts keys that look like numbers: "7", but also "07" and "+7"."""
     exact = str(step)
     return exact if exact in value else next((key for key in value if _number(key) == step), None)
 
@@ -103,7 +104,7 @@ def _explain_one(error: ValidationError, value: Value) -> Iterator[Problem]:
 
 
 def _wanted(error: ValidationError) -> list[str]:
-    """What would have been right, where that can be said in a few words."""
+    """The expected values, where they fit in a few words."""
     kind = error.kind
     if TAG in error.instance_path:
         return ["a map"]
@@ -137,7 +138,7 @@ def _expected(options: Sequence[str], found: Value) -> str:
 
 
 def _of_choice(choice: ValidationError, branches: list[list[ValidationError]], value: Value) -> Iterator[Problem]:
-    """Of several schemas that would do, speak of the one that is meant: of the right type, with the least wrong."""
+    """Explain the alternative that is probably meant: of the right type, with the fewest errors."""
     way = choice.instance_path
     near = [errors for errors in branches if not any(_is_of_type(error, way) for error in errors)]
     if near:
@@ -149,6 +150,6 @@ def _of_choice(choice: ValidationError, branches: list[list[ValidationError]], v
 
 
 def _is_of_type(error: ValidationError, way: list[Step]) -> bool:
-    """Whether an error says that the value at a path is something else altogether."""
+    """True if an error says that the value at a path is of another type."""
     at_it = error.instance_path in (way, [*way, TAG])
     return at_it and error.kind.name in ("type", "const", "enum", "falseSchema", KEYWORD)

@@ -16,7 +16,7 @@ MISSING = dataclasses.MISSING
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field: its form, and what it holds when nothing is said (`MISSING`: it must be said)."""
+    """A field: its form, and its default (`MISSING`: it is required)."""
 
     name: str
     form: Form
@@ -25,12 +25,13 @@ class Field:
 
     @property
     def required(self) -> bool:
+        """True if the field has no default."""
         return self.default is MISSING and self.factory is None
 
 
 @lru_cache(maxsize=512)
 def fields_of(cls: Hashable) -> tuple[Field, ...]:
-    """The fields that an instance is made from, or `InvalidInput` that names the one whose type holds no values."""
+    """The fields of a class, or `InvalidInput` that names the field whose type is not supported."""
     return tuple(_model_fields(cls) if is_model(cls) else _dataclass_fields(cls))
 
 

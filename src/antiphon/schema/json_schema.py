@@ -1,4 +1,4 @@
-"""Types of Python as JSON Schema, with the word `x-antiphon` for what JSON lacks.
+"""Python types as JSON Schema, with the keyword `x-antiphon` for kinds of values that JSON lacks.
 
 | Python | JSON Schema |
 |---|---|
@@ -44,12 +44,12 @@ _SCALARS: dict[type, JsonSchema] = {
 
 
 def json_schema_of(cls: type) -> JsonSchema:
-    """The JSON Schema of a class, or `InvalidInput` that names the field whose type has none."""
+    """Return the JSON Schema of a class, or raise `InvalidInput` that names the unsupported field."""
     return Mapper(cls).root()
 
 
 class Mapper:
-    """Maps one class, and those that its fields name."""
+    """Maps one class, and the classes of its fields."""
 
     def __init__(self, cls: type) -> None:
         self._root = cls
@@ -57,6 +57,7 @@ class Mapper:
         self._definitions: dict[str, JsonSchema] = {}
 
     def root(self) -> JsonSchema:
+        """The schema of the class, with its definitions."""
         made = {"$schema": DRAFT, **self._record(self._root)}
         return {**made, "$defs": self._definitions} if self._definitions else made
 
@@ -102,13 +103,13 @@ class Mapper:
             while name in self._definitions:  # another class of the same name
                 name, number = f"{cls.__name__}{number}", number + 1
             self._names[cls] = name
-            self._definitions[name] = {}  # holds the place: a class may have fields of its own type
+            self._definitions[name] = {}  # a placeholder: a class may have fields of its own type
             self._definitions[name] = self._record(cls)
         return {"$ref": f"#/$defs/{self._names[cls]}"}
 
 
 def _default(field: Field) -> Any:
-    """A default that JSON can say. Other factories are not called: what they give may differ each time."""
+    """A default that JSON can express. Other factories are not called, since their results may differ each time."""
     if field.factory in (list, set, frozenset):
         return []
     if field.factory is dict:

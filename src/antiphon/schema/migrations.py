@@ -1,4 +1,4 @@
-"""`Migrations`: how values of older versions of a schema become values of this one.
+"""`Migrations`: steps that turn values of older versions of a schema into values of this version.
 
 >>> from antiphon.schema.definition import Schema
 >>> task = Schema.of({"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}, "task", 2)
@@ -24,7 +24,7 @@ Step = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Migrations:
-    """The steps to a schema, from each version to the next. A step is pure; it may change what it is handed."""
+    """The steps to a schema, from each version to the next. A step is pure, but may change its argument."""
 
     def __init__(self, schema: Schema[Any]) -> None:
         self.schema = schema
@@ -44,9 +44,9 @@ class Migrations:
         return register
 
     def upgrade(self, value: dict[str, Any], from_version: int) -> dict[str, Any]:
-        """A value of an older version as one of this version, which is checked.
+        """Turn a value of an older version into one of this version, and check it.
 
-        A value of this version or a newer one is handed back as it is: `Schema.read` makes of it what it can.
+        A value of this version or a newer one is returned unchanged, for `Schema.read`.
         """
         if from_version >= self.schema.version:
             return value

@@ -1,8 +1,8 @@
-"""What the patterns of a schema may cost to compile. They come from peers, and the compiler cannot be stopped.
+"""Bounds on compiling the patterns of a schema. They come from peers, and the compiler cannot be stopped.
 
-Two things cost: the text, which is read before any limit of the engine holds, and what repetitions make of it. The one
-is bounded by the length of all patterns together, the other by the size that each may have once it is compiled: the
-more there are, the smaller. A pattern that stands in several places is compiled once.
+Two things cost: parsing the text, to which no limit of the engine applies, and expanding repetitions. The first is
+bounded by the length of all patterns together, the second by the compiled size of each: the more patterns, the smaller.
+A pattern that occurs in several places is compiled once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _IGNORES_CASE = re.compile(r"\(\?[a-zA-Z-]*i")
 
 
 def size_each(root: JsonSchema) -> int:
-    """How large each pattern of a schema may be once it is compiled; `TooLarge` if there is too much of them.
+    """The limit for the compiled size of each pattern of a schema; `TooLarge` if the patterns are too long.
 
     >>> size_each({"pattern": "^[a-z]+$"}), size_each({"anyOf": [{"pattern": str(n)} for n in range(1000)]})
     (262144, 33554)
@@ -35,7 +35,7 @@ def size_each(root: JsonSchema) -> int:
 
 
 def _patterns(value: Any) -> Iterator[str]:
-    """All texts that may be patterns, wherever they stand. `value` is bounded in depth."""
+    """All texts that may be patterns, anywhere in a schema. `value` is bounded in depth."""
     if isinstance(value, dict):
         if isinstance(value.get("pattern"), str):
             yield value["pattern"]

@@ -1,4 +1,4 @@
-"""Objects as plain values: what is written of a dataclass, a pydantic model or a dict."""
+"""Plain values of objects: a dataclass, a pydantic model or a dict as it is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from antiphon.schema.type_form import SCALARS, is_record
 
 
 def plain(thing: Any, depth: int = 0) -> Value:
-    """The plain value of a thing. Sets stay sets, so that they are written as such; what is no value stays too."""
+    """The plain value of an object. Sets stay sets, so that they are written as sets; unsupported values stay too."""
     if depth > VALUE_DEPTH_MAX:
         raise TooLarge(f"an object nested more than {VALUE_DEPTH_MAX} deep")
     kind: type = type(thing)

@@ -1,4 +1,4 @@
-"""Tolerant reading: what a schema can make of any value at all. What does not fit is left out, and told."""
+"""Tolerant reading of any value: parts that do not fit the schema are left out and reported."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Read(Generic[T]):
-    """What was read: the object, what was wrong with the value, and the fields that the schema does not know.
+    """The result of reading: the object, the problems of the value, and the fields that the schema does not know.
 
-    `before` has the plain values of the object as it was read, whatever becomes of it; None where there is no object.
+    `before` has the plain values of the object as it was read, unaffected by later changes; None without an object.
     """
 
     object: T
@@ -33,7 +33,7 @@ class Read(Generic[T]):
 
 
 def read(checker: Checker, cls: type | None, value: Value) -> Read[Any]:
-    """Build an object from whatever is there. Never raises; `object` is None only where a class itself refuses."""
+    """Build an object from any value. Never raises; `object` is None only if the class itself refuses."""
     shape = Shape(checker.root)
     cleaned, problems = _clean(checker, value)
     extra = extra_of(shape, value)
@@ -48,18 +48,18 @@ def read(checker: Checker, cls: type | None, value: Value) -> Read[Any]:
 def _plain(made: Any) -> dict[str, Value] | None:
     try:
         found = plain(made)
-    except Exception:  # the code of a class, which says what its fields are
+    except Exception:  # code of the class, in a property for example
         return None
     return found if isinstance(found, dict) else None
 
 
 def _clean(checker: Checker, value: Value) -> tuple[Value, list[Problem]]:
-    """A value without what does not fit, as far as leaving out helps: what is missing stays so."""
-    told: dict[Problem, None] = {}  # in order, and each once
+    """A value without the parts that do not fit, and the problems. Missing fields stay missing."""
+    told: dict[Problem, None] = {}  # as an ordered set
     gone: set[tuple[Step, ...]] = set()
     for _ in range(READ_ROUNDS_MAX):
         found = checker.problems(value, VALUE_SIZE_MAX)
-        # Afterwards it misses what we left out, and counts lists without it.
+        # Later rounds report the removed parts as missing, and shifted list indexes.
         told |= {problem: None for problem in found if not gone or _is_new(problem.path, gone)}
         wrong = {problem.path for problem in found if _is_there(value, problem.path)}
         if not wrong:
@@ -87,7 +87,7 @@ def _is_there(value: Value, path: tuple[Step, ...]) -> bool:
 
 
 def _without(value: Value, paths: Iterable[tuple[Step, ...]]) -> Value:
-    """A copy without what is at some paths. Nothing can be left of the whole but an empty map."""
+    """A copy without the values at some paths. Without the root, an empty map remains."""
     inside: dict[Step, list[tuple[Step, ...]]] = {}
     for path in paths:
         if not path:
@@ -105,7 +105,7 @@ def _without(value: Value, paths: Iterable[tuple[Step, ...]]) -> Value:
 
 
 def _filled(shape: Shape, value: Value, depth: int = 0) -> Value:
-    """A map with its defaults, None for what must be there and is not, and without extra fields."""
+    """A map with its defaults, None for missing required fields, and without unknown fields."""
     if not isinstance(value, dict) or depth > VALUE_DEPTH_MAX:
         return value
     made = {key: _filled(shape.inside(key), part, depth + 1) for key, part in value.items() if not shape.is_extra(key)}

@@ -1,4 +1,4 @@
-"""`Shape`: what a schema says of one place in a value, as far as reading and writing must know it."""
+"""`Shape`: the part of a schema for one place in a value, as reading and writing need it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from antiphon.schema.canonical_json import JsonSchema
 from antiphon.schema.limits import SCHEMA_DEPTH_MAX
 
 ANYTHING: JsonSchema = {}
-#: Words that may speak of further keys. Where one is, we do not know which keys a schema does not speak of.
+#: Keywords that may allow further keys. With one of them, unknown keys cannot be determined.
 _COMPOSED = frozenset({"allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"})
 
 
 class Shape:
-    """A place in a schema: behind references, and behind `anyOf` where only one of its schemas takes more than None."""
+    """A place in a schema, with references resolved, and `anyOf` if only one alternative accepts more than None."""
 
     __slots__ = ("_root", "node")
 
@@ -24,7 +24,7 @@ class Shape:
         self.node = self._resolved(root if node is None else node)
 
     def _resolved(self, node: Any) -> JsonSchema:
-        for _ in range(SCHEMA_DEPTH_MAX):  # references may lead in circles
+        for _ in range(SCHEMA_DEPTH_MAX):  # references may be cyclic
             if not isinstance(node, dict):
                 return ANYTHING
             if "$ref" in node:
@@ -46,19 +46,21 @@ class Shape:
 
     @property
     def role(self) -> str:
-        """`set` or `counter`, or nothing."""
+        """`set` or `counter`, or empty."""
         return str(self.node.get(KEYWORD, ""))
 
     @property
     def properties(self) -> dict[str, Any]:
+        """The schemas of the named fields."""
         return self.node.get("properties", {})  # type: ignore[no-any-return]  # vetted
 
     @property
     def required(self) -> Iterable[str]:
+        """The names of the required fields."""
         return self.node.get("required", ())  # type: ignore[no-any-return]  # vetted
 
     def is_extra(self, key: str) -> bool:
-        """Whether a key is one that the schema does not speak of: a newer version's, or a stranger's."""
+        """True if the schema does not know a key: of a newer version, or of another program."""
         if not self.properties or isinstance(self.node.get("additionalProperties"), dict):
             return False
         if not _COMPOSED.isdisjoint(self.node):
@@ -66,12 +68,13 @@ class Shape:
         return key not in self.properties
 
     def inside(self, key: str) -> Shape:
+        """The shape of the value at a key."""
         further = self.node.get("additionalProperties", ANYTHING)
         return Shape(self._root, self.properties.get(key, further if isinstance(further, dict) else ANYTHING))
 
     @property
     def element(self) -> Shape:
-        """What is said of the elements of a list."""
+        """The shape of the elements of a list."""
         return Shape(self._root, self.node.get("items", ANYTHING))
 
 

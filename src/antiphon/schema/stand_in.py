@@ -1,7 +1,7 @@
-"""Stand-ins: values as the validator gets them, which knows nothing but JSON.
+"""Stand-ins: values in the form that the validator gets, which knows only JSON.
 
-A value that JSON has no type for is stood in for by a map with a key that no other value may have: `x-antiphon` in a
-schema asks for it, and schemas are rewritten so that what asks for a map refuses it.
+A value of a kind that JSON lacks is replaced by a map with a key that no other value may have. `x-antiphon` in a schema
+requires that key, and schemas are rewritten so that a schema for maps refuses it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ TAG = "\0antiphon"
 _INT_END = 1 << INT_BITS_MAX
 _NO_VALUE = {TAG: "no value"}
 _KINDS = {str: "", int: "", bool: "", float: "", dict: "", list: "", bytes: "bytes", Reference: "reference"}
-_EQUAL = "equal"  # what stands in for equal values is equal, and for others differs: of a set, say
+_EQUAL = "equal"  # stand-ins are equal exactly for equal values, as sets require
 
 
 def extra_kind(value: Value) -> str:
-    """Which of the kinds that JSON lacks a value is of; empty if of none."""
+    """The kind of a value that JSON lacks; empty for values of JSON."""
     known = _KINDS.get(type(value))
     if known is not None:
         return known
@@ -41,16 +41,17 @@ def extra_kind(value: Value) -> str:
 
 
 class StandIn:
-    """Makes the stand-in of a value, and counts what is in it."""
+    """Makes the stand-in of a value, and counts the values in it."""
 
     __slots__ = ("bad", "depth", "size")
 
     def __init__(self) -> None:
         self.size = 0
         self.depth = 0
-        self.bad = False  # something in it is no value
+        self.bad = False  # it contains an unsupported value
 
     def of(self, value: Value, depth: int = 0) -> Any:
+        """The stand-in of a value."""
         kind = type(value)
         self.size += 1
         if kind is str:
@@ -77,7 +78,7 @@ class StandIn:
             return {TAG: extra, _EQUAL: hash(bytes(value) if extra == "bytes" else value)}
         if isinstance(value, tuple | set | frozenset):
             return self.of(list(value), depth)
-        for kind in (str, int, float, dict, list):  # subclasses, an enum say: what they stand for
+        for kind in (str, int, float, dict, list):  # subclasses, for example of an enum
             if isinstance(value, kind):
                 return self.of(plain_of(value, kind), depth)
         return self._refuse()
@@ -88,12 +89,12 @@ class StandIn:
 
 
 def plain_of(value: Any, kind: type) -> Any:
-    """What an instance of a subclass stands for, whatever the subclass says of itself."""
+    """The base value of an instance of a subclass, without calling overridden methods."""
     return str.__str__(value) if kind is str else kind(value)
 
 
 def _finite(number: float) -> float:
-    """JSON has neither infinity nor NaN. The first keep their side of every bound; of a NaN bounds say nothing."""
+    """A finite number for the validator, since JSON has neither infinity nor NaN. Infinities exceed every bound."""
     return 0.5 if math.isnan(number) else math.copysign(sys.float_info.max, number)
 
 
@@ -108,13 +109,13 @@ def _is_unicode(text: str) -> bool:
 def _has_good_keys(value: dict[Any, Any]) -> bool:
     try:
         keys = "".join(value)
-    except TypeError:  # not all of them are text
+    except TypeError:  # some key is no text
         return False
     return TAG not in value and (keys.isascii() or all(map(_is_unicode, value)))
 
 
 def no_values(value: Any, path: tuple[Step, ...] = ()) -> Iterator[Problem]:
-    """Where a stand-in could not be made, and why."""
+    """The parts of a value without a stand-in, and why."""
     if isinstance(value, dict | list | tuple | set | frozenset):
         if len(path) >= VALUE_DEPTH_MAX:
             yield Problem(path, f"nested more than {VALUE_DEPTH_MAX} deep")
@@ -143,18 +144,19 @@ def _in_map(value: dict[Any, Any], path: tuple[Step, ...]) -> Iterator[Problem]:
 
 
 class Extra:
-    """The word `x-antiphon` for the validator, as far as it asks for a kind of value."""
+    """The keyword `x-antiphon` for the validator, where it requires a kind of value."""
 
     def __init__(self, parent_schema: JsonSchema, value: str, schema_path: list[Step]) -> None:
         self._kind = value
 
     def validate(self, instance: Any) -> None:
+        """Raise `ValueError` unless a stand-in is of the kind."""
         if not isinstance(instance, dict) or instance.get(TAG) != self._kind:
             raise ValueError(self._kind)
 
 
 def for_stand_ins(node: Any) -> Any:
-    """A schema as the validator gets it: what asks for a map refuses stand-ins, and roles say nothing."""
+    """The schema for the validator: schemas for maps refuse stand-ins, and roles are removed."""
     if not isinstance(node, dict):
         return node
     made = {word: inside for word, inside in node.items() if word != "$id" and (word != KEYWORD or inside in EXTRAS)}

@@ -1,4 +1,4 @@
-"""`Form`: a type of Python, looked through once: what is made from a value of it, and what it holds."""
+"""`Form`: a Python type, analysed once: how its values are built, and what they contain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from antiphon.model.value import Reference
 from antiphon.schema.acceptance import KEYWORD
 from antiphon.schema.canonical_json import JsonSchema, canonical_text, read_text
 
-#: Constraints by the names that annotated-types and pydantic have for them: of numbers, texts, lists and maps.
+#: Constraints by their names in annotated-types and pydantic: of numbers, texts, lists and maps.
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"} | {
     "multiple_of": "multipleOf",
     "pattern": "pattern",
@@ -31,7 +31,7 @@ SCALARS = (str, int, float, bool, type(None), bytes, datetime, Reference)
 
 
 class Kind(enum.Enum):
-    """How values of a form are made."""
+    """The ways in which values of a form are built."""
 
     ANY = enum.auto()
     SCALAR = enum.auto()
@@ -49,7 +49,7 @@ class Keywords:
     __slots__ = ("_text",)
 
     def __init__(self, **words: Any) -> None:
-        self._text = canonical_text(words)  # immutable: `typing` wants what stands in `Annotated` to have a hash
+        self._text = canonical_text(words)  # immutable, since `Annotated` requires hashable metadata
 
     def __repr__(self) -> str:
         return f"Keywords(**{self._text})"
@@ -62,16 +62,17 @@ class Keywords:
 
     @property
     def words(self) -> JsonSchema:
+        """The keywords, as a copy."""
         return read_text(self._text)
 
 
-#: An int that everybody may add to at once.
+#: An int to which several peers may add concurrently.
 Counter = Annotated[int, Keywords(**{KEYWORD: "counter"})]
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A type: its kind, the class behind it, what is inside it, the values that it may have, further keywords."""
+    """A type: its kind, its class, the forms inside it, its allowed values, and further keywords."""
 
     kind: Kind
     python: Any = None
@@ -81,7 +82,7 @@ class Form:
 
     @property
     def is_plain(self) -> bool:
-        """Whether its values are plain ones already."""
+        """True if its values are plain already."""
         return self.kind in (Kind.ANY, Kind.LITERAL) or (self.kind is Kind.SCALAR and self.python is not int)
 
 
@@ -89,18 +90,18 @@ ANYTHING = Form(Kind.ANY)
 
 
 def is_model(cls: Any) -> bool:
-    """Whether a class is a pydantic model: only a program that has imported pydantic can have one, so we need not."""
+    """True if a class is a pydantic model. A program with such a class has imported pydantic, so we need not."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and isinstance(cls, type) and issubclass(cls, pydantic.BaseModel)
 
 
 def is_record(cls: Any) -> bool:
-    """Whether a class has fields. References have, and are values all the same."""
+    """True if a class has fields. A reference has fields too, but is a value."""
     return isinstance(cls, type) and cls is not Reference and (dataclasses.is_dataclass(cls) or is_model(cls))
 
 
 def form_of(annotation: Any) -> Form:
-    """The form of a type, or `InvalidInput` if no values are of that type."""
+    """Return the form of a type, or raise `InvalidInput` if no values are of that type."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         inner = form_of(arguments[0])
@@ -136,13 +137,13 @@ def _container(annotation: Any, kind: Any, arguments: tuple[Any, ...]) -> Form:
 
 
 def _keywords(form: Form, metadata: Iterable[Any]) -> Iterator[Keywords]:
-    """What `Annotated` says: `Keywords` as they are; other things are looked at for bounds."""
+    """The keywords in `Annotated`: `Keywords`, and the bounds of other metadata."""
     names = _BOUNDS | _LENGTHS.get(list if form.python in _LISTS else form.python, {})
     for entry in metadata:
         if isinstance(entry, Keywords):
             yield entry
             continue
-        for inner in getattr(entry, "metadata", None) or [entry]:  # pydantic's Field keeps its bounds in there
+        for inner in getattr(entry, "metadata", None) or [entry]:  # pydantic's Field has its bounds there
             found = {word: getattr(inner, name, None) for name, word in names.items()}
             yield Keywords(**{word: bound for word, bound in found.items() if type(bound) in (int, float, str)})
 

@@ -1,8 +1,7 @@
-"""Fields that a schema does not know, those of a newer version say: found when a value is read, kept when one is saved.
+"""Fields that a schema does not know, for example of a newer version: found on reading, kept on saving.
 
-In maps they stay by themselves, since maps are written key by key. A list is written whole: there they are carried over
-from what it stands on now, to the elements that are the same but for them, and, where nothing was added or taken away,
-to those in the same place.
+In maps they stay, since maps are written key by key. A list is written whole: there they are copied from the current
+list, to the elements that are otherwise equal, and, if the list has the same length, to those at the same place.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Path = tuple[str, ...]
 
 
 def extra_of(shape: Shape, value: Value, depth: int = 0) -> dict[Any, Any]:
-    """The fields that a schema does not know, in the maps that they are in; in a list by number.
+    """The fields that a schema does not know, nested as in the value; elements of a list by number.
 
     >>> steps = {"items": {"properties": {"what": {}}}}
     >>> extra_of(Shape({"properties": {"steps": steps}}), {"steps": [{"what": "a"}, {"what": "b", "by": "Bob"}]})
@@ -39,9 +38,9 @@ def extra_of(shape: Shape, value: Value, depth: int = 0) -> dict[Any, Any]:
 
 
 def carry(shape: Shape, path: Path, raw: Value, typed: Value, after: Value) -> Value:
-    """What is written at a path, with the unknown fields of what is there.
+    """The value to write at a path, with the unknown fields of the current value.
 
-    `raw` is the whole value as it is now, and `typed` what the schema's class makes of it.
+    `raw` is the whole current value, and `typed` the plain values of the object read from it.
     """
     for key in path:
         if not isinstance(raw, dict) or not isinstance(typed, dict):
@@ -65,7 +64,7 @@ def _carried(shape: Shape, raw: Value, typed: Value, after: Value) -> Value:
 
 
 def _sources(typed: Sequence[Value], after: Sequence[Value]) -> list[int | None]:
-    """For each element of a list, the one of the present list that it comes from."""
+    """For each element of a list, the index of the current element that it comes from."""
     places: Mapping[bytes, deque[int]] = defaultdict(deque)
     for number, part in enumerate(typed):
         places[value_bytes(part)].append(number)

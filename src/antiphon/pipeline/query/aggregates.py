@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,9 @@ from antiphon.query.packed_json import pack, unpack
 from antiphon.query.query import Aggregate
 from antiphon.query.sums import Sum
 
-_PARTS = "party binary, group binary, ints boolean, whole binary, count long, up boolean, down boolean"
+_PARTS = "party binary, group binary, whole binary, count long, floats long, up long, down long"
+_COUNTS = dict.fromkeys(("count", "floats", "up", "down"), pa.int64())
+_SCHEMA = pa.schema(dict.fromkeys(("party", "group", "whole"), pa.binary()) | _COUNTS)
 _TOTALS = "party binary, group binary, value string"
 
 
@@ -100,25 +103,11 @@ def _add(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist([_written(*at, one) for at, one in sums.items()], schema=_SCHEMA)
 
 
-_SCHEMA = pa.schema(
-    [
-        ("party", pa.binary()),
-        ("group", pa.binary()),
-        ("ints", pa.bool_()),
-        ("whole", pa.binary()),
-        ("count", pa.int64()),
-        ("up", pa.bool_()),
-        ("down", pa.bool_()),
-    ]
-)
-
-
 def _written(party: bytes, group: bytes | None, one: Sum) -> dict[str, Any]:
     whole = one.whole.to_bytes(one.whole.bit_length() // 8 + 1, "little", signed=True)
-    about = {"ints": one.ints, "whole": whole, "count": one.count, "up": one.up, "down": one.down}
-    return {"party": party, "group": group, **about}
+    return {"party": party, "group": group, **asdict(one), "whole": whole}
 
 
 def _read(part: dict[str, Any]) -> Sum:
     whole = int.from_bytes(part["whole"], "little", signed=True)
-    return Sum(part["ints"], whole, part["count"], part["up"], part["down"])
+    return Sum(whole, part["count"], part["floats"], part["up"], part["down"])

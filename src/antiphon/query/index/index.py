@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from antiphon.core.stamp import Stamp
 from antiphon.model.item_state import ItemState
 from antiphon.model.value import Value
-from antiphon.query.codec.facts import decode_facts, decode_parts, encode_facts
+from antiphon.query.codec.facts import decode_parts, encode_facts
 from antiphon.query.evaluate import Result
 from antiphon.query.facts import Facts, Missing, facts_of
 from antiphon.query.forks import Fork
@@ -196,6 +196,3 @@ def _chunks(values: Iterable[_T], size: int) -> Iterator[list[_T]]:
     rest = iter(values)
     while some := list(islice(rest, size)):
         yield some
-
-
-__all__ = ["ItemIndex", "decode_facts", "encode_facts"]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from fractions import Fraction
 from typing import Protocol
 
 from antiphon.model.value import Value
@@ -16,9 +14,9 @@ from antiphon.query.facts import Facts, Missing
 from antiphon.query.live.edges import News
 from antiphon.query.live.port import Source, facts_in_parts
 from antiphon.query.query import Aggregate
+from antiphon.query.sums import Sum
 from antiphon.query.value_order import ExtremeKey, SortKey, canonical_of, extreme_key, sort_key, value_of
 
-_INFINITE = (math.inf, -math.inf)
 _COUNTED: ExtremeKey = (0, 0, False)  # for a count, which looks at no value
 Share = tuple[SortKey | None, ExtremeKey | None]  # the group of an item, and the value that it contributes
 
@@ -48,39 +46,13 @@ class _Sum:
 
     def __init__(self, *, mean: bool) -> None:
         self._mean = mean
-        self._count = 0
-        self._whole = 0
-        self._real = Fraction(0)
-        self._reals = 0  # the number of finite floats
-        self._infinite: Counter[float] = Counter()
+        self._sum = Sum()
 
     def add(self, key: ExtremeKey, by: int) -> None:
-        number = key[1]
-        self._count += by
-        if type(number) is int:
-            self._whole += by * number
-        elif number in _INFINITE:
-            self._infinite[number] += by
-        else:
-            self._reals += by
-            self._real += by * Fraction(number)
+        self._sum.add(key[1], by)
 
     def value(self) -> Value:
-        if self._mean and not self._count:
-            return None
-        found = [number for number in _INFINITE if self._infinite[number]]
-        if found:
-            return sum(found)
-        if self._mean:
-            return _nearest((self._whole + self._real) / self._count)
-        return _nearest(self._whole + self._real) if self._reals else self._whole
-
-
-def _nearest(exact: Fraction) -> float:
-    try:
-        return float(exact)
-    except OverflowError:
-        return math.inf if exact > 0 else -math.inf
+        return self._sum.mean() if self._mean else self._sum.value()
 
 
 class _Extreme:
