@@ -131,7 +131,7 @@ _READ: dict[int, Callable[[bytes], Value]] = {
 
 
 def canonical(value: Value) -> Value:
-    """The one form of all values that are equal to this one: an int for a float that is whole and fits 64 bits."""
+    """Return the common form of all values equal to this one: an int for a float that is whole and fits 64 bits."""
     return canonical_of(column(value))
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
 from antiphon.core.v1 import query_pb2 as pb
-from antiphon.query.codec import json_form as jsonform, protobuf
+from antiphon.query.codec import json_form, protobuf
 from antiphon.query.filters import All, Any, Compare, Fact, Filter, Match, Not, prop
 from antiphon.query.query import Query
 from antiphon.testing.query_strategies import queries
@@ -21,14 +21,14 @@ TASKS = Query(Fact.TYPE.is_("task") & prop("done").is_(False)).children().order_
 def test_a_query_comes_back_as_it_was_sent(query: Query) -> None:
     data = protobuf.encode(query)
     found = protobuf.decode(data)
-    assert jsonform.to_json(found) == jsonform.to_json(query)  # where NaN is equal to itself
+    assert json_form.to_json(found) == json_form.to_json(query)  # where NaN is equal to itself
     assert protobuf.encode(found) == data
 
 
 @given(queries())
 def test_a_query_comes_back_from_json(query: Query) -> None:
-    text = json.dumps(jsonform.to_json(query), allow_nan=False)
-    assert protobuf.encode(jsonform.from_json(json.loads(text))) == protobuf.encode(query)
+    text = json.dumps(json_form.to_json(query), allow_nan=False)
+    assert protobuf.encode(json_form.from_json(json.loads(text))) == protobuf.encode(query)
 
 
 @given(st.binary(max_size=60))
@@ -144,7 +144,7 @@ def test_the_size_is_bounded() -> None:
 )
 def test_json_that_is_no_query_is_refused_by_place(data: object, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
-        jsonform.from_json(data)
+        json_form.from_json(data)
 
 
 def test_deep_json_is_refused_and_not_followed() -> None:
@@ -154,9 +154,9 @@ def test_deep_json_is_refused_and_not_followed() -> None:
         where, value = {"not": where}, [value]
     for deep in (where, {"contains": {"path": ["a"], "value": value}}):
         with pytest.raises(InvalidInput, match="nested more than 16"):
-            jsonform.from_json({"where": deep})
+            json_form.from_json({"where": deep})
 
 
 def test_an_empty_list_of_parts_is_kept() -> None:
-    assert jsonform.to_json(Query(Any())) == {"where": {"any": []}}
-    assert jsonform.from_json({}) == Query()
+    assert json_form.to_json(Query(Any())) == {"where": {"any": []}}
+    assert json_form.from_json({}) == Query()
