@@ -100,7 +100,7 @@ def wrap() -> None:
     RegisterFold.__init__ = PARTS.during("registers on columns", RegisterFold.__init__)  # type: ignore[method-assign]
     fold_job._fold = PARTS.each("fold items", fold_job._fold)
     item_codec.snapshot = PARTS.during("items' bytes", item_codec.snapshot)
-    for name in ("folded", "done"):
+    for name in ("add_folded", "finish"):
         setattr(Tally, name, PARTS.during("digests of items", getattr(Tally, name)))
 
 
