@@ -260,7 +260,7 @@ def item_snapshot(data: bytes) -> tuple[ItemState, bytes]:
 def item_snapshot_again(found: tuple[ItemState, bytes]) -> bytes:
     """One that is raw, or whose model has no code here, is kept as it came; what waited in it can be reified."""
     item, data = found
-    if item.model is not None and not item_codec.about(data).raw:
+    if item.model is not None and not item_codec.summary(data).raw:
         return item_codec.snapshot(item)
     if item.model is not None:
         reified = item_codec.snapshot(item)

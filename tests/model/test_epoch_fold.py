@@ -17,7 +17,7 @@ from antiphon.model.access import EVERYONE, NOT_NAMED, Access
 from antiphon.model.epoch_fold import fold_epoch, fold_on
 from antiphon.model.factory import ModelFactory
 from antiphon.model.fold import META, NO_ITEM, fold
-from antiphon.model.item_codec import About
+from antiphon.model.item_codec import Summary
 from antiphon.model.message import Change, Note, wrap
 from antiphon.model.messenger.model import MessengerModel
 from antiphon.model.model import Discard
@@ -127,7 +127,7 @@ def test_a_model_without_a_snapshot_discards_nothing() -> None:
 def test_items_of_a_model_that_is_not_listed_are_raw_for_everybody(code: ModelFactory) -> None:
     data = epoch(None, WORDS, raw=True, models=code)
     assert data == epoch(None, WORDS, raw=True)
-    assert item_codec.about(data) == About("test/log", 1, 1, raw=True, is_deleted=False)
+    assert item_codec.summary(data) == Summary("test/log", 1, 1, raw=True, is_deleted=False)
     assert [kept.mutation for kept in proto(data).messages] == [b"a", b"b"]
     assert item_codec.snapshot(item_codec.restore(data, RAW_MODELS)) == data
 
@@ -155,7 +155,7 @@ def test_an_item_to_which_no_mutation_came_stays_as_it_was_reified() -> None:
     reified = epoch(None, WORDS)
     assert epoch(reified, [], raw=True) == reified
     deleted = epoch(reified, [changed(9, A, 2, Change(deleted=True))], raw=True)
-    assert item_codec.about(deleted) == About("test/log", 1, 1, raw=False, is_deleted=True)
+    assert item_codec.summary(deleted) == Summary("test/log", 1, 1, raw=False, is_deleted=True)
     assert epoch(reified, [changed(9, A, 2, Change(deleted=True))]) == deleted
 
 
@@ -254,7 +254,7 @@ def test_an_epoch_writes_states_anew_in_the_codec_that_it_lists() -> None:
     later = ModelFactory(Later)
     old = epoch(None, WORDS)
     new = epoch(old, [], models=later)
-    assert (item_codec.about(old).codec, item_codec.about(new).codec) == (1, 2)
+    assert (item_codec.summary(old).codec, item_codec.summary(new).codec) == (1, 2)
     assert new == epoch(None, WORDS, models=later)
     assert item_codec.restore(old, later).value == item_codec.restore(new, later).value == [b"a", b"b"]
     kept = item_codec.decode(item_codec.encode(item_codec.restore(new, later)), later)
@@ -267,7 +267,7 @@ def test_code_that_is_too_old_for_a_codec_is_as_good_as_none() -> None:
     with pytest.raises(UnknownModel):
         epoch(new, [])
     raw = epoch(new, [said(9, A, 2, b"c")], raw=True)
-    assert item_codec.about(raw) == About("test/log", 1, 2, raw=True, is_deleted=False)
+    assert item_codec.summary(raw) == Summary("test/log", 1, 2, raw=True, is_deleted=False)
     assert item_codec.restore(raw, ModelFactory(Later)).value == [b"a", b"b", b"c"]
 
 

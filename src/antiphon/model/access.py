@@ -1,17 +1,19 @@
-"""Who may write to one item: its access list, as a function of the changes to it, whatever the order of their arrival.
+"""The access list of one item: the right to write to it, as a function of the changes, whatever their order of arrival.
 
-An item begins open: everybody who may write in the party may write to it, and its creator is named in its list. A
-change grants and revokes, and counts if its author is an owner of the party or named in the list at that place of the
-total order. A revocation also names a cut for each feed (rule 8): what its feed wrote past the cut does not count, even
-where it sorts before the revocation, so nobody writes into the past to get round it. Owners may revoke anybody; others
-only everybody, themselves, and those who were named later than they.
+An item begins open: everybody who may write in the party may write to it, and its list names its creator. A change
+grants and revokes. It counts if its author is an owner of the party, or is named in the list at that position of the
+total order. A revocation also gives a cut for each feed (rule 8): messages of a feed past its cut do not count, even
+if they sort before the revocation. So nobody evades a revocation by writing into the past. Owners may revoke anybody.
+Others may revoke everybody's right, their own, and that of those who were named later than they.
 
-So whether a grant stands depends on grants older than it, and on nothing else: there are no coups and no circles, and
-one pass in the total order settles all. Three things are as they are for that. A revocation takes from all grants of a
-name up to its place, not from the last one. Who leaves does so by the very grant that ends, or by an older one, and the
-cuts named by the former bind one's messages, but not one's changes of the list: else a change could undo itself. And
-how many changes are looked at, and how much is in them, is counted by feed: else whoever is named could use up what an
-owner needs, and whoever is not could make the log, which is part of the item, too large to be kept.
+So a grant depends on older grants only. There are no coups and no cycles, and one pass in the total order settles all
+grants. Three rules are needed for that:
+
+- A revocation ends all grants of a name up to its position, not only the last one.
+- A member who leaves does so by the grant that ends, or by an older one. In the first case the cuts bind the member's
+  messages, but not the member's changes of the list: otherwise a change could undo itself.
+- The number of changes, and of names in them, is limited for each feed. Otherwise a named member could use up the room
+  that an owner needs, and anybody else could make the log, which is part of the item, too large to store.
 
 >>> ada, bob, eve = (Author(name * 32) for name in (b"a", b"b", b"e"))
 >>> at = lambda lamport, author: Stamp(lamport, author.identity, lamport)
@@ -36,17 +38,15 @@ from antiphon.core.errors import InvalidMutation
 from antiphon.core.stamp import Stamp
 
 EVERYONE = bytes(32)
-ACTS_MAX = 1000  # changes of one item's list by one feed that are looked at
+ACTS_MAX = 1000  # changes of one list by one feed; further ones are ignored
 NAMES_MAX = 1000  # grants or revocations in one change
 CUTS_MAX = 20_000  # about what a body holds
-KEYS_MAX = (
-    20_000  # names and cuts in the changes of one feed: once it has as many, no more of its changes are looked at
-)
+KEYS_MAX = 20_000  # names and cuts in the changes of one feed: from then on its changes are ignored
 KEY_SIZE = 32
 NOT_NAMED = "the access list of this item does not name its writer"
 NOT_THEIRS = "the access list of an item is changed by owners and by those it names"
 TOO_MANY = f"its feed has changed the access list of this item {ACTS_MAX} times, or by {KEYS_MAX} names and cuts"
-_OWNERS = Stamp(-1, b"", 0)  # since before everything
+_OWNERS = Stamp(-1, b"", 0)  # the rank of owners: before every stamp
 _NO_END = 1 << 64
 _stamp = operator.attrgetter("stamp")
 
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 class Author(NamedTuple):
-    """Whose a message is, by the control state in its own timeframe. Without credentials, a feed is its own author."""
+    """The author of a message, by the control state in its timeframe. Without credentials, the feed itself."""
 
     identity: bytes
     groups: tuple[bytes, ...] = ()
@@ -63,18 +63,19 @@ class Author(NamedTuple):
 
     @property
     def names(self) -> tuple[bytes, ...]:
+        """The names by which a list can name this author: the identity, and its groups."""
         return self.identity, *self.groups
 
 
 class Access(NamedTuple):
-    """A change of an access list. Grants and revocations ascend; a feed of theirs without a cut counts for nothing."""
+    """A change of an access list. Grants and revocations ascend. No message counts of a revoked feed without a cut."""
 
     grant: tuple[bytes, ...] = ()
     revoke: tuple[bytes, ...] = ()
     cuts: Cuts = ()
 
     def check(self) -> Access:
-        """Refuse, as `InvalidMutation`, what is not in its one form."""
+        """Raise `InvalidMutation` unless the change is in its canonical form."""
         if not self.grant and not self.revoke:
             raise InvalidMutation("a change of an access list that changes nothing")
         feeds = tuple(feed for feed, _ in self.cuts)
@@ -87,7 +88,7 @@ class Access(NamedTuple):
 
 
 class Act(NamedTuple):
-    """A change, with its place and author."""
+    """A change with its stamp and author."""
 
     stamp: Stamp
     author: Author
@@ -95,39 +96,41 @@ class Act(NamedTuple):
 
     @property
     def keys(self) -> int:
-        """How many names and cuts it has."""
+        """The number of names and cuts."""
         return sum(map(len, self.access))
 
 
 @dataclass(slots=True)
 class Grant:
-    """A name in the list, from one place in the total order until another."""
+    """A name in the list, from one position in the total order to another."""
 
     since: Stamp
     until: Stamp | None = None
-    farewell: dict[bytes, int] | None = None  # the cuts of who left by this grant: for messages alone
+    farewell: dict[bytes, int] | None = None  # the cuts of a member that left by this grant: they bind messages only
 
     def spans(self, stamp: Stamp) -> bool:
-        """Whether a place is in it. The change that ends it is, for it may rest on it."""
+        """True if a position lies in the grant. The change that ends the grant does, for it may depend on it."""
         return self.since < stamp and (self.until is None or stamp <= self.until)
 
     def keeps(self, stamp: Stamp) -> bool:
+        """True if a message lies inside the cuts of a member that left."""
         return self.farewell is None or stamp.seq < self.farewell.get(stamp.feed, 0)
 
 
 class Ending(NamedTuple):
-    """A revocation that counts, of a name: it takes from the grants up to its place that are younger than `rank`."""
+    """A revocation of a name that counts. It ends the grants up to its position that are younger than `rank`."""
 
     stamp: Stamp
     rank: Stamp
     cuts: dict[bytes, int]
 
     def ends(self, grant: Grant) -> bool:
+        """True if the revocation ends this grant."""
         return self.rank < grant.since <= self.stamp
 
 
 def _at(held: Sequence[Grant], stamp: Stamp) -> Grant | None:
-    """The grant that may hold at a place: the last one that begins before it."""
+    """Return the grant that may hold at a position: the last one that begins before it."""
     if held and held[-1].since < stamp:
         return held[-1]
     at = bisect.bisect_left(held, stamp, key=lambda grant: grant.since)
@@ -135,12 +138,12 @@ def _at(held: Sequence[Grant], stamp: Stamp) -> Grant | None:
 
 
 def _from(things: Sequence[T], start: int) -> Iterator[T]:
-    """What follows, without a copy of it."""
+    """Iterate from an index on, without a copy."""
     return (things[at] for at in range(start, len(things)))
 
 
 class AccessLog:
-    """The changes of an item's list by ascending stamp, and what follows from all of them."""
+    """The changes of an access list by ascending stamp, and the grants that result from them."""
 
     __slots__ = (
         "_counts",
@@ -160,22 +163,25 @@ class AccessLog:
         self.genesis = genesis
         self.creator = creator
         self.acts: list[Act] = []
-        self._counts: dict[bytes, int] = {}  # of changes, by feed
-        self._keys: dict[bytes, int] = {}  # of what is in them, by feed
-        self._last: dict[bytes, int] = {}  # the last change of each feed
-        self._cuts: dict[Stamp, dict[bytes, int]] = {}  # of each change that counted
+        self._counts: dict[bytes, int] = {}  # changes by feed
+        self._keys: dict[bytes, int] = {}  # names and cuts in them, by feed
+        self._last: dict[bytes, int] = {}  # the seq of the last change of each feed
+        self._cuts: dict[Stamp, dict[bytes, int]] = {}  # the cuts of each change that counted
         for act in sorted(acts):
             if (not self.acts or act.stamp > self.acts[-1].stamp) and self._has_room(act):
                 self._take(act)
                 self.acts.append(act)
-        self._grants: dict[bytes, list[Grant]] | None = None  # of each name, one after another; None: not settled
-        self._endings: dict[bytes, list[Ending]] = {}  # of each name, by ascending stamp
-        self._ranks: dict[Stamp, Stamp] = {}  # of each change that counts: since when its author may change the list
-        self._ends: dict[bytes, dict[tuple[Stamp, bytes], int]] = {}  # by name, grant and feed, once asked for
+        self._grants: dict[bytes, list[Grant]] | None = None  # the grants of each name, in order; None: not settled
+        self._endings: dict[bytes, list[Ending]] = {}  # the revocations of each name, by ascending stamp
+        self._ranks: dict[Stamp, Stamp] = {}  # of changes that count: since when the author may change the list
+        self._ends: dict[bytes, dict[tuple[Stamp, bytes], int]] = {}  # a cache: the cut by name, grant and feed
 
     def _has_room(self, act: Act) -> bool:
-        """Whether a change is among those of its feed that are looked at. Feeds come in order, so all peers agree, and
-        the log itself tells. Of owners only the number counts: who is trusted with all must never lack room."""
+        """True if the limits of its feed admit a change.
+
+        Feeds arrive in order, so all peers agree, and the log itself shows the counts. For owners only the number of
+        changes is limited: they must never lack room.
+        """
         feed = act.stamp.feed
         return self._counts.get(feed, 0) < ACTS_MAX and (act.author.owner or self._keys.get(feed, 0) < KEYS_MAX)
 
@@ -186,7 +192,7 @@ class AccessLog:
         self._last[feed] = max(act.stamp.seq, self._last.get(feed, 0))
 
     def add(self, act: Act) -> bool:
-        """Take a change; the same one twice is once. Whether anybody's right is another now."""
+        """Add a change; adding it twice has no effect. True if anybody's right changed."""
         at = bisect.bisect_left(self.acts, act.stamp, key=lambda known: known.stamp)
         if (at < len(self.acts) and self.acts[at].stamp == act.stamp) or not self._has_room(act):
             return False
@@ -196,7 +202,7 @@ class AccessLog:
         self._take(act)
         self.acts.insert(at, act)
         if rank is None:
-            return False  # nothing follows from it, and all else is as it was: hostile ones must not be dear
+            return False  # it has no effect, so nothing is settled again: hostile changes must be cheap
         if at == len(self.acts) - 1 and not past:
             return self._append(act, rank)
         before, self._grants = (grants, self._endings), None
@@ -207,7 +213,7 @@ class AccessLog:
         return at < len(self.acts) and self.acts[at].stamp == stamp
 
     def refusal(self, stamp: Stamp, author: Author) -> str:
-        """Why a message does not count by the list; empty if it does. A change of the list is judged as what it is."""
+        """Return the reason why a message does not count, or "". Changes of the list are judged by their own rule."""
         grants = self._settled()
         if stamp.seq <= self._last.get(stamp.feed, -1) and stamp in self:
             return "" if stamp in self._ranks else NOT_THEIRS
@@ -220,22 +226,23 @@ class AccessLog:
         return NOT_NAMED
 
     def standing(self) -> set[bytes]:
-        """Who is named now."""
+        """Return the names in the list."""
         return {name for name, held in self._settled().items() if held[-1].until is None}
 
     def ever_named(self) -> set[bytes]:
-        """Who is or was named: a cut that lets somebody write into the past is made good by another."""
+        """Return the names that are or were in the list: a later revocation may tighten the cut of a former one."""
         return set(self._settled())
 
     def names(self) -> tuple[bytes, ...] | None:
-        """Who is named now, ascending; None while everybody is."""
+        """Return the names in the list, ascending; None while it names everybody."""
         standing = self.standing()
         return None if EVERYONE in standing else tuple(sorted(standing))
 
     def unsettles(self, act: Act, frame: dict[bytes, Stamp]) -> bool:
-        """Whether a change that comes now may decide anew about messages that were folded before.
+        """True if a change that arrives now may alter the verdict on messages that were folded before.
 
-        Also through another change, which it makes or ends the right to: one in the base of an epoch is in no frame.
+        That can also happen through another change, whose validity it affects. Changes in the base of an epoch are in
+        no frame, so all changes are checked.
         """
         if not frame:
             return False
@@ -245,7 +252,7 @@ class AccessLog:
             stamp > act.stamp or (lengths is not None and stamp.seq >= lengths.get(stamp.feed, 0)) for stamp in stamps
         )
 
-    # -- what follows from the changes
+    # -- deriving the grants
 
     def _settled(self) -> dict[bytes, list[Grant]]:
         if self._grants is None:
@@ -254,7 +261,7 @@ class AccessLog:
         return self._grants
 
     def _settle(self) -> None:
-        """One pass: at each place all older grants are settled, to their ends, for nothing younger bears on them."""
+        """Derive all grants in one pass. At each position all older grants are final: nothing younger affects them."""
         by_name: dict[bytes, list[Act]] = {}
         for act in self.acts:
             if act.author.owner:
@@ -271,7 +278,7 @@ class AccessLog:
                 self._take_for_all(act)
 
     def _append(self, act: Act, rank: Stamp) -> bool:
-        """Let a change count that is later than all others, and undoes none of them; whether it says anything new."""
+        """Apply a change that is later than all others and revokes none of them. True if it changes any right."""
         grants = self._settled()
         changed = False
         self._count(act, rank)
@@ -287,7 +294,7 @@ class AccessLog:
         return self._take_for_all(act) or changed
 
     def _count(self, act: Act, rank: Stamp) -> None:
-        """A change counts: what it revokes, whenever that was named, ends."""
+        """Record that a change counts, with its revocations."""
         self._ranks[act.stamp] = rank
         ending = Ending(act.stamp, rank, self._cuts_of(act)) if act.access.revoke else None
         for name in act.access.revoke:
@@ -295,7 +302,7 @@ class AccessLog:
                 bisect.insort(self._endings.setdefault(name, []), ending, key=_stamp)
 
     def _open(self, name: bytes, since: Stamp, by_name: dict[bytes, list[Act]]) -> bool:
-        """Name somebody who is not named; what ends that is known already. The changes that rest on it count."""
+        """Open a grant for a name without one. Revocations that end it are known. Changes that depend on it count."""
         assert self._grants is not None
         held = self._grants.get(name, [])
         if name == EVERYONE or (held and (held[-1].until is None or held[-1].until > since)):
@@ -326,7 +333,7 @@ class AccessLog:
         return True
 
     def _take_for_all(self, act: Act) -> bool:
-        """Everybody's right is given and ended by anybody who may change the list, for no change rests on it."""
+        """Open or end the right of everybody. Anybody who may change the list may do so, as no change depends on it."""
         assert self._grants is not None
         changed = EVERYONE in act.access.grant and self._open_to_all(act.stamp)
         if EVERYONE in act.access.revoke:
@@ -337,7 +344,7 @@ class AccessLog:
         return changed
 
     def _rank(self, act: Act) -> Stamp | None:
-        """Since when its author may change the list; owners always could; None for nobody."""
+        """Return the stamp since which the author may change the list; `_OWNERS` for owners; None without the right."""
         grants = self._settled()
         if act.author.owner:
             return _OWNERS
@@ -346,7 +353,7 @@ class AccessLog:
         return min(ranks, default=None)
 
     def _holds(self, name: bytes, grant: Grant, stamp: Stamp) -> bool:
-        """Whether a grant reaches a place, and that is inside all cuts of those who could revoke it."""
+        """True if a grant covers a position, and the position lies inside the cuts of all its revocations."""
         if not grant.spans(stamp):
             return False
         endings = self._endings.get(name)
@@ -366,7 +373,7 @@ class AccessLog:
         return known
 
     def _reaches_back(self, act: Act) -> bool:
-        """Whether it cuts changes that were made before."""
+        """True if its cuts exclude changes that were made before."""
         cuts = self._cuts_of(act)
         return any(name != EVERYONE for name in act.access.revoke) and any(
             seq >= cuts.get(feed, 0) for feed, seq in self._last.items()

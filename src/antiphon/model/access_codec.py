@@ -1,4 +1,4 @@
-"""Access lists as protobuf: a change of one, as a message carries it, and the log of them, as a snapshot keeps it."""
+"""Access lists as protobuf: one change, as a message holds it, and the log of changes, as a snapshot holds it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from antiphon.model.model import InvalidMutation
 
 
 def write_access(access: Access) -> message_pb2.Access:
+    """Return the protobuf form of a change."""
     cuts = [message_pb2.FeedLength(feed=feed, length=length) for feed, length in access.cuts]
     return message_pb2.Access(grant=access.grant, revoke=access.revoke, cuts=cuts)
 
 
 def read_access(proto: message_pb2.Access) -> Access:
-    """A change as it was received, or `InvalidMutation`."""
+    """Read a received change, or raise `InvalidMutation`."""
     cuts = tuple((cut.feed, cut.length) for cut in proto.cuts)
     return Access(tuple(proto.grant), tuple(proto.revoke), cuts).check()
 
 
 def write_author(author: Author) -> item_pb2.Author:
+    """Return the protobuf form of an author."""
     return item_pb2.Author(identity=author.identity, groups=author.groups, owner=author.owner)
 
 
@@ -37,6 +39,7 @@ def _read_author(proto: item_pb2.Author) -> Author:
 
 
 def write_log(log: AccessLog, table: FeedTable) -> Iterable[item_pb2.KeptAccess]:
+    """Yield the protobuf form of each change."""
     for act in log:
         yield item_pb2.KeptAccess(
             at=table.name(act.stamp), author=write_author(act.author), access=write_access(act.access)
@@ -46,6 +49,7 @@ def write_log(log: AccessLog, table: FeedTable) -> Iterable[item_pb2.KeptAccess]
 def read_log(
     genesis: Stamp, creator: item_pb2.Author, kept: Iterable[item_pb2.KeptAccess], feeds: Sequence[bytes]
 ) -> AccessLog:
+    """Read the log of a snapshot, or raise `BadEncoding` if it is not canonical."""
     try:
         acts = [Act(kept_stamp(part.at, feeds), _read_author(part.author), read_access(part.access)) for part in kept]
     except InvalidMutation as error:

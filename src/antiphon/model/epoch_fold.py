@@ -1,6 +1,6 @@
-"""`fold_epoch`: what an epoch makes of one item. Every engine calls it, so every engine comes to the same bytes.
+"""`fold_epoch`: the snapshot of one item at an epoch. Every engine calls it, so every engine gets the same bytes.
 
-(The item's bytes in the epoch before, the messages to it between the two cuts) → its bytes in this epoch.
+(Snapshot of the item in the epoch before, messages to it between the two cuts) → snapshot of the item in this epoch.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from antiphon.model.item_state import ItemState
 from antiphon.model.message import Note
 from antiphon.model.model import Discard, Model
 from antiphon.model.raw import RAW
-from antiphon.model.replay import stand
+from antiphon.model.replay import start_from_base
 
 Key = tuple[str, int]  # a model, by name and version
 
 
-class Listed(ModelFactory):
-    """The models that an epoch reifies. Any other is raw to everybody, also where there is code for it."""
+class EpochModels(ModelFactory):
+    """The models that an epoch reifies. Every other model is raw for all peers, even for those that have its code."""
 
     def __init__(self, models: ModelFactory, listed: Collection[Key]) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Listed(ModelFactory):
 
 
 class EpochItem(NamedTuple):
-    """What an epoch makes of an item: its bytes, and the state that they stand for, if the next may go on with it."""
+    """The snapshot of an item at an epoch, and the state that it encodes if the next epoch may continue from it."""
 
     data: bytes | None
     verdicts: dict[Stamp, str]
@@ -52,11 +52,11 @@ def fold_epoch(
     authors: Authors = feed_itself,
     discard: Discard | None = None,
 ) -> tuple[bytes | None, dict[Stamp, str]]:
-    """An item's snapshot at an epoch (None: there is no such item), and why messages among `notes` do not count.
+    """Return the snapshot of an item at an epoch (None: no such item), and the reasons why messages do not count.
 
-    `base` is its snapshot in the epoch before, None if it has none. `notes` are the messages to it in this cut and
-    outside the former, in the total order. `listed` has the models that the epoch reifies; one of them whose code is
-    not here, or too old for the base, is `UnknownModel`: who lacks it does not attest.
+    `base` is the snapshot in the epoch before, or None. `notes` are the messages to the item inside this cut and
+    outside the former one, in the total order. `listed` are the models that the epoch reifies. If the code of such a
+    model is missing, or too old for the base, `UnknownModel` is raised: a peer without the code does not attest.
     """
     return fold_on(None, party, item_id, base, notes, models, listed, authors, discard)[:2]
 
@@ -72,13 +72,13 @@ def fold_on(
     authors: Authors = feed_itself,
     discard: Discard | None = None,
 ) -> EpochItem:
-    """`fold_epoch`, for whoever computed the epoch before, too: `known` is the state that came with `base` then.
+    """Do `fold_epoch` for a caller that computed the epoch before: `known` is the state that came with `base`.
 
-    It is changed in place. To restore it from the bytes takes longer than all the rest.
+    The state is changed in place. Restoring it from the bytes would take longer than everything else.
     """
     if not notes and (base is None or _stays(base, models, listed, discard)):
         return EpochItem(base, {}, known)
-    chosen = Listed(models, listed)
+    chosen = EpochModels(models, listed)
     if known is not None and chosen.find(known.name, known.version) is known.model:
         item: ItemState | None = known
     else:
@@ -94,7 +94,7 @@ def fold_on(
     if model is None:
         key = f"{folded.item.name} {folded.item.version}"
         raise UnknownModel(f"item {item_id.hex()}: the epoch reifies {key}, and no code for it is here; install it")
-    # Without a snapshot there are messages, and those are forgotten whole or not.
+    # A model without a snapshot keeps messages, and a message is never discarded in part.
     limited = discard is not None and discard.limits
     if discard is not None and limited and model.has_snapshot:
         model.discard(folded.item.state, discard)
@@ -103,17 +103,17 @@ def fold_on(
 
 
 def _base_of(item: ItemState) -> ItemState | None:
-    """An item as if it were restored from its snapshot; None for those that keep more than the snapshot has."""
+    """Return the item as if restored from its snapshot; None if it keeps more than the snapshot holds."""
     if item.model is None or item.model is RAW or item.access is not None or keeps_tail(item.model):
         return None
     item.frame = {}
-    stand(item)
+    start_from_base(item)
     return item
 
 
 def _stays(base: bytes, models: ModelFactory, listed: Collection[Key], discard: Discard | None) -> bool:
-    """Whether an item without messages has the bytes that it had: nothing to reify, write anew or discard."""
-    about = item_codec.about(base)
+    """True if the snapshot of an item without new messages stays: nothing to reify, to re-encode or to discard."""
+    about = item_codec.summary(base)
     key = about.name, about.version
     if key not in listed:
         return True

@@ -1,4 +1,4 @@
-"""`FileModel`: a large file, whose content is in blobs outside the state. The item holds its CID and what it is called.
+"""`FileModel`: a large file, whose content is in blobs outside the state. The item holds the CID and the name.
 
 >>> from antiphon.core.stamp import Stamp
 >>> model, alice = FileModel(), b"a" * 32
@@ -9,8 +9,9 @@
 >>> model.value(state)["name"], model.value(state)["size"], model.value(state)["content"] == Cid.of(b"hello")
 ('greeting.txt', 5, True)
 
-It is an object of two registers: the content, with its size and media type, which never come apart, and the name. Of
-concurrent writes the last by stamp shows, and the others can be read as conflicts until somebody writes again.
+A file is an object with two registers. One holds the content with its size and media type, which are always written
+together. The other holds the name. Of concurrent writes the one with the greatest stamp shows. The others can be read
+as conflicts until somebody writes again.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ MEDIA_TYPE_SIZE_MAX = 255
 UNKNOWN_TYPE = "application/octet-stream"
 _CONTENT, _NAME = "content", "name"
 _MEDIA_TYPE = re.compile(r"[!-.0-~]+/[ -~]*[!-~]", re.ASCII)
-# What leads out of a folder, or hides in a list of names, must not come from a peer.
+# A peer must not send a name that leads out of a folder, or that hides in a listing.
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f/\\]|\A\.{0,2}\Z")
 
 
 class Content(NamedTuple):
-    """What a file holds: the blob at its root, how many bytes that stands for, and of which kind they are."""
+    """The content of a file: the blob at its root, its size in bytes, and its media type."""
 
     cid: Cid
     size: int
@@ -80,8 +81,8 @@ class FileModel(Model[ObjectState]):
                     _check(path, written)
         except InvalidMutation as error:
             raise BadEncoding(f"snapshot of a file: {error}") from None
-        for _, foretold in state.kept:
-            if foretold.increments or any(path not in ((_CONTENT,), (_NAME,)) for path in foretold.gone):
+        for _, effects in state.kept:
+            if effects.increments or any(path not in ((_CONTENT,), (_NAME,)) for path in effects.gone):
                 raise BadEncoding("snapshot of a file: it waits for what no file has")
         return state
 
@@ -94,7 +95,7 @@ class FileModel(Model[ObjectState]):
     # -- reading
 
     def value(self, state: ObjectState) -> dict[str, Any]:
-        """`content` (a `Cid`, None before the first `set`), `size`, `media_type`, and `name`, which may be empty."""
+        """Return `content` (a `Cid`, None before the first `set`), `size`, `media_type`, and `name`, maybe empty."""
         content, name = self.content(state), _standing(state, _NAME)
         return {
             "content": content.cid if content else None,
@@ -104,26 +105,27 @@ class FileModel(Model[ObjectState]):
         }
 
     def document(self, state: ObjectState) -> dict[str, Value]:
-        """The same, with the CID as text."""
+        """Return `value` with the CID as text."""
         value = self.value(state)
         return {**value, "content": None if value["content"] is None else str(value["content"])}
 
     def content(self, state: ObjectState) -> Content | None:
+        """Return the content that shows; None before the first `set`."""
         found = _standing(state, _CONTENT)
         return _content(found[0][1]) if found else None
 
     def conflicts(self, state: ObjectState) -> list[tuple[Stamp, Content]]:
-        """All contents that stand, the one that shows first; nothing if it is the only one."""
+        """Return all concurrent contents, the one that shows first; empty if there is only one."""
         found = _standing(state, _CONTENT)
         return [(stamp, _content(value)) for stamp, value in found] if len(found) > 1 else []
 
     def names(self, state: ObjectState) -> list[tuple[Stamp, str]]:
-        """The same of names."""
+        """Return all concurrent names, the one that shows first; empty if there is only one."""
         found = _standing(state, _NAME)
         return found if len(found) > 1 else []
 
     def blobs(self, state: ObjectState) -> Sequence[Cid]:
-        """The roots of all contents that stand, ascending: one that can be read must not be collected."""
+        """Return the roots of all concurrent contents, ascending: conflicts stay readable, so all are kept."""
         return sorted({_content(value).cid for _, value in _standing(state, _CONTENT)})
 
     # -- commands
@@ -138,13 +140,14 @@ class FileModel(Model[ObjectState]):
         *,
         feed: bytes = b"",
     ) -> bytes:
-        """Another content, by the CID of its root; and another name, if one is given."""
+        """Replace the content, given by the CID of its root, and the name if one is given."""
         ops = [quick_set(state.root, _CONTENT, [bytes(content), size, media_type])]
         if name is not None:
             ops.append(quick_set(state.root, _NAME, name))
         return _write(ops, feed)
 
     def rename(self, state: ObjectState, name: str, *, feed: bytes = b"") -> bytes:
+        """Replace the name."""
         return _write([quick_set(state.root, _NAME, name)], feed)
 
     # -- the test kit
@@ -160,7 +163,7 @@ class FileModel(Model[ObjectState]):
 
 
 def _read(mutation: bytes, stamp: Stamp) -> Sequence[Op]:
-    """The operations of a received mutation: those of an object, at two keys, or `InvalidMutation`."""
+    """Read the operations of a received mutation, or raise `InvalidMutation` if they are not those of a file."""
     ops = read_mutation(mutation, stamp)
     for path, content, _ in ops:
         if content is DELETE:
@@ -180,7 +183,7 @@ def _write(ops: Sequence[Op], feed: bytes) -> bytes:
 
 
 def _check(path: Sequence[object], value: Any) -> None:
-    """What may stand at a path."""
+    """Raise `InvalidMutation` unless a path may hold this value."""
     if path == (_NAME,):
         need(
             type(value) is str and not _NO_NAME.search(value) and len(value.encode(errors="replace")) <= NAME_SIZE_MAX,
@@ -206,7 +209,7 @@ def _is_cid(raw: bytes) -> bool:
 
 
 def _standing(state: ObjectState, key: str) -> list[tuple[Stamp, Any]]:
-    """What stands at a key, what shows first."""
+    """Return all concurrent values at a key, the one that shows first."""
     node = state.root.children.get(key)
     return [] if node is None else standing(node)
 

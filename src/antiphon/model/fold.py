@@ -1,7 +1,7 @@
-"""The one fold that every engine calls: (an item's state, messages to it) → its state, and a verdict on each message.
+"""The fold that every engine calls: (state of an item, messages to it) → new state, and a verdict on each message.
 
-Nothing here reads a clock, a disk or another item. The live pipeline calls it with messages in a causal order, Spark in
-the total order; the states are equal, and so are their snapshots, byte for byte.
+Nothing here reads a clock, a disk or another item. The live engine calls it with messages in a causal order, the Spark
+pipeline in the total order. The states are equal, and their snapshots are equal byte for byte.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
 from antiphon.model.access import TOO_MANY, AccessLog, Act, Author
 from antiphon.model.factory import ModelFactory
-from antiphon.model.item_state import EMBEDDED, META, Checkpoint, ItemState, Kept
+from antiphon.model.item_state import EMBEDDED, META, Checkpoint, ItemState, KeptMessage
 from antiphon.model.message import Genesis, Inception, Note, content, read_change, read_genesis
 from antiphon.model.model import Model
 from antiphon.model.object.mutation_codec import read_mutation
@@ -34,7 +34,7 @@ __all__ = [
     "Checkpoint",
     "Folded",
     "ItemState",
-    "Kept",
+    "KeptMessage",
     "fold",
     "keeps_tail",
     "mutate",
@@ -47,20 +47,20 @@ HAS_GENESIS = "the item has its genesis already; of two, the one with the least 
 BASE_HAS_GENESIS = "the item has its genesis in an epoch that is final, whatever the stamp of another"
 OWN_PARENT = "an item cannot be its own parent"
 
-#: Whose the message at (feed, seq) is.
+#: Returns the author of the message at (feed, seq).
 Authors = Callable[[bytes, int], Author]
 
 
 def feed_itself(feed: bytes, seq: int) -> Author:
-    """Where there are no credentials."""
+    """Return the feed as its own author, where there are no credentials."""
     return Author(feed)
 
 
 class Folded(NamedTuple):
-    """The item (None: it has no valid genesis), a verdict on messages, and whether a late one needs a fold afresh.
+    """The item (None: it has no valid genesis), verdicts on messages, and `late`: the item must be folded again.
 
-    A verdict is the reason why a message does not count; empty for one that counts after all. Messages that are not
-    among the verdicts count.
+    A verdict is the reason why a message does not count. It is empty for a message that did not count before and counts
+    now. Messages without a verdict count.
     """
 
     item: ItemState | None
@@ -80,15 +80,16 @@ def fold(
 ) -> Folded:
     """Fold messages to one item, in a causal order, into its state, which is changed in place.
 
-    If the answer is `late`, the state is spoilt: fold the item's history again, `whole` and in the total order. An item
-    that is based on an epoch is its history up to there: hand in the base, restored, and the messages outside the cut.
+    If the result is `late`, the state is invalid: fold the history of the item again, `whole` and in the total order.
+    For an item that is based on an epoch, the restored base replaces the history up to there: pass the base and the
+    messages outside the cut.
     """
     if item is None and item_id == SYSTEM_ITEM:
         item = system_item(models)
     if item is not None and whole:
         _take_all_access(item, notes, authors)
     verdicts: dict[Stamp, str] = {}
-    kept: list[Kept] = []
+    kept: list[KeptMessage] = []
     plain, runs = _plain(item)
     at, count = 0, len(notes)
     while at < count:
@@ -105,7 +106,7 @@ def fold(
                 item = _begin(party, item_id, note, models)
                 plain, runs = _plain(item)
                 item.frame[feed] = stamp
-                # Messages to an id that nobody could know yet: in the total order they may stand after its genesis.
+                # Messages to an id that nobody could know yet: in the total order they may follow its genesis.
                 if verdicts and max(verdicts) > stamp:
                     return Folded(item, verdicts, late=True)
                 if whole:
@@ -113,7 +114,7 @@ def fold(
                 continue
             if lamport <= item.genesis[0] and stamp < item.genesis:
                 item.frame[feed] = stamp
-                _begin(party, item_id, note, models)  # raises, unless it is a view's, with a lesser stamp
+                _begin(party, item_id, note, models)  # raises, unless it creates the same view with a lesser stamp
                 if item.based:
                     raise InvalidMutation(BASE_HAS_GENESIS)
                 return Folded(item, verdicts, late=True)
@@ -128,20 +129,20 @@ def fold(
                 mutation = content(kind, message)
                 if plain is not None:
                     apply(plain, item.state, mutation, stamp, void)
-                elif item.model is not None:  # else its messages wait in their feeds, until its code is here
-                    kept.append(Kept(stamp, mutation, void))
+                elif item.model is not None:  # else the messages wait in their feeds for the code of the model
+                    kept.append(KeptMessage(stamp, mutation, void))
             elif not void:
                 _apply_other(item, note, stamp)
             if void:
                 verdicts[stamp] = void
         except InvalidInput as error:
-            verdicts[stamp] = (message is not None and void) or str(error)  # a body is looked for if void, too
+            verdicts[stamp] = (message is not None and void) or str(error)  # a missing body is fetched even if void
     late = item is not None and bool(kept) and not merge(item, kept, verdicts)
     return Folded(item, verdicts, late)
 
 
 def _plain(item: ItemState | None) -> tuple[Model[Any] | None, bool]:
-    """The model of an item whose mutations are applied as they come, and not kept; and whether it takes whole runs."""
+    """Return the model if mutations are applied at once and not kept, and True if it implements `apply_run`."""
     model = None if item is None else item.model
     if model is None or keeps_tail(model):
         return None, False
@@ -149,7 +150,7 @@ def _plain(item: ItemState | None) -> tuple[Model[Any] | None, bool]:
 
 
 def mutate(item: ItemState, mutation: bytes, stamp: Stamp) -> bool:
-    """The fold of one valid mutation to an item that keeps no tail, without `fold`'s long way; else False."""
+    """Apply one valid mutation to an item that keeps no tail, without the overhead of `fold`; False for other items."""
     model = item.model
     if model is None or item.access is not None or keeps_tail(model):
         return False
@@ -182,7 +183,7 @@ def _begin(party: bytes, item_id: bytes, note: Note, models: ModelFactory) -> It
 
 
 def _check_id(party: bytes, item_id: bytes, note: Note, genesis: Genesis) -> None:
-    """Nobody can take an id (rule 5): it follows from the place of its genesis, or from a key that signs for it."""
+    """Check that the id belongs to the genesis (rule 5): it follows from its position, or from a key that signs it."""
     if genesis.view is None:
         right = ItemId(item_id).matches(note.lamport, party=party, feed=note.feed, nonce=genesis.nonce)
     else:
@@ -194,24 +195,24 @@ def _check_id(party: bytes, item_id: bytes, note: Note, genesis: Genesis) -> Non
 
 
 def system_item(models: ModelFactory) -> ItemState:
-    """The root of every party, which nobody creates: an object, from before the first message."""
+    """Return the root of every party: an object that exists before the first message."""
     model = models.find(META.name, META.version)
     return ItemState(SYSTEM_ITEM, META.name, META.version, model, Stamp(0, bytes(32), 0))
 
 
 def _act(note: Note, authors: Authors) -> Act | None:
-    """The change of who may write that a message makes, if it makes one, whatever else is to be said of it."""
+    """Return the change of the access list that a message contains, valid or not; None if it contains none."""
     if note.kind != _CHANGE or note.message is None or note.void:
         return None
     try:
         access = read_change(note.message).access
     except InvalidMutation:
-        return None  # it is refused for that in a moment
+        return None  # `_apply_other` refuses it
     return None if access is None else Act(note.stamp, authors(note.feed, note.seq), access)
 
 
 def _take_access(item: ItemState, note: Note, authors: Authors) -> bool:
-    """Let a change of who may write count; whether messages before it are to be judged again."""
+    """Add a change of the access list. True if messages that were folded before must be judged again."""
     act = _act(note, authors)
     if act is None:
         return False
@@ -221,22 +222,25 @@ def _take_access(item: ItemState, note: Note, authors: Authors) -> bool:
 
 
 def _take_all_access(item: ItemState, notes: Sequence[Note], authors: Authors) -> None:
-    """All changes of who may write, before anything is judged by them."""
+    """Add all changes of the access list before any message is judged by it."""
     acts = [act for note in notes if (act := _act(note, authors)) is not None and act.stamp > item.genesis]
     if acts:
         item.access = _open(item, authors, acts)
 
 
 def _open(item: ItemState, authors: Authors, acts: Sequence[Act]) -> AccessLog:
-    """The list with these changes, and those that the base has. Of its creator the identity alone: that is always known
-    of a feed, while groups and roles at the genesis are known only to who holds what was written then."""
+    """Return the access log with these changes and those of the base.
+
+    It holds only the identity of the creator. The identity behind a feed is always known, but groups and roles at the
+    genesis are known only to peers that hold the control feeds of that time.
+    """
     if item.access is not None:
         return AccessLog(item.genesis, item.access.creator, [*item.access.acts, *acts])
     return AccessLog(item.genesis, Author(authors(item.genesis.feed, item.genesis.seq).identity), acts)
 
 
 def _apply_other(item: ItemState, note: Note, stamp: Stamp) -> None:
-    """Genesis, change and metadata: what is the system's, not the model's. All of it commutes."""
+    """Apply a genesis, change or metadata mutation, which the system handles, not the model. All of them commute."""
     assert note.message is not None
     if note.kind == Kind.METADATA:
         meta = META.initial() if item.meta is None else item.meta
@@ -247,7 +251,7 @@ def _apply_other(item: ItemState, note: Note, stamp: Stamp) -> None:
     elif note.kind == Kind.CHANGE:
         change = read_change(note.message)
         if change.access is not None:
-            if item.access is None or stamp not in item.access:  # the others were taken, and judged, before
+            if item.access is None or stamp not in item.access:  # `_take_access` added and judged the others
                 raise InvalidMutation(TOO_MANY)
         elif item.id == SYSTEM_ITEM:
             raise InvalidMutation("the system item is the root of its party: it does not move, and is not deleted")
@@ -269,7 +273,7 @@ def _apply_other(item: ItemState, note: Note, stamp: Stamp) -> None:
 
 
 def _check_embeds(item: ItemState, mutation: bytes, stamp: Stamp) -> None:
-    """An item is embedded after it was made: its id says when that was, and nobody knows an id before."""
+    """Refuse to embed an item before its creation. The id contains the lamport of the genesis."""
     if EMBEDDED.encode() not in mutation:
         return
     for path, content_, _ in read_mutation(mutation, stamp):

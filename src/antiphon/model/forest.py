@@ -1,4 +1,4 @@
-"""A forest in which items move: whether one is above another is found in logarithmic time, however deep it is.
+"""A forest whose items move. It finds in logarithmic time if one item is above another, however deep the trees are.
 
 >>> forest = Forest({b"b": b"a"})
 >>> forest.move(b"c", b"b"), forest.move(b"a", b"c"), forest.move(b"c", b"")
@@ -6,8 +6,8 @@
 >>> forest.parents
 {b'b': b'a'}
 
-This is a link-cut tree (Sleator and Tarjan, 1983): each tree is cut into paths, and each path is a splay tree in the
-order of depth. The time is amortised: in a row of moves, one of them may take longer.
+This is a link-cut tree (Sleator and Tarjan, 1983): each tree is divided into paths, and each path is a splay tree in
+the order of depth. The time is amortised: in a sequence of moves, a single one may take longer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 
 class _Node:
-    """`up` is what it hangs under in the splay tree of its path; at the top of that, the item above the path."""
+    """A node of a splay tree. `up` is its parent there; for the root of a splay tree, the item above the path."""
 
     __slots__ = ("item", "left", "right", "up")
 
@@ -31,18 +31,18 @@ class _Node:
 
 
 class Forest:
-    """Each item under at most one other, without circles."""
+    """Items with at most one parent each, and without cycles."""
 
     def __init__(self, parents: Mapping[bytes, bytes]) -> None:
         self.parents: dict[bytes, bytes] = {}
-        self.steps = 0  # how often something was turned
+        self.steps = 0  # rotations so far, for tests
         self._nodes: dict[bytes, _Node] = {}
         for item, parent in parents.items():
             self.parents[item] = parent
             self._node(item).up = self._node(parent)
 
     def move(self, item: bytes, parent: bytes) -> bool:
-        """Put an item, with all below it, under another, or under none; False, and nothing, if that made a circle."""
+        """Move an item and its descendants under another item, or under none. False, without effect, for a cycle."""
         node, old = self._node(item), self.parents.get(item)
         if old is not None:
             self._cut(node)
@@ -82,7 +82,7 @@ class Forest:
         return node
 
     def _expose(self, node: _Node) -> None:
-        """Make the way from an item to its root one path, the item at the top of its splay tree."""
+        """Make the path from an item to its root one splay tree, with the item at the top."""
         below: _Node | None = None
         at: _Node | None = node
         while at is not None:
@@ -103,7 +103,7 @@ class Forest:
             self._turn(node)
 
     def _turn(self, node: _Node) -> None:
-        """Swap a node with the one above it."""
+        """Rotate a node with its parent."""
         self.steps += 1
         up = node.up
         assert up is not None

@@ -1,10 +1,11 @@
-"""What an item has heard of each feed, so that "gone" can be told from "not here yet".
+"""The last message that an item received from each feed. It distinguishes entries that are gone from entries to come.
 
-A mutation names others by their stamps: it replaces them, edits them, removes them. Honest writers name what they have
-seen. A hostile one may name a concurrent message, which some peers hold and others do not yet; were that refused, or
-ignored where the message is missing, peers would differ. So a name that is not here yet is kept, and takes effect when
-its message comes. Feeds arrive in order, so a name at or before what was heard of its feed is no future one: if it is
-not there, it is gone, and nothing is kept. Honest histories therefore leave no trace here.
+A mutation names other messages by their stamps: it replaces, edits or removes their entries. Honest writers name only
+messages that they have seen. A hostile writer may name a concurrent message, which some peers hold and others do not
+hold yet. If peers without it refused or ignored the name, peers would differ. So the name of a message that has not
+arrived is stored, and takes effect when the message arrives. Feeds arrive in order. So a name at or before the last
+message of its feed is no future one: if its entry is missing, the entry is gone, and nothing is stored. Honest
+histories therefore leave no trace here.
 """
 
 from __future__ import annotations
@@ -22,20 +23,21 @@ FEEDS_MAX = 1 << 16
 
 
 class Heard(dict[bytes, int]):
-    """For each feed, the seq of its last message to this item."""
+    """The seq of each feed's last message to this item."""
 
     __slots__ = ()
 
     def has(self, stamp: Stamp) -> bool:
-        """Whether the message named has been here, if it is of this item at all."""
+        """True if the named message has arrived, provided that it is a message to this item."""
         return self.get(stamp.feed, -1) >= stamp.seq
 
     def hear(self, stamp: Stamp) -> None:
+        """Record the arrival of a message."""
         self[stamp.feed] = stamp.seq
 
 
 class FeedTable:
-    """The feeds named in a mutation or snapshot, each written once."""
+    """The feeds named in a mutation or snapshot. Each is written once, and names refer to it by position."""
 
     __slots__ = ("_at", "feeds", "own")
 
@@ -46,13 +48,14 @@ class FeedTable:
 
     @classmethod
     def of(cls, feeds: Iterable[bytes]) -> FeedTable:
-        """A snapshot's table: sorted, so that the bytes depend on nothing else."""
+        """Make the table of a snapshot. It is sorted, so that the bytes depend on the set of feeds alone."""
         table = cls()
         table.feeds = sorted({*feeds} - {table.own})
         table._at = {feed: at for at, feed in enumerate(table.feeds, start=1)}
         return table
 
     def index(self, feed: bytes) -> int:
+        """Return the position of a feed, from 1 on; 0 for the writer's own feed. A new feed is appended."""
         if feed == self.own:
             return 0
         at = self._at.get(feed)
@@ -62,24 +65,25 @@ class FeedTable:
         return at
 
     def name(self, stamp: Stamp) -> value_pb2.Name:
+        """Return the protobuf name of a message."""
         return value_pb2.Name(feed=self.index(stamp.feed), lamport=stamp.lamport, seq=stamp.seq)
 
     def named(self, tag: bytes, stamp: Stamp) -> bytes:
-        """A field that holds this name, as bytes."""
+        """Encode a field that holds the name of a message."""
         return name_field(tag, self.index(stamp[1]), stamp)
 
 
 def read_feeds(feeds: Sequence[bytes], own: bytes = b"") -> tuple[bytes, ...]:
-    """The table of a received mutation (with the writer's own feed) or of a snapshot (without), checked."""
-    # A snapshot may hold what many hostile mutations named, so only a mutation's table is bounded.
-    table = feeds[:]  # a list: that of a message is slow to go through
+    """Check the table of a received mutation (with the writer's own feed) or of a snapshot (without), and return it."""
+    # A snapshot may hold the names of many hostile mutations, so only the table of a mutation is bounded.
+    table = feeds[:]  # a list, because iterating over the container of protobuf is slow
     if (own and len(table) > FEEDS_MAX) or {*map(len, table)} - {32}:
         raise InvalidMutation("its table of feeds holds what is no feed key, or too many")
     return (own, *table)
 
 
 def read_name(name: value_pb2.Name, feeds: Sequence[bytes], stamp: Stamp) -> Stamp:
-    """The stamp that a mutation at `stamp` names: an earlier message by lamport, or its own feed's."""
+    """Return the stamp that a mutation at `stamp` names: one with a lower lamport, or an earlier one of its feed."""
     if name.feed >= len(feeds):
         raise InvalidMutation(f"it names feed {name.feed} of a table of {len(feeds) - 1}")
     found = Stamp(name.lamport, feeds[name.feed], name.seq)
@@ -90,7 +94,7 @@ def read_name(name: value_pb2.Name, feeds: Sequence[bytes], stamp: Stamp) -> Sta
 
 
 def kept_stamp(name: value_pb2.Name, feeds: Sequence[bytes]) -> Stamp:
-    """A stamp in a snapshot."""
+    """Read a stamp of a snapshot."""
     feed, lamport, seq = name.feed, name.lamport, name.seq
     if not 0 < feed < len(feeds) or lamport >= 1 << 63 or seq >= 1 << 63:
         raise BadEncoding(f"snapshot: it names feed {feed} of a table of {len(feeds) - 1}")
@@ -98,7 +102,7 @@ def kept_stamp(name: value_pb2.Name, feeds: Sequence[bytes]) -> Stamp:
 
 
 def heard_fields(heard: Mapping[bytes, int], table: FeedTable) -> list[bytes]:
-    """With what a snapshot begins: its table, in field 1, and in field 2 what was heard, in the order of feeds."""
+    """Encode the first two fields of a snapshot: the table of feeds, and the last message of each, in their order."""
     rows = [field(_STATE.feeds, feed) for feed in table.feeds]
     return rows + [
         field(_STATE.heard, number_field(NAME.feed, table.index(feed)) + number_field(NAME.seq, heard[feed]))
@@ -107,4 +111,5 @@ def heard_fields(heard: Mapping[bytes, int], table: FeedTable) -> list[bytes]:
 
 
 def read_heard(names: Iterable[value_pb2.Name], feeds: Sequence[bytes]) -> Heard:
+    """Read the last message of each feed from a snapshot."""
     return Heard({kept_stamp(name, feeds).feed: name.seq for name in names})

@@ -1,4 +1,4 @@
-"""An item's bytes: its canonical snapshot, and the record that this machine's item store keeps."""
+"""Items as bytes: the canonical snapshot, and the record that the local item store keeps."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from antiphon.core.v1 import item_pb2
 from antiphon.model.access_codec import read_log, write_author, write_log
 from antiphon.model.factory import ModelFactory
 from antiphon.model.heard import FeedTable, kept_stamp, read_feeds
-from antiphon.model.item_state import META, Checkpoint, ItemState, Kept, Raw
+from antiphon.model.item_state import META, Checkpoint, ItemState, KeptMessage, Raw
 from antiphon.model.message import Inception
 from antiphon.model.raw import RAW, RAW_MODELS
-from antiphon.model.replay import BASE, keeps_tail, replay, stand
+from antiphon.model.replay import BASE, keeps_tail, replay, start_from_base
 from antiphon.model.wire import field, name_field, number_at, tags, varint
 
 _REIFIED, _SINCE, _ALL = item_pb2.ITEM_RAW_UNSPECIFIED, item_pb2.ITEM_RAW_SINCE, item_pb2.ITEM_RAW_ALL
@@ -29,30 +29,30 @@ _FEED_HEAD, _FRAME_HEAD = (tag + bytes([KEY_SIZE]) for tag in (_ITEM.feeds, _REC
 _DELETED, _BASED = _ITEM.is_deleted + b"\x01", _RECORD.based + b"\x01"
 
 
-class About(NamedTuple):
-    """What a snapshot says of an item without the code of its model."""
+class Summary(NamedTuple):
+    """The facts of a snapshot that need no code of a model."""
 
     name: str
     version: int
     codec: int
-    raw: bool  # mutations wait in it until an epoch lists the model
+    raw: bool  # it holds mutations until an epoch lists the model
     is_deleted: bool
     parent: bytes = b""
-    guarded: bool = False  # it has an access list
+    guarded: bool = False  # the item has an access list
 
 
-def about(data: bytes) -> About:
-    """What can be told of a snapshot at a glance. Nothing is checked: it is for bytes that an epoch has."""
+def summary(data: bytes) -> Summary:
+    """Return the facts of a snapshot. It checks nothing, because the bytes belong to an epoch."""
     proto = _parse(data)
     raw, parent = proto.raw != _REIFIED, proto.parents[-1].item if proto.parents else b""
-    return About(proto.model, proto.version, proto.codec or 1, raw, proto.is_deleted, parent, bool(proto.access))
+    return Summary(proto.model, proto.version, proto.codec or 1, raw, proto.is_deleted, parent, bool(proto.access))
 
 
 def snapshot(item: ItemState, state: bytes | None = None) -> bytes:
-    """The canonical bytes of an item: equal on all engines that folded the same messages.
+    """Return the canonical bytes of an item, which are equal on all engines that folded the same messages.
 
-    One that was restored or folded with `RAW_MODELS` has raw ones: the state of its base, and the mutations since.
-    `state` is the snapshot of its model, where that is known already.
+    An item that was restored or folded with `RAW_MODELS` has a raw snapshot: the state of its base, and the mutations
+    since. `state` is the snapshot of the model if the caller knows it already.
     """
     model = item.model
     if model is None:
@@ -73,12 +73,12 @@ def snapshot(item: ItemState, state: bytes | None = None) -> bytes:
 
 
 def _raw_of(item: ItemState) -> Raw:
-    """What stays of the base under the mutations of a raw item: all of it, while none has come since."""
+    """Return the raw part of a raw item's snapshot. While no mutation follows the base, that is the base itself."""
     if item.raw is None:
         return Raw(b"", 0, _ALL)
     if item.raw.kind != _REIFIED or len(item.tail) == item.base_count:
         return item.raw
-    # A base with messages is that of a model without a snapshot: it is all messages, and stays so.
+    # A base with messages belongs to a model without a snapshot. It consists of messages, and stays so.
     return Raw(b"", 0, _ALL) if item.base_count else item.raw._replace(kind=_SINCE)
 
 
@@ -87,7 +87,7 @@ def _write_raw(proto: item_pb2.ItemSnapshot, raw: Raw) -> None:
     proto.raw = raw.kind  # type: ignore[assignment]
 
 
-def _snapshot(item: ItemState, log: Sequence[Kept]) -> item_pb2.ItemSnapshot:
+def _snapshot(item: ItemState, log: Sequence[KeptMessage]) -> item_pb2.ItemSnapshot:
     stamps = [item.genesis, *(at for at, _ in item.parents), *(at for at, _ in item.forks)]
     if item.deleted is not None:
         stamps.append(item.deleted)
@@ -118,7 +118,7 @@ def _snapshot(item: ItemState, log: Sequence[Kept]) -> item_pb2.ItemSnapshot:
     if item.access is not None:
         proto.creator.CopyFrom(write_author(item.access.creator))
         proto.access.extend(write_log(item.access, table))
-    if log:  # without the reasons: in which words a message was refused is no part of the state
+    if log:  # without the reasons: the text of a refusal is no part of the state
         proto.messages.extend(_kept([kept._replace(void="void" if kept.void else "") for kept in log], table))
     return proto
 
@@ -127,28 +127,28 @@ def _claims(claims: Iterable[tuple[Stamp, bytes]], table: FeedTable) -> list[ite
     return [item_pb2.Claim(at=table.name(at), item=item) for at, item in claims]
 
 
-def _kept(tail: Iterable[Kept], table: FeedTable) -> list[item_pb2.KeptMessage]:
+def _kept(tail: Iterable[KeptMessage], table: FeedTable) -> list[item_pb2.KeptMessage]:
     return [item_pb2.KeptMessage(at=table.name(kept.stamp), mutation=kept.mutation, void=kept.void) for kept in tail]
 
 
 def record_of(data: bytes) -> bytes:
-    """The row of an item that is as its snapshot in an epoch has it, with no look inside."""
+    """Return the row of an item that equals its snapshot in an epoch, without decoding it."""
     return field(_RECORD.item, data) + _BASED
 
 
-def snapshot_in(record: bytes) -> bytes:
-    """The snapshot that a row begins with. Of a model with a snapshot of its own, that is the item's."""
+def snapshot_of_record(record: bytes) -> bytes:
+    """Return the snapshot that a row begins with. For a model with a snapshot, it is the snapshot of the item."""
     size, at = number_at(record, 1, len(record))
     return record[at : at + size]
 
 
 def encode(item: ItemState) -> bytes:
-    """A row for the item store: all that is needed to go on from here."""
+    """Return the row of an item for the item store: everything that the fold needs to continue."""
     return _encode_plain(item) or _encode(item)
 
 
 def _encode_plain(item: ItemState) -> bytes:
-    """The row of an item that is put together by hand; empty for any other."""
+    """Encode the row of a simple item by hand; empty for any other item."""
     inside = b"" if item.trimmed else _plain(item)
     if not inside:
         return b""
@@ -156,16 +156,16 @@ def _encode_plain(item: ItemState) -> bytes:
 
 
 def _plain(item: ItemState, state: bytes | None = None) -> bytes:
-    """The snapshot of an item without link, view and access list, put together by hand: that is most items.
+    """Encode by hand the snapshot of an item without link, view and access list, as most are; empty for any other.
 
-    Measured, the library takes as long for it as ten mutations. Empty for any other item.
+    Measured, the library takes as long for one as the fold of ten mutations.
     """
     model = item.model
     if model is None or model is RAW or not model.has_snapshot or keeps_tail(model):
         return b""
     if item.link or item.view is not None or item.access is not None or model.codec != 1:
         return b""
-    if not item.genesis.lamport:  # the system item has none
+    if not item.genesis.lamport:  # the system item has no genesis
         return b""
     if state is None:
         state = model.snapshot(item.state)
@@ -187,7 +187,7 @@ def _plain(item: ItemState, state: bytes | None = None) -> bytes:
 
 
 def _placed(item: ItemState) -> tuple[bytes, bytes, bytes]:
-    """The fields of an item that has been moved, deleted or forked: its table of feeds, genesis, and what was said."""
+    """Encode parts of an item that was moved, deleted or forked: its table of feeds, its genesis, and the claims."""
     stamps = [item.genesis, *(at for at, _ in item.parents), *(at for at, _ in item.forks)]
     if item.deleted is not None:
         stamps.append(item.deleted)
@@ -208,7 +208,7 @@ def _claim(at: Stamp, item: bytes, table: FeedTable) -> bytes:
 
 
 def _frame_of(item: ItemState) -> bytes:
-    """The feeds of a record, and the last message of each."""
+    """Encode the feeds of a record, and the last message of each."""
     names = [name_field(_RECORD.frame, number, last) for number, last in enumerate(item.frame.values(), start=1)]
     return b"".join([*(_FRAME_HEAD + feed for feed in item.frame), *names])
 
@@ -238,14 +238,14 @@ def _checkpoint(point: Checkpoint, table: FeedTable) -> item_pb2.Checkpoint:
 
 
 def decode(data: bytes, models: ModelFactory) -> ItemState:
-    """An item from its row. The code for its model may have come, or gone, since: see `ItemState.model`."""
+    """Read an item from its row. The code of its model may have come or gone since: see `ItemState.model`."""
     try:
         record = item_pb2.ItemRecord.FromString(data)
     except DecodeError:
         raise BadEncoding("an item's record does not parse") from None
     item = _restore(record.item, models)
     if record.based:
-        stand(item)
+        start_from_base(item)
     feeds = read_feeds(record.feeds)
     if record.frame:
         item.frame = {stamp.feed: stamp for stamp in [kept_stamp(name, feeds) for name in record.frame]}
@@ -266,18 +266,19 @@ def decode(data: bytes, models: ModelFactory) -> ItemState:
 
 
 def restore(data: bytes, models: ModelFactory) -> ItemState:
-    """An item from its canonical snapshot: the base on which the messages outside an epoch's cut are folded.
+    """Read an item from its canonical snapshot: the base onto which messages outside the cut of an epoch are folded.
 
-    Of a raw one the mutations that waited are applied, if the code is here: its `snapshot` is then a reified one.
+    The waiting mutations of a raw snapshot are applied if the code of the model is here. The next `snapshot` is then
+    reified.
     """
     proto = _parse(data)
     item = _restore(proto, models)
-    stand(item)
+    start_from_base(item)
     reified = item.model is not None and proto.raw == _REIFIED and (proto.codec or 1) == item.model.codec
     again = item
-    if not reified and item.model is not RAW:  # then its own codec has no say in the bytes
+    if not reified and item.model is not RAW:  # then the codec of the model does not determine the bytes
         again = _restore(proto, RAW_MODELS)
-        stand(again)
+        start_from_base(again)
     if snapshot(again) != data:
         raise BadEncoding(f"item {item.id.hex()}: not the canonical bytes of its state")
     return item
@@ -296,9 +297,9 @@ def _restore(proto: item_pb2.ItemSnapshot, models: ModelFactory) -> ItemState:
     _check_raw(proto)
     model = models.find(proto.model, proto.version)
     if model is not None and model is not RAW and model.codec < proto.codec:
-        model = None  # a later format than this code knows
+        model = None  # a newer format than this code can read
     item = ItemState(proto.id, proto.model, proto.version, None, kept_stamp(proto.genesis, feeds))
-    item.model = model  # set here, for no initial state is needed
+    item.model = model  # set here, because no initial state is needed
     item.created_ms = proto.created_ms
     item.link = (proto.link.source, proto.link.target) if proto.HasField("link") else None
     if proto.parents or proto.forks:
@@ -316,7 +317,7 @@ def _restore(proto: item_pb2.ItemSnapshot, models: ModelFactory) -> ItemState:
     return item
 
 
-def _restore_state(item: ItemState, proto: item_pb2.ItemSnapshot, messages: list[Kept]) -> None:
+def _restore_state(item: ItemState, proto: item_pb2.ItemSnapshot, messages: list[KeptMessage]) -> None:
     model = item.model
     if model is None or model is RAW:
         item.raw, item.tail = Raw(proto.state, proto.codec, proto.raw), messages
@@ -342,8 +343,8 @@ def _check_ids(proto: item_pb2.ItemSnapshot) -> None:
 
 
 def _check_raw(proto: item_pb2.ItemSnapshot) -> None:
-    """A state, or messages, or in a raw item both."""
-    if not (proto.raw or proto.codec or proto.messages):  # as in most
+    """Check that a snapshot holds a state, or messages, or, if raw, both."""
+    if not (proto.raw or proto.codec or proto.messages):  # the common case
         return
     has = {
         _REIFIED: not (proto.state and proto.messages),
@@ -359,10 +360,13 @@ def _ascending(stamps: Sequence[Stamp]) -> None:
         raise BadEncoding("an item's snapshot: its stamps do not ascend")
 
 
-def _read_kept(messages: Iterable[item_pb2.KeptMessage], feeds: Sequence[bytes]) -> list[Kept]:
-    """Messages in the order of application: those of an epoch come after all of the one before, whatever their stamps,
-    so only the messages of each feed are known to ascend."""
-    found = [Kept(kept_stamp(kept.at, feeds), kept.mutation, kept.void) for kept in messages]
+def _read_kept(messages: Iterable[item_pb2.KeptMessage], feeds: Sequence[bytes]) -> list[KeptMessage]:
+    """Read messages in the order of application.
+
+    The messages of an epoch follow all those of the epoch before, whatever their stamps. So only the messages of each
+    feed ascend.
+    """
+    found = [KeptMessage(kept_stamp(kept.at, feeds), kept.mutation, kept.void) for kept in messages]
     last: dict[bytes, Stamp] = {}
     for kept in found:
         before = last.get(kept.stamp.feed)

@@ -1,4 +1,4 @@
-"""Everything that the messages to one item have made of it: what the fold changes, and the codecs keep."""
+"""`ItemState`: the state of one item. The fold changes it, and the codecs store it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from antiphon.model.value import Reference
 
 META = ObjectModel()  # the model of every item's metadata
 EMBEDDED = "embedded_items"  # metadata: the set of items embedded in an item
-OF_THE_SYSTEM = frozenset({"access", "view_key", "id_proof"})  # metadata that is not written, but follows
+OF_THE_SYSTEM = frozenset({"access", "view_key", "id_proof"})  # metadata that the system derives and nobody writes
 
 
-class Kept(NamedTuple):
-    """A mutation that is kept, because it may have to be replayed."""
+class KeptMessage(NamedTuple):
+    """A mutation that is kept, because it may be replayed."""
 
     stamp: Stamp
     mutation: bytes
@@ -34,15 +34,15 @@ class Checkpoint(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """What a base holds for a model whose code is not used: its state as it was last reified. See `ItemRaw`."""
+    """The part of a base that belongs to a model whose code is not used: its last reified state. See `ItemRaw`."""
 
     state: bytes
-    codec: int  # of the state; 0 stands for the first
+    codec: int  # of the state; 0 means the first
     kind: int
 
 
 class ItemState:
-    """Everything that the messages to one item have made of it. Change it through `fold` only."""
+    """The state of one item after its messages. Only `fold` may change it."""
 
     __slots__ = (
         "access",
@@ -73,33 +73,34 @@ class ItemState:
         self.id = item
         self.name = name
         self.version = version
-        self.model = model  # None: no code for it is here, and its messages wait in their feeds
+        self.model = model  # None: its code is missing, and the messages wait in their feeds
         self.genesis = genesis
         self.created_ms = 0
         self.link: tuple[bytes, bytes] | None = None
         self.view: Inception | None = None
-        self.access: AccessLog | None = None  # None: nobody ever changed who may write to it
+        self.access: AccessLog | None = None  # None: nobody ever changed the access list
         self.parents: list[tuple[Stamp, bytes]] = []  # claims, by ascending stamp
-        self.deleted: Stamp | None = None  # the last word on `is_deleted`
+        self.deleted: Stamp | None = None  # the stamp of the last deletion or restoration
         self.is_deleted = False
         self.forks: list[tuple[Stamp, bytes]] = []
         self.meta: Any = None
         self.state: Any = None if model is None else model.initial()
-        self.frame: dict[bytes, Stamp] = {}  # the last message of each feed that was looked at
-        self.tail: list[Kept] = []  # what may be replayed; empty unless `keeps_tail`
-        self.trimmed = False  # the tail no longer begins at the item's beginning
+        self.frame: dict[bytes, Stamp] = {}  # the last message of each feed that the fold has seen
+        self.tail: list[KeptMessage] = []  # messages that may be replayed; empty unless `keeps_tail`
+        self.trimmed = False  # the tail no longer begins at the genesis
         self.checkpoints: list[Checkpoint] = []
-        self.based = False  # it began as the snapshot of an epoch, which is final
-        self.base_count = 0  # how many messages of the tail that had: they stay in front, in their order
-        self.raw: Raw | None = None  # what the base holds, where the model's code is not used
+        self.based = False  # it was restored from the snapshot of a final epoch
+        self.base_count = 0  # messages of the tail that belong to that snapshot: they stay in front, in their order
+        self.raw: Raw | None = None  # the state in the base, if the code of the model is not used
 
     @property
     def value(self) -> Any:
+        """The value that the model shows; None without the code of the model."""
         return None if self.model is None else self.model.value(self.state)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What was written, and what follows from the item itself: a view's key and proof, who may write to it."""
+        """Written metadata, with the derived entries: key and proof of a view, and the names in the access list."""
         found: dict[str, Any] = {} if self.meta is None else META.value(self.meta)
         for key in OF_THE_SYSTEM.intersection(found):
             del found[key]
@@ -124,8 +125,10 @@ class ItemState:
 
     @property
     def embedded(self) -> tuple[bytes, ...]:
-        """The items that are embedded in it, ascending: members of a set, which alone were checked when they came.
-        A list that a peer wrote there says nothing."""
+        """The items that are embedded in this one, ascending.
+
+        Only members of a set count, because only those are checked on arrival. A list that a peer wrote there does not.
+        """
         node = self._written(EMBEDDED)
         if node is None or shown(node) is not Mark.SET:
             return ()
@@ -133,12 +136,12 @@ class ItemState:
         return tuple(sorted(one.item for one in known if isinstance(one, Reference) and not one.party))
 
     def _text(self, key: str) -> str:
-        """A text in the metadata; empty where a peer wrote something else."""
+        """Return a text of the metadata; empty if a peer wrote a value of another type."""
         found = self._said(key)
         return found if isinstance(found, str) else ""
 
     def _said(self, key: str) -> Any:
-        """What was written at one key of the metadata, without a look at the others."""
+        """Return the value at one key of the metadata, without rendering the others."""
         node = self._written(key)
         return None if node is None else render(node, shown(node))
 
@@ -147,9 +150,10 @@ class ItemState:
 
     @property
     def parent(self) -> bytes:
-        """The last claim. Where claims of several items make a circle, the tree is derived from all of them."""
+        """The parent by the item's own last claim. If claims of several items form a cycle, see `hierarchy`."""
         return self.parents[-1][1] if self.parents else b""
 
     @property
     def forked_to(self) -> bytes:
+        """The item that this one was first forked into; empty for none."""
         return self.forks[0][1] if self.forks else b""

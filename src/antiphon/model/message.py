@@ -1,4 +1,7 @@
-"""What a block's body says: the message around a mutation, read and written with as little work as possible."""
+"""Messages to items, as the bodies of blocks hold them: genesis, change, mutation and metadata.
+
+A mutation is the most common message, so its envelope is read and written by hand.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,14 @@ _FIELDS = {Kind.GENESIS: "genesis", Kind.CHANGE: "change", Kind.MUTATION: "mutat
 
 
 class Note(NamedTuple):
-    """A message to an item, as the fold takes it. `void` says why it does not count; empty if it does."""
+    """A message to an item, as the fold takes it. `void` is the reason why it does not count, or empty."""
 
     kind: int
     lamport: int
     feed: bytes
     seq: int
     created_ms: int
-    message: bytes | None  # None: the body is not here
+    message: bytes | None  # None: the store does not have the body
     void: str = ""
 
     @property
@@ -42,19 +45,19 @@ class Note(NamedTuple):
 
 
 class Inception(NamedTuple):
-    """What makes an item a view: its inception key, and that key's signature for it."""
+    """The inception key of a view, and the signature by which that key confirms the view."""
 
     key: bytes
     proof: bytes
 
     @staticmethod
     def statement(party: bytes, feed: bytes) -> bytes:
-        """What the key signs: a view of this party, begun in this feed."""
+        """Return the bytes that the key signs: a view of this party, created in this feed."""
         return _VIEW_TAG + party + feed
 
 
 class Genesis(NamedTuple):
-    """How an item begins. A view has no nonce: its id comes from its key."""
+    """The message that creates an item. A view has no nonce, because its id comes from its key."""
 
     nonce: bytes
     model: str
@@ -65,7 +68,7 @@ class Genesis(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One of: a new parent (empty for none), deleted or restored, forked into another item, another access list."""
+    """A change of an item. One of: a new parent (empty for none), deletion or restoration, a fork, an access change."""
 
     parent: bytes | None = None
     deleted: bool | None = None
@@ -74,7 +77,7 @@ class Change(NamedTuple):
 
 
 def content(kind: int, message: bytes) -> bytes:
-    """The bytes of a mutation or metadata mutation inside its message."""
+    """Return the mutation or metadata mutation inside a message."""
     if len(message) > 1 and message[0] == _TAGS.get(kind):
         size, at = (message[1], 2) if message[1] < 0x80 else number_at(message, 1, len(message))
         if size == len(message) - at and at < 7:  # the one field, and nothing else: what every writer sends
@@ -84,7 +87,7 @@ def content(kind: int, message: bytes) -> bytes:
 
 
 def wrap(kind: Kind, data: bytes) -> bytes:
-    """The message around a mutation or metadata mutation."""
+    """Return the message that holds a mutation or metadata mutation."""
     size = len(data)
     return b"%c%b%b" % (_TAGS[kind], varint(size), data) if size > 127 else b"%c%c%b" % (_TAGS[kind], size, data)
 
@@ -100,7 +103,7 @@ def _parse(kind: int, message: bytes) -> message_pb2.Message:
 
 
 def _plain_genesis(message: bytes) -> Genesis | None:
-    """A genesis without a link, all of whose lengths fit into a byte, as most are; None for any other."""
+    """Read a genesis without a link whose lengths all fit into one byte, as most do; None for any other."""
     size = len(message)
     if not 25 < size < 130 or message[0] != _GENESIS_TAG or message[1] != size - 2 or message[2:4] != _NONCE_HEAD:
         return None
@@ -117,6 +120,7 @@ def _plain_genesis(message: bytes) -> Genesis | None:
 
 
 def read_genesis(message: bytes) -> Genesis:
+    """Read a received genesis, or raise `InvalidMutation`."""
     plain = _plain_genesis(message)
     if plain is not None:
         return plain
@@ -135,6 +139,7 @@ def read_genesis(message: bytes) -> Genesis:
 
 
 def write_genesis(genesis: Genesis) -> bytes:
+    """Encode a genesis, or raise `InvalidInput` if receivers would refuse it."""
     proto = message_pb2.Genesis(
         nonce=genesis.nonce, model=genesis.model, version=genesis.version, parent=genesis.parent
     )
@@ -148,6 +153,7 @@ def write_genesis(genesis: Genesis) -> bytes:
 
 
 def read_change(message: bytes) -> Change:
+    """Read a received change, or raise `InvalidMutation`."""
     change = _parse(Kind.CHANGE, message).change
     which = change.WhichOneof("change")
     if which is None:
@@ -163,6 +169,7 @@ def read_change(message: bytes) -> Change:
 
 
 def write_change(change: Change) -> bytes:
+    """Encode a change, or raise `InvalidInput` if receivers would refuse it."""
     parts = {name: part for name, part in change._asdict().items() if part is not None}
     if change.access is not None:
         parts["access"] = write_access(change.access)
@@ -173,7 +180,7 @@ def write_change(change: Change) -> bytes:
 
 
 def _refuse_own(read: object, message: bytes) -> None:
-    """What a receiver would refuse is refused before it is written."""
+    """Refuse to write a message that every receiver would refuse."""
     try:
         read(message)  # type: ignore[operator]
     except InvalidMutation as error:

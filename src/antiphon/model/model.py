@@ -1,4 +1,4 @@
-"""`Model`: a deterministic state machine. Mutations in, state out, snapshot both ways; no clock, no I/O, no randomness.
+"""`Model`: a deterministic state machine. Mutations in, state out, snapshots both ways; no clock, I/O or randomness.
 
 A model of your own takes a few lines. With no snapshot of its own, the list of its messages is the snapshot:
 
@@ -47,136 +47,140 @@ class Feeding(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """What a model may forget at an epoch, by the party's policy. Zero means that there is no such limit."""
+    """The limits of a party's policy beyond which a model discards data at an epoch. 0 means no limit."""
 
-    now_ms: int  # when the epoch was created: the only clock that decides
+    now_ms: int  # the creation time of the epoch: the only clock that decides
     age_ms_max: int = 0
     count_max: int = 0
 
     @property
     def limits(self) -> bool:
-        """Whether there is any limit; else nothing goes."""
+        """True if there is any limit."""
         return bool(self.age_ms_max or self.count_max)
 
 
 class Model(Generic[State]):
-    """One kind of item. Instances hold nothing: state is made by `initial` or `restore` and handed to every call.
+    """One kind of item. Instances hold no data: `initial` and `restore` make a state, and every call takes it.
 
     The laws, which `run_model_tests` checks:
 
     - COMMUTATIVE: every causal delivery order gives the same value and the same snapshot bytes.
     - `restore(snapshot(s))` behaves like `s` for everything that may follow.
-    - `apply` takes a mutation whole or raises `InvalidMutation` and leaves the state as it was, and whether it does
-      depends on nothing that differs between delivery orders: on the mutation, its stamp, and earlier messages of the
-      same feed, never on what other feeds have or have not delivered yet.
-    - A mutation may name only messages with a lower lamport than its own (or its own feed's earlier ones), so that
-      nobody can speak about another's future.
+    - `apply` applies a whole mutation, or raises `InvalidMutation` and leaves the state as it was. Which of the two
+      depends on the mutation, its stamp, and earlier messages of the same feed. It never depends on the messages that
+      other feeds have or have not delivered yet, because those differ between delivery orders.
+    - A mutation may name only messages with a lower lamport than its own, or earlier ones of its own feed, so that
+      nobody can refer to another's future.
     """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
-    #: The format of the snapshot. Another one needs another number, and `restore` must know the former ones as well.
+    #: The format of the snapshot. A new format needs a new number, and `restore` must still read the former ones.
     codec: ClassVar[int] = 1
     feeding: ClassVar[Feeding] = Feeding.COMMUTATIVE
-    #: Whether the snapshot's bytes depend on the messages alone. Else they are made by folding in the total order.
+    #: True if the snapshot's bytes depend on the messages alone. Otherwise the fold uses the total order.
     canonical: ClassVar[bool] = True
-    #: The methods that build mutations: `(state, …, feed=…) -> bytes`, with `feed` the writer's own.
+    #: The methods that build mutations: `(state, …, feed=…) -> bytes`, where `feed` is the writer's own.
     commands: ClassVar[frozenset[str]] = frozenset()
 
     def initial(self) -> State:
-        """The state of an item right after its genesis."""
+        """Return the state of an item right after its genesis."""
         raise NotImplementedError
 
     def apply(self, state: State, mutation: bytes, stamp: Stamp, *, void: bool = False) -> None:
         """Change `state` by one mutation, or raise `InvalidMutation` and leave it alone.
 
-        A `void` message (its writer had no right to it) keeps its place but must not show: most models ignore it.
+        A `void` message (its writer had no right to it) must have no visible effect: most models ignore it.
         """
         raise NotImplementedError
 
     def apply_run(self, state: State, frame: dict[bytes, Stamp], notes: Sequence[Note], at: int, since: int) -> int:
-        """Apply as many messages from `at` on as there is a shorter way for; where that ended. `apply` takes the next.
+        """Apply messages from `at` on as long as a faster way exists; return the index of the first that was not.
 
-        Only mutations that count, with a lamport above `since`. `frame` gets the stamp of each feed's last one.
+        It may apply only mutations that count, with a lamport above `since`. It sets `frame` to the stamp of the last
+        message of each feed. The caller passes the next message to `apply`.
         """
         return at
 
     def snapshot(self, state: State) -> bytes:
-        """Canonical bytes of a state. A model that does not define this is kept as the list of its messages."""
+        """Return the canonical bytes of a state. An item of a model without this method is stored as its messages."""
         raise NotImplementedError
 
     def restore(self, data: bytes) -> State:
-        """A state from its snapshot; hostile bytes raise `InvalidInput`."""
+        """Return the state of a snapshot. Invalid bytes raise `InvalidInput`."""
         raise NotImplementedError
 
     def value(self, state: State) -> Any:
-        """What people and programs see: plain Python values, equal on peers with equal messages."""
+        """Return what users see: plain Python values, equal on peers with equal messages."""
         raise NotImplementedError
 
     def document(self, state: State) -> Any:
-        """What queries see: a value in the sense of `model.value`, with the same bytes on peers with equal messages."""
+        """Return what queries see: a value as in `model.value`, with equal bytes on peers with equal messages."""
         return self.value(state)
 
     def references(self, state: State) -> Iterable[Reference]:
-        """References that are not in `document`, to items embedded in a text say."""
+        """Return references that are not in `document`, such as items embedded in a text."""
         return ()
 
     def blobs(self, state: State) -> Iterable[Cid]:
-        """The blobs outside the state that it refers to: what must be fetched with it, and not be collected."""
+        """Return the blobs outside the state that it refers to: they are fetched with it, and not collected."""
         return ()
 
     def discard(self, state: State, policy: Discard) -> None:
-        """Forget at an epoch what the policy lets go. Never called without a limit, nor on a model without a snapshot.
+        """Discard at an epoch the data beyond the limits. Not called without a limit, nor on models without a snapshot.
 
-        What a late message says of something forgotten must come to the same in every order. Doing it twice is doing
-        it once.
+        A late message that refers to discarded data must have the same effect in every order. The call must be
+        idempotent.
         """
 
     def capture(self, state: State, mutation: bytes, stamp: Stamp) -> Any:
-        """What `revert` will need of the state just before `mutation` is applied to it."""
+        """Return what `revert` will need of the state just before `mutation` is applied."""
         return None
 
     def revert(self, state: State, captured: Any, mutation: bytes, stamp: Stamp, feed: bytes) -> list[bytes]:
-        """Mutations (by the writer of `feed`) that undo one message and leave alone what others changed since."""
+        """Return mutations of the writer of `feed` that undo one message and keep what others changed since."""
         raise InvalidInput(f"the model {self.name} has no undo")
 
     def context(self, state: State, command: str, feed: bytes, lamport: int) -> dict[str, Any]:
-        """Further keywords that commands need when several mutations share a lamport, as they do in a batch."""
+        """Return keywords for a command whose mutation shares its lamport with others, as in a batch."""
         return {}
 
     def perform(self, state: State, command: str, arguments: Sequence[Any], stamp: Stamp) -> bytes | None:
-        """Make a command's mutation and apply it at once, where that costs much less than one after the other.
+        """Build the mutation of a command and apply it in one step, where that is much cheaper than two.
 
-        None, with nothing changed, leaves it to the command and `apply`, which must come to the same.
+        Return None, without effect, to let the caller run the command and `apply`. The result must be the same.
         """
         return None
 
     def in_batch(self, state: State, mutation: bytes, feed: bytes, lamport: int) -> bytes:
-        """A mutation made for this state, as it must be sent where earlier ones of its feed share its lamport."""
+        """Return a mutation made for this state in the form for a batch, where earlier ones share its lamport."""
         return mutation
 
     def migrate(self, version: int, snapshot: bytes, feed: bytes) -> list[bytes]:
-        """Mutations that bring a new item of this version to the state of one of an older version.
+        """Return mutations that give a new item of this version the state of an item of an older version.
 
-        `snapshot` is the older model's; of one without, the whole item's, with the list of its messages.
+        `snapshot` is the snapshot of the older model. If that model has none, it is the snapshot of the whole item,
+        with the list of its messages.
         """
         raise InvalidInput(f"the model {self.name} {self.version} does not say how to take over version {version}")
 
     def rehearse(self, state: State, chance: random.Random, feed: bytes) -> bytes:
-        """Some mutation that a user might make in this state; what the test kit plays with."""
+        """Return a random mutation that a user might make in this state, for the test kit."""
         raise NotImplementedError
 
     @property
     def has_snapshot(self) -> bool:
+        """True if the model defines `snapshot`."""
         return type(self).snapshot is not Model.snapshot
 
     @property
     def key(self) -> tuple[str, int]:
+        """Name and version, by which items refer to the model."""
         return self.name, self.version
 
 
 def need(condition: object, reason: str) -> None:
-    """Refuse a mutation unless `condition` holds."""
+    """Raise `InvalidMutation` with this reason unless `condition` holds."""
     if not condition:
         raise InvalidMutation(reason)
 

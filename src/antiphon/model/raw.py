@@ -1,7 +1,8 @@
-"""`RAW`: the model of items whose own is not used. It takes every mutation, does nothing, and the messages are kept.
+"""`RAW`: the model of items whose own model is not used. It accepts every mutation and keeps the messages.
 
-An epoch lists the models that it reifies; items of any other are kept as they were, by everybody, whether the code is
-there or not (rule 11). What is the system's of such an item (parents, deletion, forks, metadata, access) needs no code.
+An epoch lists the models that it reifies. Every peer keeps the items of other models as they were, whether it has their
+code or not (rule 11). The parts of such an item that belong to the system (parents, deletion, forks, metadata, access)
+need no code of the model.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from antiphon.model.model import Model
 
 
 class RawModel(Model[None]):
-    """Stands for any model. It has no snapshot of its own, so the list of its messages is kept."""
+    """Replaces any model. It has no snapshot of its own, so the list of the messages is kept."""
 
     name = "antiphon/raw"
 
@@ -29,7 +30,7 @@ class RawModel(Model[None]):
 
 
 class RawFactory(ModelFactory):
-    """Finds `RAW` for every name and version."""
+    """A factory that returns `RAW` for every name and version."""
 
     def find(self, name: str, version: int) -> Model[Any] | None:
         return RAW

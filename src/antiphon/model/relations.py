@@ -1,4 +1,4 @@
-"""`Ties`: what an item says of others. By these it is found what belongs to a view."""
+"""`Relations`: the items that one item names. The contents of a view are found by them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from antiphon.model.item_state import ItemState
 from antiphon.model.message import read_change, read_genesis
 from antiphon.model.value import Reference
 
-_NO_MODELS = ModelFactory()  # what belongs together is told without the code of any model
+_NO_MODELS = ModelFactory()  # relations are found without the code of any model
 _SCHEMA = "schema"  # metadata: a reference to the item that holds the schema
 
 
 @dataclass(frozen=True, slots=True)
-class Ties:
-    """The items that one item names, in each way that matters to a view."""
+class Relations:
+    """The items that one item names, by each kind of relation that matters to a view."""
 
-    parents: frozenset[bytes] = frozenset()  # every claim that was ever made, for a late one may make an old one count
+    parents: frozenset[bytes] = frozenset()  # of every claim, because a late claim can make an old one effective
     embeds: frozenset[bytes] = frozenset()
-    forks: frozenset[bytes] = frozenset()  # what it was forked into
+    forks: frozenset[bytes] = frozenset()  # the items that it was forked into
     link: tuple[bytes, bytes] | None = None
     schema: bytes = b""
 
-    def joined(self, other: Ties) -> Ties:
-        """What both say."""
-        return Ties(
+    def joined(self, other: Relations) -> Relations:
+        """Return the union of both."""
+        return Relations(
             self.parents | other.parents,
             self.embeds | other.embeds,
             self.forks | other.forks,
@@ -37,10 +37,10 @@ class Ties:
         )
 
 
-def ties_of(item: ItemState) -> Ties:
-    """What an item says now."""
+def relations_of(item: ItemState) -> Relations:
+    """Return the relations of an item."""
     schema = item.metadata.get(_SCHEMA) if item.meta is not None else None
-    return Ties(
+    return Relations(
         frozenset(parent for _, parent in item.parents if parent),
         frozenset(item.embedded),
         frozenset(fork for _, fork in item.forks),
@@ -49,20 +49,20 @@ def ties_of(item: ItemState) -> Ties:
     )
 
 
-def ties_in(data: bytes) -> Ties:
-    """What an item says in its canonical snapshot."""
-    return ties_of(item_codec.restore(data, _NO_MODELS))
+def relations_in_snapshot(data: bytes) -> Relations:
+    """Return the relations of an item from its canonical snapshot."""
+    return relations_of(item_codec.restore(data, _NO_MODELS))
 
 
-def ties_said(kind: int, message: bytes) -> Ties | None:
-    """What a genesis or a change adds, whether it counts or not; None where that is nothing."""
+def relations_in_message(kind: int, message: bytes) -> Relations | None:
+    """Return the relations that a genesis or change adds if it counts; None if it adds none."""
     try:
         if kind == Kind.GENESIS:
             genesis = read_genesis(message)
-            return Ties(frozenset({genesis.parent} - {b""}), link=genesis.link)
+            return Relations(frozenset({genesis.parent} - {b""}), link=genesis.link)
         change = read_change(message)
     except InvalidMutation:
         return None
     if change.parent:
-        return Ties(frozenset({change.parent}))
-    return Ties(forks=frozenset({change.forked_to})) if change.forked_to else None
+        return Relations(frozenset({change.parent}))
+    return Relations(forks=frozenset({change.forked_to})) if change.forked_to else None

@@ -1,7 +1,7 @@
-"""Items that keep their messages beside their state: where a late one goes, and what is applied again for it.
+"""Items that keep their messages beside their state: the place of a late message, and the messages to apply again.
 
-An item that is based on an epoch begins with the state of its base, or with the messages of it, in their order. What
-comes later is sorted behind them, however low its lamport.
+An item that is based on an epoch begins with the state of its base, or with the messages of the base in their order.
+Messages that arrive later are sorted behind the base, however low their lamports.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import Any
 
 from antiphon.core.errors import InvalidMutation
 from antiphon.core.stamp import Stamp
-from antiphon.model.item_state import Checkpoint, ItemState, Kept
+from antiphon.model.item_state import Checkpoint, ItemState, KeptMessage
 from antiphon.model.model import Feeding, Model
 
-CHECKPOINT_EVERY = 256  # messages of an ORDERED item between two states to roll back to
-BASE = Stamp(-1, b"", 0)  # before all messages: where the base stands
+CHECKPOINT_EVERY = 256  # messages of an ORDERED item between two checkpoints
+BASE = Stamp(-1, b"", 0)  # the position of the base, before all messages
 _KEEPS: dict[type[Model[Any]], bool] = {}
 
 
 def is_ordered(model: Model[Any]) -> bool:
-    """Whether a model must be fed in the total order: also one whose bytes would show the order of arrival."""
+    """True if a model needs the total order. That includes models whose snapshots depend on the order of arrival."""
     return model.feeding is Feeding.ORDERED or not model.canonical
 
 
 def keeps_tail(model: Model[Any]) -> bool:
-    """Whether its messages are kept beside its state. Asked for every message, so each class answers once."""
+    """True if items of a model keep their messages beside the state. Called for every message, so it is cached."""
     kind = type(model)
     known = _KEEPS.get(kind)
     if known is None:
@@ -34,7 +34,7 @@ def keeps_tail(model: Model[Any]) -> bool:
 
 
 def apply(model: Model[Any], state: Any, mutation: bytes, stamp: Stamp, void: object) -> None:
-    """One mutation. The fault of a model's code must not stop the party; it is listed like any other refusal."""
+    """Apply one mutation. An error in the code of a model must not stop the party: it refuses the message."""
     try:
         model.apply(state, mutation, stamp, void=bool(void))
     except (InvalidMutation, MemoryError):
@@ -44,11 +44,12 @@ def apply(model: Model[Any], state: Any, mutation: bytes, stamp: Stamp, void: ob
 
 
 def failed(model: Model[Any], error: Exception) -> InvalidMutation:
+    """Return the refusal for a message on which the code of a model failed."""
     return InvalidMutation(f"the model {model.name} {model.version} failed: {error!r}")
 
 
-def replay(model: Model[Any], state: Any, messages: Iterable[Kept]) -> None:
-    """Apply messages that were judged before; one that was refused then changes nothing now either."""
+def replay(model: Model[Any], state: Any, messages: Iterable[KeptMessage]) -> None:
+    """Apply messages that were judged before. A message that was refused then changes nothing now."""
     for stamp, mutation, void in messages:
         try:
             apply(model, state, mutation, stamp, void)
@@ -56,16 +57,16 @@ def replay(model: Model[Any], state: Any, messages: Iterable[Kept]) -> None:
             continue
 
 
-def stand(item: ItemState) -> None:
-    """Begin with a state that an epoch has made: nothing rolls back behind it."""
+def start_from_base(item: ItemState) -> None:
+    """Mark an item as based on an epoch: its present state is the earliest that it rolls back to."""
     model = item.model
     item.based, item.base_count = True, len(item.tail)
     if model is not None and model.has_snapshot and is_ordered(model):
         item.checkpoints = [Checkpoint(BASE, model.snapshot(item.state))]
 
 
-def merge(item: ItemState, fresh: list[Kept], verdicts: dict[Stamp, str]) -> bool:
-    """Put new messages into the tail and apply what follows; False if one lies before all that is kept."""
+def merge(item: ItemState, fresh: list[KeptMessage], verdicts: dict[Stamp, str]) -> bool:
+    """Sort new messages into the tail and apply from the first on. False if one precedes all that the tail holds."""
     model, base = item.model, item.base_count
     assert model is not None
     fresh.sort()
@@ -98,7 +99,7 @@ def merge(item: ItemState, fresh: list[Kept], verdicts: dict[Stamp, str]) -> boo
 
 
 def _checkpoint(item: ItemState, model: Model[Any]) -> None:
-    """Now and then keep a state to roll back to, and let go of what lies before the last but one."""
+    """After `CHECKPOINT_EVERY` messages add a checkpoint, and drop everything before the last but one."""
     since = item.checkpoints[-1].stamp if item.checkpoints else None
     fresh = len(item.tail) if since is None else sum(1 for kept in item.tail[-CHECKPOINT_EVERY:] if kept.stamp > since)
     if fresh < CHECKPOINT_EVERY:

@@ -1,4 +1,4 @@
-"""The rule that undo of several models shares: whether a written value still stands."""
+"""The rule that the undo of several models shares: the test that a written value still holds."""
 
 from __future__ import annotations
 

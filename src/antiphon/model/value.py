@@ -32,7 +32,7 @@ Value = Any  # None, bool, int, float, str, bytes, datetime, Reference, list of 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Reference:
-    """Names an item; of the same party if `party` is empty."""
+    """The id of an item, with the key of its party. An empty `party` means the party that holds the reference."""
 
     item: bytes
     party: bytes = b""
@@ -46,7 +46,7 @@ class Reference:
 
 
 def to_proto(value: Value, depth: int = 0) -> value_pb2.Value:
-    """A value's message; anything that is no value is refused, saying so."""
+    """Return the protobuf form of a value, or raise `InvalidInput` for an object that is no value."""
     kind = type(value)
     if kind is str:
         return value_pb2.Value(text=_utf8(value))
@@ -60,7 +60,7 @@ def to_proto(value: Value, depth: int = 0) -> value_pb2.Value:
         return value_pb2.Value(real=_NAN if math.isnan(value) else value)
     if value is None:
         return value_pb2.Value(null=True)
-    if isinstance(value, ItemId):  # before bytes: an item id is those too
+    if isinstance(value, ItemId):  # before bytes: an item id is a subclass of bytes
         return value_pb2.Value(reference=value_pb2.Reference(item=value))
     if isinstance(value, bytes | bytearray | memoryview):
         return value_pb2.Value(data=bytes(value))
@@ -75,7 +75,7 @@ def _time_us(value: datetime) -> int:
     if value.utcoffset() is None:
         raise InvalidInput(f"the datetime {value} has no time zone; give it one, say datetime.now(UTC)")
     time_us = (value - _EPOCH) // _US
-    if not _TIME_MIN <= time_us <= _TIME_MAX:  # its zone carries it over the edge
+    if not _TIME_MIN <= time_us <= _TIME_MAX:  # its time zone may carry it out of range
         raise InvalidInput(f"the datetime {value} is outside the years 1 to 9999 in UTC")
     return time_us
 
@@ -90,7 +90,7 @@ def _container(value: Value, depth: int) -> value_pb2.Value:
             raise InvalidInput("the keys of a map are text")
         fields = [value_pb2.ValueField(key=_utf8(key), value=to_proto(value[key], depth + 1)) for key in sorted(value)]
         return value_pb2.Value(map=value_pb2.ValueMap(fields=fields))
-    if isinstance(value, str):  # a subclass, an enum say: kept as what it stands for
+    if isinstance(value, str):  # a subclass, such as an enum, is stored as plain text
         return to_proto(str.__str__(value))
     if isinstance(value, int | float):
         return to_proto(int.__int__(value) if isinstance(value, int) else float.__float__(value))
@@ -109,7 +109,7 @@ def _utf8(text: str) -> str:
 
 
 def read_value(proto: value_pb2.Value, depth: int = 0) -> Value:
-    """The Python value of a received message, or `InvalidMutation`."""
+    """Return the Python value of a received protobuf value, or raise `InvalidMutation`."""
     kind = proto.WhichOneof("kind")
     if kind == "real":
         return _NAN if math.isnan(proto.real) else proto.real
@@ -143,12 +143,12 @@ def _reference(proto: value_pb2.Reference) -> Reference:
 
 
 def value_bytes(value: Value) -> bytes:
-    """The one encoding of a value: equal values of one type have equal bytes (1, True and 1.0 do not)."""
-    if type(value) is str and len(value) < 32:  # by hand, as most: its bytes are less than 128
+    """Return the canonical encoding: equal values of one type have equal bytes (1, True and 1.0 differ)."""
+    if type(value) is str and len(value) < 32:  # the common case, by hand: fewer than 128 bytes
         try:
             text = value.encode()
         except UnicodeEncodeError:
-            pass  # `to_proto` says so
+            pass  # `to_proto` raises the error
         else:
             return TEXT_FORM % (len(text), text)
     return to_proto(value).SerializeToString(deterministic=True)

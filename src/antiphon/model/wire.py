@@ -1,8 +1,8 @@
-"""Protobuf's wire format by hand, for the places where its library costs more than everything else.
+"""Protobuf's wire format, written and read by hand where the library would cost more than everything else.
 
-Most mutations write one text at one key: `plain_bytes` writes that form, and no other (`fast_mutation` reads it).
-Snapshots are made of thousands of small messages: `field` and `varint` put their bytes together. Tests compare both
-with the library.
+Most mutations write one text at one key: `plain_bytes` writes exactly that form, and `fast_mutation` reads it.
+Snapshots consist of thousands of small messages, which `field` and `varint` encode. `tags` takes the numbers of fields
+from the schemas. Tests compare the bytes with the library's.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ _SHORT = tuple(bytes([number]) for number in range(128))
 
 
 def varint(number: int) -> bytes:
+    """Encode an unsigned integer."""
     if number < 128:
         return _SHORT[number]
-    if number < 1 << 14:  # written out: stamps have these sizes, and every register has one
+    if number < 1 << 14:  # unrolled: the numbers of stamps have these sizes, and every register has a stamp
         return bytes((number & 127 | 128, number >> 7))
     if number < 1 << 21:
         return bytes((number & 127 | 128, number >> 7 & 127 | 128, number >> 14))
@@ -77,11 +78,11 @@ _REPLACE_FORM = _WRITE_FORM + _OP.replaces + b"%c%b"
 
 
 def number_at(data: bytes, at: int, size: int) -> tuple[int, int]:
-    """A number of at most 8 bytes, and where it ends; else an end that fits nothing."""
+    """Read a varint of at most 8 bytes; return it and its end. For any other, the end lies beyond `size`."""
     byte = data[at] if at < size else 0x80
     if byte < 0x80:
         return byte, at + 1
-    if at + 2 < size:  # written out: most have two or three bytes
+    if at + 2 < size:  # unrolled: most have two or three bytes
         second = data[at + 1]
         if second < 0x80:
             return byte & 0x7F | second << 7, at + 2
@@ -99,23 +100,23 @@ def number_at(data: bytes, at: int, size: int) -> tuple[int, int]:
 
 
 def field(tag: bytes, content: bytes) -> bytes:
-    """A field that holds bytes, text or a message."""
+    """Encode a field that holds bytes, text or a message."""
     return b"%b%b%b" % (tag, varint(len(content)), content)
 
 
 def number_field(tag: bytes, number: int) -> bytes:
-    """A field that holds an unsigned integer; nothing is written for 0."""
+    """Encode a field that holds an unsigned integer. A 0 is not written."""
     return tag + varint(number) if number else b""
 
 
 def stamp_fields(feed: int, stamp: Stamp) -> bytes:
-    """The fields of a `Name`, with which an `ObjectEntry` begins as well."""
+    """Encode the fields of a `Name`. An `ObjectEntry` begins with the same fields."""
     numbers = number_field(NAME.lamport, stamp.lamport) + number_field(NAME.seq, stamp.seq)
     return number_field(NAME.feed, feed) + numbers
 
 
 def name_field(tag: bytes, feed: int, stamp: Stamp) -> bytes:
-    """A field that holds a `Name`."""
+    """Encode a field that holds a `Name`."""
     lamport, _, seq = stamp
     if lamport and seq and 0 < feed < 128:  # as nearly all: a 0 is not written
         first, second = varint(lamport), varint(seq)
@@ -124,9 +125,9 @@ def name_field(tag: bytes, feed: int, stamp: Stamp) -> bytes:
 
 
 def plain_bytes(key: str, content: str | int, replaces: Stamp | None) -> bytes:
-    """A mutation that writes one text or integer at one key, in place of one message of the writer's feed, or of none.
+    """Encode a mutation that writes one text or integer at one key.
 
-    Empty if it is too long for this form.
+    It replaces one message of the writer's own feed, or none. Returns empty bytes if it is too long for this form.
     """
     try:
         name = key.encode()
@@ -138,7 +139,7 @@ def plain_bytes(key: str, content: str | int, replaces: Stamp | None) -> bytes:
         else:
             value = b""
     except UnicodeEncodeError:
-        return b""  # the library says what is wrong with it
+        return b""  # the library raises the error that says what is wrong
     length, size = len(name), len(value)
     if not value or not name or length + size > _PLAIN_MAX:
         return b""

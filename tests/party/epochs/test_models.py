@@ -74,13 +74,13 @@ class LaterBag(Bag):
         return data.replace(b" ", b"|").split(b"|") if data else []
 
 
-def about(peer: Peer, item: Item) -> item_codec.About:
+def about(peer: Peer, item: Item) -> item_codec.Summary:
     """What the snapshot that a peer stands on says of an item."""
     base = peer.epochs.base
     assert base is not None
     data = base.item(item.id)
     assert data is not None
-    return item_codec.about(data)
+    return item_codec.summary(data)
 
 
 def party(peers: Peers, **code: ModelFactory) -> list[Peer]:

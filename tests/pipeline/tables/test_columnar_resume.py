@@ -14,7 +14,7 @@ from tests.pipeline.histories import FEEDS, MODELS, OBJECT, History, Message, fo
 
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
-from antiphon.model.item_codec import about, restore
+from antiphon.model.item_codec import restore, summary
 from antiphon.model.message import wrap
 from antiphon.model.object.mutation_codec import write_mutation
 from antiphon.model.object.state import Op
@@ -57,7 +57,7 @@ def gone_on(before: dict[bytes, Row], more: list[Message], plan: PartyPlan, chan
 
 
 def _is_object(row: Row | None) -> bool:
-    return row is not None and row[MODEL] == OBJECT.name and not about(row[STATE]).guarded
+    return row is not None and row[MODEL] == OBJECT.name and not summary(row[STATE]).guarded
 
 
 def keys_in(shown: DisplayColumns, at: int) -> list[tuple[str, bytes]]:

@@ -1,1 +1,13 @@
-"""Room array."""
+"""The array model: a list that several people edit at once, with moves.
+
+Start reading at `position` for the order of elements and at `model` for the commands.
+
+model     `ArrayModel`: commands, reading, and the model interface
+position  position keys, whose byte order is the order of the elements
+state     `ArrayState`: elements by id and by position key, and effects on elements that have not arrived
+codec     mutations and snapshots as protobuf, with all checks
+undo      the changes that undo one message
+
+In: mutations with their stamps, and commands. Out: values, snapshots and mutations. May import `model`, `value`,
+`heard`, `wire` and `undo` of `antiphon.model`, but no other model.
+"""

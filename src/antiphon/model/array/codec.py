@@ -1,4 +1,4 @@
-"""Mutations and snapshots of arrays as bytes: written here, and checked here when they come from outside."""
+"""Mutations and snapshots of arrays as protobuf. Reading checks everything, because peers may be hostile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from antiphon.model.wire import field, number_field, tags
 OPS_MAX = 1 << 12  # in a mutation
 ELEMENTS_MAX = 1 << 18  # inserted, and named, by a mutation
 _STATE, _ELEMENT, _WRITE = tags("ArrayState", "ArrayElement", "ArrayWrite")
-_parse = pb.ArrayMutation.FromString  # looking it up takes as long as parsing
+_parse = pb.ArrayMutation.FromString  # bound here: the lookup takes as long as parsing
 
 
 # -- acts: the ops of a mutation, read and checked
@@ -33,7 +33,7 @@ class Insert:
     first: int
     keys: list[bytes]
     values: list[Value]
-    copies: Sequence[ElementId] = ()  # what the elements are copies of, one for each
+    copies: Sequence[ElementId] = ()  # the elements that these are copies of, one for each
 
     def change(self, state: ArrayState, stamp: Stamp) -> None:
         state.insert(stamp, self.first, self.keys, self.values)
@@ -73,7 +73,7 @@ Act = Insert | Delete | Set | Move
 
 
 def read_mutation(data: bytes, stamp: Stamp) -> list[Act]:
-    """All that a mutation does, or `InvalidMutation`; it depends on its bytes and stamp alone."""
+    """Read the acts of a mutation, or raise `InvalidMutation`. The outcome depends on its bytes and stamp alone."""
     try:
         mutation = _parse(data)
     except DecodeError as error:
@@ -105,7 +105,7 @@ def _read_op(op: pb.ArrayOp, feeds: Sequence[bytes], stamp: Stamp, first: int, r
         given = insert.values
         if len(given) > ELEMENTS_MAX:
             raise InvalidMutation(f"an op that inserts {len(given)} elements, more than {ELEMENTS_MAX}")
-        # One value is the common case, and to iterate takes three times as long as to ask for it.
+        # One value is the common case, and iterating takes three times as long as indexing.
         values = [read_value(given[0])] if len(given) == 1 else [read_value(value) for value in given]
         place = insert.place
         keys = keys_of(place.path, place.extends, place.offset, len(values), stamp, room)
@@ -138,7 +138,7 @@ def _names(groups: Iterable[pb.ArrayElements], feeds: Sequence[bytes], stamp: St
 
 
 def _check_once(acts: list[Act]) -> None:
-    """One message says one thing: two elements at one key, or two values or places of an element, have no order."""
+    """Refuse two elements at one key, and two values or places for one element: a message does not order them."""
     keys = [key for act in acts if isinstance(act, Insert | Move) for key in act.keys]
     need(len(set(keys)) == len(keys), "a mutation that puts two elements at one place")
     moved = [name for act in acts if isinstance(act, Move) for name in act.names]
@@ -151,7 +151,7 @@ def _check_once(acts: list[Act]) -> None:
 
 
 class Item(NamedTuple):
-    """What a command puts at a place: a new value, perhaps as a copy of an element, or the element `name`."""
+    """An element for a place: a new value, perhaps as a copy of another element, or the existing element `name`."""
 
     name: ElementId | None
     value: Value = None
@@ -169,7 +169,7 @@ class Draft:
         self._mutation = pb.ArrayMutation()
 
     def put(self, place: Place, items: Sequence[Item]) -> None:
-        """Items in order, at consecutive offsets: as few ops as that takes."""
+        """Put items at consecutive offsets, with as few operations as possible."""
         self._room -= key_size(place, len(items)) * len(items)
         if self._room < 0:
             raise TooLarge(f"{len(items)} elements at once are too many at this place; insert in parts")
@@ -212,7 +212,7 @@ class Draft:
         return groups
 
     def encode(self) -> list[bytes]:
-        """The mutation's bytes, or nothing if it does nothing."""
+        """Return the mutation, or an empty list if it has no effect."""
         if not self._mutation.ops:
             return []
         self._mutation.feeds.extend(self._table.feeds)
@@ -227,6 +227,7 @@ def _kind(item: Item) -> tuple[bool, bool, bool]:
 
 
 def write_state(state: ArrayState) -> bytes:
+    """Encode the canonical snapshot of a state."""
     table = FeedTable.of(_feeds(state))
     rows = heard_fields(state.heard, table)
     for elements, tag in (
@@ -243,7 +244,7 @@ def write_state(state: ArrayState) -> bytes:
 
 
 def _shared(last: bytes, path: bytes) -> int:
-    if path.startswith(last):  # as where somebody types
+    if path.startswith(last):  # the common case, of a run
         return len(last)
     for at, (one, other) in enumerate(zip(last, path, strict=False)):
         if one != other:
@@ -263,7 +264,7 @@ def _feeds(state: ArrayState) -> Iterator[bytes]:
 
 
 def _row(element: Element, path: bytes, shared: int, table: FeedTable) -> bytes:
-    """An `ArrayElement`, by hand: a party has thousands of them, and the library takes half as long again."""
+    """Encode an `ArrayElement` by hand: a party has thousands of them, and the library takes half as long again."""
     own, number = element.id
     row = table.named(_ELEMENT.name, own) + number_field(_ELEMENT.index, number) + number_field(_ELEMENT.shared, shared)
     if path:
@@ -279,7 +280,7 @@ def _row(element: Element, path: bytes, shared: int, table: FeedTable) -> bytes:
 
 
 def read_state(data: bytes) -> ArrayState:
-    """A state from bytes that may be hostile: only those that it would be written as again."""
+    """Read a snapshot, or raise `BadEncoding` if the bytes are not canonical."""
     try:
         proto = pb.ArrayState.FromString(data)
         state = _read_state(proto)

@@ -1,4 +1,4 @@
-"""`Array`: a list that several people edit at once: insert, delete, move, set.
+"""`ArrayModel`: a list that several people edit at once: insert, delete, move, set.
 
 >>> array = ArrayModel()
 >>> state, alice = array.initial(), b"a" * 32
@@ -7,9 +7,9 @@
 >>> array.value(state)
 ['bread', 'milk']
 
-What two people insert at the same place stays together, each run whole. Of concurrent moves one wins, of concurrent
-values the winner is shown and `conflicts` has the rest, and what is deleted stays deleted. Commands return mutations
-and change nothing; they want to know the writer's own `feed`, by which they continue a run that the writer began.
+Runs of elements that two people insert at the same place do not interleave. Of concurrent moves one wins. Of concurrent
+values the winner shows, and `conflicts` returns the others. Deleted elements stay deleted. Commands return mutations
+and do not change the state. They take the writer's own `feed`, so that they can continue a run of that writer.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from antiphon.model.array.undo import Captured, Gap, capture, undo
 from antiphon.model.model import Model
 from antiphon.model.value import Value
 
-REKEY_SIZE_MAX = KEY_SIZE_MAX // 2  # of keys that are made anew, so that it is long until the next time
+REKEY_SIZE_MAX = KEY_SIZE_MAX // 2  # of new keys, so that it takes long until they are too long again
 _REKEY_COUNT = 8
-_NO_LISTS = (str, bytes, bytearray, memoryview, Mapping)  # can be iterated, and hardly are meant to be
+_NO_LISTS = (str, bytes, bytearray, memoryview, Mapping)  # iterable, but hardly meant as lists of values
 
 
 class ArrayModel(Model[ArrayState]):
-    """The array model."""
+    """A list. See docs/models/array.md."""
 
     name = "antiphon/array"
     commands = frozenset({"insert", "append", "delete", "set", "move"})
@@ -76,26 +76,26 @@ class ArrayModel(Model[ArrayState]):
         return _winner(_element(state, index))
 
     def conflicts(self, state: ArrayState, index: int) -> list[tuple[Stamp, Value]]:
-        """All concurrent values of an element with their stamps, the winner first; mostly there is one."""
+        """Return all concurrent values of an element with their stamps, the winner first; usually one."""
         writes = _element(state, index).writes
         return [(stamp, copy.deepcopy(writes[stamp])) for stamp in sorted(writes, reverse=True)]
 
     def ids(self, state: ArrayState) -> list[ElementId]:
-        """The elements' ids in order. An id stays with its element wherever it moves."""
+        """Return the ids of the elements in order. A move does not change the id of an element."""
         return [state.at[key].id for key in state.order]
 
     def keys(self, state: ArrayState) -> list[bytes]:
-        """The elements' position keys, whose byte order is the elements' order."""
+        """Return the position keys of the elements. Their byte order is the order of the elements."""
         return list(state.order)
 
     def position(self, state: ArrayState, name: ElementId) -> int | None:
-        """The index at which an element is, if it is there."""
+        """Return the index of an element; None if it is not in the array."""
         return state.position(name)
 
     # -- commands
 
     def insert(self, state: ArrayState, index: int, values: Iterable[Value], *, feed: bytes = b"") -> bytes:
-        """Values in front of the element at `index`, or at the end."""
+        """Insert values in front of the element at `index`, or at the end."""
         if isinstance(values, _NO_LISTS) or not isinstance(values, Iterable):
             kind = type(values).__name__
             raise InvalidInput(f"values is a list of values, not {kind}; to insert one text use [text]")
@@ -125,7 +125,7 @@ class ArrayModel(Model[ArrayState]):
         return draft.encode()[0]
 
     def move(self, state: ArrayState, source: int, target: int, *, feed: bytes = b"") -> bytes:
-        """Like `list.insert(target, list.pop(source))`."""
+        """Move an element, like `list.insert(target, list.pop(source))`."""
         element = _element(state, source)
         check_index(target, len(state.order), "place")
         others = state.order[:source] + state.order[source + 1 :]
@@ -137,7 +137,7 @@ class ArrayModel(Model[ArrayState]):
         return capture(state, read_mutation(mutation, stamp))
 
     def revert(self, state: ArrayState, captured: Captured, mutation: bytes, stamp: Stamp, feed: bytes) -> list[bytes]:
-        """Take out what it inserted, bring back what it deleted, and what it set or moved if nobody did since."""
+        """Delete what a message inserted, restore what it deleted, and reset what it set or moved unless others did."""
         draft = Draft(feed)
         order, gaps = undo(state, captured, read_mutation(mutation, stamp), stamp, draft)
         return _put(state, order, gaps, draft, feed)
@@ -164,11 +164,11 @@ def _element(state: ArrayState, index: int) -> Element:
 
 def _winner(element: Element) -> Value:
     value = element.winner
-    return copy.deepcopy(value) if type(value) in (list, dict) else value  # the state's own stays out of reach
+    return copy.deepcopy(value) if type(value) in (list, dict) else value  # callers must not change the state's own
 
 
 def _put(state: ArrayState, order: list[bytes], gaps: list[Gap], draft: Draft, feed: bytes) -> list[bytes]:
-    """Put items into gaps. Where keys would become too long, those around get new ones in the same mutation."""
+    """Put items into gaps. Where keys would become too long, the neighbours get new keys in the same mutation."""
     places = [between(*_neighbours(order, index, index), len(items), feed) for index, items in gaps]
     if all(key_size(place, len(items)) <= KEY_SIZE_MAX for place, (_, items) in zip(places, gaps, strict=True)):
         for place, (_, items) in zip(places, gaps, strict=True):

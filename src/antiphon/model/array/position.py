@@ -1,16 +1,16 @@
-"""Position keys: byte strings whose byte order is the order of an array's elements, so that SQL can sort it too.
+"""Position keys: byte strings whose byte order is the order of an array's elements, so that SQL can sort them too.
 
 A key is a path through a tree of runs and ends in the stamp of the message that put the element there, so that no two
 messages make the same key:
 
     run offset mark  run offset mark …  run offset 02 stamp
 
-A run belongs to one writer, who alone extends it, forwards and backwards, at offsets in an encoding that grows with
-their logarithm. That is why what two people type at the same place does not interleave. Mark 02 is the element at an
-offset, 01 leads to runs before it and 03 to runs after it; 02 and the element's stamp inside a path leads to runs right
-after that very element, for the rare two at one offset. A run's id begins with its lamport, so of runs at one place the
-latest is the last (and before an element, where ids are inverted, the first): who appends or prepends opens a run
-beside the others and no deeper.
+A run belongs to one writer, who alone extends it, forwards and backwards. The encoding of offsets grows with their
+logarithm. So runs that two people type at the same place do not interleave. Mark 02 is the element at an offset, 01
+leads to runs before it and 03 to runs after it. Mark 02 with the stamp of an element inside a path leads to runs right
+after exactly that element, for the rare case of two at one offset. The id of a run begins with its lamport. So of the
+runs at one place the latest is the last (and before an element, where ids are inverted, the first). A writer who
+appends or prepends opens a run beside the others, and not deeper.
 
 >>> place = between(None, None, 2, b"")
 >>> first, second = keys_of(place.path, place.extends, place.offset, 2, Stamp(1, b"f" * 32, 0))
@@ -29,9 +29,7 @@ from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.model.model import InvalidMutation
 
 KEY_SIZE_MAX = 1 << 10
-KEYS_SIZE_MAX = (
-    1 << 25
-)  # of all keys of a mutation: a few bytes for each element must not become a KiB for each in memory
+KEYS_SIZE_MAX = 1 << 25  # of all keys of a mutation: a few bytes of an element must not become a KiB in memory
 OFFSET_MAX = 1 << 48
 TAG_SIZE = 4  # bytes of a feed key in a run's id; should two feeds agree in them, lamport and seq still differ
 BEFORE, SELF, AFTER = b"\x01", b"\x02", b"\x03"
@@ -44,7 +42,7 @@ _NINE = _THREE + (1 << 20)
 
 
 class Place(NamedTuple):
-    """Where elements go: at consecutive offsets of a new run at `path`, or with `extends` of the run that it names."""
+    """A place for elements: consecutive offsets of a new run at `path`, or with `extends` of the run that it names."""
 
     path: bytes
     offset: int
@@ -52,11 +50,11 @@ class Place(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One run on the way to an element; the numbers are positions in the key."""
+    """One run on the path to an element. The numbers are positions in the key."""
 
-    base: int  # where the run's id begins
-    run: int  # where it ends
-    end: int  # where the offset ends, and a mark follows
+    base: int  # the start of the run's id
+    run: int  # the end of the id
+    end: int  # the end of the offset, where a mark follows
     offset: int
     lamport: int
     tag: bytes
@@ -73,7 +71,9 @@ class Path(NamedTuple):
 
 
 def encode_int(number: int) -> bytes:
-    """Bytes that sort like numbers, none a prefix of another: 1 byte below 64, 2 below 8,256, 3 below a million, or 9.
+    """Encode a number so that bytes sort like numbers, and none is a prefix of another.
+
+    It takes 1 byte below 64, 2 below 8,256, 3 below a million, and 9 beyond.
 
     >>> sorted([3, -70, 64, 0, -1, 9000], key=encode_int)
     [-70, -1, 0, 3, 64, 9000]
@@ -90,7 +90,7 @@ def encode_int(number: int) -> bytes:
 
 
 def _read_int(data: bytes, at: int) -> tuple[int, int]:
-    """The number at a position, and where it ends."""
+    """Read the number at a position; return it and its end."""
     first = data[at]
     if 0x40 <= first < 0xC0:  # one byte, by far the most
         return first - 0x80, at + 1
@@ -110,7 +110,7 @@ def _read_int(data: bytes, at: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=1024)
 def read_path(path: bytes) -> Path:
-    """A path from outside, checked: it ends where a run may open, or in a run."""
+    """Read and check a path of a peer. It ends where a run may open, or in a run."""
     try:
         return _read_path(path)
     except IndexError:
@@ -145,7 +145,7 @@ def _read_path(path: bytes) -> Path:
 
 
 def _read_run(path: bytes, at: int, before: bool) -> tuple[tuple[int, bytes], int]:
-    """A run's lamport and tag, and where its id ends."""
+    """Read the id of a run; return its lamport, its tag, and its end."""
     lamport, at = _read_int(path, at)
     tag = path[at : at + TAG_SIZE]
     at += TAG_SIZE
@@ -160,12 +160,12 @@ def _read_run(path: bytes, at: int, before: bool) -> tuple[tuple[int, bytes], in
 def keys_of(
     path: bytes, extends: bool, offset: int, count: int, stamp: Stamp, room: int = KEYS_SIZE_MAX
 ) -> list[bytes]:
-    """The keys of elements that the message at `stamp` puts at a place, which came from outside and is checked here."""
+    """Check a place of a peer, and return the keys of the elements that the message at `stamp` puts there."""
     if len(path) > KEY_SIZE_MAX:
         raise InvalidMutation(f"a position key of more than {KEY_SIZE_MAX} bytes")
     found = read_path(path)
     if found.lamport > stamp.lamport:
-        # Were it let through, a later run beside that one would not sort as the latest.
+        # Otherwise a later run beside that one would not sort as the latest.
         raise InvalidMutation(f"a position key in a run of the lamport {found.lamport}, which it cannot have seen")
     if (len(path) + _TAIL_SIZE) * count > room:
         raise InvalidMutation(f"a mutation with position keys of more than {KEYS_SIZE_MAX} bytes")
@@ -193,7 +193,7 @@ def _opens_before(path: bytes, found: Path) -> bool:
 
 
 def check_key(path: bytes, stamp: Stamp) -> bytes:
-    """The key of a path in a snapshot, which ends in the mark of an element."""
+    """Check a path of a snapshot, which ends in the mark of an element, and return its key."""
     key = path + stamp.encode()
     if len(key) > KEY_SIZE_MAX:
         raise InvalidMutation(f"a position key of more than {KEY_SIZE_MAX} bytes")
@@ -209,7 +209,7 @@ def check_key(path: bytes, stamp: Stamp) -> bytes:
 
 
 def between(left: bytes | None, right: bytes | None, count: int, feed: bytes) -> Place:
-    """Where the writer of `feed` puts `count` elements between two neighbours."""
+    """Return the place at which the writer of `feed` puts `count` elements between two neighbours."""
     before = read_path(left).steps if left is not None else ()
     after = read_path(right).steps if right is not None else ()
     tag = feed[:TAG_SIZE]
@@ -226,7 +226,7 @@ def between(left: bytes | None, right: bytes | None, count: int, feed: bytes) ->
 
 
 def _base_after(left: bytes | None, steps: tuple[Step, ...], right: bytes | None) -> bytes | None:
-    """The shortest path whose newest run lies after `left` and before `right`."""
+    """Return the shortest path whose newest run lies after `left` and before `right`."""
     if left is None:
         return b"" if right is None else None
     for step in steps:
@@ -249,12 +249,12 @@ def _base_before(left: bytes | None, right: bytes | None, steps: tuple[Step, ...
         if step.before and (left is None or not left.startswith(base)):
             return base
     place = right[: steps[-1].end]
-    # What leads before an element leads before all at its offset, and `left` may be one of them.
+    # A path before an element lies before all elements at its offset, and `left` may be one of them.
     return None if left is not None and left.startswith((place + BEFORE, place + SELF)) else place + BEFORE
 
 
 def key_size(place: Place, count: int) -> int:
-    """The size that the longest key at a place may have; a new run's id is not known before it has its stamp."""
+    """Return an upper bound for the keys at a place. The id of a new run is unknown before the message has a stamp."""
     run = 0 if place.extends else _RUN_SIZE_MAX
     offset = max(len(encode_int(place.offset)), len(encode_int(place.offset + count - 1)))
     return len(place.path) + run + offset + _TAIL_SIZE

@@ -1,4 +1,4 @@
-"""The state of an array: elements by id and in the order of their position keys, and what came too early."""
+"""The state of an array: elements by id and by position key, and effects on elements that have not arrived."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from antiphon.model.heard import Heard
 from antiphon.model.value import Value
 
 Writes = dict[Stamp, Value]  # the greatest stamp wins, the others are concurrent
-_MANY = 32  # keys: from here on one pass over the whole order is quicker than a step for each
+_MANY = 32  # keys: from here on one pass over the whole order is faster than a step for each
 _NONE: frozenset[Stamp] = frozenset()
 
 
 class ElementId(NamedTuple):
-    """The message that inserted an element, and which of its elements it is."""
+    """The message that inserted an element, and the index of the element in it."""
 
     stamp: Stamp
     number: int
 
 
 class Element:
-    """Where an element is and what it holds. Before its own message came, it may have no place and no value."""
+    """The place and the values of an element. Before its own message arrives, it may have neither."""
 
     __slots__ = ("deleted", "id", "key", "placed", "waits", "writes")
 
@@ -33,7 +33,7 @@ class Element:
         self.key = key
         self.placed = placed  # the message that put it there
         self.writes = writes
-        self.waits: set[Stamp] | frozenset[Stamp] = _NONE  # writes that are replaced already, and have not come
+        self.waits: set[Stamp] | frozenset[Stamp] = _NONE  # writes that are replaced already and have not arrived
         self.deleted = False
 
     @property
@@ -43,7 +43,7 @@ class Element:
 
 
 class ArrayState:
-    """Elements that are there, and in `pending` those whose message did not come yet. `due` finds what one settles."""
+    """Elements that have arrived, and in `pending` effects on those to come. `due` finds what a message settles."""
 
     __slots__ = ("at", "copies", "due", "elements", "heard", "order", "pending")
 
@@ -53,17 +53,17 @@ class ArrayState:
         self.order: list[bytes] = []
         self.at: dict[bytes, Element] = {}
         self.pending: dict[ElementId, Element] = {}
-        # By feed, a heap: the seq of a message that has not come, an element that something was said of for it, and it.
+        # By feed, a heap of: the seq of a message that has not arrived, the element with an effect for it, its stamp.
         self.due: dict[bytes, list[tuple[int, ElementId, Stamp]]] = {}
-        # By who brought an element back, and which: the new one. For undo alone, and in no snapshot.
+        # By the feed that restored an element, and the element: its copy. Only undo uses it; no snapshot holds it.
         self.copies: dict[tuple[bytes, ElementId], ElementId] = {}
 
     # -- changes; each commutes with every other
 
     def insert(self, stamp: Stamp, first: int, keys: list[bytes], values: Sequence[Value]) -> None:
-        """Elements of a new message, at ascending keys."""
+        """Insert the elements of a new message, at ascending keys."""
         elements, at = self.elements, self.at
-        if len(keys) == 1 and not self.pending:  # somebody types
+        if len(keys) == 1 and not self.pending:  # the common case: one element
             name, key = ElementId(stamp, first), keys[0]
             elements[name] = at[key] = Element(name, key, stamp, {stamp: values[0]})
             insort(self.order, key)
@@ -78,7 +78,7 @@ class ArrayState:
             self._put_in(keys)
 
     def _insert_said(self, stamp: Stamp, first: int, keys: list[bytes], values: Sequence[Value]) -> list[bytes]:
-        """The same where something was said of elements that had not come; the keys that are still to be ordered."""
+        """Insert elements of which some have pending effects; return the keys that are still to be ordered."""
         placed = []
         for number, key in enumerate(keys):
             name = ElementId(stamp, first + number)
@@ -94,7 +94,7 @@ class ArrayState:
         return placed
 
     def delete(self, names: Iterable[ElementId]) -> None:
-        """What is deleted stays so, whatever was concurrent: it is not there and was heard, so nothing finds it."""
+        """Delete elements, for good, whatever is concurrent: they are missing although their message has arrived."""
         keys = []
         for name in names:
             element = self.elements.pop(name, None)
@@ -119,7 +119,7 @@ class ArrayState:
             element.writes[stamp] = value
 
     def move(self, names: Iterable[ElementId], stamp: Stamp, keys: Iterable[bytes]) -> None:
-        """The greatest stamp wins, so an element is at one place."""
+        """Move elements. The greatest stamp wins, so an element is at one place."""
         moved: list[Element] = []
         places: list[bytes] = []
         for name, key in zip(names, keys, strict=True):
@@ -139,7 +139,7 @@ class ArrayState:
         self._put_in(places)
 
     def _put_in(self, keys: list[bytes]) -> None:
-        """Ascending keys into the order: mostly all of them at one place."""
+        """Insert ascending keys into the order. Usually all of them go to one place."""
         order = self.order
         place = bisect_left(order, keys[0])
         if place == len(order) or keys[-1] < order[place]:
@@ -159,10 +159,10 @@ class ArrayState:
         if len(keys) >= _MANY:
             self.order = [key for key in self.order if key in self.at]
 
-    # -- what comes too early
+    # -- effects on elements that have not arrived
 
     def _said(self, name: ElementId) -> Element | None:
-        """The element that is not here yet; none if it was here, or never will be."""
+        """Return the pending entry of an element that has not arrived; None if it was deleted or never existed."""
         said = self.pending.get(name)
         if said is None and not self.heard.has(name.stamp):
             said = self.pending[name] = Element(name, b"", None, {})
@@ -173,7 +173,7 @@ class ArrayState:
         heappush(self.due.setdefault(stamp.feed, []), (stamp.seq, name, stamp))
 
     def settle(self, stamp: Stamp) -> None:
-        """After a message: what was kept for it, or for any before it in its feed, has taken effect or never will."""
+        """Drop the effects kept for a message and for earlier ones of its feed: they took effect, or never will."""
         due = self.due.get(stamp.feed)
         if not due:
             return
@@ -189,7 +189,7 @@ class ArrayState:
             del self.due[stamp.feed]
 
     def index(self) -> None:
-        """Everything that is derived, after a restore."""
+        """Rebuild the derived parts after a restore."""
         self.order = sorted(self.at)
         for element in (*self.elements.values(), *self.pending.values()):
             for past in element.waits:
@@ -198,13 +198,13 @@ class ArrayState:
             self._owe(name.stamp, name)
 
     def position(self, name: ElementId) -> int | None:
-        """The index at which an element is now."""
+        """Return the present index of an element."""
         element = self.elements.get(name)
         return None if element is None else bisect_left(self.order, element.key)
 
 
 def _merge(element: Element, said: Element) -> bool:
-    """Give an element what was said of it before it came; whether it goes to another place."""
+    """Apply pending effects to an element that arrives. True if they move it to another place."""
     element.waits = said.waits
     if element.id.stamp in said.waits:
         element.writes = {}

@@ -1,7 +1,7 @@
-"""Undo of one message of an array, which leaves alone what others changed since; a redo is the undo of an undo.
+"""Undo of one message of an array. It keeps what others changed since. A redo is the undo of an undo.
 
-What comes back goes between the elements beside which it was. An undo makes new elements of what was deleted, and says
-which ones they are copies of; so one can undo step by step what was done to an element before it was deleted.
+Restored elements go between their former neighbours. An undo creates new elements for deleted ones, and records which
+elements they are copies of. So a writer can also undo, step by step, the changes of an element before its deletion.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from antiphon.model.array.state import ArrayState, Element, ElementId
 from antiphon.model.undo import stands
 from antiphon.model.value import Value
 
-Gap = tuple[int, list[Item]]  # items that go in front of the element at an index
+Gap = tuple[int, list[Item]]  # an index, and the items that go in front of it
 
 
 class Place(NamedTuple):
-    """Where an element was: its key, and what was beside it, of that which the message left there."""
+    """The former place of an element: its key, and its neighbours among the elements that the message left in place."""
 
     key: bytes
     left: Element | None
@@ -30,15 +30,15 @@ class Place(NamedTuple):
 
 
 class Captured(NamedTuple):
-    """What an undo will want back."""
+    """The parts of the state before a message that its undo needs."""
 
     deleted: list[tuple[ElementId, Place, Value]]
     written: dict[ElementId, tuple[Value, Value, frozenset[Stamp]]]  # the winner, the new value, all stamps there
-    moved: dict[ElementId, tuple[Place, Place]]  # from where, and to where
+    moved: dict[ElementId, tuple[Place, Place]]  # the former and the new place
 
 
 def capture(state: ArrayState, acts: Sequence[Act]) -> Captured:
-    """What `undo` wants to know of the state right before a message is applied."""
+    """Return what `undo` needs of the state right before a message is applied."""
     captured = Captured([], {}, {})
     deleted = [name for act in acts if isinstance(act, Delete) for name in act.names if name in state.elements]
     targets = {
@@ -61,7 +61,7 @@ def capture(state: ArrayState, acts: Sequence[Act]) -> Captured:
 
 
 def _sources(state: ArrayState, names: Iterable[ElementId]) -> dict[ElementId, Place]:
-    """Where elements are that will go: those that stand in a row are beside the same two."""
+    """Return the places of elements that will be removed. Adjacent ones have the same two neighbours."""
     order, at = state.order, state.at
     indexes = sorted({bisect_left(order, state.elements[name].key) for name in names})
     places: dict[ElementId, Place] = {}
@@ -79,7 +79,7 @@ def _sources(state: ArrayState, names: Iterable[ElementId]) -> dict[ElementId, P
 
 
 def _target(state: ArrayState, key: bytes, acts: Sequence[Act], going: set[ElementId]) -> Place:
-    """Between which elements a key will be; those that get new keys by the same message are there by these."""
+    """Return the neighbours that a key will have. Elements that the same message moves count by their new keys."""
     order, at = state.order, state.at
     anew = {
         new: state.elements[name]
@@ -111,7 +111,7 @@ def _place(key: bytes, left: Element | None, right: Element | None) -> Place:
 def undo(
     state: ArrayState, captured: Captured, acts: Sequence[Act], stamp: Stamp, draft: Draft
 ) -> tuple[list[bytes], list[Gap]]:
-    """Draft what takes out and sets back; returns the order without what moves back, and what goes into its gaps."""
+    """Draft deletions and writes; return the order without elements that move back, and the items for its gaps."""
     feed = draft.feed
     for act in acts:
         if isinstance(act, Insert):
@@ -137,14 +137,14 @@ def undo(
 
 
 def _now(state: ArrayState, name: ElementId, feed: bytes) -> Element | None:
-    """An element, or what the writer of `feed` brought back of it. Copies are later, so there is no ring of them."""
+    """Return an element, or the copy that the writer of `feed` made of it. Copies are later, so they form no cycle."""
     while (copy := state.copies.get((feed, name))) is not None:
         name = copy
     return state.elements.get(name)
 
 
 def _is_back(state: ArrayState, element: Element, target: Place, stamp: Stamp, aside: set[ElementId]) -> bool:
-    """Whether the writer of a move has since put the element back to where that move had put it."""
+    """True if the writer of a move has since returned the element to the place of that move."""
     if element.placed is None or element.placed.feed != stamp.feed or element.placed < stamp:
         return False
     order, at = state.order, state.at
@@ -160,7 +160,7 @@ def _is_back(state: ArrayState, element: Element, target: Place, stamp: Stamp, a
 
 
 def _gaps(state: ArrayState, back: Sequence[tuple[Place, Item]], feed: bytes) -> tuple[list[bytes], list[Gap]]:
-    """The order without what moves back, and where in it everything goes that comes back."""
+    """Return the order without elements that move back, and the gaps for all restored elements."""
     leaving = {state.elements[item.name].key for _, item in back if item.name is not None}
     order = [key for key in state.order if key not in leaving] if leaving else state.order
     gaps: list[Gap] = []
@@ -173,19 +173,19 @@ def _gaps(state: ArrayState, back: Sequence[tuple[Place, Item]], feed: bytes) ->
 
 
 def _index(state: ArrayState, order: list[bytes], place: Place, feed: bytes) -> int:
-    """Where the key would be, but between what was beside it, unless others have moved that since."""
+    """Return the index for a key: between its former neighbours, unless others have moved these since."""
     index = bisect_left(order, place.key)
     left, left_still = _beside(state, place.left, place.left_key, feed)
     right, right_still = _beside(state, place.right, place.right_key, feed)
     low = bisect_left(order, left) + 1 if left else 0
     high = bisect_left(order, right) if right else len(order)
-    if low > high:  # one of them was moved by the same writer, who has not undone that
+    if low > high:  # the same writer moved one of them and has not undone the move
         low, high = low if left_still else 0, high if right_still else len(order)
     return index if low > high else min(max(index, low), high)
 
 
 def _beside(state: ArrayState, element: Element | None, key: bytes, feed: bytes) -> tuple[bytes, bool]:
-    """The key of a neighbour, if it still has the one that it had (which is told too), or one by the same writer."""
+    """Return the key of a neighbour if it is unchanged or of the same writer, and if it is unchanged."""
     now = None if element is None else _now(state, element.id, feed)
     if now is None or now.placed is None or not (now.key == key or now.placed.feed == feed):
         return b"", False

@@ -1,4 +1,4 @@
-"""Mutations and snapshots of messengers as bytes, checked when they come from outside."""
+"""Mutations and snapshots of messengers as protobuf. Reading checks everything, because peers may be hostile."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ _parse = pb.MessengerMutation.FromString  # looking it up takes as long as parsi
 
 @dataclass(slots=True)
 class Post:
+    """A mutation that adds a post."""
+
     body: Value
     reply_to: Stamp | None
     sent_ms: int
@@ -34,6 +36,8 @@ class Post:
 
 @dataclass(slots=True)
 class Edit:
+    """A mutation that replaces versions of a post by a new one."""
+
     target: Stamp
     body: Value
     replaces: list[Stamp]
@@ -44,6 +48,8 @@ class Edit:
 
 @dataclass(slots=True)
 class Redact:
+    """A mutation that removes the content of a post."""
+
     target: Stamp
 
     def change(self, state: MessengerState, stamp: Stamp) -> None:
@@ -51,7 +57,7 @@ class Redact:
 
 
 def read_act(data: bytes, stamp: Stamp) -> Post | Edit | Redact:
-    """What a mutation does, or `InvalidMutation`; it depends on its bytes and stamp alone."""
+    """Read a mutation, or raise `InvalidMutation`. The outcome depends on its bytes and stamp alone."""
     try:
         mutation = _parse(data)
     except DecodeError as error:
@@ -73,6 +79,7 @@ def read_act(data: bytes, stamp: Stamp) -> Post | Edit | Redact:
 
 
 def write_state(state: MessengerState) -> bytes:
+    """Encode the canonical snapshot of a state."""
     table = FeedTable.of(_feeds(state))
     parts = heard_fields(state.heard, table)
     parts += [field(_STATE.posts, _packed(state.posts[stamp], table)) for stamp in sorted(state.posts)]
@@ -92,7 +99,7 @@ def _feeds(state: MessengerState) -> set[bytes]:
 
 
 def _packed(entry: Entry, table: FeedTable) -> bytes:
-    """A row as bytes. Those of a plain post are kept: most are as they were when the messenger was last saved."""
+    """Encode a row. The bytes of a plain post are cached: most posts have not changed since the last snapshot."""
     if not entry.plain:
         return _row(entry, table)
     where, body, packed = table.index(entry.stamp.feed), entry.versions[entry.stamp], entry.packed
@@ -102,7 +109,7 @@ def _packed(entry: Entry, table: FeedTable) -> bytes:
 
 
 def _row(entry: Entry, table: FeedTable) -> bytes:
-    """A `MessengerEntry`, by hand: a party has thousands of them, and the library takes half as long again."""
+    """Encode a `MessengerEntry` by hand: a party has thousands of them, and the library takes half as long again."""
     row = table.named(_ENTRY.name, entry.stamp)
     if entry.reply_to is not None:
         row += table.named(_ENTRY.reply_to, entry.reply_to)
@@ -116,7 +123,7 @@ def _row(entry: Entry, table: FeedTable) -> bytes:
 
 
 def read_state(data: bytes) -> MessengerState:
-    """A state from bytes that may be hostile: only those that it would be written as again."""
+    """Read a snapshot, or raise `BadEncoding` if the bytes are not canonical."""
     try:
         proto = pb.MessengerState.FromString(data)
         state = _read_state(proto)

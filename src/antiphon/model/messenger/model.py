@@ -1,4 +1,4 @@
-"""`Messenger`: a threaded log of posts, which can be edited and redacted, and forgotten by age or number.
+"""`MessengerModel`: a threaded log of posts, which can be edited and redacted, and discarded by age or number.
 
 >>> messenger = MessengerModel()
 >>> state, alice, bob = messenger.initial(), b"a" * 32, b"b" * 32
@@ -8,9 +8,9 @@
 >>> [(thread["body"], [reply["body"] for reply in thread["replies"]]) for thread in messenger.threads(state)]
 [('Hello?', ['Here!'])]
 
-A post is named by its stamp. Whoever may write the item may edit and redact any post, and every version and redaction
-says by its stamp which feed it came from: a model knows no identities, who looks at it does. A redaction takes the
-content away, all versions of it, and wins over concurrent edits; the post's place stays.
+A post is named by its stamp. Everybody who may write to the item may edit and redact any post. The stamp of each
+version and redaction names the feed that it came from. A model knows no identities: readers map feeds to identities. A
+redaction removes all versions of the content, and wins over concurrent edits. The position of the post remains.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from antiphon.model.value import Value, to_proto
 
 
 class Captured(NamedTuple):
-    """What an undo of an edit will want back: the body shown before, and all versions that were there."""
+    """The state before an edit, for its undo: the body that showed, and the stamps of all versions."""
 
     body: Value
     stamps: frozenset[Stamp]
 
 
 class MessengerModel(Model[MessengerState]):
-    """The messenger model."""
+    """Posts in threads. See docs/models/messenger.md."""
 
     name = "antiphon/messenger"
     commands = frozenset({"post", "edit", "redact"})
@@ -64,15 +64,15 @@ class MessengerModel(Model[MessengerState]):
     # -- reading
 
     def value(self, state: MessengerState) -> list[dict[str, Any]]:
-        """All posts by stamp. `reply_to` names a post even if it is not there (any more)."""
+        """Return all posts by stamp. `reply_to` may name a post that is missing or was discarded."""
         return [_plain(state.posts[stamp]) for stamp in sorted(state.posts)]
 
     def document(self, state: MessengerState) -> list[Value]:
-        """The bodies of all posts by stamp, None for one that was redacted."""
+        """Return the bodies of all posts by stamp; None for redacted posts."""
         return [post["body"] for post in self.value(state)]
 
     def threads(self, state: MessengerState) -> list[dict[str, Any]]:
-        """Posts by stamp, each with its `replies`; a reply to what is not there stands at the top."""
+        """Return posts by stamp, each with its `replies`. A reply to a missing post is at the top level."""
         posts = {stamp: {**_plain(state.posts[stamp]), "replies": []} for stamp in sorted(state.posts)}
         top: list[dict[str, Any]] = []
         for post in posts.values():
@@ -81,6 +81,7 @@ class MessengerModel(Model[MessengerState]):
         return top
 
     def get(self, state: MessengerState, post: Stamp) -> dict[str, Any]:
+        """Return one post."""
         return _plain(_there(state, post))
 
     # -- commands
@@ -94,7 +95,7 @@ class MessengerModel(Model[MessengerState]):
         sent_ms: int = 0,
         feed: bytes = b"",
     ) -> bytes:
-        """A new post. `sent_ms` is what the writer's clock says: a label, and what ages it, never its order."""
+        """Add a post. `sent_ms` is the time of the writer's clock: it decides the age of the post, never its order."""
         if type(sent_ms) is not int or not 0 <= sent_ms <= SENT_MS_MAX:
             raise InvalidInput(f"sent_ms is in milliseconds since 1970, from 0 to 2^62, not {sent_ms!r}")
         table = FeedTable(feed)
@@ -105,20 +106,24 @@ class MessengerModel(Model[MessengerState]):
         return _encode(pb.MessengerMutation(post=act), table)
 
     def edit(self, state: MessengerState, post: Stamp, body: Value, *, feed: bytes = b"") -> bytes:
+        """Replace the body of a post."""
         entry = _there(state, post)
         if entry.redacted is not None:
             raise InvalidInput(f"the post {post} is redacted and cannot be edited")
         return _edit(post, body, sorted(entry.versions), feed)
 
     def redact(self, state: MessengerState, post: Stamp, *, feed: bytes = b"") -> bytes:
+        """Remove the content of a post."""
         _there(state, post)
         return _redact(post, feed)
 
-    # -- forgetting
+    # -- retention
 
     def discard(self, state: MessengerState, policy: Discard) -> None:
-        """Drop posts whose `sent_ms` is too old, then all but the newest by stamp. What is said of them later is void:
-        edits and redactions do nothing, replies stand at the top."""
+        """Discard posts whose `sent_ms` is too old, then all but the newest by stamp.
+
+        Later edits and redactions of them have no effect. Later replies to them are at the top level.
+        """
         posts = state.posts
         if policy.age_ms_max:
             oldest = policy.now_ms - policy.age_ms_max
@@ -175,7 +180,7 @@ def _there(state: MessengerState, post: Stamp) -> Entry:
 
 
 def _plain(entry: Entry) -> dict[str, Any]:
-    """What people see of a post; the content and versions of a redacted one are gone."""
+    """Return a post as users see it. A redacted one has no content and no versions."""
     versions = [
         {"id": stamp, "by": stamp.feed, "body": copy.deepcopy(entry.versions[stamp])}
         for stamp in sorted(entry.versions, reverse=True)
@@ -185,7 +190,7 @@ def _plain(entry: Entry) -> dict[str, Any]:
         "by": entry.stamp.feed,
         "body": versions[0]["body"] if versions else None,
         "edited": bool(versions) and versions[0]["id"] != entry.stamp,
-        "versions": versions,  # concurrent ones, the winner first; mostly there is one
+        "versions": versions,  # the concurrent ones, the winner first; usually one
         "reply_to": entry.reply_to,
         "sent_ms": entry.sent_ms,
         "redacted": entry.redacted is not None,

@@ -1,4 +1,4 @@
-"""The state of a messenger: its posts by stamp, and what was said of posts that have not come yet."""
+"""The state of a messenger: its posts by stamp, and effects on posts that have not arrived."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NONE: frozenset[Stamp] = frozenset()
 
 
 class Entry:
-    """A post, or what was said of one before it came."""
+    """A post, or the effects on a post that has not arrived."""
 
     __slots__ = ("packed", "redacted", "reply_to", "sent_ms", "stamp", "versions", "waits")
 
@@ -23,19 +23,19 @@ class Entry:
         self.versions = versions
         self.reply_to = reply_to
         self.sent_ms = sent_ms
-        self.waits: set[Stamp] | frozenset[Stamp] = _NONE  # versions that are replaced already, and have not come
-        self.redacted: Stamp | None = None  # the least of its redactions
+        self.waits: set[Stamp] | frozenset[Stamp] = _NONE  # versions that are replaced already and have not arrived
+        self.redacted: Stamp | None = None  # the least stamp of its redactions
         self.packed: tuple[Value, int, bytes] | None = None  # its bytes in a snapshot: see `codec`
 
     @property
     def plain(self) -> bool:
-        """Whether nobody said anything of it since it was posted, and it answers nothing, as most posts."""
+        """True for a post that was never edited or redacted and is no reply, as most posts are."""
         alone = len(self.versions) == 1 and self.stamp in self.versions
         return alone and self.reply_to is None and self.redacted is None and not self.waits
 
 
 class MessengerState:
-    """Posts that are there, and in `pending` those whose message did not come yet. `due` finds what one settles."""
+    """Posts that have arrived, and in `pending` effects on posts to come. `due` finds the entries a message settles."""
 
     __slots__ = ("due", "heard", "pending", "posts")
 
@@ -43,10 +43,11 @@ class MessengerState:
         self.heard = Heard()
         self.posts: dict[Stamp, Entry] = {}
         self.pending: dict[Stamp, Entry] = {}
-        # By feed, a heap: the seq of a message that has not come, a post that something was said of for it, and it.
+        # By feed, a heap of: the seq of a message that has not arrived, the post with an effect for it, its stamp.
         self.due: dict[bytes, list[tuple[int, Stamp, Stamp]]] = {}
 
     def post(self, stamp: Stamp, body: Value, reply_to: Stamp | None, sent_ms: int) -> None:
+        """Add a post, with the effects that arrived before it."""
         entry = Entry(stamp, {stamp: body}, reply_to, sent_ms)
         if self.pending and (said := self.pending.pop(stamp, None)) is not None:
             if said.redacted is not None or stamp in said.waits:
@@ -56,6 +57,7 @@ class MessengerState:
         self.posts[stamp] = entry
 
     def edit(self, post: Stamp, stamp: Stamp, body: Value, replaces: Sequence[Stamp]) -> None:
+        """Replace versions of a post by a new one."""
         entry = self.posts.get(post) or self._said(post)
         if entry is None or entry.redacted is not None:
             return
@@ -70,6 +72,7 @@ class MessengerState:
             entry.versions[stamp] = body
 
     def redact(self, post: Stamp, stamp: Stamp) -> None:
+        """Remove all versions of a post."""
         entry = self.posts.get(post) or self._said(post)
         if entry is not None:
             entry.versions, entry.waits = {}, _NONE
@@ -77,7 +80,7 @@ class MessengerState:
                 entry.redacted = stamp
 
     def _said(self, post: Stamp) -> Entry | None:
-        """The post that is not here yet; none if it was here, or never will be."""
+        """Return the pending entry of a post that has not arrived; None if it was discarded or never existed."""
         said = self.pending.get(post)
         if said is None and not self.heard.has(post):
             said = self.pending[post] = Entry(post, {}, None, 0)
@@ -88,7 +91,7 @@ class MessengerState:
         heappush(self.due.setdefault(stamp.feed, []), (stamp.seq, post, stamp))
 
     def settle(self, stamp: Stamp) -> None:
-        """After a message: what was kept for it, or for any before it in its feed, has taken effect or never will."""
+        """Drop the effects kept for a message and for earlier ones of its feed: they took effect, or never will."""
         due = self.due.get(stamp.feed)
         if not due:
             return
@@ -104,7 +107,7 @@ class MessengerState:
             del self.due[stamp.feed]
 
     def index(self) -> None:
-        """What is derived, after a restore."""
+        """Rebuild `due` after a restore."""
         for entry in (*self.posts.values(), *self.pending.values()):
             for past in entry.waits:
                 self._owe(past, entry.stamp)

@@ -1,4 +1,4 @@
-"""Building changes of an object: from what a user asks to the operations of one mutation, naming what they replace."""
+"""From a user's change of an object to the operations of one mutation, with the stamps of the entries they replace."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
 
 
 def as_path(path: str | Sequence[str]) -> Path:
-    """A path as it was handed in: one key, or several."""
+    """Return a path given as one key or as several."""
     if isinstance(path, str):
         keys: Path = (path,)
     elif isinstance(path, list | tuple):
@@ -40,7 +40,7 @@ def as_path(path: str | Sequence[str]) -> Path:
 
 
 def names_at(root: Node, path: Path) -> list[Stamp]:
-    """What an operation at a path replaces: all at it and below it, and values and counters above it."""
+    """Return the stamps that an operation at a path replaces: all entries at and below it, and values above it."""
     found: set[Stamp] = set()
     node = root
     for segment in path[:-1]:
@@ -67,21 +67,23 @@ class Edit:
     def __init__(self, root: Node) -> None:
         self._root = root
         self._targets: set[Path] = set()
-        self._above: set[Path] = set()  # the paths above them
+        self._above: set[Path] = set()  # the ancestors of the targets
         self.ops: dict[Path, Op] = {}
 
     def write(self, path: Path, value: Value) -> None:
-        """A value; a dict becomes a map and a set a set, which others can change inside."""
+        """Write a value. A dict becomes a map and a Python set becomes a set, which others can change inside."""
         self._aim(path)
         self._way(path)
         self._expand(path, value, names_at(self._root, path))
 
     def counter(self, path: Path, start: int) -> None:
+        """Create a counter."""
         self._aim(path)
         self._way(path)
         self._put(path, Counter(_int64(start)), names_at(self._root, path))
 
     def increment(self, path: Path, by: int) -> None:
+        """Add to a counter, or create one at an empty path."""
         node = seek(self._root, path)
         if node is None:
             self.counter(path, by)
@@ -111,7 +113,7 @@ class Edit:
         self.delete(self._inside(path, element))
 
     def _aim(self, path: Path) -> None:
-        """Of two changes at once neither may be inside the other: which would win?"""
+        """Refuse two targets of which one is inside the other: neither would win by a rule."""
         prefixes = [path[:size] for size in range(1, len(path) + 1)]
         if path in self._above or not self._targets.isdisjoint(prefixes):
             raise InvalidInput(f"a change of {show_path(path)} and, at once, of a path inside it or around it")
@@ -119,7 +121,7 @@ class Edit:
         self._above.update(prefixes[:-1])
 
     def _way(self, path: Path) -> None:
-        """Maps that a path needs and that are not there get their mark, so that they stay when they are emptied."""
+        """Mark the missing maps along a path, so that they remain when they become empty."""
         for size in range(1, len(path)):
             above = path[:size]
             node = seek(self._root, above)
@@ -153,7 +155,7 @@ class Edit:
 
 
 def quick_set(root: Node, path: str, value: Value) -> Op:
-    """A plain value at a path of one key: what most changes are."""
+    """Return the operation that writes a plain value at one key, as most changes do."""
     if len(path) > SEGMENT_SIZE_MAX >> 2:
         check_path((path,))
     node = find(root, (path,))

@@ -1,4 +1,4 @@
-"""`ObjectModel`: nested properties, sets and counters that everybody may change at once.
+"""`ObjectModel`: nested properties, sets and counters that several people may change at once.
 
 >>> from antiphon.core.stamp import Stamp
 >>> model = ObjectModel()
@@ -9,8 +9,9 @@
 >>> model.value(state)
 {'owner': {'name': 'Ada'}, 'tags': ['urgent'], 'title': 'Plan'}
 
-Commands (`set`, `delete`, `add`, ...) change nothing: they give the bytes of a mutation, which names what it replaces.
-`feed` is that of their writer, and makes the bytes shorter. A path is a key or a list of keys: "a.b" is one key.
+Commands (`set`, `delete`, `add`, ...) do not change the state. They return the bytes of a mutation, which names the
+messages whose entries it replaces. `feed` is the writer's own, and makes the bytes shorter. A path is a key or a list
+of keys: "a.b" is one key.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class ObjectModel(Model[ObjectState]):
         return read_snapshot(data)
 
     def value(self, state: ObjectState) -> dict[str, Any]:
-        """All of it: maps as dicts with sorted keys, sets as lists sorted by their bytes, counters as ints."""
+        """Return the object: maps as dicts with sorted keys, sets as lists sorted by their bytes, counters as ints."""
         return read_map(state.root)
 
     def capture(self, state: ObjectState, mutation: bytes, stamp: Stamp) -> Before:
@@ -89,15 +90,16 @@ class ObjectModel(Model[ObjectState]):
     # -- reading
 
     def get(self, state: ObjectState, path: AnyPath) -> Value:
-        """The value that shows at a path; `InvalidInput` if there is none."""
+        """Return the value that shows at a path, or raise `InvalidInput` if there is none."""
         node = look(state.root, as_path(path))
         return render(node, shown(node))
 
     def has(self, state: ObjectState, path: AnyPath) -> bool:
+        """True if a value shows at a path."""
         return seek(state.root, as_path(path)) is not None
 
     def conflicts(self, state: ObjectState, path: AnyPath) -> list[tuple[Stamp, Value]]:
-        """All values that stand at a path, the one that shows first; nothing if it is the only one."""
+        """Return all concurrent values at a path, the one that shows first; empty if there is only one."""
         node = look(state.root, as_path(path))
         found = standing(node)
         return [(stamp, render(node, content)) for stamp, content in found] if len(found) > 1 else []
@@ -105,7 +107,7 @@ class ObjectModel(Model[ObjectState]):
     # -- commands
 
     def set(self, state: ObjectState, path: AnyPath, value: Value, *, feed: bytes = b"") -> bytes:
-        """Write a value. A dict becomes a map and a Python set a set, into which others can write as well."""
+        """Write a value. A dict becomes a map and a Python set becomes a set, which others can change inside."""
         if type(path) is str and not isinstance(value, dict | set | frozenset):
             plain = make_plain(state, path, value, feed) if type(value) in (str, int) else b""
             return plain or write_mutation((quick_set(state.root, path, value),), feed)
@@ -123,30 +125,31 @@ class ObjectModel(Model[ObjectState]):
         return write_mutation(edit.ops.values(), feed)
 
     def delete(self, state: ObjectState, path: AnyPath, *, feed: bytes = b"") -> bytes:
-        """Take away what is at a path and below it. What others write there at the same time stays."""
+        """Delete the values at a path and below it. Concurrent writes of others stay."""
         edit = Edit(state.root)
         edit.delete(as_path(path))
         return write_mutation(edit.ops.values(), feed)
 
     def add(self, state: ObjectState, path: AnyPath, element: Value, *, feed: bytes = b"") -> bytes:
-        """Put an element into the set at a path, which is made if there is none. It wins over a removal meanwhile."""
+        """Add an element to the set at a path, which is created if missing. It wins over a concurrent removal."""
         edit = Edit(state.root)
         edit.add(as_path(path), element)
         return write_mutation(edit.ops.values(), feed)
 
     def remove(self, state: ObjectState, path: AnyPath, element: Value, *, feed: bytes = b"") -> bytes:
+        """Remove an element from the set at a path."""
         edit = Edit(state.root)
         edit.remove(as_path(path), element)
         return write_mutation(edit.ops.values(), feed)
 
     def counter(self, state: ObjectState, path: AnyPath, start: int = 0, *, feed: bytes = b"") -> bytes:
-        """Make a new counter, in the place of what is at a path."""
+        """Create a counter, which replaces the values at a path."""
         edit = Edit(state.root)
         edit.counter(as_path(path), start)
         return write_mutation(edit.ops.values(), feed)
 
     def increment(self, state: ObjectState, path: AnyPath, by: int = 1, *, feed: bytes = b"") -> bytes:
-        """Add to the counter at a path, which is made if nothing is there."""
+        """Add to the counter at a path, which is created if the path is empty."""
         edit = Edit(state.root)
         edit.increment(as_path(path), by)
         return write_mutation(edit.ops.values(), feed)
@@ -154,7 +157,7 @@ class ObjectModel(Model[ObjectState]):
     # -- the test kit
 
     def rehearse(self, state: ObjectState, chance: random.Random, feed: bytes) -> bytes:
-        """A change in a small universe of keys, where parents, children, sets and counters collide."""
+        """Return a change in a small set of keys, where parents, children, sets and counters collide."""
         path = [chance.choice("abc") for _ in range(chance.choice((1, 1, 2, 3)))]
         value = chance.choice(
             [None, True, chance.randrange(9), 0.5, "x", b"y", [1, {"z": 2}], {"a": 1, "b": {}}, {"c"}]
@@ -172,5 +175,5 @@ class ObjectModel(Model[ObjectState]):
             if act == 4:
                 return self.update(state, {"a": value, ("b", "c"): chance.random()}, feed=feed)
             return self.set(state, path, value, feed=feed)
-        except (InvalidInput, TypeError, KeyError):  # nothing of that kind is there to be changed
+        except (InvalidInput, TypeError, KeyError):  # the path holds nothing of that kind
             return self.set(state, path[0], chance.randrange(99), feed=feed)

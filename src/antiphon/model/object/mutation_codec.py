@@ -1,6 +1,6 @@
-"""The bytes of an object's mutations: read with every check before anything changes, and written.
+"""Mutations of an object as protobuf. Reading does all checks before the state changes.
 
-Whether a mutation is refused depends on its bytes and its stamp alone.
+A mutation is refused by its bytes and its stamp alone, never by the state.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _MARKS: dict[int, Content] = {1: DELETE, 2: Mark.MAP, 3: Mark.SET, 4: Mark.MEMBE
 
 
 def read_mutation(data: bytes, stamp: Stamp) -> Sequence[Op]:
-    """The operations of a received mutation, or `InvalidMutation`."""
+    """Read the operations of a received mutation, or raise `InvalidMutation`."""
     try:
         proto = object_pb2.ObjectMutation.FromString(data)
     except DecodeError as error:
         raise InvalidMutation(f"it is no mutation of an object: {error}") from None
     table, rows = proto.feeds, proto.ops
-    # Looking up is far cheaper than iterating here, and most mutations name one feed and one path.
+    # Indexing is far cheaper than iterating over these containers, and most mutations name one feed and one path.
     feeds = read_feeds(table, stamp.feed) if len(table) else (stamp.feed,)
     count = len(rows)
     if count == 1:
@@ -69,9 +69,9 @@ def _read_op(row: object_pb2.ObjectOp, feeds: Sequence[bytes], stamp: Stamp) -> 
 
 
 def _read_name(name: value_pb2.Name, feeds: Sequence[bytes], stamp: Stamp) -> Stamp:
-    """`read_name`, and quicker where all is plain."""
+    """Do `read_name`, faster for the common case."""
     feed, lamport, seq = name.feed, name.lamport, name.seq
-    if seq > _SEQ_MAX:  # no snapshot could keep it
+    if seq > _SEQ_MAX:  # a snapshot cannot hold it
         raise InvalidMutation(f"it names the seq {seq}, which no feed reaches")
     if feed < len(feeds) and lamport < stamp.lamport:
         return Stamp(lamport, feeds[feed], seq)
@@ -87,7 +87,7 @@ def _read_plain(row: object_pb2.ObjectOp) -> tuple[Path, Content]:
 
 
 def read_path(row: object_pb2.ObjectOp | object_pb2.ObjectRegister | object_pb2.ObjectKept) -> Path:
-    """The path of a row, with its element if it has one; or `InvalidMutation`."""
+    """Read the path of a row, with its element if it has one, or raise `InvalidMutation`."""
     keys = row.path
     if len(keys) == 1:
         key = keys[0]
@@ -130,7 +130,7 @@ def _read_other(row: object_pb2.ObjectOp, kind: str | None) -> tuple[Path, Conte
 
 
 def check_holds(path: Path, content: Content) -> None:
-    """An element is a member and nothing else, and nothing else is one."""
+    """Raise `InvalidMutation` unless a path may hold a content: elements hold exactly the mark of a member."""
     if (type(path[-1]) is bytes) is not (content is Mark.MEMBER):
         raise InvalidMutation("an element of a set is a member, and holds nothing else; and only elements are members")
 
@@ -139,7 +139,7 @@ def check_holds(path: Path, content: Content) -> None:
 
 
 def write_mutation(ops: Collection[Op], feed: bytes) -> bytes:
-    """The bytes of a mutation by the writer of `feed`."""
+    """Encode a mutation of the writer of `feed`."""
     if len(ops) > OPS_MAX:
         raise TooLarge(f"a change of {len(ops)} paths at once; a mutation has at most {OPS_MAX}")
     proto = object_pb2.ObjectMutation()
@@ -176,6 +176,7 @@ def _write_op(row: object_pb2.ObjectOp, op: Op, table: FeedTable) -> None:
 
 
 def write_path(row: object_pb2.ObjectOp | object_pb2.ObjectRegister | object_pb2.ObjectKept, path: Path) -> None:
+    """Write a path into a row."""
     last = path[-1]
     if isinstance(last, bytes):
         path = path[:-1]
@@ -184,6 +185,7 @@ def write_path(row: object_pb2.ObjectOp | object_pb2.ObjectRegister | object_pb2
 
 
 def write_names(rows: object, names: Iterable[Stamp], table: FeedTable) -> None:
+    """Add the names of messages to a repeated field."""
     for name in names:
         row: value_pb2.Name = rows.add()  # type: ignore[attr-defined]
         at = table.index(name.feed)

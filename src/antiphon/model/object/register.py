@@ -1,7 +1,8 @@
-"""What an object is made of: paths, and at each path a register, which keeps every concurrent value by its stamp.
+"""The parts of an object: paths, and at each path a register, which keeps every concurrent value by its stamp.
 
-A path is a tuple of keys. The last segment may instead be an element of a set, as the bytes of its one encoding: a set
-is a map whose keys are values, so that adding twice is adding once, and each addition is a tag that a removal names.
+A path is a tuple of keys. Its last segment may instead be an element of a set, as the bytes of its canonical encoding.
+So a set is a map whose keys are values: adding an element twice has no further effect, and a removal names the stamps
+of the additions that it removes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Path = tuple[Segment, ...]
 
 
 class Mark(enum.Enum):
-    """What stands at a path besides plain values and counters."""
+    """Contents of a register besides plain values and counters."""
 
     MAP = 2  # there is a map, even if nothing is in it
     SET = 3  # likewise a set
@@ -32,7 +33,7 @@ class Mark(enum.Enum):
 
 
 class Counter(NamedTuple):
-    """A number that is added to. Totals grow as far as they need to, so that no sum depends on the order."""
+    """A counter. Its total is unbounded, so that no sum depends on the order of additions."""
 
     total: int
 
@@ -49,10 +50,10 @@ class Node:
         self.values: dict[Stamp, Content] = {}
         self.children: dict[Segment, Node] = {}
         self.packed: tuple[Content, Any, int, bytes] | None = None  # its bytes in a snapshot: see `snapshot_codec`
-        self.members = 0  # how many of the children are elements, so that nobody has to look through them
+        self.members = 0  # the number of children that are elements, counted as they change
 
     def child(self, segment: Segment) -> Node:
-        """The node of a segment, made if it is not there."""
+        """Return the node of a segment; it is created if missing."""
         child = self.children.get(segment)
         if child is None:
             child = self.children[segment] = Node()
@@ -60,39 +61,44 @@ class Node:
         return child
 
     def drop(self, segment: Segment) -> None:
+        """Remove the node of a segment."""
         del self.children[segment]
         self.members -= type(segment) is bytes
 
     def segments(self) -> list[Segment]:
-        """Those of the children, in the one order of paths: keys before elements, each by their bytes."""
+        """Return the segments of the children in the order of paths: keys before elements, each by their bytes."""
         if self.members:
             return sorted(self.children, key=segment_order)
         return sorted(self.children)  # all are text, whose order is that of UTF-8
 
     def below(self, path: Path = ()) -> Iterator[tuple[Path, Node]]:
-        """This node and all below it in the one order of paths, parents first."""
+        """Yield this node and all below it in the order of paths, parents first."""
         yield path, self
         for segment in self.segments():
             yield from self.children[segment].below((*path, segment))
 
     def top(self) -> Stamp:
-        """The greatest stamp here and below; only the root can hold nothing, and has none."""
+        """Return the greatest stamp here and below. Only the root may be empty; it has no stamp then."""
         return max([*self.values, *(child.top() for child in self.children.values())])
 
 
 def segment_order(segment: Segment) -> tuple[bool, bytes]:
+    """Return the sort key of a segment."""
     return (False, segment.encode()) if isinstance(segment, str) else (True, segment)
 
 
 def path_order(path: Path) -> tuple[tuple[bool, bytes], ...]:
+    """Return the sort key of a path."""
     return tuple(map(segment_order, path))
 
 
 def is_container(content: Content) -> bool:
+    """True for the marks of a map or set."""
     return content is Mark.MAP or content is Mark.SET
 
 
 def find(root: Node, path: Path) -> Node | None:
+    """Return the node at a path, or None."""
     node: Node | None = root
     for segment in path:
         if node is None:
@@ -102,7 +108,7 @@ def find(root: Node, path: Path) -> Node | None:
 
 
 def grow(root: Node, path: Path) -> Node:
-    """The node at a path, made if it is not there."""
+    """Return the node at a path; missing nodes are created."""
     node = root
     for segment in path:
         node = node.child(segment)
@@ -110,7 +116,7 @@ def grow(root: Node, path: Path) -> Node:
 
 
 def trim(root: Node, path: Path) -> None:
-    """Take away the nodes along a path that hold nothing any more."""
+    """Remove the nodes along a path that are empty."""
     trail = [root]
     for segment in path:
         child = trail[-1].children.get(segment)
@@ -124,19 +130,19 @@ def trim(root: Node, path: Path) -> None:
 
 
 def check_path(path: Sequence[object]) -> None:
-    """Refuse, as `InvalidInput`, a path of keys that is empty, too long, or has a key that is no text or too long."""
+    """Raise `InvalidInput` for a path that is empty or too long, or has a key that is no text or too long."""
     if not path or len(path) > PATH_LENGTH_MAX:
         raise InvalidInput(f"a path has 1 to {PATH_LENGTH_MAX} segments, not {len(path)}")
     for key in path:
         if not isinstance(key, str):
             raise InvalidInput(f"the keys of a path are text, and {key!r} is a {type(key).__name__}")
-        # No character has more than 4 bytes, so most keys need not be encoded to be measured.
+        # A character has at most 4 bytes, so most keys are measured without encoding them.
         if len(key) > SEGMENT_SIZE_MAX >> 2 and len(key.encode(errors="replace")) > SEGMENT_SIZE_MAX:
             raise TooLarge(f"a key of more than {SEGMENT_SIZE_MAX} bytes")
 
 
 def element_segment(element: Value) -> bytes:
-    """The segment of an element of a set."""
+    """Return the segment of an element of a set."""
     encoded = value_bytes(element)
     if len(encoded) > SEGMENT_SIZE_MAX:
         raise TooLarge(f"an element of {len(encoded)} bytes; one of a set has at most {SEGMENT_SIZE_MAX}")
@@ -144,9 +150,10 @@ def element_segment(element: Value) -> bytes:
 
 
 def element_value(segment: bytes) -> Value:
+    """Return the element of a set that a segment encodes."""
     return read_value(value_pb2.Value.FromString(segment))
 
 
 def show_path(path: Path) -> str:
-    """A path as people read it."""
+    """Format a path for an error message."""
     return " → ".join(repr(segment if isinstance(segment, str) else element_value(segment)) for segment in path)

@@ -1,4 +1,4 @@
-"""The snapshot of an object: bytes that depend on its messages alone, and back."""
+"""The canonical snapshot of an object, written and read. Its bytes depend on the messages alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from antiphon.model.heard import kept_stamp
 from antiphon.model.model import InvalidMutation
 from antiphon.model.object.fast_snapshot import read_plain
 from antiphon.model.object.mutation_codec import check_holds, read_path
-from antiphon.model.object.pending import Foretold
+from antiphon.model.object.pending import PendingEffects
 from antiphon.model.object.register import Content, Counter, Mark, Node, Path, Segment, grow, path_order
 from antiphon.model.object.state import ObjectState
 from antiphon.model.value import read_value, value_bytes
@@ -24,7 +24,7 @@ from antiphon.model.wire import NAME, NAME_FORM, TEXT_FORM, VALUE, field, number
 _TOTAL_SIZE_MAX = 16  # 2^64 increments of the greatest amount fit
 _FEED_SIZE = 32
 _PACKED_MAX = 256  # bytes of a register that a node keeps
-_ANY = object()  # marks what a node keeps of a register that is not plain
+_ANY = object()  # in `Node.packed`: the cached bytes are of a register that is not plain
 _OBJECT, _ROW, _ENTRY, _PENDING = tags("ObjectSnapshot", "ObjectRegister", "ObjectEntry", "ObjectKept")
 _FEED_HEAD = _OBJECT.feeds + bytes([_FEED_SIZE])
 _HEARD_FORM = _OBJECT.heard + b"%c" + NAME.feed + b"%c" + NAME.seq + b"%b"
@@ -35,6 +35,7 @@ _REGISTER_FORM = _KEY_FORM + _ROW.entries + b"%c" + NAME_FORM + _ENTRY.value + b
 
 
 def write_snapshot(state: ObjectState) -> bytes:
+    """Encode the snapshot of a state."""
     heard = state.heard  # the feeds of all entries are among them
     feeds = sorted({*heard, *(stamp.feed for stamp, _ in state.kept)} if state.kept else heard)
     at = {feed: position for position, feed in enumerate(feeds, start=1)}
@@ -42,7 +43,7 @@ def write_snapshot(state: ObjectState) -> bytes:
     parts += [_heard(at[feed], heard[feed]) for feed in (at if len(at) == len(heard) else sorted(heard))]
     for key in state.root.segments():
         node = state.root.children[key]
-        if not node.children:  # neither a map nor a set, as in most objects
+        if not node.children:  # neither a map nor a set, as most
             parts.append(_plain_register(key, node, at) or _register((key,), node, at))
         else:
             parts += [_register(path, inner, at) for path, inner in node.below((key,)) if inner.values]
@@ -59,9 +60,9 @@ def _heard(feed: int, seq: int) -> bytes:
 
 
 def _plain_register(key: Segment, node: Node, at: dict[bytes, int]) -> bytes:
-    """One short text or integer at a key, as most registers are, in one piece; empty for any other.
+    """Encode a register with one short text or integer at one key, as most are, in one step; empty for any other.
 
-    A node keeps these bytes: most registers are as they were when the object was last saved.
+    The node caches the bytes: most registers have not changed since the object was last saved.
     """
     if len(node.values) > 1 or type(key) is not str:
         return b""
@@ -91,7 +92,7 @@ def _plain_register(key: Segment, node: Node, at: dict[bytes, int]) -> bytes:
 
 
 def _register(path: Path, node: Node, at: dict[bytes, int]) -> bytes:
-    """Any register. Its bytes are kept as well, unless they are many, with what they were made from."""
+    """Encode any register. The node caches the bytes, unless they are long, with the entries they were made from."""
     values = node.values
     held = [(stamp, content, at[stamp[1]]) for stamp, content in values.items()]
     known = node.packed
@@ -129,13 +130,13 @@ def _total(total: int) -> bytes:
 
 
 def _kept(state: ObjectState, at: dict[bytes, int]) -> Iterator[bytes]:
-    """By path, so that one long path with many names takes no more room here than in its mutation."""
+    """Encode pending effects by path, so that a long path with many names takes no more room than in its mutation."""
     gone: dict[Path, list[Stamp]] = {}
     increments: dict[Path, list[tuple[Stamp, int]]] = {}
-    for stamp, foretold in state.kept:
-        for path in foretold.gone:
+    for stamp, effects in state.kept:
+        for path in effects.gone:
             gone.setdefault(path, []).append(stamp)
-        for path, by in foretold.increments.items():
+        for path, by in effects.increments.items():
             increments.setdefault(path, []).append((stamp, by))
     for path in sorted(gone.keys() | increments.keys(), key=path_order):
         parts = [_path(path)]
@@ -150,7 +151,7 @@ def _kept(state: ObjectState, at: dict[bytes, int]) -> Iterator[bytes]:
 
 
 def read_snapshot(data: bytes) -> ObjectState:
-    """The state whose snapshot these bytes are, to the last bit; anything else is `BadEncoding`."""
+    """Read a snapshot, or raise `BadEncoding` if the bytes are not canonical."""
     return read_plain(data) or _read_any(data)
 
 
@@ -158,7 +159,7 @@ def _read_any(data: bytes) -> ObjectState:
     try:
         proto = object_pb2.ObjectSnapshot.FromString(data)
         state = _read(proto)
-        # The library puts known fields into their one form; the order of rows and the form of values are checked above.
+        # Serialising again checks the form of known fields. `_read` checks the order of rows and the form of values.
         proto.DiscardUnknownFields()
         _need(proto.SerializeToString(deterministic=True) == data, "it is not in its one canonical form")
     except (DecodeError, InvalidMutation) as error:
@@ -173,7 +174,7 @@ def _need(condition: bool, reason: str) -> None:
 
 def _read(proto: object_pb2.ObjectSnapshot) -> ObjectState:
     state = ObjectState()
-    # No limit on how many: a hostile writer can name any number of feeds, and what was applied must come back.
+    # Their number is not limited: a hostile writer can name any number of feeds, and every state must be readable.
     table = proto.feeds[:]
     _need(_ascend(table) and all(len(feed) == _FEED_SIZE for feed in table), "its table of feeds is none")
     feeds = (b"", *table)
@@ -206,7 +207,7 @@ def _read_registers(rows: list[object_pb2.ObjectRegister], state: ObjectState, f
         values = (root.child(path[0]) if len(path) == 1 else grow(root, path)).values
         entries = row.entries
         count = len(entries)
-        for position in range(count):  # far quicker here than iterating
+        for position in range(count):  # far faster than iterating over this container
             entry = entries[position]
             stamp = _read_stamp(entry, feeds)
             if heard.get(stamp[1], -1) < stamp[2]:
@@ -218,7 +219,7 @@ def _read_registers(rows: list[object_pb2.ObjectRegister], state: ObjectState, f
 
 
 def _before(one: Path, other: Path) -> bool:
-    """Whether a path comes before another. Keys alone are compared as they are: their order is that of UTF-8."""
+    """True if a path sorts before another. Keys are compared as text, which has the order of UTF-8."""
     if one and (type(one[-1]) is bytes or type(other[-1]) is bytes):
         return path_order(one) < path_order(other)
     return one < other
@@ -243,13 +244,13 @@ def _read_kept(rows: list[object_pb2.ObjectKept], state: ObjectState, feeds: tup
         _need(_ascend(gone) and _ascend([*increments]), "what it waits for is not in order")
         _need(len(increments) == len(row.increments) and bool(gone or increments), "it waits for nothing")
         for stamp in gone:
-            _foretold(state, stamp).gone[path] = None
+            _pending_effects(state, stamp).gone[path] = None
         for stamp, entry in increments.items():
             _need(entry.WhichOneof("kind") == "counter", "an increment that is no number")
-            _foretold(state, stamp).increments[path] = _read_total(entry)
+            _pending_effects(state, stamp).increments[path] = _read_total(entry)
 
 
-def _foretold(state: ObjectState, stamp: Stamp) -> Foretold:
+def _pending_effects(state: ObjectState, stamp: Stamp) -> PendingEffects:
     _need(not state.heard.has(stamp), f"it waits for {stamp}, which has been here")
     return state.kept.at(stamp)
 

@@ -1,10 +1,11 @@
-"""The state of an object, and how an operation changes it.
+"""The state of an object, and the effect of an operation on it.
 
-The laws are a set's. Each operation that writes adds one entry (path, stamp, content). Each name in `replaces` of an
-operation at a path takes away, for good, the entries of the named message at that path and below it, and those at its
-proper ancestors that are no marks of a container. Whether an entry stands thus depends on which operations there are,
-never on their order. An increment adds to one entry, the counter of the named message at that very path, if it stands;
-what came before the counter waits for it. So any order gives the same state, whatever a hostile writer names.
+The state is a set of entries. Each operation that writes adds one entry (path, stamp, content). Each name in the
+`replaces` of an operation at a path removes, for good, the entries of the named message at that path and below it, and
+its entries at the proper ancestors, except marks of containers. So the set of operations decides which entries remain,
+and their order does not. An increment adds to one entry: the counter of the named message at exactly that path, if it
+remains. An increment that arrives before its counter waits for it. So every order gives the same state, whatever a
+hostile writer names.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import NamedTuple
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.heard import Heard
-from antiphon.model.object.pending import Kept
+from antiphon.model.object.pending import PendingMessages
 from antiphon.model.object.register import Content, Counter, Node, Path, find, grow, is_container, trim
 
 
 class Delete:
-    """The content of an operation that writes nothing."""
+    """The content of an operation that only removes entries."""
 
 
 class Increment(NamedTuple):
@@ -40,24 +41,24 @@ class Op(NamedTuple):
 
 
 class ObjectState:
-    """Registers by path, what was heard of each feed, and what was said about messages that are not here yet."""
+    """Registers by path, the last message of each feed, and effects on messages that have not arrived."""
 
     __slots__ = ("heard", "kept", "root")
 
     def __init__(self) -> None:
         self.root = Node()
         self.heard = Heard()
-        self.kept = Kept()
+        self.kept = PendingMessages()
 
     def take(self, ops: Iterable[Op], stamp: Stamp) -> None:
-        """Change by one message's operations, which are checked already."""
-        foretold = self.kept.get(stamp) if self.kept else None
-        if foretold is not None:
-            # Its entries that are replaced already are never added; what it replaces itself goes all the same.
-            above = foretold.above_gone()
+        """Apply the operations of one message, which are checked already."""
+        effects = self.kept.get(stamp) if self.kept else None
+        if effects is not None:
+            # Entries that are replaced already are never added. The names of the message take effect all the same.
+            above = effects.above_gone()
             ops = [
                 Op(op.path, DELETE, op.names)
-                if type(op.content) is not Increment and foretold.replaces(op.path, op.content, above)
+                if type(op.content) is not Increment and effects.replaces(op.path, op.content, above)
                 else op
                 for op in ops
             ]
@@ -68,16 +69,17 @@ class ObjectState:
                 self._take_flat(path, content, names, stamp)
             else:
                 self._take(path, content, names, stamp)
-        if foretold is not None:
-            self._add_foretold(foretold.increments, stamp)
+        if effects is not None:
+            self._add_pending(effects.increments, stamp)
 
     def hear(self, stamp: Stamp) -> None:
+        """Record the arrival of a message."""
         self.heard[stamp.feed] = stamp.seq
         if self.kept:
             self.kept.forget(stamp)
 
     def _take_flat(self, path: Path, content: Content, names: Sequence[Stamp], stamp: Stamp) -> None:
-        """Most operations: a path of one key has no ancestors."""
+        """Apply an operation at a path of one key, which has no ancestors. Most operations are like that."""
         children = self.root.children
         node = children.get(path[0])
         if node is None:
@@ -140,13 +142,13 @@ class ObjectState:
         if node and type(counter) is Counter:
             node.values[base] = Counter(counter.total + by)
 
-    def _add_foretold(self, increments: dict[Path, int], stamp: Stamp) -> None:
+    def _add_pending(self, increments: dict[Path, int], stamp: Stamp) -> None:
         for path, by in increments.items():
             self._add(path, stamp, by)
 
 
 def _remove_below(node: Node, names: frozenset[Stamp]) -> None:
-    """Take the entries of these messages from all below a node."""
+    """Remove the entries of these messages from all nodes below a node."""
     for segment, child in list(node.children.items()):
         for name in names.intersection(child.values):
             del child.values[name]

@@ -1,9 +1,9 @@
-"""Undo of one message of an object, which leaves alone what others changed since; a redo is the undo of an undo.
+"""Undo of one message of an object. It keeps what others changed since. A redo is the undo of an undo.
 
-`remember` keeps what showed at each path before the message. `undo` then writes that back, but only where what the
-message wrote still shows, and what it deleted only where nothing stands now. What it wrote shows also if the same
-writer has brought it back since, by undoing something later: so one can undo step by step. The operations name what
-they undo alone, so that nothing of anybody else is replaced. What was added to a counter is taken off again.
+`remember` stores the values that showed at each path before the message. `undo` writes them back where the value of the
+message still shows, and restores deleted values where the path is empty now. The value of a message also counts as
+showing if its writer has restored it since by undoing a later message, so that undo works step by step. The operations
+name only the entries that they undo, so that no entry of another writer is replaced. Increments are subtracted again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Before = dict[Path, list[tuple[Path, Content]]]
 
 
 def remember(state: ObjectState, ops: Iterable[Op]) -> Before:
-    """For the path of each operation, what shows at it and below it."""
+    """Return, for the path of each operation, the values that show at it and below it."""
     found: Before = {}
     for op in ops:
         node = seek(state.root, op.path)
@@ -33,7 +33,7 @@ def remember(state: ObjectState, ops: Iterable[Op]) -> Before:
 
 
 def undo(state: ObjectState, before: Before, ops: Sequence[Op], stamp: Stamp) -> list[Op]:
-    """The operations that undo the message `stamp`, which had these."""
+    """Return the operations that undo the message at `stamp`, which consisted of `ops`."""
     paths = {op.path for op in ops}
     standing = {op.path: found for op in ops if (found := _standing(state, op, stamp))}
     alone = {op.path: standing[op.path] for op in ops if op.path in standing and not _counted(state, op, standing)}
@@ -47,7 +47,7 @@ def undo(state: ObjectState, before: Before, ops: Sequence[Op], stamp: Stamp) ->
 
 
 def _standing(state: ObjectState, op: Op, stamp: Stamp) -> Stamp | None:
-    """The stamp with which stands, and shows, what a message wrote or added to: its own, or a later one of its feed."""
+    """Return the stamp of the entry that a message wrote or added to, if it shows: its own, or a later of its feed."""
     node = seek(state.root, op.path)
     if op.content is DELETE or node is None or not node.values:
         return None
@@ -69,7 +69,7 @@ def _same(one: Content, other: Content) -> bool:
 
 
 def _counted(state: ObjectState, op: Op, standing: dict[Path, Stamp]) -> bool:
-    """Whether others have added to a counter that the message made."""
+    """True if others have added to a counter that the message created."""
     return type(op.content) is Counter and grow(state.root, op.path).values[standing[op.path]] != op.content
 
 
@@ -80,7 +80,10 @@ def _undo_one(
     standing: dict[Path, Stamp],
     alone: dict[Path, Stamp],
 ) -> Iterator[Op]:
-    """`standing` is what is undone, by path, and `alone` the same without counters that others have added to."""
+    """Yield the operations that undo one operation.
+
+    `standing` has the entries to undo, by path; `alone` the same without counters that others have added to.
+    """
     path, content, _ = op
     old = rows[0][1] if rows else DELETE
     now = standing.get(path)
@@ -106,12 +109,12 @@ def _undo_one(
 
 
 def _others(node: Node, path: Path, alone: dict[Path, Stamp]) -> bool:
-    """Whether anything is inside a map or set besides what is undone."""
+    """True if a map or set holds entries besides those to undo."""
     return any(other != alone.get(where) for where, below in node.below(path) for other in below.values)
 
 
 def _free(state: ObjectState, path: Path, inside: int, standing: dict[Path, Stamp]) -> bool:
-    """Whether nothing stands at a path, nor somebody else's value in its way below the first `inside` segments."""
+    """True if a path is empty, and no value of another writer hides it below the first `inside` segments."""
     node: Node | None = state.root
     for depth, segment in enumerate(path):
         node = node.children.get(segment) if node else None
@@ -125,12 +128,12 @@ def _free(state: ObjectState, path: Path, inside: int, standing: dict[Path, Stam
 
 
 def _within(path: Path, outer: Path, paths: set[Path]) -> bool:
-    """Whether a path below `outer` belongs to another operation of the message, which has its own memory of it."""
+    """True if a path below `outer` belongs to another operation of the message, which undoes it itself."""
     return any(path[:size] in paths for size in range(len(outer) + 1, len(path) + 1))
 
 
 def _matters(op: Op, made: dict[Path, Op]) -> bool:
-    """Not if it deletes what an operation above it replaces anyhow."""
+    """False for a deletion of entries that an operation above it replaces anyway."""
     if op.content is not DELETE:
         return True
     above = (made.get(op.path[:size]) for size in range(1, len(op.path)))
@@ -138,11 +141,11 @@ def _matters(op: Op, made: dict[Path, Op]) -> bool:
 
 
 def _negative(by: int) -> int:
-    return max(_INT_MIN, min(_INT_MAX, -by))  # the least integer has no opposite; one less is as near as can be
+    return max(_INT_MIN, min(_INT_MAX, -by))  # the least integer has no negative; the greatest comes closest
 
 
 def pack(ops: list[Op], feed: bytes) -> list[bytes]:
-    """Mutations that fit into blocks: what was deleted may have been written by many messages."""
+    """Encode operations as mutations that fit into blocks: a deletion may have removed entries of many messages."""
     if not ops:
         return []
     if len(ops) <= OPS_MAX:

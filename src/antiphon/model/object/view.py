@@ -1,8 +1,9 @@
-"""Reading an object: which of the concurrent values shows at a path, and what the others are.
+"""Reading an object: the value that shows at a path, and the values in conflict with it.
 
-At a path there may stand plain values and counters, each with its stamp, and a map and a set, whose stamp is the
-greatest of their marks and of everything inside them. The greatest stamp shows; the others are conflicts. Counters at
-one path are one counter, their sum. Of one message's entries a map shows before a set, and a set before a value.
+A path may hold plain values and counters, each with its stamp, and a map and a set. The stamp of a map or set is the
+greatest of its marks and of everything inside it. The content with the greatest stamp shows; the others are conflicts.
+The counters at one path count as one, their sum. Of the entries of one message, a map shows before a set, and a set
+before a value.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _RANK = {Mark.MAP: 2, Mark.SET: 1}
 
 
 def shown(node: Node) -> Content:
-    """What shows at a node that holds something: a value, `Counter`, or `Mark.MAP` or `SET` for what is below."""
+    """Return the content that shows at a node: a value, `Counter`, or `Mark.MAP` or `SET` for the nodes below."""
     values = node.values
     if not node.children:
         winner = values[max(values) if len(values) > 1 else next(iter(values))]
@@ -35,7 +36,7 @@ def shown(node: Node) -> Content:
 
 
 def standing(node: Node) -> list[tuple[Stamp, Content]]:
-    """All that stands at a node, what shows first."""
+    """Return all concurrent contents of a node, the one that shows first."""
     found: list[tuple[Stamp, Content]] = []
     tops: dict[Mark, list[Stamp]] = {}
     counters = []
@@ -60,9 +61,9 @@ def _sum(values: dict[Stamp, Content]) -> Counter:
 
 
 def render(node: Node, content: Content) -> Value:
-    """Plain values for what stands at a node."""
+    """Return a content of a node as plain values."""
     kind = type(content)
-    if kind is str or kind is int:  # as most are
+    if kind is str or kind is int:  # the common case
         return content
     if content is Mark.MAP:
         return read_map(node)
@@ -76,12 +77,13 @@ def render(node: Node, content: Content) -> Value:
 
 
 def read_map(node: Node) -> dict[str, Any]:
+    """Return the map below a node as a dict."""
     children = node.children
     return {key: render(children[key], shown(children[key])) for key in node.segments() if isinstance(key, str)}
 
 
 def copied(value: Value) -> Value:
-    """A value that the reader may change without changing the state."""
+    """Return a copy of a value, which the caller may change without changing the state."""
     kind = type(value)
     if kind is list:
         return [copied(part) for part in value]
@@ -91,7 +93,7 @@ def copied(value: Value) -> Value:
 
 
 def seek(root: Node, path: Path) -> Node | None:
-    """The node at a path if it shows: no value in its way has won over the maps that it is in."""
+    """Return the node at a path if it shows, that is, if no value hides one of its ancestors; else None."""
     node = root
     for segment in path:
         child = node.children.get(segment)
@@ -105,7 +107,7 @@ def seek(root: Node, path: Path) -> Node | None:
 
 
 def look(root: Node, path: Path) -> Node:
-    """The node at a path that shows, or `InvalidInput`."""
+    """Return the node at a path if it shows, or raise `InvalidInput`."""
     node = seek(root, path)
     if node is None:
         raise InvalidInput(f"the object has nothing at {show_path(path)}")
@@ -113,7 +115,7 @@ def look(root: Node, path: Path) -> Node:
 
 
 def dump(node: Node, path: Path) -> list[tuple[Path, Content]]:
-    """What shows at a path and below it, as contents to write back."""
+    """Return the contents that show at a path and below it, for writing them back."""
     content = shown(node)
     rows = [(path, content)]
     if is_container(content):

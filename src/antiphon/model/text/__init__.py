@@ -1,1 +1,17 @@
-"""Room text."""
+"""The text model: text with formatting, embedded items and cursors, for several people who type at once.
+
+Start reading at `fugue` for the tree of elements and at `model` for the commands.
+
+model            `TextModel`: commands, reading, cursors, and the model interface
+fugue            `Sequence`: the Fugue tree of a text; insertion, deletion, positions
+runs             runs of elements, and leaves of runs, in which a sequence is stored
+marks            `TextState`: a sequence and its formatting
+codec            mutations as protobuf, with all checks that need no state
+snapshot_writer  the canonical snapshot, in columns
+snapshot_reader  a text from its snapshot, with all checks
+undo             the mutations that undo one message
+yjs              texts in the format of Yjs, out and in
+
+In: mutations with their stamps, and commands. Out: text, snapshots and mutations. May import `model`, `value`, `heard`,
+`wire` and `undo` of `antiphon.model`, but no other model.
+"""

@@ -1,7 +1,7 @@
-"""Mutations of a text, to bytes and back. What a peer sends is checked here, all but what only the state can tell.
+"""Mutations of a text as protobuf. Reading does all checks that need no state.
 
-A mutation may name elements with a lower lamport than its own, and those that its own feed inserted before. So nobody
-can hang on, delete or mark what is still to be written.
+A mutation may name elements with a lower lamport than its own, and elements that its own feed inserted before. So
+nobody can attach to, delete or mark elements of the future.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from antiphon.model.value import Value, read_value, to_proto, value_bytes
 from antiphon.model.wire import number_at, tag_numbers, varint
 
 OPS_MAX = 1 << 16
-INSERTS_MAX = 1 << 12  # fewer, for each may have to walk along an edge of the tree
+INSERTS_MAX = 1 << 12  # fewer, because each may walk along an edge of the tree
 MARKS_MAX = 1 << 14
-MARK_NAMES_MAX = 256  # distinct ones in a mutation
+MARK_NAMES_MAX = 256  # distinct names in a mutation
 MARK_NAME_MAX = 256
 QUICK_TEXT_MAX = 32
 _MUTATION, _INSERT = tag_numbers("TextMutation", "TextInsert")  # a `TextDelete` has the same lamport
@@ -33,7 +33,7 @@ _LEFT, _NEXT, _ROOT = text_pb2.TEXT_PLACE_LEFT, text_pb2.TEXT_PLACE_NEXT, text_p
 
 
 class Anchor(NamedTuple):
-    """A place before or after an element. With no feed: the start of the text, or its end if `after`."""
+    """A place before or after an element. Without a feed, it is the start of the text, or its end if `after`."""
 
     feed: bytes
     clock: int
@@ -44,7 +44,7 @@ START, END = Anchor(b"", 0, False), Anchor(b"", 0, True)
 
 
 class Insert(NamedTuple):
-    """Hang a chain of elements, from `start` on, left or right of a parent; on the root if it names no feed."""
+    """Attach a chain of elements, with clocks from `start` on, left or right of a parent; the root has no feed."""
 
     start: int
     feed: bytes
@@ -52,7 +52,7 @@ class Insert(NamedTuple):
     left: bool
     text: str
     item: bytes | None
-    revived: tuple[Delete, ...] = ()  # what the elements are copies of, one clock each
+    revived: tuple[Delete, ...] = ()  # the elements that these are copies of, one clock each
 
 
 class Delete(NamedTuple):
@@ -62,7 +62,7 @@ class Delete(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """`value` is the encoding of a value, so that equal ones are equal; None unsets the mark."""
+    """Set a mark between two anchors. `value` is encoded, so that equal values compare equal; None unsets the mark."""
 
     name: str
     value: bytes | None
@@ -71,7 +71,7 @@ class Mark(NamedTuple):
 
 
 class Ops(NamedTuple):
-    """A mutation, decoded: it takes the clocks from `base` to before `end`."""
+    """A decoded mutation. Its elements have the clocks from `base` to before `end`."""
 
     base: int
     end: int
@@ -81,7 +81,7 @@ class Ops(NamedTuple):
 
 
 def decode(mutation: bytes, stamp: Stamp) -> Ops:
-    """A received mutation, or `InvalidMutation`."""
+    """Read a received mutation, or raise `InvalidMutation`."""
     try:
         proto = text_pb2.TextMutation.FromString(mutation)
     except DecodeError:
@@ -94,7 +94,7 @@ def decode(mutation: bytes, stamp: Stamp) -> Ops:
     names = len({mark.name for mark in proto.marks})
     need(names <= MARK_NAMES_MAX, f"a mutation of a text marks under at most {MARK_NAMES_MAX} names, not {names}")
     base = clock = _clock(stamp.lamport, proto.offset)
-    after = (stamp.lamport + 1) * LAMPORT  # of its own feed, all of its batch may be named
+    after = (stamp.lamport + 1) * LAMPORT  # of its own feed, all elements of its batch may be named
     deletes = []
     for delete in proto.deletes:
         feed, first = _named(delete, feeds, stamp, after)
@@ -112,7 +112,7 @@ def decode(mutation: bytes, stamp: Stamp) -> Ops:
 
 
 def _merged(deletes: list[Delete]) -> list[Delete]:
-    """The same ranges with no overlap, by feed: so the runs of a feed are looked at once for all of them."""
+    """Merge overlapping ranges, by feed, so that one pass over the runs of a feed serves all of them."""
     if len(deletes) < 2:
         return deletes
     merged: list[Delete] = []
@@ -135,7 +135,7 @@ def _named(
     stamp: Stamp,
     below: int,
 ) -> tuple[bytes, int]:
-    """The element that an operation names: one with a lower lamport, or of the same feed and below a clock."""
+    """Return the element that an operation names: one with a lower lamport, or of the same feed and below a clock."""
     need(proto.feed < len(feeds), f"it names feed {proto.feed} of a table of {len(feeds) - 1}")
     feed, clock = feeds[proto.feed], _clock(proto.lamport, proto.offset)
     need(clock < below if feed == stamp.feed else proto.lamport < stamp.lamport, "it names what it cannot have seen")
@@ -182,9 +182,10 @@ def _mark(proto: text_pb2.TextMark, feeds: Sequence[bytes], stamp: Stamp, base: 
 
 
 def quick(mutation: bytes) -> tuple[int, str] | None:
-    """The lamport and the text of what typing sends most: text after an element of one's own, or one deleted.
+    """Read the most common mutations of typing: text after an element of the same writer, or one deletion.
 
-    Text is empty for a deletion. None says that `decode` must look; where both understand the bytes, they agree.
+    Returns the lamport of that element, and the text, which is empty for a deletion. None means that `decode` must read
+    the mutation. Where both read the bytes, they agree.
     """
     size, kind = len(mutation), mutation[0]
     if (kind != _INSERTS and kind != _DELETES) or mutation[1] != size - 2 or mutation[2] != _LAMPORT:
@@ -197,11 +198,11 @@ def quick(mutation: bytes) -> tuple[int, str] | None:
     return lamport, mutation[at + 2 :].decode()
 
 
-# -- what commands write
+# -- writing
 
 
 def quick_bytes(clock: int, text: str) -> bytes | None:
-    """What `quick` reads, as the general encoder would write it; None if it has to."""
+    """Encode a mutation that `quick` reads, as the general encoder would; None if only that can."""
     lamport = clock >> OFFSET_BITS
     content = text.encode()
     if clock & OFFSET_MAX or not 0 < lamport < 1 << 56 or len(content) > QUICK_TEXT_MAX:
@@ -214,7 +215,7 @@ def quick_bytes(clock: int, text: str) -> bytes | None:
 
 
 class Draft:
-    """A mutation in the making, by the writer of `feed`."""
+    """A mutation in the making, of the writer of `feed`."""
 
     __slots__ = ("_names", "_table", "inserted", "proto")
 
@@ -233,7 +234,7 @@ class Draft:
         self.inserted = 0
 
     def insert(self, text: str, feed: bytes, parent: int, *, left: bool = False, item: bytes = b"") -> None:
-        """Text (or an item) on a parent; on the root if it names no feed."""
+        """Insert text, or an item, at a parent; at the root without a feed."""
         insert = self.proto.inserts.add()
         if feed:
             insert.feed = self._table.index(feed)
@@ -245,22 +246,22 @@ class Draft:
         self._fill(insert, text, item)
 
     def insert_next(self, text: str, *, item: bytes = b"") -> None:
-        """Text (or an item) after what was inserted last."""
+        """Insert text, or an item, after the previous insertion."""
         self._fill(self.proto.inserts.add(place=_NEXT), text, item)
 
     @property
     def is_full(self) -> bool:
-        """Whether what still comes should go into another mutation."""
+        """True if further operations should go into another mutation."""
         full = len(self.proto.marks) >= MARKS_MAX // 4 or len(self._names) >= MARK_NAMES_MAX // 2
         return full or len(self.proto.inserts) >= INSERTS_MAX
 
     def has_room(self, name: str) -> bool:
-        """Whether one more mark of a name may go into this mutation."""
+        """True if one more mark of a name fits into this mutation."""
         known = name in self._names or len(self._names) < MARK_NAMES_MAX
         return known and len(self.proto.marks) < MARKS_MAX
 
     def revive(self, names: Sequence[tuple[bytes, int]]) -> None:
-        """Say that what was inserted last are copies of these elements, one for one."""
+        """Record that the elements of the previous insertion are copies of these elements, one for one."""
         rows = self.proto.inserts[-1].revived
         last = (b"", -2)
         for feed, clock in names:
@@ -283,7 +284,7 @@ class Draft:
         )
 
     def mark(self, name: str, value: bytes | None, start: Anchor | int, end: Anchor | int) -> None:
-        """A mark between anchors; a number is an element of this mutation, the first is 1."""
+        """Set a mark between anchors. A number is an element of this mutation, counted from 1."""
         mark = self.proto.marks.add(name=name)
         self._names.add(name)
         if value is not None:
@@ -310,14 +311,14 @@ class Draft:
 
 
 def at_offset(mutation: bytes, offset: int) -> bytes:
-    """The same mutation, for the place in a batch where the feed's next element has this offset."""
+    """Return a mutation for the position in a batch where the feed's next element has this offset."""
     proto = text_pb2.TextMutation.FromString(mutation)
     proto.offset = offset if proto.inserts else 0
     return proto.SerializeToString(deterministic=True)
 
 
 def checked(text: str) -> str:
-    """Text that may be inserted."""
+    """Return a text if it may be inserted, or raise `InvalidInput`."""
     if not isinstance(text, str):
         raise InvalidInput(f"text is a str, not {type(text).__name__}")
     try:

@@ -1,8 +1,8 @@
-"""`Sequence`: the tree of a text (Fugue), kept as runs; elements go in and are deleted in any order, with one result.
+"""`Sequence`: the Fugue tree of a text, stored as runs. Insertions and deletions in any order give the same result.
 
-Every element hangs on another one or on the root, left or right of it. The document is that tree read from left to
-right, siblings ascending by (feed, clock). Elements and deletions are sets, so the order of delivery decides nothing:
-an insertion whose parent is not here waits for it, and a deletion of what is not here yet is remembered.
+Every element is the left or right child of another element or of the root. The document is the tree read from left to
+right, with siblings ascending by (feed, clock). Elements and deletions are sets, so the order of delivery has no
+effect: an insertion waits for its parent, and a deletion of elements that have not arrived is stored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOBODY = Writer(b"")
 
 
 class Sequence:
-    """Writers, and their runs in the order of the document, behind a root that is no element."""
+    """Writers, and their runs in the order of the document, after a root that is no element."""
 
     __slots__ = ("cursor", "cursor_start", "head", "length", "root", "writers")
 
@@ -38,9 +38,9 @@ class Sequence:
         self.root = Run(_NOBODY, -1, 0, None, None, None, 0, False)
         self.head = self.root.leaf = Leaf()
         self.head.runs.append(self.root)
-        self.length = 0  # of the text shown
-        self.cursor: Leaf | None = None  # where the last look-up by position ended
-        self.cursor_start = 0  # how much is shown before that leaf
+        self.length = 0  # length of the text shown
+        self.cursor: Leaf | None = None  # the leaf of the last lookup by position
+        self.cursor_start = 0  # the length of the text shown before that leaf
 
     def writer(self, feed: bytes) -> Writer:
         writer = self.writers.get(feed)
@@ -51,7 +51,7 @@ class Sequence:
     # -- insertion
 
     def type_one(self, writer: Writer, clock: int, parent: int, text: str) -> bool:
-        """Append one typed character to its writer's last run, if that is all that there is to do."""
+        """Append one typed character to its writer's last run. False, without effect, if more is needed."""
         if writer.last != parent or writer.units or writer.doomed or writer.waiting:
             return False
         run = writer.runs[-1]
@@ -73,7 +73,7 @@ class Sequence:
         return True
 
     def insert(self, unit: Unit) -> None:
-        """Take in one insertion, and all that waited for it."""
+        """Apply one insertion, and all insertions that waited for it."""
         todo = [unit]
         fresh = True
         while todo:
@@ -87,13 +87,13 @@ class Sequence:
                 units = unit.writer.units
                 units.insert(bisect_left(units, unit.start, key=_unit_start), unit)
                 continue
-            # What waited may lie between the clocks of a run that grows over it: only what is new may extend one.
+            # Elements that waited may lie between the clocks of a run. So only new elements may extend a run.
             self._integrate(unit, parent, fresh and unit.item is None)
             fresh = False
             todo.extend(self._woken(unit))
 
     def _parent(self, unit: Unit) -> Run | None:
-        """The run whose edge is the parent of a unit, split off if need be."""
+        """Return the run whose first or last element is the parent of a unit. A run is split if necessary."""
         if unit.above is None:
             return self.root
         found = unit.above.find(unit.above_clock)
@@ -107,7 +107,7 @@ class Sequence:
         return run
 
     def _woken(self, unit: Unit) -> list[Unit]:
-        """Insertions that waited for the elements of a unit; they are no longer waiting."""
+        """Remove and return the insertions that waited for the elements of a unit."""
         waiting = unit.writer.waiting
         if not waiting:
             return []
@@ -138,7 +138,7 @@ class Sequence:
                 above, above_clock, left = writer, clock - 1, False
 
     def _extend(self, writer: Writer, parent: Run, clock: int, size: int, text: str | None) -> bool:
-        """Let the writer's last run grow, where it is the parent and looks like what comes."""
+        """Extend the writer's last run, if it is the parent and of the same kind as the new elements; else False."""
         last = writer.last
         if parent.writer is not writer or parent.start + (parent.length - 1) * parent.stride != last:
             return False
@@ -148,7 +148,7 @@ class Sequence:
         if (size > 1 and stride != 1) or (parent.length > 1 and stride != parent.stride):
             return False
         if stride % LAMPORT and (stride != 1 or clock >> OFFSET_BITS != parent.start >> OFFSET_BITS):
-            return False  # a run is one message, or one element of each
+            return False  # a run holds one message, or one element of each of several
         if text is not None:
             if parent.text is None or parent.length + size > RUN_MAX:
                 return False
@@ -160,7 +160,7 @@ class Sequence:
         return True
 
     def _hang(self, run: Run, parent: Run) -> None:
-        """Put a run among the children of its parent, and into its place in the document."""
+        """Insert a run among the children of its parent, and into the document."""
         if run.left:
             siblings = parent.lefts
             if siblings is None:
@@ -200,7 +200,7 @@ class Sequence:
             self.cursor = None
 
     def split(self, run: Run, at: int) -> Run:
-        """Cut a run before its element `at`; what is cut off stays the right child of the rest."""
+        """Split a run before its element `at`. The second part becomes the right child of the first."""
         writer, text = run.writer, run.text
         start = run.start + at * run.stride
         right = Run(writer, start, run.length - at, None, run.item, writer, start - run.stride, False)
@@ -224,7 +224,7 @@ class Sequence:
     # -- deletion
 
     def delete(self, writer: Writer, first: int, last: int, *, own: bool) -> None:
-        """Delete a writer's elements in a range of clocks: those here and those that will come."""
+        """Delete a writer's elements in a range of clocks, including those that have not arrived."""
         at = max(bisect_right(writer.starts, first) - 1, 0)
         runs = writer.runs
         while at < len(runs):
@@ -244,7 +244,7 @@ class Sequence:
             writer.doom(first, last)
 
     def delete_waiting(self, writer: Writer, ranges: list[tuple[int, int]]) -> None:
-        """Delete what waits of a writer's elements, in ranges that ascend and do not overlap."""
+        """Delete waiting elements of a writer, in ascending ranges that do not overlap."""
         first = max(bisect_right(writer.units, ranges[0][0], key=_unit_start) - 1, 0)
         for at in range(first, len(writer.units)):
             unit = writer.units[at]
@@ -256,7 +256,7 @@ class Sequence:
                 unit.hide(ranges[low:high])
 
     def _hide(self, run: Run, at: int, low: int, high: int) -> int:
-        """Delete elements low to high of the run at `at` of its writer; how many runs there are more for it."""
+        """Delete elements low to high of the run at `at` of its writer; return the number of additional runs."""
         length, count = run.length, high - low
         more = 0
         if count == length:
@@ -276,7 +276,7 @@ class Sequence:
         return more
 
     def _give_on(self, run: Run, at: int, low: int) -> bool:
-        """Move the end of a run, now deleted, to the deleted run that follows: no new run for each backspace."""
+        """Move the deleted end of a run to the deleted run after it, so that a backspace adds no run."""
         writer, rights, stride = run.writer, run.rights, run.stride
         if rights is None or len(rights) != 1 or run.text is None or writer.units:
             return False
@@ -299,7 +299,7 @@ class Sequence:
         return True
 
     def _give_back(self, run: Run, at: int, high: int) -> bool:
-        """Move the beginning of a run, now deleted, to the deleted run before it."""
+        """Move the deleted beginning of a run to the deleted run before it."""
         writer, stride = run.writer, run.stride
         if at == 0 or run.lefts or run.text is None or writer.units:
             return False
@@ -323,7 +323,7 @@ class Sequence:
     # -- positions
 
     def find(self, index: int) -> tuple[Run, int]:
-        """The run that holds the element shown at a position, and the element's place in it."""
+        """Return the run that holds the element shown at a position, and the index of the element in it."""
         if not 0 <= index < self.length:
             raise InvalidInput(f"there is nothing at {index} in a text of {self.length} characters")
         leaf, start = self.cursor, self.cursor_start
@@ -355,10 +355,10 @@ class Sequence:
         return leaf.runs[-1]
 
     def gap(self, index: int) -> tuple[Run, bool, int]:
-        """Where to hang what is inserted at a position: a run, whether left of it, and the element's place in it.
+        """Return the parent for an insertion at a position: its run, True for a left child, and its index in the run.
 
-        It goes right before the element shown there, after the deleted ones: so a typist who corrects herself goes on
-        with her own chain.
+        The insertion goes right before the element shown there, after the deleted ones. So a writer who corrects a
+        typing error continues the same chain.
         """
         if index == self.length:
             last = self.last()
@@ -371,7 +371,7 @@ class Sequence:
         return (run, True, 0) if before.rights else (before, False, before.length - 1)
 
     def shown_before(self, run: Run) -> int:
-        """How much of the text stands before a run."""
+        """Return the length of the text shown before a run."""
         count = 0
         for other in run.leaf.runs:
             if other is run:
@@ -385,7 +385,7 @@ class Sequence:
         return count
 
     def runs(self) -> Iterator[Run]:
-        """All runs in the order of the document, the root first."""
+        """Yield all runs in the order of the document, the root first."""
         leaf: Leaf | None = self.head
         while leaf is not None:
             yield from leaf.runs

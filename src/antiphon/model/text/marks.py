@@ -1,7 +1,7 @@
 """Marks: formatting of a text. For each character and name, the covering mark with the greatest stamp wins.
 
-Of marks with the same name and the same two anchors only the latest is kept: they cover the same characters in every
-state, so the earlier ones can never show again, and which is dropped does not depend on the order of delivery.
+Of marks with the same name and the same two anchors only the latest is kept. They cover the same characters in every
+state, so the earlier ones can never show again, and the result does not depend on the order of delivery.
 """
 
 from __future__ import annotations
@@ -15,42 +15,44 @@ from antiphon.model.text.codec import Anchor, Insert, Mark
 from antiphon.model.text.fugue import Sequence
 from antiphon.model.text.runs import Leaf
 
-SHOWN_MAX = 64  # names that one character shows, so that what hostile marks make of a text grows only with their number
+SHOWN_MAX = 64  # names that one character shows; it bounds the output that hostile marks cause
 
-Key = tuple[int, bytes, int, int]  # lamport, feed, seq, and which mark of the message: the order of marks
+Key = tuple[int, bytes, int, int]  # lamport, feed, seq, and the index of the mark in its message: the order of marks
 
 
-class Kept(NamedTuple):
-    """A mark as it is kept, sorted by its stamp."""
+class KeptMark(NamedTuple):
+    """A stored mark. Marks are sorted by their stamps."""
 
     key: Key
     mark: Mark
 
 
 class Segment(NamedTuple):
-    """A stretch of the text shown, and the marks that win there: of all names, the latest `SHOWN_MAX` that are set; of
-    names that were asked for, all, those that unset something, too.
+    """A part of the text with the same winning marks throughout.
+
+    If all names are requested, it has the latest `SHOWN_MAX` marks that set a value. If some names are requested, it
+    has all their marks, including those that unset a value.
     """
 
     start: int
     stop: int
-    winners: dict[str, Kept]
+    winners: dict[str, KeptMark]
 
 
 class TextState(Sequence):
-    """A sequence and its marks; and for the undo of this session, which is in no snapshot, what is a copy of what."""
+    """A sequence and its marks. `copies` serves the undo of this session, and is in no snapshot."""
 
     __slots__ = ("copies", "marks")
 
     def __init__(self) -> None:
         super().__init__()
-        self.marks: dict[tuple[str, Anchor, Anchor], Kept] = {}
-        self.copies: dict[bytes, dict[tuple[bytes, int], int]] = {}  # of each feed: the copy of an element
+        self.marks: dict[tuple[str, Anchor, Anchor], KeptMark] = {}
+        self.copies: dict[bytes, dict[tuple[bytes, int], int]] = {}  # by feed and element: the clock of its copy
 
     def add_copies(self, insert: Insert, feed: bytes) -> None:
-        """Remember what a feed's undo brought back, so that undoing its insertion takes it away, too.
+        """Record the copies that a feed's undo made, so that undoing the original insertion deletes them too.
 
-        Each feed has entries of its own and only its undo reads them, so nobody can spoil another's.
+        Each feed has its own entries, and only its undo reads them, so no writer can damage those of another.
         """
         copies = self.copies.setdefault(feed, {})
         clock = insert.start
@@ -64,11 +66,11 @@ class TextState(Sequence):
         place = (mark.name, mark.start, mark.end)
         old = self.marks.get(place)
         if old is None or old.key < key:
-            self.marks[place] = Kept(key, mark)
+            self.marks[place] = KeptMark(key, mark)
 
 
 class Places:
-    """Positions of anchors, while the text stays as it is: in what is shown, or among all elements."""
+    """Positions of anchors in an unchanging text: in the text shown, or among all elements."""
 
     def __init__(self, state: Sequence, *, among_all: bool = False) -> None:
         self._state = state
@@ -83,7 +85,7 @@ class Places:
         self.length = count
 
     def of(self, anchor: Anchor) -> int | None:
-        """How much of the text stands before an anchor; None if its element is not here."""
+        """Return the length of the text before an anchor; None if its element has not arrived."""
         if not anchor.feed:
             return self.length if anchor.after else 0
         writer = self._state.writers.get(anchor.feed)
@@ -101,10 +103,10 @@ class Places:
 
 
 def segments(state: TextState, names: Iterable[str] | None = None, *, among_all: bool = False) -> list[Segment]:
-    """The text shown (or all elements), cut where the winning marks change; of some names only, if they are given."""
+    """Return the text shown (or all elements), divided where the winning marks change; of some names only, if given."""
     places = Places(state, among_all=among_all)
     wanted = None if names is None else set(names)
-    events: list[tuple[int, bool, Kept]] = []
+    events: list[tuple[int, bool, KeptMark]] = []
     for covering in state.marks.values():
         if wanted is not None and covering.mark.name not in wanted:
             continue
@@ -113,10 +115,10 @@ def segments(state: TextState, names: Iterable[str] | None = None, *, among_all:
             events += [(start, True, covering), (stop, False, covering)]
     events.sort(key=lambda event: event[0])
     found: list[Segment] = []
-    active: dict[str, list[Kept]] = {}
-    ranked: list[Kept] = []
+    active: dict[str, list[KeptMark]] = {}
+    ranked: list[KeptMark] = []
     position = 0
-    ends: list[tuple[int, bool, Kept | None]] = [*events, (places.length, False, None)]
+    ends: list[tuple[int, bool, KeptMark | None]] = [*events, (places.length, False, None)]
     for at, begins, kept in ends:
         if at > position:
             winners = {kept.mark.name: kept for kept in (ranked if wanted is not None else ranked[-SHOWN_MAX:])}
@@ -142,12 +144,12 @@ def segments(state: TextState, names: Iterable[str] | None = None, *, among_all:
     return found
 
 
-def _key(kept: Kept) -> Key:
+def _key(kept: KeptMark) -> Key:
     return kept.key
 
 
 def anchor_before(state: Sequence, index: int) -> Anchor:
-    """The anchor before the element shown at a position; the end of the text if there is none."""
+    """Return the anchor before the element shown at a position; the end of the text if there is none."""
     if index >= state.length:
         return Anchor(b"", 0, True)
     run, at = state.find(index)
@@ -155,7 +157,7 @@ def anchor_before(state: Sequence, index: int) -> Anchor:
 
 
 def anchor_after(state: Sequence, index: int) -> Anchor:
-    """The anchor after the element shown right before a position; the start of the text if there is none."""
+    """Return the anchor after the element shown right before a position; the start of the text if there is none."""
     if index <= 0:
         return Anchor(b"", 0, False)
     run, at = state.find(index - 1)

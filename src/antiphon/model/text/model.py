@@ -7,9 +7,9 @@
 >>> text.value(state)
 'Hello world'
 
-What two people type at the same place stays together, each run whole, forwards and backwards. Positions are those of
-Python's `str`: code points. Commands return mutations and change nothing; they want the writer's own `feed`, so that
-its key need not be written out in each mutation.
+Runs that two people type at the same place do not interleave, forwards or backwards. Positions are those of Python's
+`str`: code points. Commands return mutations and do not change the state. They take the writer's own `feed`, so that a
+mutation need not contain its key.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _INSERTING = frozenset({"insert", "replace", "embed"})
 
 
 class TextModel(Model[TextState]):
-    """The text model."""
+    """Text with marks. See docs/models/text.md."""
 
     name = "antiphon/text"
     commands = frozenset({"insert", "delete", "replace", "embed", "mark", "unmark"})
@@ -90,7 +90,7 @@ class TextModel(Model[TextState]):
                 state.add_mark(mark, stamp, nth)
 
     def _apply_quickly(self, state: TextState, mutation: bytes, stamp: Stamp) -> bool:
-        """What typing sends, without the general decoder; False if it has to look."""
+        """Apply a mutation of typing without the general decoder; False, without effect, if that is needed."""
         try:
             found = quick(mutation)
         except (IndexError, UnicodeDecodeError):
@@ -135,12 +135,12 @@ class TextModel(Model[TextState]):
         return state.length
 
     def read(self, state: TextState, start: int, stop: int) -> str:
-        """The part of the text from `start` to before `stop`."""
+        """Return the text from `start` to before `stop`."""
         self._check_range(state, start, stop)
         return "".join(_text(run)[low:high] for run, low, high in shown(state, start, stop))
 
     def embeds(self, state: TextState) -> list[tuple[int, ItemId]]:
-        """Embedded items with their positions, where the text has U+FFFC."""
+        """Return embedded items with their positions, at which the text has U+FFFC."""
         found = []
         position = 0
         for run in state.runs():
@@ -154,7 +154,7 @@ class TextModel(Model[TextState]):
         return [Reference(bytes(item)) for _, item in self.embeds(state)]
 
     def spans(self, state: TextState) -> list[Span]:
-        """The text in pieces with one formatting each; an embedded item is a piece of its own."""
+        """Return the text in pieces of uniform formatting. An embedded item is a piece of its own."""
         text = self.value(state)
         items = dict(self.embeds(state))
         bounds = sorted({at for item in items for at in (item, item + 1)})
@@ -181,23 +181,23 @@ class TextModel(Model[TextState]):
         return found
 
     def next_offset(self, state: TextState, feed: bytes, lamport: int) -> int:
-        """The offset that the feed's next insertion in a batch at `lamport` must name."""
+        """Return the offset of the feed's next insertion in a batch at `lamport`."""
         writer = state.writers.get(feed)
         return writer.floor & OFFSET_MAX if writer is not None and writer.floor >> OFFSET_BITS == lamport else 0
 
     def in_batch(self, state: TextState, mutation: bytes, feed: bytes, lamport: int) -> bytes:
-        """A mutation, made for this state by any command or undo, as it must be sent in a batch at `lamport`."""
+        """Return a mutation of any command or undo in the form for a batch at `lamport`."""
         offset = self.next_offset(state, feed, lamport)
         return at_offset(mutation, offset) if offset else mutation
 
     # -- cursors
 
     def context(self, state: TextState, command: str, feed: bytes, lamport: int) -> dict[str, Any]:
-        """Insertions that share a lamport, as in a batch, go on where the one before them ended."""
+        """Return the offset for insertions that share a lamport, as in a batch: they follow the previous one."""
         return {"offset": self.next_offset(state, feed, lamport)} if command in _INSERTING else {}
 
     def cursor(self, state: TextState, index: int, *, after: bool = False) -> bytes:
-        """A place that survives edits: before the character at `index`, or after the one in front of it."""
+        """Return a place that survives edits: before the character at `index`, or after the one in front of it."""
         self._check_range(state, index, state.length)
         anchor = anchor_after(state, index) if after else anchor_before(state, index)
         return text_pb2.TextCursor(
@@ -208,7 +208,7 @@ class TextModel(Model[TextState]):
         ).SerializeToString(deterministic=True)
 
     def index_of(self, state: TextState, cursor: bytes) -> int:
-        """Where a cursor stands now; if its character was deleted, where that was."""
+        """Return the index of a cursor. If its character was deleted, that is the place where it was."""
         try:
             proto = text_pb2.TextCursor.FromString(cursor)
         except (DecodeError, TypeError):
@@ -224,7 +224,7 @@ class TextModel(Model[TextState]):
     # -- commands
 
     def insert(self, state: TextState, index: int, text: str, *, feed: bytes = b"", offset: int = 0) -> bytes:
-        """Text in front of the character at `index`, or at the end."""
+        """Insert text in front of the character at `index`, or at the end."""
         return self.replace(state, index, 0, text, feed=feed, offset=offset)
 
     def delete(self, state: TextState, index: int, count: int = 1, *, feed: bytes = b"") -> bytes:
@@ -233,7 +233,7 @@ class TextModel(Model[TextState]):
     def replace(
         self, state: TextState, index: int, count: int, text: str, *, feed: bytes = b"", offset: int = 0
     ) -> bytes:
-        """Text instead of `count` characters from `index` on; one mutation, so nobody sees it half done."""
+        """Replace `count` characters from `index` on, in one mutation, so that nobody sees an intermediate state."""
         if type(index) is not int or type(count) is not int or type(offset) is not int:
             raise InvalidInput(f"positions, counts and offsets are integers, not {index!r}, {count!r}, {offset!r}")
         self._check_range(state, index, index + count)
@@ -252,7 +252,7 @@ class TextModel(Model[TextState]):
         return draft.bytes()
 
     def embed(self, state: TextState, index: int, item: bytes, *, feed: bytes = b"", offset: int = 0) -> bytes:
-        """An item in front of the character at `index`."""
+        """Embed an item in front of the character at `index`."""
         self._check_range(state, index, state.length)
         draft = Draft(feed, offset)
         _insert(state, draft, index, "", ItemId(item))
@@ -269,7 +269,7 @@ class TextModel(Model[TextState]):
         expand: bool = True,
         feed: bytes = b"",
     ) -> bytes:
-        """Set a mark. With `expand`, what is typed at its end has it too (bold), else not (a link)."""
+        """Set a mark. With `expand`, text typed at its end has it too (bold); without, it has not (a link)."""
         return self._mark(state, start, stop, name, mark_value(value), expand, feed)
 
     def unmark(
@@ -326,7 +326,7 @@ class TextModel(Model[TextState]):
 
 
 def _typed(state: TextState, index: int, text: str, feed: bytes) -> bytes | None:
-    """The mutation of a typist's key (no text: one that deletes), if it names an element of the typist's own."""
+    """Encode one keystroke (no text: a deletion), if it names an element of the same writer; else None."""
     left = False
     if text:
         run, left, at = state.gap(index)
@@ -343,7 +343,7 @@ def _insert(state: TextState, draft: Draft, index: int, text: str, item: bytes) 
 
 
 def _read_value(encoded: bytes, known: dict[bytes, Value]) -> Value:
-    """A mark's value; one decoded before is used again if nobody can change it."""
+    """Decode the value of a mark. Immutable values are cached."""
     if encoded in known:
         return known[encoded]
     value = read_mark_value(encoded)
@@ -358,7 +358,7 @@ def _text(run: Run) -> str:
 
 
 def shown(state: TextState, start: int, stop: int) -> Iterator[tuple[Run, int, int]]:
-    """The runs that hold a part of the text, each from element to before element."""
+    """Yield the runs that hold a part of the text, each with its first element and the one after its last."""
     if start >= stop:
         return
     run, low = state.find(start)

@@ -1,7 +1,7 @@
-"""Runs of elements, and leaves of runs in the order of the document: what a sequence is kept in.
+"""Runs of elements, and leaves of runs in the order of the document. A sequence is stored in them.
 
-A run is a stretch of one writer's elements that stand in a row, each the right child of the one before, all shown or
-all deleted. Its clocks ascend by one stride: 1 inside a message, a whole lamport or more where somebody types.
+A run is a series of one writer's elements, each the right child of the one before, all shown or all deleted. Its clocks
+ascend by one stride: 1 inside a message, a whole lamport or more between keystrokes.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
-OFFSET_BITS = 20  # a body has at most 1 MiB, so a message inserts fewer elements than this can count
+OFFSET_BITS = 20  # a body has at most 1 MiB, so a message inserts fewer elements
 OFFSET_MAX = (1 << OFFSET_BITS) - 1
 LAMPORT = 1 << OFFSET_BITS  # one lamport, in clocks
-RUN_MAX = 1024  # elements shown in a run; the bound keeps appending and splitting cheap in a long text
-LEAF_MAX = 48  # runs in a leaf; `list.index` in it must stay cheap
+RUN_MAX = 1024  # elements shown in a run; the bound keeps appending and splitting cheap
+LEAF_MAX = 48  # runs in a leaf; the bound keeps `list.index` cheap
 EMBED = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
 class Run:
-    """Elements start, start + stride, ...; `text` is None once they are deleted, and then only their ids are kept."""
+    """Elements with the clocks start, start + stride, ... `text` is None if they are deleted: only the ids remain."""
 
     __slots__ = (
         "above",
@@ -56,8 +56,8 @@ class Run:
         self.above = above  # the writer of the parent of the first element; None is the root
         self.above_clock = above_clock  # named by id, not by run, so that splitting the parent costs nothing
         self.left = left
-        self.lefts: list[Run] | None = None  # runs that hang left on the first element, ascending by id
-        self.rights: list[Run] | None = None  # runs that hang right on the last element, likewise
+        self.lefts: list[Run] | None = None  # left children of the first element, ascending by id
+        self.rights: list[Run] | None = None  # right children of the last element, ascending by id
         self.leaf: Leaf
 
     @property
@@ -67,7 +67,7 @@ class Run:
 
     @property
     def key(self) -> tuple[bytes, int]:
-        """What siblings are sorted by."""
+        """The sort key of siblings."""
         return self.writer.feed, self.start
 
     def clock(self, at: int) -> int:
@@ -75,22 +75,22 @@ class Run:
 
 
 class Writer:
-    """All that a text knows of one feed."""
+    """The elements of one feed in a text."""
 
     __slots__ = ("doomed", "feed", "floor", "last", "runs", "starts", "units", "waiting")
 
     def __init__(self, feed: bytes) -> None:
         self.feed = feed
-        self.floor = 0  # its next element has this clock or a greater one: clocks ascend in the order of the feed
+        self.floor = 0  # the least clock of its next element: clocks ascend in the order of the feed
         self.last = -1  # the clock of the last element in `runs`
         self.runs: list[Run] = []  # by clock
         self.starts: list[int] = []  # their first clocks
-        self.doomed: list[tuple[int, int]] = []  # ranges of clocks not below the floor that somebody deleted already
+        self.doomed: list[tuple[int, int]] = []  # ranges of clocks above the floor that are deleted already
         self.waiting: dict[int, list[Unit]] = {}  # insertions that wait for an element of this writer, by its clock
         self.units: list[Unit] = []  # insertions of this writer that wait, by clock
 
     def find(self, clock: int) -> tuple[Run, int] | None:
-        """The run that holds an element, and the element's place in it."""
+        """Return the run that holds an element, and the index of the element in it."""
         at = bisect_right(self.starts, clock) - 1
         if at < 0:
             return None
@@ -99,7 +99,7 @@ class Writer:
         return None if rest or place >= run.length else (run, place)
 
     def add(self, run: Run) -> None:
-        """Keep a run whose elements lie between those of its neighbours here."""
+        """Add a run. Its clocks lie between those of its neighbours."""
         if run.start > self.last:
             self.runs.append(run)
             self.starts.append(run.start)
@@ -110,7 +110,7 @@ class Writer:
             self.starts.insert(at, run.start)
 
     def doom(self, first: int, last: int) -> None:
-        """Remember to delete what may still come in a range of clocks."""
+        """Record the deletion of elements in a range of clocks that have not arrived."""
         first = max(first, self.floor)
         if first > last:
             return
@@ -141,7 +141,7 @@ def high_of(bounds: tuple[int, int]) -> int:
 
 
 class Unit:
-    """One insertion as it was written: a chain of elements, in pieces that are shown (text) or deleted (None)."""
+    """One insertion: a chain of elements, in pieces that are shown (text) or deleted (None)."""
 
     __slots__ = ("above", "above_clock", "item", "left", "length", "pieces", "start", "writer")
 
@@ -156,7 +156,7 @@ class Unit:
         self.left = False
 
     def hide(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Delete the elements in ranges of clocks, which ascend and do not overlap; in one pass, however many."""
+        """Delete the elements in ascending ranges of clocks that do not overlap, in one pass."""
         bounds = [(max(low - self.start, 0), min(high - self.start + 1, self.length)) for low, high in ranges]
         bounds = [(low, high) for low, high in bounds if low < high]
         if not bounds:
@@ -166,7 +166,7 @@ class Unit:
         cuts.update(accumulate(count for count, _ in self.pieces))
         kept: list[tuple[int, str | None]] = []
         pieces, hidden = iter(self.pieces), iter(bounds)
-        begin, end, text = 0, 0, None  # the piece that a cut falls into
+        begin, end, text = 0, 0, None  # the piece that contains the cut
         low, high = next(hidden)
         for at, stop in pairwise(sorted(cuts)):
             if at >= end:
@@ -183,7 +183,7 @@ class Unit:
 
 
 class Leaf:
-    """Some neighbouring runs of the document, and how many of their elements are shown."""
+    """Some adjacent runs of the document, and the number of their elements that are shown."""
 
     __slots__ = ("after", "before", "runs", "shown")
 
@@ -214,7 +214,7 @@ class Leaf:
 
 
 def next_to(run: Run, step: int) -> Run | None:
-    """The run after another one in the document (step 1), or before it (step -1)."""
+    """Return the run after another one in the document (step 1), or before it (step -1)."""
     runs = run.leaf.runs
     at = runs.index(run) + step
     if 0 <= at < len(runs):
@@ -224,11 +224,11 @@ def next_to(run: Run, step: int) -> Run | None:
 
 
 def in_order(root: Run) -> Iterator[Run]:
-    """The runs of a tree in the order of the document, with no recursion: chains may be very deep."""
+    """Yield the runs of a tree in the order of the document, without recursion: chains may be very deep."""
     stack: list[Run | None] = [root]
     while stack:
         run = stack.pop()
-        if run is None:  # what is below it was on its left, and is done
+        if run is None:  # its left children are done
             run = stack.pop()
             assert run is not None
         elif run.lefts:

@@ -1,4 +1,4 @@
-"""A text from its snapshot. The bytes may come from anybody: whatever is not what `encode` writes is refused."""
+"""A text from its snapshot. Bytes that `encode` would not write are refused, because peers may be hostile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.core.ids import ITEM_ID_SIZE
 from antiphon.core.v1 import text_pb2
 from antiphon.model.text.codec import MARK_NAME_MAX, Anchor, Mark, read_mark_value
-from antiphon.model.text.marks import Kept, TextState
+from antiphon.model.text.marks import KeptMark, TextState
 from antiphon.model.text.runs import (
     EMBED,
     LAMPORT,
@@ -33,7 +33,7 @@ _LAMPORT_MAX = (1 << 63) - 1
 
 
 def decode(data: bytes) -> TextState:
-    """The state whose canonical snapshot these bytes are."""
+    """Read a canonical snapshot, or raise `BadEncoding`."""
     try:
         proto = text_pb2.TextSnapshot.FromString(data)
     except DecodeError:
@@ -65,7 +65,7 @@ def _check(condition: object, reason: str) -> None:
 
 
 class _Columns:
-    """What one writer's columns say, and where its runs have to be cut, by ordinal."""
+    """The columns of one writer, and the ordinals at which its runs are divided."""
 
     def __init__(self, row: text_pb2.TextWriter, writer: Writer) -> None:
         self.writer = writer
@@ -115,7 +115,7 @@ class _Columns:
         return heads
 
     def cut_for_children(self, columns: Sequence[_Columns]) -> None:
-        """Children hang on the first or the last element of a run: cut the runs of their parents so."""
+        """Divide the runs of parents: children belong to the first or the last element of a run."""
         for where, left, ordinal in self.heads.values():
             if where == 0:
                 _check(not left and ordinal == 0, "something left of the root")
@@ -126,7 +126,7 @@ class _Columns:
             parent.cuts.add(ordinal if left else ordinal + 1)
 
     def cut_for_unit(self, clock: int) -> None:
-        """No run may reach over a waiting insertion, whose place is among the clocks."""
+        """Divide the runs at a waiting insertion: no run may extend across its clocks."""
         at = bisect_right(self.steps, clock, key=lambda step: step[1]) - 1
         if at >= 0:
             first, start, stride = self.steps[at]
@@ -135,7 +135,7 @@ class _Columns:
                 self.cuts.add(ordinal)
 
     def make_runs(self) -> None:
-        """The runs, not yet hung anywhere but on the one before."""
+        """Make the runs, each attached to the one before only."""
         writer, steps, turns = self.writer, self.steps, self.turns
         step = turn = position = embed = last = 0
         cuts = sorted(self.cuts | {0})
@@ -165,7 +165,7 @@ class _Columns:
             writer.last = last
 
     def _pieces(self, position: int, size: int) -> list[int]:
-        """How long the runs are that a stretch shown is cut into: embedded items stand alone, none is too long."""
+        """Return the lengths of the runs of a part that is shown: an embedded item is a run, and none is too long."""
         bounds = {0, size, *range(0, size, RUN_MAX)}
         if self.embeds:
             low, high = bisect_left(self.embeds, position), bisect_left(self.embeds, position + size)
@@ -175,7 +175,7 @@ class _Columns:
         return [stop - start for start, stop in pairwise(ordered)]
 
     def hang(self, root: Run, columns: Sequence[_Columns]) -> None:
-        """Name the parents, and list the children; ascending, because writers and their runs are."""
+        """Set the parents, and list the children, which ascend because writers and their runs do."""
         above: Run | None = None
         for ordinal, run in self.begins.items():
             head = self.heads.get(ordinal)
@@ -235,7 +235,7 @@ def _read_doomed(row: text_pb2.TextWriter, writer: Writer) -> None:
         first, last = low << OFFSET_BITS | low_offset, high << OFFSET_BITS | high_offset
         _check(floor <= first <= last, "deletions that do not ascend")
         writer.doomed.append((first, last))
-        floor = last + 2  # neighbours would be one
+        floor = last + 2  # adjacent ranges would be one
 
 
 def _read_waiting(units: Sequence[Unit]) -> None:
@@ -269,12 +269,12 @@ def _read_marks(state: TextState, proto: text_pb2.TextSnapshot, writers: Sequenc
                 _check(value_bytes(read_mark_value(value)) == value, "a value that is not canonical")
             except InvalidInput as error:
                 raise BadEncoding(f"text snapshot: {error}") from None
-        kept = Kept((row.lamport, writer.feed, row.seq, row.nth), Mark(row.name, value, start, end))
+        kept = KeptMark((row.lamport, writer.feed, row.seq, row.nth), Mark(row.name, value, start, end))
         state.marks[row.name, start, end] = kept
 
 
 def _unit(proto: text_pb2.TextWaiting, writers: Sequence[Writer]) -> Unit:
-    """A waiting insertion; whether all of it is well-formed is seen when it is encoded again."""
+    """Read a waiting insertion. Encoding it again checks the rest of its form."""
     if max(proto.writer, proto.parent_writer) >= len(writers) or (bool(proto.item) and proto.text):
         raise BadEncoding("text snapshot: a waiting insertion that names no writer, or holds both text and item")
     start = proto.lamport << OFFSET_BITS | proto.offset

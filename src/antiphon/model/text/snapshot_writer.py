@@ -1,7 +1,7 @@
 """Snapshots of a text: columns of each writer's elements in the order of their clocks.
 
-How runs happen to be split in memory leaves no trace, so the bytes depend on the messages alone. What is restored is
-encoded again and compared, so that no other bytes stand for the same state.
+The division into runs in memory leaves no trace, so the bytes depend on the messages alone. A restored text is encoded
+again and compared, so that a state has exactly one snapshot.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TYPED, CHUNK, CHUNK_AT = 0, 1, 2  # kinds of a step in the column of clocks
 
 
 def encode(state: TextState) -> bytes:
-    """The canonical snapshot."""
+    """Encode the canonical snapshot."""
     writers = _listed(state)
     at = {writer.feed: place for place, writer in enumerate(writers)}
     ordinals = {writer: _ordinals(writer) for writer in writers}
@@ -53,7 +53,7 @@ def encode(state: TextState) -> bytes:
 
 
 def _listed(state: TextState) -> list[Writer]:
-    """The writers that a snapshot names, by feed: those heard, and those that anything kept refers to."""
+    """Return the writers that a snapshot names, by feed: those with messages, and those that stored parts refer to."""
     feeds = {feed for feed, writer in state.writers.items() if writer.floor or writer.doomed or writer.waiting}
     for kept in state.marks.values():
         feeds.update(feed for feed in (kept.key[1], kept.mark.start.feed, kept.mark.end.feed) if feed)
@@ -61,7 +61,7 @@ def _listed(state: TextState) -> list[Writer]:
 
 
 def _ordinals(writer: Writer) -> dict[int, int]:
-    """For the start of each run, how many elements of its writer come before it."""
+    """Return, for the start of each run, the number of elements of its writer before it."""
     found = {}
     count = 0
     for run in writer.runs:
@@ -109,12 +109,12 @@ def _encode_writer(
 
 
 def _turns(counts: Iterable[tuple[int, bool]]) -> list[int]:
-    """Counts of what is shown and what is not, in turns; what is shown comes first, if only with 0."""
+    """Return alternating counts of elements that are shown and deleted, beginning with the shown, perhaps 0."""
     turns: list[int] = []
     for count, shown in counts:
         if not turns and not shown:
             turns += (0, count)
-        elif turns and shown is bool(len(turns) % 2):  # the last turn is of the same kind
+        elif turns and shown is bool(len(turns) % 2):  # the last count is of the same kind
             turns[-1] += count
         else:
             turns.append(count)
@@ -122,7 +122,7 @@ def _turns(counts: Iterable[tuple[int, bool]]) -> list[int]:
 
 
 def _clock_column(runs: Sequence[Run]) -> list[int]:
-    """Steps: elements typed one a lamport, or a chunk of one lamport."""
+    """Encode the clocks in steps: elements with one lamport each, or a chunk of one lamport."""
     steps: list[tuple[int, int, int, bool]] = []  # lamport, offset, count, typed
     for lamport, offset, count, typed in _pieces(runs):
         if steps:

@@ -1,6 +1,6 @@
-"""Undo of one message of a text: what it inserted goes, what it deleted comes back, what it marked is marked as before.
+"""Undo of one message of a text: insertions are deleted, deletions restored, and marks set to their former values.
 
-What others did since stays: their words inside an insertion, their deletions, their marks over ours.
+Changes of others stay: their text inside an insertion, their deletions, and their marks over those of the message.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.text.codec import END, Anchor, Draft, Mark, Ops
-from antiphon.model.text.marks import SHOWN_MAX, Kept, Key, Places, Segment, TextState, segments
+from antiphon.model.text.marks import SHOWN_MAX, KeptMark, Key, Places, Segment, TextState, segments
 from antiphon.model.text.runs import OFFSET_BITS, Run, next_to
 
-GROUP_MAX = 1024  # elements that are brought back in one insertion, so that their marks fit into a mutation
+GROUP_MAX = 1024  # elements restored in one insertion, so that their marks fit into a mutation
 _SPAN_MAX = (1 << 64) - 1
 
 
@@ -29,18 +29,18 @@ class Gone(NamedTuple):
     item: bytes | None
 
 
-Bounds = list[tuple[Anchor, bytes | None]]  # where a value of a mark begins, and the value
+Bounds = list[tuple[Anchor, bytes | None]]  # the start of a value of a mark, and the value
 
 
 class Captured(NamedTuple):
-    """What an undo will want back: the elements in the order of the document, and of each mark what it covered."""
+    """The state before a message, for its undo: elements in the order of the document, and values under each mark."""
 
     deleted: list[Gone]
     marked: list[Bounds]
 
 
 def shown_in(state: TextState, feed: bytes, first: int, last: int) -> Iterator[tuple[Run, int, int]]:
-    """The runs (from element, to before element) of a feed that are shown in a range of clocks."""
+    """Yield the runs of a feed that are shown in a range of clocks, with the first index and the one after the last."""
     writer = state.writers.get(feed)
     if writer is None:
         return
@@ -55,7 +55,7 @@ def shown_in(state: TextState, feed: bytes, first: int, last: int) -> Iterator[t
 
 
 def delete_run(draft: Draft, run: Run, low: int, high: int) -> None:
-    """Delete elements of a run; one by one if they lie too far apart for one operation."""
+    """Delete elements of a run, one by one if they are too far apart for one operation."""
     first, last = run.clock(low), run.clock(high - 1)
     if last - first <= _SPAN_MAX:
         draft.delete(run.writer.feed, first, last)
@@ -65,7 +65,7 @@ def delete_run(draft: Draft, run: Run, low: int, high: int) -> None:
 
 
 def capture(state: TextState, ops: Ops) -> Captured:
-    """What `revert` wants to know of the state right before a mutation is applied."""
+    """Return what `revert` needs of the state right before a mutation is applied."""
     whole = Whole(state)
     places = Places(state) if ops.deletes else None
     found: list[tuple[int, Gone]] = []
@@ -86,7 +86,7 @@ def capture(state: TextState, ops: Ops) -> Captured:
 
 
 def _bounds(mark: Mark, whole: Whole) -> Bounds:
-    """Where the values under a mark begin, among all elements: what is deleted may come back."""
+    """Return the starts of the values under a mark, among all elements: deleted ones may be restored."""
     start, stop = whole.places.of(mark.start), whole.places.of(mark.end)
     bounds: Bounds = []
     if start is None or stop is None:
@@ -100,7 +100,7 @@ def _bounds(mark: Mark, whole: Whole) -> Bounds:
 
 
 class Whole:
-    """All elements of a text, deleted ones too, and the marks over them, while the text stays as it is."""
+    """All elements of an unchanging text, including deleted ones, and the marks over them."""
 
     def __init__(self, state: TextState) -> None:
         self.state = state
@@ -123,7 +123,7 @@ class Whole:
         return Anchor(runs[at].writer.feed, runs[at].clock(position - starts[at]), False)
 
     def copies(self, feed: bytes) -> dict[int, list[tuple[bytes, int]]]:
-        """The positions of what a feed's undo brought back; of each the element, and what it is a copy of, in turn."""
+        """Return the positions of copies that a feed's undo made, each with its chain of originals."""
         origins = {clock: original for original, clock in self.state.copies.get(feed, {}).items()}
         found = {}
         for clock in origins:
@@ -131,7 +131,7 @@ class Whole:
             if position is None:
                 continue
             chain = [(feed, clock)]
-            seen = set(chain)  # a peer may have sent copies of copies in a ring
+            seen = set(chain)  # a peer may send a cycle of copies
             while chain[-1][0] == feed and (original := origins.get(chain[-1][1])) and original not in seen:
                 chain.append(original)
                 seen.add(original)
@@ -139,7 +139,7 @@ class Whole:
         return found
 
     def pieces_of(self, name: str, start: int, stop: int) -> Iterator[Segment]:
-        """Who wins under a name, wherever a range touches."""
+        """Return the winning marks of a name in the pieces that a range overlaps."""
         if name not in self._named:
             pieces = segments(self.state, [name], among_all=True)
             self._named[name] = [piece.stop for piece in pieces], pieces
@@ -154,13 +154,13 @@ class Whole:
         return [piece.stop for piece in pieces], pieces
 
     def values_at(self, position: int) -> dict[str, bytes]:
-        """The marks over an element."""
+        """Return the marks over an element."""
         stops, pieces = self._pieces
         return _values(pieces[bisect_right(stops, position)].winners)
 
     @cached_property
-    def _marks(self) -> list[tuple[int, int, Kept]]:
-        """Of each mark that is all here: the elements that stand before its start, and before its end."""
+    def _marks(self) -> list[tuple[int, int, KeptMark]]:
+        """Return, for each mark whose anchors have arrived, the positions of its start and end."""
         found = []
         for kept in self.state.marks.values():
             low, high = self.places.of(kept.mark.start), self.places.of(kept.mark.end)
@@ -169,8 +169,8 @@ class Whole:
         return found
 
     def values_after(self, position: int) -> dict[str, bytes]:
-        """The marks that a new element would have right after the one before a position."""
-        winners: dict[str, Kept] = {}
+        """Return the marks of a new element right after the one before a position."""
+        winners: dict[str, KeptMark] = {}
         for low, high, kept in self._marks:
             if low > position or high < position:
                 continue
@@ -184,12 +184,12 @@ class Whole:
         return _values({kept.mark.name: kept for kept in latest})
 
 
-def _values(winners: dict[str, Kept]) -> dict[str, bytes]:
+def _values(winners: dict[str, KeptMark]) -> dict[str, bytes]:
     return {name: kept.mark.value for name, kept in winners.items() if kept.mark.value is not None}
 
 
 def revert(state: TextState, captured: Captured, ops: Ops, stamp: Stamp, feed: bytes) -> list[bytes]:
-    """The mutations that undo a message: one, or none if nothing is left to undo, or some if it is very much."""
+    """Return the mutations that undo a message: usually one, none if nothing is left, several if it is large."""
     drafts = [Draft(feed)]
     whole = Whole(state)
     if ops.inserts:
@@ -214,11 +214,11 @@ def revert(state: TextState, captured: Captured, ops: Ops, stamp: Stamp, feed: b
 
 
 def _delete_copies(state: TextState, draft: Draft, ops: Ops, writer: bytes, feed: bytes) -> None:
-    """Delete what this writer's earlier undos brought back of an insertion."""
+    """Delete the copies of an insertion that this writer's earlier undos made."""
     copies = state.copies.get(feed, {})
     for clock in range(ops.base, ops.end):
         copy = copies.get((writer, clock))
-        seen: set[int] = set()  # a peer may have sent copies of copies in a ring
+        seen: set[int] = set()  # a peer may send a cycle of copies
         while copy is not None and copy not in seen:
             for run, low, high in shown_in(state, feed, copy, copy):
                 delete_run(draft, run, low, high)
@@ -227,7 +227,7 @@ def _delete_copies(state: TextState, draft: Draft, ops: Ops, writer: bytes, feed
 
 
 def _groups(state: TextState, deleted: list[Gone]) -> Iterator[list[Gone]]:
-    """Deleted elements that still are neighbours go back together."""
+    """Group deleted elements that are still adjacent: they are restored together."""
     group: list[Gone] = []
     last: tuple[Run, int] | None = None
     for gone in deleted:
@@ -244,7 +244,7 @@ def _groups(state: TextState, deleted: list[Gone]) -> Iterator[list[Gone]]:
 
 
 def _apart(one: tuple[Run, int], other: tuple[Run, int]) -> bool:
-    """Whether anything stands between two elements; deleted ones count, for undo may bring them back as well."""
+    """True if any element lies between two others. Deleted ones count, because undo may restore them."""
     (run, at), (following, place) = one, other
     if run is following:
         return place != at + 1
@@ -252,7 +252,7 @@ def _apart(one: tuple[Run, int], other: tuple[Run, int]) -> bool:
 
 
 def _bring_back(whole: Whole, draft: Draft, group: list[Gone]) -> None:
-    """Insert elements anew, right after where the last of them was."""
+    """Insert copies of elements right after the place of the last of them."""
     found = whole.state.writer(group[-1].feed).find(group[-1].clock)
     assert found is not None
     run, at = found
@@ -280,7 +280,7 @@ def _bring_back(whole: Whole, draft: Draft, group: list[Gone]) -> None:
 
 
 def _mark_again(whole: Whole, draft: Draft, group: list[Gone], before: int) -> None:
-    """Give what comes back the marks that cover where it was, if they do not cover where it stands now."""
+    """Give restored elements the marks that cover their former place, if they do not cover the present one."""
     end = whole.places.of(Anchor(group[-1].feed, group[-1].clock, True))
     assert end is not None
     given = whole.values_after(end)
@@ -295,7 +295,7 @@ def _mark_again(whole: Whole, draft: Draft, group: list[Gone], before: int) -> N
             differs = {name: wanted.get(name) for name in names if wanted.get(name) != given.get(name)}
         for name, (start, value) in list(began.items()):
             if name not in differs or differs[name] != value:
-                if draft.has_room(name):  # else somebody made a mess of the marks; the text comes back without them
+                if draft.has_room(name):  # otherwise hostile marks are too many; the text is restored without them
                     draft.mark(name, value, start, nth - 1)
                 del began[name]
         for name, value in differs.items():
@@ -305,9 +305,9 @@ def _mark_again(whole: Whole, draft: Draft, group: list[Gone], before: int) -> N
 def _before(
     whole: Whole, copies: dict[int, list[tuple[bytes, int]]], mark: Mark, key: Key, bounds: Bounds
 ) -> list[tuple[Anchor, Anchor, bytes | None]]:
-    """The values from before a mark, from anchor to anchor, wherever the mark still wins.
+    """Return the values before a mark, from anchor to anchor, where the mark still wins.
 
-    A copy that undo made of an element is taken for the element that it was when the mark was set.
+    A copy that undo made counts as the element that existed when the mark was set.
     """
     places = whole.places
     start, stop = places.of(mark.start), places.of(mark.end)
@@ -350,8 +350,8 @@ def _position(bound: tuple[int, bytes | None]) -> int:
     return bound[0]
 
 
-def _says(mark: Mark, key: Key, winner: Kept | None, chain: list[tuple[bytes, int]] | None) -> bool:
-    """Whether an element has its value from a mark; by way of undo, or of a copy's marks, too."""
+def _says(mark: Mark, key: Key, winner: KeptMark | None, chain: list[tuple[bytes, int]] | None) -> bool:
+    """True if an element has its value from a mark, also through an undo or the marks of a copy."""
     if winner is None:
         return chain is not None and mark.value is None
     if winner.key == key:
@@ -361,6 +361,6 @@ def _says(mark: Mark, key: Key, winner: Kept | None, chain: list[tuple[bytes, in
 
 
 def _place_then(places: Places, chain: list[tuple[bytes, int]], key: Key) -> int | None:
-    """Where the element stands that a copy was when a mark was set; the first of all if none of them was there yet."""
+    """Return the position of the element that a copy was when a mark was set; of the first if none existed yet."""
     feed, clock = next((name for name in chain if name[1] >> OFFSET_BITS <= key[0]), chain[-1])
     return places.of(Anchor(feed, clock, False))

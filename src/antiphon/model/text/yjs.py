@@ -1,7 +1,7 @@
-"""Texts in the format of Yjs, which editors speak: out as an update, in as the mutations that make a text equal.
+"""Texts in the format of Yjs, for editors: export as an update, import as mutations that make a text equal.
 
-It needs the extra `yjs` (pycrdt). What travels is the text with its formatting and its embedded items, not its history:
-Yjs names elements by clients of its own, and its bytes are no format of ours (rule 12).
+It needs the extra `yjs` (pycrdt). It transfers the text with its formatting and its embedded items, not the history:
+Yjs names elements by its own clients, and its bytes are not a format of Antiphon (rule 12).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from antiphon.model.text.runs import EMBED
 from antiphon.model.text.undo import delete_run
 from antiphon.model.value import Reference, Value
 
-DIFF_MAX = 2_000  # characters on either side that are compared closely; more are replaced as a whole
+DIFF_MAX = 2_000  # characters on each side that are compared; longer parts are replaced as a whole
 CHUNK_MAX = 100_000  # characters in one mutation, so that it fits into a body
 _TEXT = TextModel()
 
-_Change = tuple[int, int, int, int]  # from, to before in the old text; from, to before in the new one
+_Change = tuple[int, int, int, int]  # start, end in the old text; start, end in the new text
 
 
 class _Char(NamedTuple):
@@ -40,12 +40,12 @@ class _Char(NamedTuple):
 
 
 def export_update(state: TextState, *, name: str = "text") -> bytes:
-    """A Yjs update (v1) of a document with one root text."""
+    """Return a Yjs update (v1) of a document with one root text."""
     pycrdt = _pycrdt()
     doc = pycrdt.Doc()
     text = doc.get(name, type=pycrdt.Text)
     with doc.transaction():
-        for part, marks in reversed(_TEXT.spans(state)):  # at the front, where nothing is that formatting spreads from
+        for part, marks in reversed(_TEXT.spans(state)):  # inserted at the front, where no formatting expands
             attributes = {key: _plain(value) for key, value in marks.items() if value is not None} or None
             if isinstance(part, Reference):
                 text.insert_embed(0, {"item": part.item.hex()}, attributes)
@@ -55,13 +55,13 @@ def export_update(state: TextState, *, name: str = "text") -> bytes:
 
 
 def import_update(state: TextState, update: bytes, *, feed: bytes = b"", name: str = "text") -> list[bytes]:
-    """Mutations, to be applied in their order, after which the text is that of a Yjs document."""
+    """Return mutations that, applied in order, make the text equal to that of a Yjs document."""
     old = list(_chars(_TEXT.spans(state)))
     new = list(_chars(_read(update, name)))
     names = {kept.mark.name for kept in state.marks.values()} | {name for char in new for name, _ in char.marks}
     changes = _changes([char.content for char in old], [char.content for char in new])
     drafts = [Draft(feed)]
-    _reformat(state, drafts[0], old, new, changes)  # first, for it may cover what is inserted, whose own marks win
+    _reformat(state, drafts[0], old, new, changes)  # first, because it may cover inserted text, whose own marks win
     for low, high, begin, end in changes:
         for run, first, last in shown(state, low, high):
             delete_run(drafts[-1], run, first, last)
@@ -82,7 +82,7 @@ def _pycrdt() -> Any:
 
 
 def _plain(value: Value) -> Any:
-    """What JSON knows of a value."""
+    """Return a value in JSON's types."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Reference):
@@ -95,7 +95,7 @@ def _plain(value: Value) -> Any:
 
 
 def _value(plain: Any) -> Value:
-    """A value from JSON, whose numbers are integers where they can be."""
+    """Return a value from JSON, with integral numbers as integers."""
     if isinstance(plain, float) and plain.is_integer() and abs(plain) < 1 << 53:
         return int(plain)
     if isinstance(plain, list):
@@ -111,7 +111,7 @@ def _read(update: bytes, name: str) -> Iterator[tuple[str | Reference, dict[str,
     try:
         doc.apply_update(update)
         parts = doc.get(name, type=pycrdt.Text).diff()
-    except Exception as error:  # pycrdt raises what its Rust side makes of the bytes
+    except Exception as error:  # pycrdt raises the errors of its Rust code
         raise InvalidInput(f"these bytes are no Yjs update with a text {name!r}: {error}") from None
     for part, attributes in parts:
         marks = {key: _value(value) for key, value in (attributes or {}).items() if value is not None}
@@ -138,7 +138,7 @@ def _chars(spans: Any) -> Iterator[_Char]:
 
 
 def _changes(old: list[Any], new: list[Any]) -> list[_Change]:
-    """Which parts of the old text become which of the new one, the changed ones only."""
+    """Return the parts of the old text that change, each with the part of the new text that replaces it."""
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
@@ -157,7 +157,7 @@ def _changes(old: list[Any], new: list[Any]) -> list[_Change]:
 
 
 def _insert(state: TextState, draft: Draft, index: int, chars: list[_Char], names: set[str]) -> None:
-    """New characters into a gap. Chunks of one gap hang on one parent, where they stand in the order of messages."""
+    """Insert characters into a gap. Chunks of one gap have the same parent, and the order of their messages."""
     run, left, at = state.gap(index)
     for nth, part in enumerate(_grouped(chars)):
         first, text, item = draft.inserted + 1, "".join(char.text for char in part), part[0].item
@@ -166,7 +166,7 @@ def _insert(state: TextState, draft: Draft, index: int, chars: list[_Char], name
         else:
             draft.insert_next(text, item=item)
         marks = dict(part[0].marks)
-        for name in sorted(names):  # unset, too, what it would get from where it stands
+        for name in sorted(names):  # including marks to unset, which the text would inherit from its place
             draft.mark(name, marks.get(name), first, draft.inserted)
 
 
@@ -180,7 +180,7 @@ def _grouped(chars: list[_Char]) -> Iterator[list[_Char]]:
 
 
 def _reformat(state: TextState, draft: Draft, old: list[_Char], new: list[_Char], changes: list[_Change]) -> None:
-    """Set and unset marks on the characters that stay."""
+    """Set and unset marks on the characters that remain."""
     edits: list[tuple[int, str, bytes | None]] = []
     before = after = 0
     for low, high, _, end in [*changes, (len(old), len(old), len(new), len(new))]:

@@ -205,7 +205,7 @@ def _plain_row(engine: Engine, item: bytes, data: bytes) -> ItemRow | None:
     """Make a row without decoding the state: possible without an index, if the bytes are already those of a row."""
     if engine.items.index is not None:
         return None
-    name, version, codec, raw, deleted, parent, guarded = item_codec.about(data)
+    name, version, codec, raw, deleted, parent, guarded = item_codec.summary(data)
     model = engine.models.find(name, version)
     if model is None or model.codec != codec or raw or keeps_tail(model):
         return None

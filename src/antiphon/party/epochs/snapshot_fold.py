@@ -244,7 +244,7 @@ class EpochFold:
             if item in again or row is None or not self._plain(row):
                 again.add(item)
             elif row.record is not None:
-                made[item] = item_codec.snapshot_in(row.record)
+                made[item] = item_codec.snapshot_of_record(row.record)
                 self._deleted[item] = row.deleted
             else:
                 made[item] = None
@@ -262,7 +262,7 @@ class EpochFold:
         if row.guarded or keeps_tail(model) or self._discards(model):
             return False
         # The row may have been written by code with another snapshot format.
-        return row.record is None or item_codec.about(item_codec.snapshot_in(row.record)).codec == model.codec
+        return row.record is None or item_codec.summary(item_codec.snapshot_of_record(row.record)).codec == model.codec
 
     def _renewed(self, touched: set[bytes]) -> set[bytes]:
         """Items without new messages whose bytes change all the same.
@@ -284,7 +284,7 @@ class EpochFold:
         mark = None if self._items is None else self._items.base()
         if self._items is not None and mark is not None and mark.whole:
             return {bytes(SYSTEM_ITEM)}.union(*map(self._items.ids, names))
-        return {item for item, data in self._base.all() if item_codec.about(data).name in names}
+        return {item for item, data in self._base.all() if item_codec.summary(data).name in names}
 
     def _fold_again(self, ids: list[bytes], rows: Mapping[bytes, ItemRow]) -> dict[bytes, bytes | None]:
         made: dict[bytes, bytes | None] = {}
@@ -316,7 +316,7 @@ class EpochFold:
                 made[item] = data
                 if not self._stands(item, data, rows.get(item)):
                     self._stale.add(item)
-                self._deleted[item] = data is not None and item_codec.about(data).is_deleted
+                self._deleted[item] = data is not None and item_codec.summary(data).is_deleted
         return made
 
     def _stands(self, item: bytes, data: bytes | None, row: ItemRow | None) -> bool:
@@ -329,7 +329,7 @@ class EpochFold:
         model = self._models.find(row.model, row.version)
         if model is None or keeps_tail(model) or (row.model, row.version) not in self._listed:
             return False
-        return item_codec.snapshot_in(row.record) == data or (item in self._beyond and not self._discards(model))
+        return item_codec.snapshot_of_record(row.record) == data or (item in self._beyond and not self._discards(model))
 
     def _discards(self, model: Model[object]) -> bool:
         """True if this epoch may discard part of a model's states."""

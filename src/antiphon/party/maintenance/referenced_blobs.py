@@ -28,7 +28,7 @@ def contents(party: PartyProcessor) -> Iterator[Cid]:
     if base is None or whole:
         return
     for item, data in tree.available_entries(base.root.items, base.blobs):
-        if item not in opened and item_codec.about(data).name in names:
+        if item not in opened and item_codec.summary(data).name in names:
             yield from _refers_to(item_codec.restore(data, party.models))
 
 

@@ -2,8 +2,8 @@
 
 >>> view, card, note = b"v" * 16, b"c" * 16, b"n" * 16
 >>> outline = Outline()
->>> _ = outline.put(card, Ties(parents=frozenset({view})))
->>> _ = outline.put(note, Ties(parents=frozenset({b"x" * 16})))
+>>> _ = outline.put(card, Relations(parents=frozenset({view})))
+>>> _ = outline.put(note, Relations(parents=frozenset({b"x" * 16})))
 >>> sorted(outline.reach([view]).items) == [card, view]
 True
 """
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from antiphon.core.cid import Cid
 from antiphon.core.errors import DamagedBlob, MissingBlob, TooLarge
 from antiphon.core.ids import SYSTEM_ITEM
-from antiphon.model.relations import Ties, ties_in
+from antiphon.model.relations import Relations, relations_in_snapshot
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.snapshot import tree, tree_values
 
 REACH_MAX = 1_000_000
-_NOTHING = Ties()
+_NOTHING = Relations()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Outline:
     """The ties of items. It only grows: a tie is kept, even if the item gives it up, until the item is dropped."""
 
     def __init__(self) -> None:
-        self._ties: dict[bytes, Ties] = {}
+        self._ties: dict[bytes, Relations] = {}
         self._claimers: dict[bytes, set[bytes]] = defaultdict(set)  # parent → items that ever claimed it
         self._forked: dict[bytes, set[bytes]] = defaultdict(set)  # fork → items that were forked into it
         self._links: dict[bytes, set[bytes]] = defaultdict(set)  # source → links from it
@@ -63,7 +63,7 @@ class Outline:
     def __contains__(self, item: object) -> bool:
         return item in self._ties
 
-    def put(self, item: bytes, ties: Ties) -> bool:
+    def put(self, item: bytes, ties: Relations) -> bool:
         """Add ties of an item to those known before. True if any is new."""
         known = self._ties.get(item)
         both = ties if known is None else known.joined(ties)
@@ -137,7 +137,7 @@ class BaseOutline:
         for item, _, held in tree.leaf_diff(before, base.root.items, base.blobs):
             self._outline.drop(item)
             if held is not None:
-                self._outline.put(item, ties_in(tree_values.load(held, base.blobs)))
+                self._outline.put(item, relations_in_snapshot(tree_values.load(held, base.blobs)))
         self._tree = base.root.items
 
 

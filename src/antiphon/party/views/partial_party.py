@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import MissingBlob
-from antiphon.model.relations import ties_in, ties_of
+from antiphon.model.relations import relations_in_snapshot, relations_of
 from antiphon.party.engine.engine import Engine
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.epochs.epochs import Epochs
@@ -145,13 +145,13 @@ class PartialParty:
                 data = None if self._base is None else self._base.item(item)
             except MissingBlob:
                 continue
-            self.selection.describe(item, None if data is None else ties_in(data), based=True)
+            self.selection.describe(item, None if data is None else relations_in_snapshot(data), based=True)
         with self._hearing:
             changed, self._changed = self._changed, set()
         for item in changed & self.selection.ready:
             state = None if engine.scope.lacks(item) else engine.find(item)  # otherwise read when it is folded
             if state is not None:
-                self.selection.describe(item, ties_of(state))
+                self.selection.describe(item, relations_of(state))
 
     def _note(self, engine: Engine, joined: frozenset[bytes]) -> None:
         """Request the bodies of messages to items that have joined: they were left out before."""

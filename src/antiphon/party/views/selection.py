@@ -4,7 +4,7 @@
 >>> selection = ViewSelection(view)
 >>> selection.keeps(Kind.MUTATION, view), selection.keeps(Kind.MUTATION, note), selection.keeps(Kind.GENESIS, note)
 (True, False, True)
->>> _ = selection.describe(view, Ties(embeds=frozenset({note})))
+>>> _ = selection.describe(view, Relations(embeds=frozenset({note})))
 >>> selection.keeps(Kind.MUTATION, note)
 True
 """
@@ -18,12 +18,12 @@ from antiphon.feed.block import BodyState
 from antiphon.feed.header import Kind
 from antiphon.feed.limits import SALT_SIZE
 from antiphon.feed.span import Span
-from antiphon.model.relations import Ties, ties_said
+from antiphon.model.relations import Relations, relations_in_message
 from antiphon.party.views.outline import Outline, Reach
 
 #: Kinds whose bodies are always needed: they hold the parents and links of items.
 ALWAYS = (int(Kind.GENESIS), int(Kind.CHANGE))
-_NOTHING = Ties()
+_NOTHING = Relations()
 
 
 class ViewSelection:
@@ -55,7 +55,7 @@ class ViewSelection:
         self._answered.update(roots)
         self._items = None
 
-    def describe(self, item: bytes, ties: Ties | None, *, based: bool = False) -> bool:
+    def describe(self, item: bytes, ties: Relations | None, *, based: bool = False) -> bool:
         """Take an item's relations, in the snapshot (`based`) or now; None: not in the snapshot. True if any is new."""
         if item not in self._described:
             self._described.add(item)
@@ -80,12 +80,12 @@ class ViewSelection:
             if offsets[index] == offsets[index + 1]:
                 unread = span.first + index if unread is None else unread
                 continue
-            said = ties_said(kind, span.bodies[offsets[index] + SALT_SIZE : offsets[index + 1]])
+            said = relations_in_message(kind, span.bodies[offsets[index] + SALT_SIZE : offsets[index + 1]])
             if said is not None:
                 self._put(item, said)
         return unread
 
-    def _put(self, item: bytes, ties: Ties) -> bool:
+    def _put(self, item: bytes, ties: Relations) -> bool:
         new = self._outline.put(item, ties)
         if new:
             self._reach = self._items = None

@@ -89,7 +89,7 @@ class EpochFolding(ItemFold):
         listed = frozenset((name, version) for name, version, _ in epoch.models)
         data, verdicts = fold_epoch(party, item, base, notes, self.models, listed, self.authors(party), epoch.discard)
         if data != base or notes:
-            dead = data is not None and item_codec.about(data).is_deleted
+            dead = data is not None and item_codec.summary(data).is_deleted
             yield (party, item, None, None, None, dead, None, None, data, len(notes), None, None, None, None)
         yield from refusal_rows(party, item, verdicts)
 
