@@ -59,7 +59,7 @@ def test_a_view_is_followed_alone(ada: Store, phone: Store, party: Party, board:
     assert other.id not in there.processor.items()
     beside(party).edit("set", "number", 7)
     sync(ada, phone)
-    with pytest.raises(MissingBlocks, match="is not part of the view that is followed here"):
+    with pytest.raises(MissingBlocks, match="is not part of the view that is held here"):
         _ = there.item(other.id).value
 
 

@@ -117,7 +117,7 @@ class Peer:
 
     @property
     def partial(self) -> PartialParty:
-        """The view that this device follows alone."""
+        """The party of which this device holds one view."""
         assert self.selection is not None
         if self._partial is None or self._partial[0] is not self.party:
             self._partial = self.party, PartialParty(self.party, self.epochs, self.selection)
@@ -231,7 +231,7 @@ class Peers:
         return peer
 
     def pass_on(self, giver: Peer, taker: Peer) -> int:
-        """One peer gives another all that it has and the other lacks; who follows one view, what that has."""
+        """Give a peer all blocks that it lacks; one that holds a view gets only the bodies that belong to it."""
         spans: Iterable[Span] = giver.ranges(taker.lengths())
         if taker.selection is not None:
             spans = [span.keeping(taker.selection.keeps) for span in spans]

@@ -1,4 +1,4 @@
-"""What passes between a peer that has everything and one that follows a view, without a network: question, answer."""
+"""Exchange between a whole peer and one that holds a view, without a network: requests and answers."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Engine:
         self.authority = authority
         self.saved = items  # the item store, as far as it was saved
         self.models = models
-        self.scope = Scope(self, items.follows)
+        self.scope = Scope(self, items.ready_items)
         self.cache = ItemCache(cache_items_max)
         self._judge = Judge(authority)
         self._revision = Revision(self, self._judge)
@@ -120,7 +120,7 @@ class Engine:
     @property
     def lazy(self) -> bool:
         """Whether messages to items that nobody has opened wait: most items of the base have no row either."""
-        return not self.whole and self.scope.follows is None
+        return not self.whole and self.scope.ready_items is None
 
     @property
     def items(self) -> Items:
@@ -334,7 +334,7 @@ class Engine:
             self.cache.put(entry)
             if waited:
                 self.fold_in(entry, waited)
-        if entry.item is None and (not self.whole or self.scope.follows is not None):
+        if entry.item is None and (not self.whole or self.scope.ready_items is not None):
             self.scope.check(item)
             self.refold(entry)  # its messages came before it was known here what the base has of it
         if entry.item is None:

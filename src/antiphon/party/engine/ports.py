@@ -192,7 +192,7 @@ class Items(Protocol):
     """
 
     why_rebuilt: str  # why it begins empty although there was one before; else empty
-    follows: Set[bytes] | None  # the items that are folded at all, where one view alone is followed; None: all
+    ready_items: Set[bytes] | None  # the items to fold if the device holds one view; None: all
 
     def lanes(self) -> list[LaneState]: ...
 

@@ -1,4 +1,4 @@
-"""Which items an engine folds. All, unless one view alone is followed: then messages to others are only noted."""
+"""`Scope`: the items that an engine folds. All, unless the device holds one view: then only ready items."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class Scope:
-    """The items that are taken up here, and what is lacking of others."""
+    """The items that are folded here, and what is missing of others. Messages to other items are only noted."""
 
-    def __init__(self, engine: Engine, follows: Set[bytes] | None) -> None:
+    def __init__(self, engine: Engine, ready_items: Set[bytes] | None) -> None:
         self._engine = engine
-        self.follows = follows  # None: all; it grows as others are taken up
+        self.ready_items = ready_items  # None: all; the set grows as more items become ready
 
     def leaves_out(self, item: bytes) -> bool:
         """Whether bodies of messages to an item need not be here: then they are neither folded nor refused."""
-        return self.follows is not None and item not in self.follows
+        return self.ready_items is not None and item not in self.ready_items
 
     def lacks(self, item: bytes) -> bool:
         """Whether an item cannot be folded here: it is left out, or what the base has of it has not come."""
@@ -58,6 +58,6 @@ class Scope:
         if missing:
             feed, seq = missing[0]
             raise MissingBlocks(
-                f"item {item.hex()} is not part of the view that is followed here: {len(missing)} bodies of messages "
+                f"item {item.hex()} is not part of the view that is held here: {len(missing)} bodies of messages "
                 f"to it were left out, that of block {seq} of feed {feed.hex()[:8]} among them; fetch them first"
             )

@@ -29,7 +29,7 @@ def why_wait(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
 
 def why_behind(engine: Engine, genesis: EpochGenesis | FinalEpoch) -> str:
     """The same as `why_wait` without looking for bodies, so it is cheap."""
-    if engine.scope.follows is not None:
+    if engine.scope.ready_items is not None:
         return f"one view alone is held here, so epoch {genesis.number} cannot be recomputed"
     at = b"" if engine.base is None else bytes(engine.base.cid)
     if at != genesis.previous:

@@ -69,7 +69,7 @@ class Disagreement:
 
 
 class Epochs:
-    """Declares, attests and follows a party's epochs. Thread-safe.
+    """Declares and attests a party's epochs, and moves the party onto them. Thread-safe.
 
     `step` does all work that is due. Call it after new blocks arrive, or let an `EpochWorker` call it.
     """
@@ -171,7 +171,7 @@ class Epochs:
         hydrate_in_steps(self._party, lambda: self._check(number))
         with ExitStack() as stack:
             with self._party.locked() as engine:
-                if engine.scope.follows is not None:
+                if engine.scope.ready_items is not None:
                     raise InvalidInput(
                         f"party {self._party.key.short}: one view alone is held here, so no epoch is made"
                     )
@@ -344,7 +344,7 @@ class Epochs:
                 self._refuse_final(epoch, lie)
                 raise BadEncoding(lie)
             with self._party.locked() as engine:
-                indexed = engine.items.index is not None and engine.scope.follows is None
+                indexed = engine.items.index is not None and engine.scope.ready_items is None
             for cid in base.missing() if indexed else ():  # queries need every item
                 raise missing_blob(cid)
         except (InvalidInput, *_LACKING) as error:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def prune(party: PartyProcessor, base: EpochBase, cut: Mapping[bytes, int]) -> int:
     """Drop the messages before a cut, and return how many. The cut is that of `base`, or of an earlier epoch."""
     with party.locked() as engine:
-        follows = None if engine.scope.follows is None else frozenset(engine.scope.follows)
-    missing = base.missing(follows)
+        ready = None if engine.scope.ready_items is None else frozenset(engine.scope.ready_items)
+    missing = base.missing(ready)
     if missing:
         raise MissingBlob(
             f"epoch {base.number}: {len(missing)} blobs of its snapshot, {missing[0]} among them, are not here, so no "

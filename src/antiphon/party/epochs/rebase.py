@@ -172,7 +172,7 @@ def hydrate_in_steps(party: PartyProcessor, tick: Callable[[], None] = lambda: N
 
 def _to_hydrate(engine: Engine) -> EpochBase | None:
     """The base, if it has items without rows. If one view is held, each ready item has its row already."""
-    return None if engine.whole or engine.scope.follows is not None else engine.base
+    return None if engine.whole or engine.scope.ready_items is not None else engine.base
 
 
 def _give_rows(engine: Engine, some: list[tuple[bytes, bytes]], waiting: set[bytes]) -> None:

@@ -95,7 +95,7 @@ class EpochFold:
         blobs: Blobs,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
-        if items is not None and items.follows is not None:
+        if items is not None and items.ready_items is not None:
             raise InvalidInput(f"epoch {plan.number}: one view alone is held here, so no snapshot can be computed")
         self._party = party
         self._plan = plan

@@ -144,7 +144,7 @@ def _take_back_change(batch: Batch, reversal: Reversal, item: ItemState) -> None
         before = {EVERYONE, item.access.creator.identity} if named is None else named
         _take_back_access(batch, reversal, change.access, item.access, before)
     if change.forked_to is not None:
-        raise InvalidInput(f"item {reversal.item.hex()} was forked, which cannot be undone: others follow it already")
+        raise InvalidInput(f"item {reversal.item.hex()} was forked, which cannot be undone: others use it already")
 
 
 def _take_back_access(batch: Batch, reversal: Reversal, said: Access, log: AccessLog, before: set[bytes]) -> None:

@@ -63,7 +63,7 @@ class ItemStore:
         self._party = party
         self._forgotten: set[bytes] = set()  # gone already for readers, and with the next transaction for good
         self.why_rebuilt = ""
-        self.follows: Set[bytes] | None = None
+        self.ready_items: Set[bytes] | None = None
         self.index: Index | None = None
         self._moved: list[bytes] = []
         self._make_index: Callable[[sqlite3.Connection], Index] | None = None
@@ -178,7 +178,7 @@ class ItemStore:
         """A connection of its own, whose transaction begins now: what is saved later is not seen in it."""
         view = ItemStore.__new__(ItemStore)
         view.path, view._party, view._forgotten, view.why_rebuilt = self.path, self._party, set(), ""
-        view.index, view._moved, view._make_index, view._part, view.follows = None, [], None, 0, self.follows
+        view.index, view._moved, view._make_index, view._part, view.ready_items = None, [], None, 0, self.ready_items
         view._checkpoints = None
         view._db = sqlite3.connect(self.path or ":memory:", check_same_thread=False, isolation_level=None, timeout=10)
         try:

@@ -49,7 +49,7 @@ def open_items(selection: ViewSelection, path: Path | None, party: bytes) -> Cal
     def opened() -> ItemStore:
         store = ItemStore(path, party)
         selection.ready.update(store.ids())
-        store.follows = selection.ready
+        store.ready_items = selection.ready
         return store
 
     return opened
