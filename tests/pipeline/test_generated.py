@@ -19,8 +19,7 @@ from antiphon.pipeline.fold.item_fold import folded, items, refused
 from antiphon.pipeline.fold.summary import summary
 from antiphon.pipeline.order.messages import bases, messages
 from antiphon.pipeline.plan.standings import judged
-from antiphon.pipeline.plan.survey import survey
-from antiphon.pipeline.plan.surveyed_blocks import blocks
+from antiphon.pipeline.plan.survey import blocks, survey
 
 OPTIONS = Options(parties=5, items=120, messages=1_800, epochs=2, bad=0.02)
 

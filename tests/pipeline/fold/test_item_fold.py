@@ -16,8 +16,7 @@ from antiphon.pipeline.fold.fold_job import fold_survey
 from antiphon.pipeline.fold.item_fold import folded
 from antiphon.pipeline.order.messages import bases, messages
 from antiphon.pipeline.plan.standings import judged
-from antiphon.pipeline.plan.survey import survey
-from antiphon.pipeline.plan.surveyed_blocks import blocks
+from antiphon.pipeline.plan.survey import blocks, survey
 from antiphon.testing.peers import Peers
 
 HISTORIES = 12

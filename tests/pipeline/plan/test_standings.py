@@ -25,8 +25,7 @@ from antiphon.pipeline.fold.summary import summary
 from antiphon.pipeline.order.messages import messages
 from antiphon.pipeline.plan.party_plan import FORKED
 from antiphon.pipeline.plan.standings import DELIVERED, ENDED, judged, quarantine, standings
-from antiphon.pipeline.plan.survey import Survey, survey
-from antiphon.pipeline.plan.surveyed_blocks import blocks
+from antiphon.pipeline.plan.survey import Survey, blocks, survey
 from antiphon.testing.peers import Peer, Peers
 
 

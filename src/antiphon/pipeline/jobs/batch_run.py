@@ -27,8 +27,7 @@ from antiphon.pipeline.fold.summary import States, Summary, summary
 from antiphon.pipeline.jobs.report import PartyReport, Report
 from antiphon.pipeline.plan.party_plan import PartyPlan
 from antiphon.pipeline.plan.standings import DELIVERED, counts, judged
-from antiphon.pipeline.plan.survey import Survey, survey
-from antiphon.pipeline.plan.surveyed_blocks import blocks
+from antiphon.pipeline.plan.survey import Survey, blocks, survey
 from antiphon.pipeline.session.session import prepare
 from antiphon.pipeline.session.stage_events import VERIFY, Tell, silent, timed
 

@@ -26,8 +26,7 @@ from antiphon.pipeline.epoch.epoch_snapshot import changed, snapshot
 from antiphon.pipeline.fold.item_fold import folded, items, refused
 from antiphon.pipeline.order.messages import bases, messages
 from antiphon.pipeline.plan.standings import judged, quarantine
-from antiphon.pipeline.plan.survey import survey
-from antiphon.pipeline.plan.surveyed_blocks import blocks
+from antiphon.pipeline.plan.survey import blocks, survey
 from antiphon.pipeline.query.compile import found
 from antiphon.pipeline.query.resolved_items import Seen, seen
 from antiphon.pipeline.tables.changes import changes

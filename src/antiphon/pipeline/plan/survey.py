@@ -1,4 +1,7 @@
-"""Survey homes: verify their feeds and plan their parties in Spark's workers. The result is small."""
+"""Survey homes: verify their feeds and plan their parties in Spark's workers. The result is small.
+
+Stage `blocks` reads the blocks of a survey as a DataFrame.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from antiphon.core.errors import UnknownParty
 from antiphon.core.timeframe import Timeframe
 from antiphon.pipeline.plan.party_plan import PartyPlan, Planner
+from antiphon.pipeline.session.session import prepare
 from antiphon.pipeline.session.stage_events import VERIFY, Tell, silent
 from antiphon.pipeline.session.tasks import in_workers, tasks_for
-from antiphon.pipeline.source.home import open_blobs, open_feeds
+from antiphon.pipeline.source.home import open_blobs, open_feeds, write_anchor
 from antiphon.pipeline.source.inventory import absolute_paths, take_inventory
 from antiphon.pipeline.source.ranges import RANGE_BLOCKS, Fault, Limits, Range, divide_ranges, read_ranges
 
+#: Columns of blocks that the later stages need.
+NEEDED = ("party", "feed", "seq", "lamport", "kind", "created_ms", "item", "message", "fault")
 PARTY_BLOCKS = 12_000  # planning a party takes at least as long as verifying so many blocks
 
 Result = TypeVar("Result")
@@ -73,6 +79,14 @@ def survey(
     ranges = [one for some in known for one in some.ranges] if verify else []
     plans = verify_and_plan(spark, divide_ranges(ranges, blocks), _plan, asked)
     return Survey(found.homes, tuple(plans), {one.party: one.held for one in known})
+
+
+def blocks(spark: SparkSession, survey: Survey, columns: Sequence[str] = NEEDED) -> DataFrame:
+    """Stage `blocks`: the blocks of a survey, without those that came later. Reading them checks only the store's
+    checksums, because the survey has verified them.
+    """
+    reader = prepare(spark).read.format("antiphon").option("columns", ",".join(columns)).option("verify", "false")
+    return reader.option("until", write_anchor(survey.anchor)).load(list(survey.homes))
 
 
 class PlanRequest(Protocol):

@@ -113,9 +113,8 @@ class BlockReader(DataSourceReader):
                 self._limits = narrower
 
     def partitions(self) -> list[InputPartition]:
-        return [
-            ReadTask(one) for one in divide_ranges(find_ranges(self._options.homes, self._limits), self._options.blocks)
-        ]
+        found = find_ranges(self._options.homes, self._limits)
+        return [ReadTask(one) for one in divide_ranges(found, self._options.blocks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(self._options, partition)
@@ -196,7 +195,8 @@ class BlockStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
         limits = replace(self._limits, after=read_anchor(start[ANCHOR]), until=read_anchor(end[ANCHOR]))
-        return [ReadTask(one) for one in divide_ranges(find_ranges(self._options.homes, limits), self._options.blocks)]
+        found = find_ranges(self._options.homes, limits)
+        return [ReadTask(one) for one in divide_ranges(found, self._options.blocks)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_task(self._options, partition)
