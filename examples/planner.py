@@ -33,9 +33,9 @@ from examples.session import Names, session, table, words
 
 import antiphon
 from antiphon import Fact, List, Object, Party, Query, Store, Text, Thread, prop
+from antiphon.api.query.deltas import Delta
 from antiphon.api.registry import Record
 from antiphon.core.ports import SeededRandomness
-from antiphon.query.delta import Delta
 from antiphon.testing.peers import Ticks
 
 VIEW_CLASS = "org.example:planner"
@@ -299,8 +299,9 @@ class Told:
         self.subscription = party.subscribe(OPEN_TASKS, self._take)
 
     def _take(self, delta: Delta) -> None:
-        signs = (("+", delta.added), ("~", delta.changed), ("−", sorted(delta.removed)))
-        parts = [f"{sign} {self._party.item(item).value['title']}" for sign, items in signs for item in items]
+        gone = [self._party.item(item) for item in sorted(delta.removed)]
+        signs = (("+", delta.added), ("~", delta.changed), ("−", gone))
+        parts = [f"{sign} {task.value['title']}" for sign, tasks in signs for task in tasks]
         self.lines.append(", ".join(parts))
         self._console.print(f"  [dim]Ada's list of open tasks: {self.lines[-1]}[/]")
 

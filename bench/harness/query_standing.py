@@ -103,13 +103,13 @@ def targets(place: Place) -> list[Target]:
 class Told:
     """Five subscriptions that note when they are told of something."""
 
-    def __init__(self, place: Place, subscribe: Callable[[Query], Subscription]) -> None:
+    def __init__(self, place: Place, subscribe: Callable[[Query], Subscription[Any]]) -> None:
         self.targets = targets(place)
         self.heard: list[tuple[str, float]] = []
         self._held = [self._observe(target, subscribe) for target in self.targets]
         self.heard.clear()
 
-    def _observe(self, target: Target, subscribe: Callable[[Query], Subscription]) -> Subscription:
+    def _observe(self, target: Target, subscribe: Callable[[Query], Subscription[Any]]) -> Subscription[Any]:
         subscription = subscribe(target.query)
         subscription.on(lambda _: self.heard.append((target.name, now())))
         return subscription

@@ -10,8 +10,8 @@ import pytest
 
 import antiphon
 from antiphon import Party, prop, sync
+from antiphon.api.query.deltas import Delta
 from antiphon.api.sync.sync import copy as copy_blocks
-from antiphon.query.delta import Delta
 from antiphon.query.evaluate import Result
 
 pytestmark = pytest.mark.slow
@@ -90,7 +90,7 @@ def test_deltas_add_up_whichever_thread_writes(party: Party) -> None:
     def tell(delta: Delta) -> None:
         assert lock.acquire(blocking=False), "deltas come one at a time"
         try:
-            seen[0] = delta.apply(seen[0])
+            seen[0] = delta.ids.apply(seen[0])
         finally:
             lock.release()
 

@@ -13,9 +13,9 @@ import pytest
 
 import antiphon
 from antiphon import InvalidInput, Migrations, Object, Party, Reference, Schema, Store, prop, sync
+from antiphon.api.query.deltas import Delta
 from antiphon.api.sync.sync import copy as copy_blocks
 from antiphon.core.errors import MovedOn, StoreClosed
-from antiphon.query.delta import Delta
 
 SECONDS = 30.0
 

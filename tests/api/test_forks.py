@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from antiphon import Fact, InvalidInput, Object, ObjectModel, Party, Query, Store, prop, sync
+from antiphon.api.query.deltas import Delta
 from antiphon.model.message import Change
-from antiphon.query.delta import Delta
 
 
 class Second(ObjectModel):
@@ -117,7 +117,7 @@ def test_what_stands_on_the_old_item_hears_of_the_fork(
     made = item.fork(version=2)
     sync(ada, bob)
     assert parents.result.ids == (bytes(made.id),)
-    assert [*heard[-1].added, *heard[-1].removed] == [bytes(made.id), bytes(item.id)]
+    assert [*heard[-1].added.ids, *heard[-1].removed] == [bytes(made.id), bytes(item.id)]
     found = theirs.item(child.id)
     assert found.parent is not None
     assert found.parent.id == made.id

@@ -53,7 +53,7 @@ def test_all_contents_of_a_conflict_stay(store: Store, tmp_path: Path) -> None:
         antiphon.sync(store, other)
         blobs(store).put_all((cid, theirs.get(cid)) for cid in theirs)
     store.collect_garbage()
-    contents = [found.cid for _, found in file.read(lambda model, state: model.conflicts(state))]
+    contents = [found.cid for _, found in file.inspect(lambda model, state: model.conflicts(state))]
     assert len(contents) == 2
     assert all(not list(tree.missing(cid, blobs(store))) for cid in contents)
 

@@ -16,7 +16,7 @@ def wrong(party: Party) -> list[tuple[Callable[[], Any], str]]:
     other: Any = "bob"
     return [
         (lambda: party.item(other), "an item is named by its `id`, which is bytes, not by 'bob'"),
-        (lambda: party.invite(other), "who is invited is named by a key, 32 bytes, not by 'bob'"),
+        (lambda: party.invite(other), "who is invited is named by a key, 32 bytes or its text, not by 'bob'"),
         (lambda: party.revoke(b"bob"), "whose membership ends is named by a key"),
         (lambda: note.restrict_writers(other), "who may write is named by a key"),
         (lambda: party.link(note, other), "an end of a link is an item, as `party.item"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from antiphon.api.key_text import from_any_text
 from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.keys import KEY_SIZE, PublicKey
 from antiphon.core.timeframe import Timeframe
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
 
 
 def need_key(value: Any, what: str) -> PublicKey:
-    """The key of an identity or a group."""
-    if not isinstance(value, bytes) or len(value) != KEY_SIZE:
+    """The key of an identity or a group, as bytes or as the text that `str(store.me)` gives."""
+    key = from_any_text(value) if isinstance(value, str) else value
+    if not isinstance(key, bytes) or len(key) != KEY_SIZE:
         raise InvalidInput(
-            f"{what} is named by a key, {KEY_SIZE} bytes, not by {value!r:.80}; `store.me` is such a key"
+            f"{what} is named by a key, {KEY_SIZE} bytes or its text, not by {value!r:.80}; `store.me` is such a key"
         )
-    return PublicKey(value)
+    return PublicKey(key)
 
 
 def need_id(value: Any) -> bytes:

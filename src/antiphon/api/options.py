@@ -27,12 +27,17 @@ class Options(Place, total=False):
     name: str
 
 
-class Parts(TypedDict, total=False):
-    """A query, as `Party.query` and `Party.subscribe` take it."""
+class Narrowing(TypedDict, total=False):
+    """The arguments of `Party.query` and `Party.subscribe`, but for the type."""
 
-    type: str | builtins.type | None  # the name of a type, or a class that has a schema
     where: Filter | None
     match: str | None  # words
     order: By | list[By] | tuple[By, ...]
     limit: int | None
     deleted: Deleted
+
+
+class Parts(Narrowing, total=False):
+    """All arguments of `Party.query` and `Party.subscribe`."""
+
+    type: str | builtins.type | None  # the name of a type, or a class that has a schema

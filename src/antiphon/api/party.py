@@ -31,10 +31,11 @@ from antiphon.api.items.list import List
 from antiphon.api.items.object import Object
 from antiphon.api.items.text import Text
 from antiphon.api.items.thread import Thread
-from antiphon.api.options import Options, Parts, Place
-from antiphon.api.query.arguments import asked, narrowed
+from antiphon.api.options import Narrowing, Options, Parts, Place
+from antiphon.api.query.arguments import asked, narrowed, record_of
+from antiphon.api.query.deltas import Delta, delta_of
 from antiphon.api.query.queries import Queries
-from antiphon.api.query.results import Kind, Results
+from antiphon.api.query.results import Kind, Record, Results
 from antiphon.api.typed.schemas import Schemas
 from antiphon.core.errors import InvalidInput, UnknownItem
 from antiphon.core.keys import KeyPair, PublicKey
@@ -56,7 +57,6 @@ from antiphon.party.live.item import Item
 from antiphon.party.live.processor import PartyProcessor
 from antiphon.party.live.status import Status
 from antiphon.party.live.undo import UndoStack
-from antiphon.query.delta import Delta
 from antiphon.query.filters import EVERYTHING, Fact, Filter
 from antiphon.query.forks import lead
 from antiphon.query.live.subscription import Subscription
@@ -117,14 +117,14 @@ class Party:
         with self.processor.locked():
             return self.member.state
 
-    def invite(self, identity: bytes, role: Role = Role.EDITOR) -> Invitation:
+    def invite(self, identity: bytes | str, role: Role = Role.EDITOR) -> Invitation:
         """Admit somebody, and say what they must know to join."""
         key = need_key(identity, "who is invited")
         with self.processor.locked():
             self.member.admit(key, {need_role(role)})
             return Invitation(self.key, self.member.genesis_feed, self.name)
 
-    def revoke(self, identity: bytes) -> None:
+    def revoke(self, identity: bytes | str) -> None:
         """End somebody's membership. What they wrote so far, and is here, stays."""
         key = need_key(identity, "whose membership ends")
         with self.processor.locked():
@@ -192,7 +192,11 @@ class Party:
             item.set_all_metadata({key: word for key, word in said.items() if word})
             return self.handle(item)
 
-    def object(self, values: Any = None, **options: Unpack[Options]) -> Object:
+    @overload
+    def object(self, values: Mapping[str, Any] | None = None, **options: Unpack[Options]) -> Object: ...
+    @overload
+    def object(self, values: Record, **options: Unpack[Options]) -> Object[Record]: ...
+    def object(self, values: Any = None, **options: Unpack[Options]) -> Object[Any]:
         """A new object, from a dict, or from an instance of a class that has a schema."""
         if values is not None and not isinstance(values, Mapping):
             if "type" in options:
@@ -305,18 +309,22 @@ class Party:
     @overload
     def item(self, item_id: bytes) -> Handle: ...
     @overload
-    def item(self, item_id: bytes, kind: type[Kind]) -> Kind: ...
-    def item(self, item_id: bytes, kind: type[Handle] = Handle) -> Handle:
-        """An item by its id; one that was forked leads to what it was forked into.
+    def item(self, item_id: bytes, kind: type[Kind]) -> Kind: ...  # type: ignore[overload-overlap]
+    @overload
+    def item(self, item_id: bytes, kind: type[Record]) -> Object[Record]: ...
+    def item(self, item_id: bytes, kind: type[Any] = Handle) -> Any:
+        """An item by its id; the id of a forked item leads to the new item.
 
-        With a `kind` (`Object`, `List`, `Text`, `Thread`) it must be one, and a type checker knows that it is.
+        With a `kind` (`Object`, `List`, `Text`, `Thread`, `File`) it must be of that kind, and a type checker knows it.
+        A class with a schema gives an object that reads as that class.
         """
         found = self.processor.item(need_id(item_id))
         if found.forked_to:
             found = self.processor.item(lead(bytes(found.id), self._forked_to))
-        handle = self.handle(found)
-        if not isinstance(handle, kind):
-            raise InvalidInput(f"item {handle.id} is a {type(handle).__name__}, not a {kind.__name__}")
+        wanted, record = (kind, None) if issubclass(kind, Handle) else (Object, kind)
+        handle = self.handle(found, record)
+        if not isinstance(handle, wanted):
+            raise InvalidInput(f"item {handle.id} is a {type(handle).__name__}, not a {wanted.__name__}")
         return handle
 
     def _forked_to(self, item: bytes) -> bytes:
@@ -337,11 +345,22 @@ class Party:
             return item.party.key == self.key and self.has(item.id)
         return self.has(item)
 
-    def handle(self, item: Item) -> Handle:
-        """The handle of an item, of the kind of its model."""
-        return _KINDS.get(item.model[0], Handle)(self, item)
+    def handle(self, item: Item, record: type | None = None) -> Handle:
+        """The handle of an item, of the kind of its model. An object reads as the class `record`, if there is one."""
+        kind = _KINDS.get(item.model[0], Handle)
+        return Object(self, item, record) if kind is Object else kind(self, item)
 
-    def query(self, query: Query | Filter | None = None, **parts: Unpack[Parts]) -> Results:
+    @overload
+    def query(
+        self,
+        query: Filter | None = None,
+        *,
+        type: builtins.type[Record],
+        **parts: Unpack[Narrowing],
+    ) -> Results[Object[Record]]: ...
+    @overload
+    def query(self, query: Query | Filter | None = None, **parts: Unpack[Parts]) -> Results: ...
+    def query(self, query: Query | Filter | None = None, **parts: Unpack[Parts]) -> Results[Any]:
         """The items that a query asks for.
 
         Pass a whole `Query`, or say here which `type`, `where` (a filter), `match` (words), `order` ("title",
@@ -350,7 +369,7 @@ class Party:
         whole = asked(query, parts, self.key, self.queries.lead)
         if whole.aggregate is not None:
             raise InvalidInput("a query that counts or sums finds no items; ask for its `aggregate`")
-        return Results(self, whole, self.queries.run(whole))
+        return Results(self, whole, self.queries.run(whole).ids, record_of(parts))
 
     def count(self, query: Query | Filter | None = None, **parts: Unpack[Parts]) -> int:
         """How many items a query asks for, said as in `query`; none of them is looked at."""
@@ -368,22 +387,39 @@ class Party:
         """
         return self.queries.aggregate(narrowed(query, parts, self.key, self.queries.lead))
 
+    @overload
+    def subscribe(
+        self,
+        query: Filter | None = None,
+        callback: Callable[[Delta[Object[Record]]], builtins.object] | None = None,
+        *,
+        type: builtins.type[Record],
+        **parts: Unpack[Narrowing],
+    ) -> Subscription[Delta[Object[Record]]]: ...
+    @overload
     def subscribe(
         self,
         query: Query | Filter | None = None,
         callback: Callable[[Delta], builtins.object] | None = None,
         **parts: Unpack[Parts],
-    ) -> Subscription:
+    ) -> Subscription[Delta]: ...
+    def subscribe(
+        self,
+        query: Query | Filter | None = None,
+        callback: Callable[[Any], builtins.object] | None = None,
+        **parts: Unpack[Parts],
+    ) -> Subscription[Any]:
         """A standing query, said as in `query`: it has its result, and tells of each change.
 
         With a callback it lasts until it is closed, or the party is; without, as long as you hold it.
         """
-        return self.queries.subscribe(asked(query, parts, self.key, self.queries.lead), callback)
+        whole = asked(query, parts, self.key, self.queries.lead)
+        return self.queries.subscribe(whole, callback, delta_of(self, whole, record_of(parts)))
 
     def near(self, item: Handle, way: Way) -> Results:
         """Where a way leads to from one item, deleted or not; but not what is deleted."""
         start = Query(Fact.ID.is_(item.id), deleted=Deleted.SHOWN)
-        return Results(self, start.step(way), self.queries.near(bytes(item.id), way))
+        return Results(self, start.step(way), self.queries.near(bytes(item.id), way).ids)
 
     def view(self, key: bytes) -> Handle:
         """The view with this inception key. Should there be several geneses of it, the first holds."""

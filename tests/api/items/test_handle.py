@@ -39,9 +39,12 @@ def test_metadata_of_the_wrong_kind_is_no_name(party: Party) -> None:
     assert (note.name, note.type) == ("", "")
 
 
-def test_it_shows_its_kind_and_name(party: Party) -> None:
-    assert repr(party.list(name="Groceries")).startswith("<List 0")
-    assert repr(party.list(name="Groceries")).endswith(" 'Groceries'>")
+def test_it_shows_its_kind_its_name_and_what_it_holds(party: Party) -> None:
+    groceries = party.list(["milk", "bread"], name="Groceries")
+    assert repr(groceries) == f"<List {groceries.id.hex()[:10]} 'Groceries' ['milk', 'bread']>"
+    assert repr(party.object({"title": "Plan"})).endswith(" '' {'title': 'Plan'}>")
+    assert repr(party.text("Hello")).endswith(" '' 'Hello'>")
+    assert len(repr(party.list(range(1000)))) < 100
 
 
 def test_items_hang_under_others_and_move(party: Party) -> None:
@@ -145,7 +148,7 @@ def test_commands_and_questions_of_the_model_are_at_hand(party: Party) -> None:
     numbers = party.list([1, 2])
     stamp = numbers.edit("append", 3)
     assert numbers.history()[-1].stamp == stamp
-    assert numbers.read(lambda model, state: model.length(state)) == 3
+    assert numbers.inspect(lambda model, state: model.length(state)) == 3
     with pytest.raises(InvalidInput, match="has no command 'shuffle'"):
         numbers.edit("shuffle")
 

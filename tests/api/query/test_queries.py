@@ -12,8 +12,8 @@ import pytest
 
 import antiphon
 from antiphon import Deleted, Fact, InvalidInput, Match, Object, OrderBy, Party, Query, Store, prop, sync
+from antiphon.api.query.deltas import Delta
 from antiphon.core.errors import PartyPaused
-from antiphon.query.delta import Delta
 
 
 @antiphon.typed("ware")
@@ -58,7 +58,7 @@ def test_a_query_is_said_whole(shop: Party) -> None:
     with pytest.raises(InvalidInput, match="not both"):
         shop.query(shelves, limit=1)
     with pytest.raises(TypeError, match="a query has no 'sort'; it has deleted, limit"):
-        shop.query(sort="title")  # type: ignore[call-arg]
+        shop.query(sort="title")  # type: ignore[call-overload]
 
 
 def test_deleted_items_are_shown_on_demand(shop: Party) -> None:
@@ -84,9 +84,9 @@ def test_deleted_items_are_shown_on_demand(shop: Party) -> None:
 )
 def test_a_query_that_cannot_run_says_why(shop: Party, parts: dict[str, object], reason: str) -> None:
     with pytest.raises(InvalidInput, match=reason):
-        shop.query(**parts)  # type: ignore[arg-type]
+        shop.query(**parts)  # type: ignore[call-overload]
     with pytest.raises(InvalidInput, match=reason):
-        shop.subscribe(**parts)  # type: ignore[arg-type]
+        shop.subscribe(**parts)  # type: ignore[call-overload]
 
 
 def test_totals(shop: Party) -> None:
@@ -172,7 +172,7 @@ def test_a_subscription_with_a_callback_lasts_until_it_is_closed(party: Party) -
 
 def test_a_callback_can_be_called(party: Party) -> None:
     with pytest.raises(InvalidInput, match="'told' cannot be called"):
-        party.subscribe(prop("n") == 1, "told")  # type: ignore[arg-type]
+        party.subscribe(prop("n") == 1, "told")  # type: ignore[call-overload]
 
 
 def test_orders_by_paths_of_keys(party: Party) -> None:

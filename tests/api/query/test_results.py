@@ -81,7 +81,8 @@ def test_results_are_a_sequence(party: Party) -> None:
     assert found.first() == items[0]
     assert party.query(prop("n") > 9).first() is None
     assert not party.query(prop("n") > 9)
-    assert repr(found) == "<3 items>"
+    assert repr(found) == f"<Results [{items[0]!r}, {items[1]!r}, {items[2]!r}]>"
+    assert "{'n': 0}" in repr(found)
     with pytest.raises(IndexError):
         _ = found[3]
 

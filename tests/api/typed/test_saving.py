@@ -47,6 +47,7 @@ def _set_x(thing: Any) -> Any:
     ("cls", "change"),
     [
         (Slotted, _set_x),
+        (Model, _set_x),
         (Slotted, lambda thing: replace(thing, x=5)),
         (FrozenSource, lambda thing: replace(thing, x=5)),
         (Model, lambda thing: thing.model_copy(update={"x": 5})),
@@ -56,16 +57,17 @@ def _set_x(thing: Any) -> Any:
 def test_what_others_wrote_since_survives_saving(
     ada: Store, bob: Store, party: Party, theirs: Party, cls: Any, change: Callable[[Any], Any]
 ) -> None:
-    """Objects that cannot be watched, and copies of what was read."""
+    """Objects that cannot be watched, and copies, which are saved with what was read."""
     item = party.object(cls(x=1, y=1))
     sync(ada, bob)
-    for since in (False, True):
+    ways: tuple[Callable[[Any], Any], ...] = (lambda read: read, lambda read: read.object)
+    for since in ways:
         item.update(x=1, y=1)
         sync(ada, bob)
         read = item.read_as(cls)
         theirs.item(item.id, Object)["y"] = 9
         sync(ada, bob)
-        item.save(change(read.object), *([read] if since else []))
+        item.save(change(read.object), since(read))
         assert item.value == {"x": 5, "y": 9}
 
 
@@ -80,22 +82,31 @@ def test_a_copy_of_an_older_reading_is_saved_with_what_was_read(party: Party) ->
 
 def test_what_cannot_be_known_is_not_guessed(party: Party, monkeypatch: pytest.MonkeyPatch) -> None:
     item = party.object({"x": 1, "y": 1})
-    with pytest.raises(InvalidInput, match=r"since=read"):
-        item.save(FrozenSource(5, 5))
-    item.save(FrozenSource(5, 5), since=item.read_as(FrozenSource))
+    with pytest.raises(InvalidInput, match="this Frozen was not read from it"):
+        item.save(Frozen(5, 5))
+    item.save(Frozen(5, 5), since=item.read_as(Frozen))
     assert item.value == {"x": 5, "y": 5}
-    with pytest.raises(InvalidInput, match="what `read_as` gave"):
-        item.save(FrozenSource(), since=FrozenSource())  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="this Frozen was not read from it"):
+        item.save(Frozen(), since=Frozen())
 
     monkeypatch.setattr(read_values, "HELD_MAX", 2)
-    monkeypatch.setattr(read_values, "LAST_MAX", 2)
     several = [party.object(Slotted(number)) for number in range(3)]
     read = [one.read_as(Slotted).object for one in several]
     several[1]["y"] = 9
     several[1].save(_set_x(read[1]))
     assert several[1].value == {"x": 5, "y": 9}
-    with pytest.raises(InvalidInput, match=r"since=read"):
+    with pytest.raises(InvalidInput, match="this Slotted was not read from it"):
         several[0].save(_set_x(read[0]))
+
+
+def test_an_instance_that_was_never_read_overwrites_nothing(party: Party) -> None:
+    item = party.object(Frozen(3, 4))
+    with pytest.raises(InvalidInput, match="so it is not known which fields were changed"):
+        item.save(Frozen(x=5))
+    assert item.value == {"x": 3, "y": 4}
+    read = item.read()
+    item.save(replace(read, x=5), since=read)
+    assert item.value == {"x": 5, "y": 4}
 
 
 def test_what_was_read_in_a_batch_is_let_go_with_it(party: Party) -> None:

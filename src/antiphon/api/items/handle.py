@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator, Mapping
+from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from antiphon.api.inputs import need_callable, need_handle, need_key, need_text, need_timeframe
+from antiphon.api.items.nested import NestedDict, NestedList
 from antiphon.api.locator import Locator
 from antiphon.core.errors import AntiphonError, InvalidInput, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM, ItemId
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from antiphon.api.query.results import Results
 
 Self = TypeVar("Self", bound="Handle")
+_REPR = Repr()
+_REPR.maxdict = _REPR.maxlist = 8
+_REPR.maxstring = _REPR.maxother = 80
 
 
 class Handle:
@@ -46,10 +51,10 @@ class Handle:
 
     def __repr__(self) -> str:
         try:
-            name = repr(self.name)
+            shown = f"{self.name!r} {_REPR.repr(self.value)}"
         except AntiphonError as error:
-            name = f"({builtins.type(error).__name__})"
-        return f"<{builtins.type(self).__name__} {self.id.hex()[:10]} {name}>"
+            shown = f"({builtins.type(error).__name__})"
+        return f"<{builtins.type(self).__name__} {self.id.hex()[:10]} {shown}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Handle) and self.item == other.item
@@ -273,8 +278,8 @@ class Handle:
         """Run one of the model's own commands."""
         return self.item.edit(command, *[plain(argument, self.party) for argument in arguments], **options)
 
-    def read(self, question: Callable[[Any, Any], Any]) -> Any:
-        """Ask the model about the state."""
+    def inspect(self, question: Callable[[Any, Any], Any]) -> Any:
+        """Call a function with the model and its state, and return what it returns. It must change neither."""
         return self.item.read(question)
 
     # -- who may write
@@ -284,7 +289,7 @@ class Handle:
         """The identities and groups that may write to it, besides the party's owners; None for every editor."""
         return self.item.writers
 
-    def restrict_writers(self, *names: bytes) -> None:
+    def restrict_writers(self, *names: bytes | str) -> None:
         """Only these, oneself, and the party's owners."""
         self.item.restrict_writers(*[need_key(name, "who may write") for name in names])
 
@@ -307,18 +312,21 @@ def plain(value: Any, party: Party) -> Value:
     return value
 
 
-def shown(value: Value, party: Party) -> Any:
-    """A value as an application sees it: a reference to what is here and open becomes a handle.
+def shown(value: Value, party: Party, *, detached: bool = False) -> Any:
+    """A value as an application sees it: a reference to an item of an open party becomes a handle.
 
+    Lists and dicts inside an item refuse changes, unless the value is `detached`: no longer in the item.
     Never called with a party's lock held, other than that of a batch that the application has opened.
     """
     if isinstance(value, Reference):
         found = party.store.look(value, party)
         return value if found is None else found
     if isinstance(value, dict):
-        return {key: shown(part, party) for key, part in value.items()}
+        parts = {key: shown(part, party, detached=detached) for key, part in value.items()}
+        return parts if detached else NestedDict(parts)
     if isinstance(value, list):
-        return [shown(part, party) for part in value]
+        elements = [shown(part, party, detached=detached) for part in value]
+        return elements if detached else NestedList(elements)
     return value
 
 

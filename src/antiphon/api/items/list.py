@@ -132,7 +132,7 @@ class List(Handle, MutableSequence[Any]):
             place = self._index(index)
             found = self.item.read(lambda model, state: model.get(state, place))
             self.item.edit("delete", place)
-        return shown(found, self.party)
+        return shown(found, self.party, detached=True)
 
     def remove(self, value: Any) -> None:
         """Take away the first element that is equal to a value."""

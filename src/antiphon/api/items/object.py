@@ -16,15 +16,28 @@ again, or use `add` and `discard`; for one that several people change at once, m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 from antiphon.api.items.handle import Handle, plain, shown
 from antiphon.api.items.properties import Keys, Properties
 from antiphon.core.stamp import Stamp
 from antiphon.model.object.model import ObjectModel
 from antiphon.model.value import Value
+from antiphon.schema.definition import Schema
+from antiphon.schema.errors import SchemaViolation
 from antiphon.schema.reader import Read
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    from antiphon.api.party import Party
+    from antiphon.party.live.item import Item
+
+    Record = TypeVar("Record", default=dict[str, Any])
+else:
+    from typing import TypeVar
+
+    Record = TypeVar("Record")
 T = TypeVar("T")
 
 
@@ -34,12 +47,12 @@ class Map(Properties):
     __slots__ = ("_object", "_path")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, object_: Object, path: Keys) -> None:
+    def __init__(self, object_: Object[Any], path: Keys) -> None:
         self._object = object_
         self._path = path
 
     @property
-    def place(self) -> tuple[Object, Keys]:
+    def place(self) -> tuple[Object[Any], Keys]:
         return self._object, self._path
 
     def __repr__(self) -> str:
@@ -50,15 +63,22 @@ class Map(Properties):
         return isinstance(other, Mapping) and self.plain() == plain(other, self._object.party)
 
 
-class Object(Handle, Properties):
-    """Properties, maps, sets and counters that everybody may change at once."""
+class Object(Handle, Properties, Generic[Record]):
+    """Properties, maps, sets and counters that everybody may change at once.
 
-    __slots__ = ()
+    `Object[Task]` is an object whose class is known, because it was made from a `Task` or found with `type=Task`.
+    """
+
+    __slots__ = ("_record",)
     __hash__ = Handle.__hash__
     __eq__ = Handle.__eq__
 
+    def __init__(self, party: Party, item: Item, record: type[Record] | None = None) -> None:
+        super().__init__(party, item)
+        self._record = record
+
     @property
-    def place(self) -> tuple[Object, Keys]:
+    def place(self) -> tuple[Object[Any], Keys]:
         return self, ()
 
     # -- paths
@@ -97,12 +117,29 @@ class Object(Handle, Properties):
 
     # -- as an object of a class
 
+    def read(self) -> Record:
+        """Return an instance of the class that this object was made from or found with; without one, a dict.
+
+        What does not fit the class is left out, as `read_as` reports. `SchemaViolation` if no instance can be made.
+        """
+        if self._record is None:
+            return cast("Record", self.value)
+        found = self.read_as(self._record)
+        if found.object is None:
+            schema = Schema.of(self._record)
+            raise SchemaViolation(schema.name, schema.version, found.problems)
+        return found.object
+
     def read_as(self, cls: type[T]) -> Read[T]:
-        """A Python object of a class with a schema, from whatever is here; with what is wrong, and what is unknown."""
+        """Read any object as an instance of a class with a schema; with what is wrong, and what the class lacks."""
         return self.party.schemas.read(self, cls)
 
-    def save(self, thing: Any, since: Read[Any] | None = None) -> None:
-        """Write what was changed in a Python object since it was read from this one; else since what is passed was."""
+    def save(self, thing: Any, since: Any = None) -> None:
+        """Write the fields of an instance that changed since it was read from this object, and no others.
+
+        An instance that was not read from this object, a changed copy say, needs `since`: the instance that was read,
+        or what `read_as` returned.
+        """
         self.party.schemas.save(self, thing, since)
 
     # -- sets, counters, conflicts

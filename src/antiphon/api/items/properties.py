@@ -25,7 +25,7 @@ class Properties(MutableMapping[str, Any]):
 
     @property
     @abstractmethod
-    def place(self) -> tuple[Object, Keys]:
+    def place(self) -> tuple[Object[Any], Keys]:
         """The object, and the path in it."""
 
     def plain(self) -> dict[str, Value]:
@@ -97,7 +97,7 @@ class Properties(MutableMapping[str, Any]):
             if key not in self and default is not _NOTHING:
                 return default
             found = self._take(key)
-        return shown(found, self.place[0].party)
+        return shown(found, self.place[0].party, detached=True)
 
     def popitem(self) -> tuple[str, Any]:
         with self.place[0].party.processor.locked():
@@ -105,7 +105,7 @@ class Properties(MutableMapping[str, Any]):
             if key is None:
                 raise KeyError("there is nothing left in it")
             found = self._take(key)
-        return key, shown(found, self.place[0].party)
+        return key, shown(found, self.place[0].party, detached=True)
 
     def _take(self, key: str) -> Value:
         owner, path = self.place

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from antiphon.api.options import By, Parts
 from antiphon.core.errors import InvalidInput
+from antiphon.model.object.model import ObjectModel
 from antiphon.model.value import Reference
 from antiphon.query.filters import EVERYTHING, All, Any, Compare, Contains, Fact, Filter, Match, Not, Prop
 from antiphon.query.query import Deleted, OrderBy, Query, Step
@@ -47,7 +48,7 @@ def _assembled(query: Filter | None, parts: Parts) -> Query:
     kind, match = parts.get("type"), parts.get("match")
     filters = [part for part in (query, parts.get("where")) if part is not None]
     if kind is not None:
-        filters.append(Fact.TYPE.is_(kind if isinstance(kind, str) else Schema.of(kind).name))
+        filters.append(Fact.TYPE.is_(kind) if isinstance(kind, str) else _of_record(kind))
     if match is not None:
         filters.append(Match(match))
     found: Filter = EVERYTHING
@@ -59,6 +60,17 @@ def _assembled(query: Filter | None, parts: Parts) -> Query:
         found = part if found == EVERYTHING else found & part
     hidden = parts.get("deleted", Deleted.HIDDEN)
     return Query(found, order=tuple(_orders(parts.get("order", ()))), limit=parts.get("limit"), deleted=hidden)
+
+
+def _of_record(record: type) -> Filter:
+    """Objects with the schema of a class. A list or text that somebody gave the same type is not among them."""
+    return Fact.TYPE.is_(Schema.of(record).name) & Fact.MODEL.is_(ObjectModel.name)
+
+
+def record_of(parts: Parts) -> type | None:
+    """The class that the objects of a query read as, if `type` is one."""
+    kind = parts.get("type")
+    return kind if isinstance(kind, type) else None
 
 
 def _orders(order: By | list[By] | tuple[By, ...]) -> Iterator[OrderBy]:

@@ -57,7 +57,7 @@ class Queries:
     def __init__(self, party: Party) -> None:
         self._party = party
         self._live: LiveQueries | None = None
-        self._told: list[Subscription] = []  # those with a callback, which live until they are closed
+        self._told: list[Subscription[Any]] = []  # those with a callback, which live until they are closed
 
     def _index(self) -> ItemIndex:
         index = self._party.processor.attach(ItemIndex)
@@ -90,14 +90,17 @@ class Queries:
         found = self.run(query)
         return found.value if query.aggregate.group is None else list(found.groups)
 
-    def subscribe(self, query: Query, callback: Callable[[Delta], object] | None) -> Subscription:
+    def subscribe(
+        self, query: Query, callback: Callable[[Any], object] | None, present: Callable[[Delta], Any]
+    ) -> Subscription[Any]:
+        """Subscribe to a query. Each delta is passed through `present` before an observer gets it."""
         if callback is not None and not callable(callback):
             raise InvalidInput(f"a subscription calls back with each delta, and {callback!r:.80} cannot be called")
         with self._party.processor.locked():
             if self._live is None:
                 self._live = LiveQueries(self._party.processor, _Current(self._index))
             live = self._live
-        subscription = live.subscribe(query)
+        subscription = live.subscribe(query, present)
         if callback is not None:
             with self._party.processor.locked():
                 self._told = [known for known in self._told if not known.closed and known.error is None]

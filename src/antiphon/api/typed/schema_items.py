@@ -78,7 +78,7 @@ class SchemaItems:
         found = [self._schema_at(item) for item in self._party.query(type=SCHEMA_TYPE).ids]
         return sorted((schema for schema in found if schema), key=lambda schema: (schema.name, schema.version))
 
-    def assign(self, item: Object, described: Object, schema: Schema[Any]) -> None:
+    def assign(self, item: Object[Any], described: Object[Any], schema: Schema[Any]) -> None:
         """Let an object have a schema, which the item that is passed holds."""
         said: dict[str, Value] = {ITEM: Reference(bytes(described.id)), SEAL: seal_of(schema), "type": schema.name}
         item.item.set_all_metadata(said)

@@ -79,26 +79,26 @@ class Schemas:
         """The schemas that the party holds, by name and version."""
         return self._items.all()
 
-    def of(self, item: Object) -> Schema[Any] | None:
+    def of(self, item: Object[Any]) -> Schema[Any] | None:
         """The schema of an object, if it has one and it is here."""
         return self._items.of(item.metadata)
 
     # -- objects
 
-    def create(self, thing: Any, *, parent: Handle | None = None, name: str = "") -> Object:
+    def create(self, thing: T, *, parent: Handle | None = None, name: str = "") -> Object[T]:
         """A new object of the schema of a Python object."""
         schema = Schema.of(type(thing))
         values = schema.write(thing)
         self._items.find(schema)  # here, since inside a batch what came last is not found
         with self._party.processor.batch():
             described = self._items.register(schema)
-            made = self._party.object(parent=parent, name=name)
+            made = Object(self._party, self._party.object(parent=parent, name=name).item, type(thing))
             self._apply(made, schema, {}, values)
             self._items.assign(made, described, schema)
         self._remember(made, thing, values)
         return made
 
-    def assign(self, item: Object, source: Any) -> None:
+    def assign(self, item: Object[Any], source: Any) -> None:
         """Give an object a schema; its value must fit."""
         schema = source if isinstance(source, Schema) else Schema.of(source)
         self._items.find(schema)
@@ -107,13 +107,13 @@ class Schemas:
             schema.check(item.item.value)
             self._items.assign(item, described, schema)
 
-    def read(self, item: Object, cls: type[T]) -> Read[T]:
+    def read(self, item: Object[Any], cls: type[T]) -> Read[T]:
         """A Python object from an object, whatever is in it: with what is wrong, and what the class does not know."""
         found = self._reading(item, Schema.of(cls))
         self._remember(item, found.object, found.before)
         return found
 
-    def _reading(self, item: Object, schema: Schema[T]) -> Read[T]:
+    def _reading(self, item: Object[Any], schema: Schema[T]) -> Read[T]:
         value = item.item.value
         own = self.of(item)
         migrations = self._migrations.get(schema.name)
@@ -126,14 +126,14 @@ class Schemas:
                 return replace(found, problems=[Problem((), str(error)), *found.problems])
         return schema.read(value)
 
-    def _remember(self, item: Object, thing: Any, values: dict[str, Value] | None) -> None:
+    def _remember(self, item: Object[Any], thing: Any, values: dict[str, Value] | None) -> None:
         if thing is not None and values is not None:
             self._party.if_undone(self._readings.put(bytes(item.id), thing, values))
 
-    def save(self, item: Object, thing: Any, since: Read[Any] | None = None) -> None:
-        """Write what was changed in a Python object since it was read from an object; nothing else is touched.
+    def save(self, item: Object[Any], thing: Any, since: Any = None) -> None:
+        """Write the fields of an instance that changed since it was read from an item, and no others.
 
-        `since` is what was read, if the object is no longer the one that was.
+        `since` is the instance that was read, or what `read_as` returned, if `thing` is another instance.
         """
         schema = Schema.of(type(thing))
         after = schema.write(thing)
@@ -141,22 +141,23 @@ class Schemas:
             self._apply(item, schema, self._before(item, thing, since), after, keep=True)
         self._remember(item, thing, after)
 
-    def _before(self, item: Object, thing: Any, since: Read[Any] | None) -> dict[str, Value]:
-        """Never what is there now: what others changed meanwhile would be taken for a change of the object's."""
-        if since is not None and not isinstance(since, Read):
-            raise InvalidInput(f"`since` is what `read_as` gave, not {since!r:.80}")
-        before = self._readings.find(bytes(item.id), thing) if since is None else since.before
+    def _before(self, item: Object[Any], thing: Any, since: Any) -> dict[str, Value]:
+        """The values that were read. Not those of now: a concurrent change by others would look like one to undo."""
+        if isinstance(since, Read):
+            before = since.before
+        else:
+            before = self._readings.find(bytes(item.id), thing if since is None else since)
         if before is None:
             name = type(thing).__name__
             raise InvalidInput(
-                f"item {item.id}: what was read of it before this {name} was changed is not known, so neither is what "
-                f"to write; pass that, as `save(thing, since=read)`, where `read` is what `read_as({name})` gave"
+                f"item {item.id}: this {name} was not read from it, so it is not known which fields were changed; "
+                f"read one with `read()` and save that, or save a changed copy with `since=` the {name} that was read"
             )
         return before
 
     def _apply(
         self,
-        item: Object,
+        item: Object[Any],
         schema: Schema[Any],
         before: dict[str, Value],
         after: dict[str, Value],
@@ -178,7 +179,7 @@ class Schemas:
             for path, by in made.increments:
                 self._count(item, path, by)
 
-    def _count(self, item: Object, path: tuple[str, ...], by: int) -> None:
+    def _count(self, item: Object[Any], path: tuple[str, ...], by: int) -> None:
         try:
             item.item.edit("increment", path, by)
         except InvalidMutation:
@@ -209,7 +210,7 @@ class Schemas:
             raise InvalidInput(f"{done} objects were brought to {schema}, and {len(failed)} could not be: {told}")
         return done
 
-    def _migrate(self, item: Object, version: int, migrations: Migrations, described: Object) -> None:
+    def _migrate(self, item: Object[Any], version: int, migrations: Migrations, described: Object[Any]) -> None:
         """The steps are the caller's code, and run before the batch: again, if the object was changed meanwhile."""
         for _ in range(_TRIES_MAX):
             with self._party.processor.locked():
@@ -223,11 +224,11 @@ class Schemas:
 
     def _bring(
         self,
-        item: Object,
+        item: Object[Any],
         schema: Schema[Any],
         value: dict[str, Value],
         upgraded: dict[str, Value],
-        described: Object,
+        described: Object[Any],
     ) -> None:
         with self._party.processor.batch():
             self._apply(item, schema, value, upgraded)

@@ -21,8 +21,9 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from typing import Any
 
 from antiphon.core.errors import PartyPaused, StoreError
 from antiphon.query.delta import Delta
@@ -45,8 +46,8 @@ class LiveQueries:
         self._party = party
         self._source = PartySource(party, index)
         self._matcher = Matcher(self._source)
-        self._known: dict[StandingQuery, weakref.ref[Subscription]] = {}
-        self._pending: weakref.WeakSet[Subscription] = weakref.WeakSet()
+        self._known: dict[StandingQuery, weakref.ref[Subscription[Any]]] = {}
+        self._pending: weakref.WeakSet[Subscription[Any]] = weakref.WeakSet()
         # Python may collect a subscription at any moment, also while a lock is held: it is removed later, in `_tidy`.
         self._gone: deque[StandingQuery] = deque()
         self._closed = False
@@ -60,10 +61,10 @@ class LiveQueries:
             self._tidy()
             return len(self._matcher)
 
-    def subscribe(self, query: Query) -> Subscription:
+    def subscribe(self, query: Query, present: Callable[[Delta], Any] | None = None) -> Subscription[Any]:
         """Start a subscription, which lasts while the caller holds it. Inside an open batch it is pending at first."""
         check(query)
-        subscription = Subscription(self, query)
+        subscription = Subscription(self, query, present)
         with self.lock:
             self._pending.add(subscription)
         batch = self._party.open_batch()
@@ -72,7 +73,7 @@ class LiveQueries:
         self.open(subscription)
         return subscription
 
-    def open(self, subscription: Subscription) -> None:
+    def open(self, subscription: Subscription[Any]) -> None:
         """Compute the result of a subscription, unless the caller is in a batch, which may still be rolled back."""
         try:
             if self._closed:
@@ -83,7 +84,7 @@ class LiveQueries:
         except Exception as error:
             subscription.fail(error)
 
-    def _open(self, subscription: Subscription) -> None:
+    def _open(self, subscription: Subscription[Any]) -> None:
         with self.lock:
             self._tidy()
             if subscription not in self._pending:
@@ -107,7 +108,7 @@ class LiveQueries:
             subscription.begin(standing, release)
 
     def _changed(self, items: frozenset[bytes]) -> None:
-        failed: list[Subscription] = []
+        failed: list[Subscription[Any]] = []
         try:
             told = self._match(items, failed) if self._known else []
         except BaseException as error:
@@ -129,9 +130,9 @@ class LiveQueries:
                 rest.callback(subscription.deliver)
                 rest.callback(self.open, subscription)
 
-    def _match(self, items: frozenset[bytes], failed: list[Subscription]) -> list[Subscription]:
+    def _match(self, items: frozenset[bytes], failed: list[Subscription[Any]]) -> list[Subscription[Any]]:
         """Return the subscriptions with new deltas; if this raises, `failed` has the subscriptions that fail."""
-        told: dict[Subscription, None] = {}
+        told: dict[Subscription[Any], None] = {}
         with self._source.moment():
             try:
                 with self.lock:
@@ -144,7 +145,7 @@ class LiveQueries:
                 raise
         return list(told)
 
-    def _put(self, deltas: Mapping[StandingQuery, Delta]) -> Iterator[Subscription]:
+    def _put(self, deltas: Mapping[StandingQuery, Delta]) -> Iterator[Subscription[Any]]:
         for standing, delta in deltas.items():
             subscription = self._known[standing]()
             if subscription is not None:
@@ -157,7 +158,7 @@ class LiveQueries:
             if self._known.pop(standing, None) is not None:
                 self._matcher.unsubscribe(standing)
 
-    def _drop(self) -> list[Subscription]:
+    def _drop(self) -> list[Subscription[Any]]:
         """Forget all state, which may be half updated; return the subscriptions that there were."""
         with self.lock:
             held = [*(known() for known in self._known.values()), *self._pending]

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic
 
 from antiphon.core.errors import StoreClosed, StoreError
 from antiphon.query.delta import Delta
@@ -19,7 +19,15 @@ from antiphon.query.live.pending import Pending
 from antiphon.query.query import Query
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from antiphon.query.live.live import LiveQueries
+
+    Change = TypeVar("Change", default=Delta)
+else:
+    from typing import TypeVar
+
+    Change = TypeVar("Change")
 
 _LOG = logging.getLogger("antiphon")
 
@@ -37,13 +45,13 @@ class _Observer:
 
     __slots__ = ("callback", "failed", "pending")
 
-    def __init__(self, callback: Callable[[Delta], object], failed: Callable[[Exception], object] | None) -> None:
+    def __init__(self, callback: Callable[[Any], object], failed: Callable[[Exception], object] | None) -> None:
         self.callback = callback
         self.failed = failed
         self.pending = Pending()
 
 
-class Subscription:
+class Subscription(Generic[Change]):
     """A standing query on a live party. It ends when it is closed, or when it is no longer referenced.
 
     Deltas come one at a time and in order, without the party's lock, in the thread that made or received the change.
@@ -51,8 +59,9 @@ class Subscription:
     after the current delta.
     """
 
-    def __init__(self, live: LiveQueries, query: Query) -> None:
+    def __init__(self, live: LiveQueries, query: Query, present: Callable[[Delta], Any] | None = None) -> None:
         self.query = query
+        self.present = present or (lambda delta: delta)  # what observers get of a delta
         self.error: Exception | None = None
         self.closed = False
         self._live = live
@@ -90,7 +99,7 @@ class Subscription:
     # -- observers
 
     def on(
-        self, callback: Callable[[Delta], object], *, failed: Callable[[Exception], object] | None = None
+        self, callback: Callable[[Change], object], *, failed: Callable[[Exception], object] | None = None
     ) -> Callable[[], None]:
         """Call `callback` with each delta; return a function that stops it. The first delta adds the whole result.
 
@@ -111,7 +120,7 @@ class Subscription:
 
         return stop
 
-    def __aiter__(self) -> AsyncIterator[Delta]:
+    def __aiter__(self) -> AsyncIterator[Change]:
         """Iterate over the deltas in an event loop. The first adds the whole result. Raises the error of a failure."""
         deltas = Deltas(self)
         with self._live.lock:
@@ -170,7 +179,7 @@ class Subscription:
         if self.closed or observer not in self._observers:  # an earlier observer has ended it
             return
         try:
-            observer.callback(delta)
+            observer.callback(self.present(delta))
         except Exception:
             _LOG.exception("an observer of a query failed")
 
@@ -208,17 +217,17 @@ class Subscription:
         self._release()
         self._wake()
 
-    def __enter__(self) -> Subscription:
+    def __enter__(self) -> Subscription[Change]:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
 
-class Deltas(AsyncIterator[Delta]):
+class Deltas(AsyncIterator[Any]):
     """The deltas of a subscription for one task. It keeps the subscription alive; any thread may wake it."""
 
-    def __init__(self, subscription: Subscription) -> None:
+    def __init__(self, subscription: Subscription[Any]) -> None:
         self._subscription = subscription
         self._news = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -230,12 +239,12 @@ class Deltas(AsyncIterator[Delta]):
             with suppress(RuntimeError):  # the loop is closed, and the task with it
                 self._loop.call_soon_threadsafe(self._news.set)
 
-    async def __anext__(self) -> Delta:
+    async def __anext__(self) -> Any:
         self._loop = asyncio.get_running_loop()
         while not self._subscription.closed:
             self._news.clear()  # before the check, so that a delta in between wakes it
             delta = self._subscription.take(self.pending)
             if delta is not None:
-                return delta
+                return self._subscription.present(delta)
             await self._news.wait()
         raise StopAsyncIteration

@@ -1,0 +1,58 @@
+"""Lists and dicts that are values inside an item: readable, and closed to changes that nobody would ever see.
+
+A change to such a list would stay in this process, because the item holds a value and not the Python list. So every
+method that changes it is refused, with what to do instead. A copy of one is an ordinary list or dict.
+
+>>> tags = NestedList(["a", "b"])
+>>> tags == ["a", "b"], tags + ["c"], list(tags)
+(True, ['a', 'b', 'c'], ['a', 'b'])
+>>> tags.append("c")  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+...
+antiphon.core.errors.InvalidInput: this list is a value inside an item and cannot be changed in place; ...
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from antiphon.core.errors import InvalidInput
+
+
+def _refuse(self: list[Any] | dict[str, Any], *_: Any, **__: Any) -> NoReturn:
+    kind = "list" if isinstance(self, list) else "dict"
+    raise InvalidInput(
+        f"this {kind} is a value inside an item and cannot be changed in place; write a changed copy back, as in "
+        f'`item["key"] = changed`, use `add` and `discard`, or make a List or Object of its own and refer to it'
+    )
+
+
+class NestedList(list[Any]):
+    """A list inside an item. `item["tags"] += ["new"]` writes a longer one."""
+
+    __slots__ = ()
+    append = extend = insert = pop = remove = clear = sort = reverse = _refuse
+    __setitem__ = __delitem__ = _refuse
+
+    def __iadd__(self, values: Any) -> Any:  # type: ignore[misc]
+        return [*self, *values]
+
+    def __imul__(self, times: Any) -> Any:  # type: ignore[misc]
+        return list(self) * times
+
+    def __reduce_ex__(self, _: Any) -> tuple[type, tuple[list[Any]]]:
+        return list, (list(self),)
+
+
+class NestedDict(dict[str, Any]):
+    """A dict inside a list of an item. (A dict at a key of an object is a `Map`, which writes through.)"""
+
+    __slots__ = ()
+    update = pop = popitem = clear = setdefault = _refuse
+    __setitem__ = __delitem__ = _refuse
+
+    def __ior__(self, values: Any) -> Any:  # type: ignore[misc]
+        return {**self, **values}
+
+    def __reduce_ex__(self, _: Any) -> tuple[type, tuple[dict[str, Any]]]:
+        return dict, (dict(self),)
