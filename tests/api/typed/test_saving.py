@@ -28,7 +28,7 @@ class Slotted:
 
 
 @dataclass(frozen=True)
-class FrozenSource:
+class Frozen:
     x: int = 0
     y: int = 0
 
@@ -49,7 +49,7 @@ def _set_x(thing: Any) -> Any:
         (Slotted, _set_x),
         (Model, _set_x),
         (Slotted, lambda thing: replace(thing, x=5)),
-        (FrozenSource, lambda thing: replace(thing, x=5)),
+        (Frozen, lambda thing: replace(thing, x=5)),
         (Model, lambda thing: thing.model_copy(update={"x": 5})),
         (Model, lambda thing: _set_x(copy.copy(thing))),
     ],
@@ -72,10 +72,10 @@ def test_what_others_wrote_since_survives_saving(
 
 
 def test_a_copy_of_an_older_reading_is_saved_with_what_was_read(party: Party) -> None:
-    item = party.object(FrozenSource(1, 1))
-    older = item.read_as(FrozenSource)
+    item = party.object(Frozen(1, 1))
+    older = item.read_as(Frozen)
     item["y"] = 9
-    item.read_as(FrozenSource)
+    item.read_as(Frozen)
     item.save(replace(older.object, x=5), since=older)
     assert item.value == {"x": 5, "y": 9}
 
