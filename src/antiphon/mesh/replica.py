@@ -180,9 +180,8 @@ class Replica:
 
         def change() -> Iterable[bytes]:
             for (span, _), done in zip(fit, self._ingest(fit), strict=True):
-                outcomes[span.feed] = (
-                    (RangeOutcome.UNFIT, 0) if done is None else (_OUTCOMES[done.outcome], _news(done))
-                )
+                known = (RangeOutcome.UNFIT, 0) if done is None else (_OUTCOMES[done.outcome], _news(done))
+                outcomes[span.feed] = known
             return [span.feed for span, _ in fit]
 
         if fit:

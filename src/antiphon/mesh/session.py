@@ -133,9 +133,7 @@ class Session:
         self._queue += [*news, *requests]
         if self._acknowledge_ms and now_ms >= self._acknowledge_ms and not self._queue:
             self._queue.append(None)
-        wake_ms = min(
-            announce_ms, request_ms, self._acknowledge_ms if self._acknowledge_ms and not self._queue else NEVER
-        )
+        wake_ms = min(announce_ms, request_ms, NEVER if self._queue else self._acknowledge_ms or NEVER)
         return wake_ms if wake_ms < NEVER else None
 
     def _greet(self, now_ms: int) -> int:

@@ -37,7 +37,6 @@ from typing import TYPE_CHECKING
 from antiphon.core.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from antiphon.snapshot.blob_overlay import BlobOverlay as BlobOverlay
     from antiphon.snapshot.blob_store import BlobStore as BlobStore
     from antiphon.snapshot.blobs import Blobs as Blobs, MemoryBlobs as MemoryBlobs
     from antiphon.snapshot.car_file import CarFile as CarFile
