@@ -11,13 +11,12 @@ from antiphon.core.codec import u32
 from antiphon.core.errors import CorruptBlock
 from antiphon.core.keys import SIGNATURE_SIZE
 from antiphon.feed.chain import Head
-from antiphon.feed.header import NO_HASH
+from antiphon.feed.header import NO_END, NO_HASH
 
 _VERSION = 1
 _WRITABLE = 1
 _RETIRED = 2
 _LAYOUT = struct.Struct("<BBB32sQ32sQQ32sQ64sQ")
-OPEN_END = (1 << 63) - 1
 
 
 class End(enum.IntEnum):
@@ -55,7 +54,7 @@ class FeedRecord:
     hash: bytes = NO_HASH
     lamport: int = 0
     signature: bytes = bytes(SIGNATURE_SIZE)
-    end: int = OPEN_END
+    end: int = NO_END
     why: End = End.NONE
 
     @property

@@ -18,7 +18,7 @@ from antiphon.core.errors import BadEncoding
 
 VERSION = 1
 HASH_SIZE = 32
-_INTEGER_MAX = (1 << 63) - 1
+_INTEGER_MAX = NO_END = (1 << 63) - 1  # a feed that is not cut ends at `NO_END`, beyond every seq
 NO_HASH = bytes(HASH_SIZE)
 
 #: Integers are little-endian, so the columns can be used as Arrow columns.

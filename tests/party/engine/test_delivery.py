@@ -14,6 +14,7 @@ from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.party.engine.authority import OpenAuthority
 from antiphon.party.engine.delivery import Delivery
+from antiphon.party.engine.lane import Run
 from antiphon.testing.spans import Forged, SpanWriter, joined, key_pair
 
 PARTY = key_pair("party").key
@@ -25,9 +26,9 @@ class Counting(Delivery):
 
     looks: dict[bytes, int]
 
-    def _advance(self, lane):  # type: ignore[no-untyped-def]
-        self.looks[lane.feed] = self.looks.get(lane.feed, 0) + 1
-        return super()._advance(lane)
+    def _advance(self, feed: bytes) -> Iterator[Run]:
+        self.looks[feed] = self.looks.get(feed, 0) + 1
+        return super()._advance(feed)
 
 
 @pytest.fixture

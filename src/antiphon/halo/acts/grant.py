@@ -17,7 +17,6 @@ from antiphon.halo.credentials.claims import (
 )
 
 ANY: Roles = frozenset(Role)
-NO_END = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)

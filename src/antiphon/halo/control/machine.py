@@ -7,24 +7,23 @@ no trace in it.
 
 from __future__ import annotations
 
-import enum
-from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
 from antiphon.core.codec import u64
 from antiphon.core.errors import BrokenChain, InvalidInput, MissingBlocks
+from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import Block
+from antiphon.feed.causal_delivery import CausalQueue, Standing, entry_standing
 from antiphon.feed.feed_record import FeedRecord
 from antiphon.feed.fork import Fork
-from antiphon.feed.header import Entry, Flag, Kind
+from antiphon.feed.header import NO_END, Entry, Flag, Kind
 from antiphon.halo.acts.act import Act, Place, Seen, Void, advanced, read_act
-from antiphon.halo.acts.grant import NO_END
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.control.state_fold import fold_state
-from antiphon.halo.control.waiting import Waiting
 from antiphon.halo.credentials.claims import EpochAct, EpochGenesis, PartyGenesis, Policy, Position, Roles
 from antiphon.halo.finality.epoch_chain import EpochChain, fold_epochs
 from antiphon.halo.finality.epoch_values import FinalEpoch, Proposal
@@ -41,19 +40,28 @@ POLICIES_MAX = 1024  # of final epochs: else each new act would cost an authorit
 class _Lane:
     """One control feed: the blocks that came, and how far they are delivered."""
 
+    feed: bytes
     blocks: list[Block] = field(default_factory=list)
-    delivered: int = 0
+    position: int = 0  # blocks delivered
     seen: Seen = field(default_factory=dict)
     fault: str = ""
-    lie: Entry | None = None  # the entry that is the fault
+
+    def link(self, entry: Entry) -> tuple[bytes, int]:
+        """Return the hash and the lamport of the block at an entry's seq."""
+        block = self.blocks[entry.seq]
+        return block.hash, block.lamport
 
 
-class Covered(enum.Enum):
-    """How an advance entry about a control feed stands to what is delivered."""
+_NO_LANE = _Lane(b"")
 
-    YES = "yes"
-    NOT_YET = "not yet"
-    LIE = "lie"
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A control block that is not delivered yet, and the entry that it waits for."""
+
+    stamp: Stamp
+    entry: Entry
+    forked: bool  # the block held there is another: only evidence of a fork can settle it
 
 
 class PartyMachine:
@@ -71,7 +79,7 @@ class PartyMachine:
         self.synced: dict[bytes, FeedRecord] = {}  # of each feed, the record up to which a store's blocks were taken
         self._heard: object = None  # how far the parent was when it was last looked at
         self._lanes: dict[bytes, _Lane] = {}
-        self._asleep: dict[bytes, set[bytes]] = defaultdict(set)  # feed waited for → feeds that wait
+        self._queue = CausalQueue()
         self._authority = Authority(party, genesis_feed)
         self._acts: list[Act] = []
         self._known_forks: dict[bytes, int] = {}
@@ -93,18 +101,17 @@ class PartyMachine:
 
     def add(self, blocks: Iterable[Block]) -> int:
         """Take blocks of control feeds, each feed from its first block on; returns how many acts became known."""
-        woken: set[bytes] = set()
         try:
-            self._take(blocks, woken)
+            self._take(blocks)
         finally:
-            if woken & self._authority.forks.keys():
-                woken |= self._forked()
-            fresh = self._deliver(woken)
+            if self._queue.ready.keys() & self._authority.forks.keys():
+                self._forked()
+            fresh = self._deliver()
         return fresh
 
-    def _take(self, blocks: Iterable[Block], woken: set[bytes]) -> None:
+    def _take(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
-            lane = self._lanes.setdefault(block.feed, _Lane())
+            lane = self._lanes.setdefault(block.feed, _Lane(block.feed))
             if block.seq < len(lane.blocks):
                 if lane.blocks[block.seq].hash != block.hash:
                     raise BrokenChain(
@@ -123,7 +130,7 @@ class PartyMachine:
                 self._changed()
             if (block.feed, block.seq) == (self.genesis_feed, 0):
                 self._begin(block)
-            woken.add(block.feed)
+            self._queue.wake(block.feed)
 
     def _begin(self, genesis: Block) -> None:
         """Look into the genesis for a parent: it waits for what it has seen of that one's control feeds."""
@@ -149,13 +156,9 @@ class PartyMachine:
         self._authority.parent = parent.authority
         self._authority.forget()
         self._state = self._chain = None
-        waited = [feed for feed in self._asleep if feed not in self._lanes]
-        woken = set[bytes]().union(*(self._asleep.pop(feed) for feed in waited))
-        for feed, lane in self._lanes.items():
-            if lane.lie is not None and lane.lie.seq >= parent.common(lane.lie.feed):
-                lane.fault, lane.lie = "", None
-                woken.add(feed)
-        self._deliver(woken)
+        self._queue.wake_waiters_where(lambda feed: feed not in self._lanes)
+        self._queue.doubt(self._lanes.values())
+        self._deliver()
 
     def add_fork(self, evidence: bytes) -> None:
         """Take evidence that a feed's writer signed two histories, as the store kept it."""
@@ -169,23 +172,19 @@ class PartyMachine:
         if length < self._authority.forks.get(feed, {}).get(None, NO_END):
             self._authority.fork(feed, length)
             self._changed()
-            self._deliver(self._forked())
+            self._forked()
+            self._deliver()
 
-    def _forked(self) -> set[bytes]:
+    def _forked(self) -> None:
         """Settle where forked feeds end, a batch being cut whole, and wake those who wait for what is gone."""
         self._round(self._authority)
         ends = {feed: self._authority.common(feed) for feed in self._authority.forks}
         moved = {feed for feed, end in ends.items() if self._known_forks.get(feed) != end}
         self._known_forks = ends
-        woken: set[bytes] = set()
-        for feed in moved:
+        if moved:
             self._changed()
-            woken |= self._asleep.pop(feed, set())
-        for feed, lane in self._lanes.items():
-            if lane.lie is not None and lane.lie.seq >= ends.get(lane.lie.feed, NO_END):
-                lane.fault, lane.lie = "", None
-                woken.add(feed)
-        return woken
+            self._queue.wake_waiters_where(moved.__contains__)
+            self._queue.doubt(self._lanes.values())
 
     def _round(self, authority: Authority) -> None:
         for feed, told in authority.forks.items():
@@ -205,57 +204,37 @@ class PartyMachine:
         if fresh or (self._chain is not None and (self._chain.final or self._chain.open.proposals)):
             self._chain = None
 
-    def _deliver(self, ready: set[bytes]) -> int:
-        """Deliver what can be, waking feeds as those they wait for move."""
+    def _deliver(self) -> int:
+        """Deliver every block that can be; returns how many acts became known."""
         fresh = 0
-        while ready:
-            feed = min(ready)
-            ready.discard(feed)
-            lane = self._lanes[feed]
-            acts = []
-            while lane.delivered < len(lane.blocks) and not lane.fault:
-                block = lane.blocks[lane.delivered]
-                blocking = self._blocking(lane, block)
-                if lane.fault:
-                    self._changed()
-                    break
-                if blocking is not None:
-                    self._asleep[blocking.feed].add(feed)
-                    break
-                if block.advance:
-                    lane.seen = advanced(lane.seen, block.advance)
-                acts.append(read_act(self.party, block, lane.seen))
-                lane.delivered += 1
-            if acts:
-                self._authority.add(acts)
-                self._acts.extend(acts)
-                self._changed(acts)
-                fresh += len(acts)
-                ready |= self._asleep.pop(feed, set())
-                ready |= self._forked()
+        for acts in self._queue.deliver(self._advance):
+            self._authority.add(acts)
+            self._acts.extend(acts)
+            self._changed(acts)
+            fresh += len(acts)
+            self._forked()
         return fresh
 
-    def _blocking(self, lane: _Lane, block: Block) -> Entry | None:
-        """The first entry that is not covered."""
-        for entry in block.advance:
-            covered = self.covered(entry)
-            if covered is Covered.NOT_YET:
-                return entry
-            if covered is Covered.LIE:
-                # The hash fixes the lamport, so everybody finds this lie, and for everybody the feed ends here.
-                lane.lie = entry
-                lane.fault = f"block {block.seq}: its entry for feed {entry.feed.hex()[:8]} tells a wrong lamport"
-                return None
-        return None
+    def _advance(self, feed: bytes) -> Iterator[list[Act]]:
+        lane = self._lanes[feed]
+        acts = []
+        while lane.position < len(lane.blocks) and not lane.fault:
+            block = lane.blocks[lane.position]
+            if not self._queue.passes(lane, block.seq, block.advance, self.standing):
+                break
+            if block.advance:
+                lane.seen = advanced(lane.seen, block.advance)
+            acts.append(read_act(self.party, block, lane.seen))
+            lane.position += 1
+        if lane.fault:
+            self._changed()
+        if acts:
+            yield acts
 
-    def covered(self, entry: Entry) -> Covered:
-        """How an entry stands to what is delivered. One beyond a fork is covered: no two peers hold the same there."""
-        other, end = self._lane(entry.feed), self.common(entry.feed)
-        if entry.seq >= end:
-            return Covered.NOT_YET if end and (other is None or other.delivered < end) else Covered.YES
-        if other is None or other.delivered <= entry.seq or other.blocks[entry.seq].hash != entry.hash:
-            return Covered.NOT_YET
-        return Covered.YES if other.blocks[entry.seq].lamport == entry.lamport else Covered.LIE
+    def standing(self, entry: Entry) -> Standing:
+        """Compare an advance entry with the control feed that it names, of this party or of its parent."""
+        lane = self._lane(entry.feed) or _NO_LANE
+        return entry_standing(entry, lane.position, self.common(entry.feed), lane.link)
 
     def _lane(self, feed: bytes) -> _Lane | None:
         """A control feed of this party, or of its parent."""
@@ -284,7 +263,7 @@ class PartyMachine:
         digest = sha256(_CONTROL_TAG)
         for feed, seq in control.items():
             lane = self._lane(feed)
-            if lane is None or lane.delivered <= seq:
+            if lane is None or lane.position <= seq:
                 raise MissingBlocks(f"block {seq} of control feed {feed.hex()[:8]} is not here")
             digest.update(feed + u64(seq) + lane.blocks[seq].hash)
         return digest.digest()
@@ -359,26 +338,22 @@ class PartyMachine:
     def waiting(self) -> tuple[Waiting, ...]:
         """The next block of each feed that cannot be delivered yet."""
         found = []
-        for _, lane in sorted(self._lanes.items()):
-            if lane.delivered < len(lane.blocks) and not lane.fault:
-                block = lane.blocks[lane.delivered]
-                entry = self._blocking(lane, block)
-                if entry is not None:
-                    other = self._lane(entry.feed)
-                    found.append(Waiting(block.stamp, entry, other is not None and other.delivered > entry.seq))
+        for feed, entry in sorted(self._queue.waits_for.items()):
+            lane, other = self._lanes[feed], self._lane(entry.feed) or _NO_LANE
+            found.append(Waiting(lane.blocks[lane.position].stamp, entry, other.position > entry.seq))
         return tuple(found)
 
     def timeframe(self) -> Timeframe:
         """What is delivered of each control feed, the parent's included."""
         if self._frame is None or self.parent is not None:
             lanes = [*self._lanes.items(), *(self.parent._lanes.items() if self.parent is not None else ())]
-            self._frame = Timeframe({feed: lane.delivered - 1 for feed, lane in lanes if lane.delivered})
+            self._frame = Timeframe({feed: lane.position - 1 for feed, lane in lanes if lane.position})
         return self._frame
 
     def entries(self) -> tuple[Entry, ...]:
         """The last delivered block of each control feed, for the advance of one's own next block."""
         if self._ends is None:
-            lasts = [lane.blocks[lane.delivered - 1] for lane in self._lanes.values() if lane.delivered]
+            lasts = [lane.blocks[lane.position - 1] for lane in self._lanes.values() if lane.position]
             self._ends = tuple([block.entry for block in lasts])
         return self._ends if self.parent is None else self._ends + self.parent.entries()
 
@@ -443,6 +418,6 @@ class PartyMachine:
             Void(block.stamp, lane.fault)
             for lane in self._lanes.values()
             if lane.fault
-            for block in lane.blocks[lane.delivered :]
+            for block in lane.blocks[lane.position :]
         ]
         return fold_state(self.party, self.authority, self.epochs(), self._acts, self.everything(), faults)

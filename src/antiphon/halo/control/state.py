@@ -7,6 +7,7 @@ from hashlib import sha256
 
 from antiphon.core.codec import u32, u64
 from antiphon.core.stamp import Stamp
+from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Void
 from antiphon.halo.credentials.claims import FeedKind, Policy, Roles
 from antiphon.halo.finality.epoch_values import FinalEpoch
@@ -80,7 +81,7 @@ class PartyState:
         parts += [u32(len(self.groups)), *(group.group + group.subject for group in self.groups)]
         parts.append(u32(len(self.feeds)))
         for feed in self.feeds:
-            end = (1 << 63) - 1 if feed.end is None else feed.end
+            end = NO_END if feed.end is None else feed.end
             parts.append(feed.feed + bytes((feed.kind,)) + feed.identity + feed.device + u64(end))
         parts.append(bytes((policy.editors_admit, bool(policy.generator))) + policy.generator)
         parts += [u32(len(policy.attesters)), *policy.attesters, u32(policy.attestations_min)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from antiphon.core.stamp import Stamp
+from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, Place, Void
-from antiphon.halo.acts.grant import NO_END, subject_of
+from antiphon.halo.acts.grant import subject_of
 from antiphon.halo.control.state import FeedState, GroupMember, Member, PartyState
 from antiphon.halo.credentials.claims import GroupAdmission, MemberAdmission, PartyGenesis, without_implied
 from antiphon.halo.finality.epoch_chain import EpochChain

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from antiphon.core.stamp import Stamp
 from antiphon.feed.fork import Fork
+from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, credential_of
-from antiphon.halo.acts.grant import NO_END
 from antiphon.halo.credentials.claims import EpochAttestation, EpochGenesis, Equivocated, FeedAdmission, FeedKind
 from antiphon.halo.finality.epoch_chain import EpochChain
 

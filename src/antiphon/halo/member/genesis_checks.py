@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, Place
-from antiphon.halo.acts.grant import NO_END
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import (
     EpochGenesis,

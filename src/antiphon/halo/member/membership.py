@@ -28,11 +28,10 @@ from antiphon.core.stamp import Stamp
 from antiphon.feed.block import Block
 from antiphon.feed.encoder import Draft, Written
 from antiphon.feed.fork import Fork
-from antiphon.feed.header import Kind
+from antiphon.feed.header import NO_END, Kind
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.acts.act import Act, Place, Seen, advanced
-from antiphon.halo.acts.grant import NO_END
 from antiphon.halo.control.control_feeds import sync_machine as sync_machine
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.control.state import PartyState

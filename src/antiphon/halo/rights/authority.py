@@ -17,8 +17,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from antiphon.core.stamp import Stamp
+from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, Place
-from antiphon.halo.acts.grant import NO_END, Owner, expired, given, subject_of
+from antiphon.halo.acts.grant import Owner, expired, given, subject_of
 from antiphon.halo.credentials.claims import (
     Cuts,
     EpochAct,

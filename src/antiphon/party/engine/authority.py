@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from antiphon.core.errors import NotAuthorised
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.header import Entry, Kind
+from antiphon.feed.causal_delivery import Standing
+from antiphon.feed.header import NO_END, Entry, Kind
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.reader import FeedReader
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.acts.act import Place
-from antiphon.halo.control.machine import Covered, PartyMachine
+from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import Role
 from antiphon.halo.finality.epoch_values import FinalEpoch
 from antiphon.halo.member.membership import Membership, sync_machine
@@ -20,14 +21,9 @@ from antiphon.halo.rights.authority import Authority as PartyRights
 from antiphon.halo.rights.verdict import judge_data
 from antiphon.model.access import Author
 from antiphon.party.engine.lane import FAR
-from antiphon.party.engine.ports import NO_END, EpochJudge, Seen, Standing
+from antiphon.party.engine.ports import EpochJudge, Seen
 
 _WRITERS = frozenset({Role.OWNER, Role.EDITOR})
-_STANDING = {
-    Covered.YES: Standing.COVERED,
-    Covered.NOT_YET: Standing.WAITING,
-    Covered.LIE: Standing.LIE,
-}
 
 
 class OpenAuthority:
@@ -126,7 +122,7 @@ class PartyAuthority:
         return self._machine.is_control(feed)
 
     def standing(self, entry: Entry) -> Standing:
-        return _STANDING[self._machine.covered(entry)]
+        return self._machine.standing(entry)
 
     def fork_end(self, feed: bytes) -> int:
         return self._forks.get(feed, NO_END)

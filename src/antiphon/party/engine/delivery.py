@@ -6,16 +6,18 @@ How the runs of several feeds are interleaved does not matter to what comes of t
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from antiphon.core.errors import MissingBlocks, UnknownFeed
 from antiphon.core.timeframe import Timeframe
-from antiphon.feed.header import Entry, Kind
+from antiphon.feed.causal_delivery import CausalQueue, Standing, entry_standing
+from antiphon.feed.header import NO_END, Entry, Kind
 from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.lane import Lane, Run
-from antiphon.party.engine.ports import NO_END, Authority, LaneState, Standing
+from antiphon.party.engine.ports import Authority, LaneState
 from antiphon.snapshot.root import FeedCut
 
 BUFFERS_MAX = 8  # lanes whose next blocks are at hand; a span each
@@ -39,9 +41,7 @@ class Delivery:
         self._store = store
         self._authority = authority
         self.lanes = {state.feed: Lane(state) for state in lanes}
-        self._ready: deque[bytes] = deque(self.lanes)
-        self._queued = set(self.lanes)
-        self._asleep: dict[bytes, set[bytes]] = defaultdict(set)  # feed waited for → feeds that wait
+        self._queue = CausalQueue(self.lanes)
         self._buffered: OrderedDict[bytes, None] = OrderedDict()
         self._ends: dict[bytes, int] = {}  # forked feeds
         self._named: dict[tuple[bytes, int], tuple[bytes, int]] = {}  # delivered blocks that others name: hash, lamport
@@ -55,26 +55,18 @@ class Delivery:
             self.lanes[feed] = Lane(LaneState(feed, number))
             self.wake(feed)
 
-    def wake(self, *feeds: bytes) -> None:
-        """These feeds may have grown."""
-        for feed in feeds:
-            if feed in self.lanes and feed not in self._queued:
-                self._queued.add(feed)
-                self._ready.append(feed)
+    def wake(self, feed: bytes) -> None:
+        """Look at a feed again: it may have grown."""
+        if feed in self.lanes:
+            self._queue.wake(feed)
 
     def wake_for_control(self) -> None:
         """The control feeds moved: whoever waits for a feed that is not delivered here looks again."""
-        control = self._authority.is_control
-        for waited in [feed for feed in self._asleep if feed not in self.lanes or control(feed)]:
-            self.wake(*self._asleep.pop(waited))
+        self._queue.wake_waiters_where(lambda feed: feed not in self.lanes or self._authority.is_control(feed))
         self._doubt_faults()
 
     def _doubt_faults(self) -> None:
-        """What looked like a lie about a feed is none if that feed turns out to be forked before it: look again."""
-        for lane in self.lanes.values():
-            if lane.state.fault:
-                lane.state.fault = ""
-                self.wake(lane.feed)
+        self._queue.doubt(lane.state for lane in self.lanes.values())
 
     def end_fork(self, feed: bytes, end: int) -> int:
         """A feed ends at `end` for everybody; returns how many delivered blocks lie beyond it."""
@@ -84,7 +76,7 @@ class Delivery:
             self._named.clear()
             lane.release()
             lane.forget()
-            self.wake(*self._asleep.pop(feed, ()))
+            self._queue.wake_waiters(feed)
             self._doubt_faults()
         return max(0, lane.state.position - end)
 
@@ -105,31 +97,21 @@ class Delivery:
     def rebased(self) -> None:
         """Every lane stands on the new base: what waited for something inside it, or seemed to lie, looks again."""
         self._doubt_faults()
-        for waited in list(self._asleep):
-            self.wake(*self._asleep.pop(waited))
+        self._queue.wake_waiters_where(lambda _: True)
 
     # -- delivery
 
     @property
     def at_rest(self) -> bool:
         """Whether no feed is to be looked at."""
-        return not self._ready
+        return not self._queue.ready
 
     def pump(self) -> Iterator[Run]:
         """Everything that can be delivered now, in a causal order."""
-        while self._ready:
-            feed = self._ready.popleft()
-            self._queued.discard(feed)
-            lane = self.lanes[feed]
-            moved = False
-            for run in self._advance(lane):
-                moved = True
-                yield run
-            if moved and feed in self._asleep:
-                self.wake(*self._asleep.pop(feed))
+        return self._queue.deliver(self._advance)
 
-    def _advance(self, lane: Lane) -> Iterator[Run]:
-        lane.waits_for = None
+    def _advance(self, feed: bytes) -> Iterator[Run]:
+        lane = self.lanes[feed]
         end = self._ends.get(lane.feed, NO_END)
         while True:
             try:
@@ -153,7 +135,7 @@ class Delivery:
                 index = buffer.moving[buffer.next_moving]
                 if index >= high:
                     break
-                if not self._pass(lane, buffer.span.first + index, buffer.entries(index)):
+                if not self._passes(lane, buffer.span.first + index, buffer.entries(index)):
                     high = index
                     break
                 buffer.next_moving += 1
@@ -166,47 +148,37 @@ class Delivery:
             if stopped:
                 return
 
-    def _pass(self, lane: Lane, seq: int, entries: tuple[Entry, ...]) -> bool:
-        """Whether a block's advance is covered; if not, its lane is put to sleep, or ends."""
-        control = {}
-        for entry in entries:
-            if self._authority.is_control(entry.feed):
-                standing = self._authority.standing(entry)
-                control[entry.feed] = entry.seq
-            else:
-                standing = self._data_standing(entry)
-            if standing is Standing.LIE:
-                lane.state.fault = f"block {seq}: its entry for feed {entry.feed.hex()[:8]} tells a wrong lamport"
-                lane.release()
-                return False
-            if standing is Standing.WAITING:
-                lane.waits_for = entry
-                self._asleep[entry.feed].add(lane.feed)
-                return False
+    def _passes(self, lane: Lane, seq: int, entries: tuple[Entry, ...]) -> bool:
+        """True if block `seq` can be delivered. The lane then has seen the control blocks that it names."""
+        control: dict[bytes, int] = {}
+        if not self._queue.passes(lane.state, seq, entries, partial(self._standing, control)):
+            return False
         if control:
             lane.see(seq, control)
         return True
 
-    def _data_standing(self, entry: Entry) -> Standing:
-        other = self.lanes.get(entry.feed)
-        if other is not None and entry.seq < other.state.base:
-            # Joiners know nothing else of what is inside the cut, and everybody judges as they do (rule 2).
-            return Standing.COVERED if entry.lamport <= other.state.base_lamport else Standing.LIE
-        end = self._ends.get(entry.feed, NO_END)
-        if entry.seq >= end:  # no two peers hold the same beyond a fork, so nobody waits for it
-            return Standing.COVERED if not end or (other and other.state.position >= end) else Standing.WAITING
-        if other is None or other.state.position <= entry.seq:
+    def _standing(self, control: dict[bytes, int], entry: Entry) -> Standing:
+        """Compare an advance entry with the feed that it names; note its seq in `control` if that is a control feed."""
+        if self._authority.is_control(entry.feed):
+            control[entry.feed] = entry.seq
+            return self._authority.standing(entry)
+        lane = self.lanes.get(entry.feed)
+        if lane is None:
             return Standing.WAITING
-        known = other.known(entry.seq) or self._named.get((entry.feed, entry.seq))
+        state, end = lane.state, self._ends.get(entry.feed, NO_END)
+        return entry_standing(entry, state.position, end, self._link, state.base, state.base_lamport)
+
+    def _link(self, entry: Entry) -> tuple[bytes, int]:
+        """Return the hash and the lamport of the delivered block at an entry's seq."""
+        feed, seq = entry.feed, entry.seq
+        known = self.lanes[feed].known(seq) or self._named.get((feed, seq))
         if known is None:
-            block = self._store.block(entry.feed, entry.seq)
+            block = self._store.block(feed, seq)
             known = block.hash, block.lamport
             if len(self._named) >= NAMED_MAX:
                 self._named.clear()
-            self._named[entry.feed, entry.seq] = known
-        if known[0] != entry.hash:
-            return Standing.WAITING  # for the evidence of a fork
-        return Standing.COVERED if known[1] == entry.lamport else Standing.LIE
+            self._named[feed, seq] = known
+        return known
 
     def _keep(self, feed: bytes) -> None:
         self._buffered[feed] = None
@@ -223,7 +195,7 @@ class Delivery:
     def blocked(self) -> list[Blocked]:
         found = []
         for feed, lane in sorted(self.lanes.items()):
-            entry, seq = lane.waits_for, lane.state.position
+            entry, seq = self._queue.waits_for.get(feed), lane.state.position
             if lane.state.fault:
                 found.append(Blocked(feed, seq, None, lane.state.fault))
             elif lane.other_branch:

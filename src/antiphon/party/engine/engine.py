@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from antiphon.core.errors import MissingBlob, UnknownItem
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.stamp import Stamp
+from antiphon.feed.header import NO_END
 from antiphon.feed.store.reader import FeedReader
 from antiphon.model import item_codec
 from antiphon.model.access import Author
@@ -29,7 +30,7 @@ from antiphon.party.engine.gc_pause import uncollected
 from antiphon.party.engine.judge import Judge
 from antiphon.party.engine.lane import NOTHING, Lane, Run
 from antiphon.party.engine.message_lookup import Archive
-from antiphon.party.engine.ports import NO_END, Authority, Items, Posting, Save, Void
+from antiphon.party.engine.ports import Authority, Items, Posting, Save, Void
 from antiphon.party.engine.postings import encode_postings
 from antiphon.party.engine.rejudge import Revision
 from antiphon.party.engine.row_cache import Ahead, row_of

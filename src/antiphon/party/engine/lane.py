@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from antiphon.feed.header import HASH_SIZE, Entry, Flag, decode_entries
+from antiphon.feed.header import HASH_SIZE, NO_END, Entry, Flag, decode_entries
 from antiphon.feed.span import Span
 from antiphon.feed.store.reader import FeedReader
-from antiphon.party.engine.ports import NO_END, LaneState, Seen
+from antiphon.party.engine.ports import LaneState, Seen
 
 NOTHING: Seen = {}
 _RECENT_SPANS = 4  # whose links are kept: what others have seen of a feed is mostly new
@@ -75,11 +75,10 @@ class Links(NamedTuple):
 class Lane:
     """How far a feed is delivered, what it waits for, and what its writer had seen of the control feeds."""
 
-    __slots__ = ("_recent", "_runs", "buffer", "other_branch", "state", "waits_for")
+    __slots__ = ("_recent", "_runs", "buffer", "other_branch", "state")
 
     def __init__(self, state: LaneState) -> None:
         self.state = state
-        self.waits_for: Entry | None = None
         self.buffer: Buffer | None = None
         self.other_branch = False  # the epoch that it stands on holds another branch of this feed than the one here
         self._runs: Iterator[tuple[Span, int, int]] | None = None

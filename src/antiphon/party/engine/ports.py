@@ -6,7 +6,6 @@ a database part can be replaced by anything that passes `antiphon.testing.run_it
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -14,23 +13,14 @@ from typing import Any, NamedTuple, Protocol
 
 from antiphon.core.stamp import Stamp
 from antiphon.core.timeframe import Timeframe
+from antiphon.feed.causal_delivery import Standing
 from antiphon.feed.header import Entry, Kind
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.finality.epoch_values import FinalEpoch
 from antiphon.model.access import Author
 from antiphon.model.item_state import ItemState
 
-NO_END = (1 << 63) - 1
-
 Seen = Mapping[bytes, int]
-
-
-class Standing(enum.Enum):
-    """How an advance entry stands to what is here."""
-
-    COVERED = "covered"
-    WAITING = "waiting"  # for blocks, or for the evidence of a fork
-    LIE = "lie"  # its lamport is not that of the block it names: for everybody, the feed ends there
 
 
 class Mark(NamedTuple):

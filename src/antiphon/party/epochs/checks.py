@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from antiphon.feed.feed_record import End, FeedRecord
-from antiphon.feed.header import Flag
+from antiphon.feed.header import NO_END, Flag
 from antiphon.halo.credentials.claims import EpochGenesis
 from antiphon.party.engine.lane import Lane
 from antiphon.party.engine.lanes_at_cut import advances
-from antiphon.party.engine.ports import NO_END
 
 if TYPE_CHECKING:
     from antiphon.feed.store.reader import FeedReader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from antiphon.halo.acts.grant import NO_END
+from antiphon.feed.header import NO_END
 from antiphon.halo.credentials.claims import FeedKind
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from pyspark.sql import SparkSession
 from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, DamagedBlob, InvalidInput, MissingBlob, StoreLocked
 from antiphon.feed.block import BodyState
-from antiphon.feed.feed_record import OPEN_END, End
+from antiphon.feed.feed_record import End
+from antiphon.feed.header import NO_END
 from antiphon.feed.span import Span
 from antiphon.feed.store.reader import FeedReader
 from antiphon.party.bundle.export import joined
@@ -215,7 +216,7 @@ def _row(store: FeedReader, piece: NewBlocks, last: Span | None) -> FeedRow | No
         return None
     begins = piece.begins
     record = store.record(piece.record.feed)  # a fork may have come to light
-    end = record.end if record.end <= last.end else OPEN_END
+    end = record.end if record.end <= last.end else NO_END
     made = replace(
         piece.record,
         writable=False,
@@ -228,7 +229,7 @@ def _row(store: FeedReader, piece: NewBlocks, last: Span | None) -> FeedRow | No
         lamport=int(last.columns["lamport"][-1]),
         signature=last.signature,
         end=end,
-        why=record.why if end != OPEN_END else End.NONE,
+        why=record.why if end != NO_END else End.NONE,
     )
     known = () if piece.known is None else piece.known.erased
     return FeedRow(made, store.fork(made.feed) if made.why is not End.NONE else None, known)

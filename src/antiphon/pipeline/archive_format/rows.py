@@ -11,9 +11,9 @@ from antiphon.core.keys import KEY_SIZE, SIGNATURE_SIZE
 from antiphon.feed import span as spans
 from antiphon.feed.block import BodyState
 from antiphon.feed.chain import span_hashes
-from antiphon.feed.feed_record import OPEN_END, End, FeedRecord
+from antiphon.feed.feed_record import End, FeedRecord
 from antiphon.feed.fork import Branch, Fork
-from antiphon.feed.header import HASH_SIZE, HEADER_SIZE
+from antiphon.feed.header import HASH_SIZE, HEADER_SIZE, NO_END
 from antiphon.feed.span import Span
 
 _SIZES = {
@@ -61,7 +61,7 @@ class FeedRow:
         why, end = row["why"], row["end"]
         if why not in {int(known) for known in End} or (end is None) != (why == End.NONE):
             raise BadEncoding(f"{where}: it cannot end like that")
-        end = OPEN_END if end is None else end
+        end = NO_END if end is None else end
         if not (row["start"] <= row["length"] and row["start"] <= end):
             raise BadEncoding(f"{where}: blocks {row['start']} to {row['length']} with an end at {end}")
         erased = tuple(row["erased"] or ())

@@ -18,7 +18,7 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import AntiphonError, CorruptBlock, InvalidInput, MissingBlob, MissingBlocks, UnknownFeed
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.feed_record import End, FeedRecord
-from antiphon.feed.header import Flag
+from antiphon.feed.header import NO_END, Flag
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.reader import FeedReader
@@ -30,7 +30,7 @@ from antiphon.party.engine.delivery import Delivery
 from antiphon.party.engine.epoch_base import EpochBase
 from antiphon.party.engine.judge import Judge
 from antiphon.party.engine.lane import Lane
-from antiphon.party.engine.ports import NO_END, Authority, EpochJudge, Void
+from antiphon.party.engine.ports import Authority, EpochJudge, Void
 from antiphon.party.epochs.rebase import lanes_after
 from antiphon.party.epochs.snapshot_fold import EpochPlan
 from antiphon.party.live.manager import find_genesis

@@ -15,10 +15,11 @@ from pyspark.sql import SparkSession
 from antiphon.core.errors import CorruptBlock, MissingBlocks, UnknownFeed
 from antiphon.core.timeframe import Timeframe
 from antiphon.feed.block import BodyState
+from antiphon.feed.header import NO_END
 from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.delivery import Delivery
 from antiphon.party.engine.epoch_base import EpochBase
-from antiphon.party.engine.ports import NO_END, Authority, LaneState
+from antiphon.party.engine.ports import Authority, LaneState
 from antiphon.pipeline.plan.party_plan import FrozenStore, LanePlan, PartyPlan, Planner, end_of
 from antiphon.pipeline.plan.resume_point import Head, ResumePoint
 from antiphon.pipeline.plan.survey import verify_and_plan
