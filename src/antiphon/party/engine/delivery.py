@@ -56,9 +56,8 @@ class Delivery:
             self.wake(feed)
 
     def wake(self, feed: bytes) -> None:
-        """Look at a feed again: it may have grown."""
-        if feed in self.lanes:
-            self._queue.wake(feed)
+        """Look at a feed that is delivered here again: it may have grown."""
+        self._queue.wake(feed)
 
     def wake_for_control(self) -> None:
         """The control feeds moved: whoever waits for a feed that is not delivered here looks again."""
@@ -151,11 +150,10 @@ class Delivery:
     def _passes(self, lane: Lane, seq: int, entries: tuple[Entry, ...]) -> bool:
         """True if block `seq` can be delivered. The lane then has seen the control blocks that it names."""
         control: dict[bytes, int] = {}
-        if not self._queue.passes(lane.state, seq, entries, partial(self._standing, control)):
-            return False
-        if control:
+        passes = self._queue.passes(lane.state, seq, entries, partial(self._standing, control))
+        if passes and control:
             lane.see(seq, control)
-        return True
+        return passes
 
     def _standing(self, control: dict[bytes, int], entry: Entry) -> Standing:
         """Compare an advance entry with the feed that it names; note its seq in `control` if that is a control feed."""
