@@ -55,7 +55,7 @@ class DeviceProcess:
 
     def __init__(self, name: str, home: Path) -> None:
         self.keys = KeyStore.create(home / "keys", protection=Protection.UNPROTECTED)
-        self.identity, self.phrase = new_identity(self.keys, name, SystemRandomness())
+        self.identity, self.recovery_phrase = new_identity(self.keys, name, SystemRandomness())
         self.device = new_device(self.keys, f"{name}'s laptop", self.identity.key)
         self.store = FeedStore.open(home / "feeds")
         self.meta = MetaStore.open(home / "meta.db")

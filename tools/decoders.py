@@ -292,8 +292,8 @@ def halo_targets(made: dict[str, Example]) -> dict[str, Target]:
             lambda data: key_file.unseal(replace(_box(b""), body=data), BOX_KEY), None, (_box(plain).body,)
         ),
         "phrase": Target(
-            lambda data: recovery_phrase.from_phrase(_text(data)),
-            lambda seed: recovery_phrase.to_phrase(seed).encode(),
+            lambda data: recovery_phrase.from_recovery_phrase(_text(data)),
+            lambda seed: recovery_phrase.to_recovery_phrase(seed).encode(),
             (made["phrase"].data,),
             canonical=False,
         ),

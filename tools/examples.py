@@ -116,8 +116,8 @@ def core_examples() -> dict[str, Example]:
         ),
         "node": Example(node, lambda data: encode_node(decode_node(data))),
         "phrase": Example(
-            recovery_phrase.to_phrase(ALICE.seed).encode(),
-            lambda data: recovery_phrase.to_phrase(recovery_phrase.from_phrase(data.decode())).encode(),
+            recovery_phrase.to_recovery_phrase(ALICE.seed).encode(),
+            lambda data: recovery_phrase.to_recovery_phrase(recovery_phrase.from_recovery_phrase(data.decode())).encode(),
             text=True,
         ),
     }

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from antiphon.feed.span import Span as Span
     from antiphon.feed.store.feed_store import FeedStore as FeedStore
     from antiphon.feed.writer import FeedWriter as FeedWriter
+    from antiphon.halo.control.control_feeds import fold_control_feeds as fold_control_feeds
     from antiphon.halo.control.machine import PartyMachine as PartyMachine
     from antiphon.halo.control.state import PartyState as PartyState
     from antiphon.halo.credentials.claims import (
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
     )
     from antiphon.halo.keys.key_file import Protection as Protection
     from antiphon.halo.keys.key_store import KeyStore as KeyStore
-    from antiphon.halo.member.membership import Membership as Membership, sync_machine as sync_machine
+    from antiphon.halo.member.membership import Membership as Membership
     from antiphon.model.array.model import ArrayModel as ArrayModel
     from antiphon.model.factory import ModelFactory as ModelFactory
     from antiphon.model.file import FileModel as FileModel

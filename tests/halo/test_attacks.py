@@ -17,6 +17,7 @@ from antiphon.feed.fork import Fork
 from antiphon.feed.header import Kind
 from antiphon.feed.span import Span
 from antiphon.feed.store.feed_store import FeedStore
+from antiphon.halo.control.control_feeds import fold_control_feeds
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.credentials.claims import (
@@ -28,7 +29,6 @@ from antiphon.halo.credentials.claims import (
     Position,
     Role,
 )
-from antiphon.halo.member.membership import sync_machine
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
 
 
@@ -181,7 +181,7 @@ def test_a_fork_inside_a_batch_cuts_the_batch_for_those_who_only_heard_of_it(tmp
         assert evidence is not None
         assert store.bounds(base.feed).end == 1
         cut = PartyMachine(rehearsal.party.key, rehearsal.genesis_feed)
-        sync_machine(cut, store)
+        fold_control_feeds(cut, store)
     told = machine_with(rehearsal, alice.written, mallory.written, [spans[1].block(0), spans[1].block(1)])
     assert told.state().member(pair_of("p").key) is not None
     told.add_fork(evidence)

@@ -129,7 +129,9 @@ class Store:
         if prune and not epochs:
             raise InvalidInput("a store prunes messages by itself only where it takes part in epochs: epochs=True")
         home = Path(path).expanduser()
-        keys, phrase = _keys(home / "keys", name, _protection(passphrase, keyring, unprotected), passphrase, randomness)
+        keys, recovery_phrase = _keys(
+            home / "keys", name, _protection(passphrase, keyring, unprotected), passphrase, randomness
+        )
         device = devices(keys)[0]
         followed = FollowedViews(home / "views.json", home / "items")
         with contextlib.ExitStack() as opened:
@@ -154,7 +156,7 @@ class Store:
         held = device.identity in {record.key for record in keys.keys(KeyKind.IDENTITY)}
         names = registry or LocalRegistry(home / "names.json")
         identity = load_identity(keys, device.identity) if held else None
-        return cls(home, keys, manager, identity, phrase, names, followed)
+        return cls(home, keys, manager, identity, recovery_phrase, names, followed)
 
     # -- who
 
@@ -449,9 +451,9 @@ def _keys(
         except OSError as error:
             raise StoreError(f"there can be no store in {path.parent}: {error.strerror}") from None
         keys = KeyStore.create(path, passphrase=passphrase, protection=protection, randomness=randomness)
-    identity, phrase = new_identity(keys, name, randomness)
+    identity, recovery_phrase = new_identity(keys, name, randomness)
     new_device(keys, f"{name}'s device", identity.key)
-    return keys, phrase
+    return keys, recovery_phrase
 
 
 open = Store.open  # noqa: A001 - exported as `antiphon.open`

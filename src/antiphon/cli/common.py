@@ -18,8 +18,8 @@ from rich.table import Table
 from antiphon.core.errors import InvalidInput
 from antiphon.core.keys import PublicKey
 from antiphon.feed.store.feed_store import FeedStore
+from antiphon.halo.control.control_feeds import fold_control_feeds
 from antiphon.halo.control.machine import PartyMachine
-from antiphon.halo.member.membership import sync_machine
 from antiphon.party.store.meta_store import MetaStore, Subscription
 from antiphon.snapshot.blob_store import BlobStore
 
@@ -75,7 +75,7 @@ def machine_of(home: Path, key: str) -> PartyMachine:
         raise InvalidInput(f"the first feed of party {party.short} is not known here yet")
     machine = PartyMachine(party, genesis)
     with reading(home) as store:
-        sync_machine(machine, store)
+        fold_control_feeds(machine, store)
     return machine
 
 

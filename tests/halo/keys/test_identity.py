@@ -37,7 +37,7 @@ def test_an_identity_is_kept_and_loaded(store: KeyStore) -> None:
     loaded = load_identity(KeyStore.open(store.path), ann.key)
 
     assert loaded == ann
-    assert loaded.phrase() == phrase
+    assert loaded.recovery_phrase() == phrase
     (record,) = store.keys()
     assert (record.key, record.label, record.kind) == (ann.key, "Ann", KeyKind.IDENTITY)
 

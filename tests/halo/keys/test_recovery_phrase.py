@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from antiphon.core.errors import InvalidInput
-from antiphon.halo.keys.recovery_phrase import from_phrase, to_phrase
+from antiphon.halo.keys.recovery_phrase import from_recovery_phrase, to_recovery_phrase
 
 # BIP-39's own vectors for 256 bits: entropy and words.
 VECTORS = [
@@ -31,24 +31,24 @@ VECTORS = [
 
 @pytest.mark.parametrize(("seed", "phrase"), VECTORS)
 def test_agrees_with_the_vectors_of_bip39(seed: str, phrase: str) -> None:
-    assert to_phrase(bytes.fromhex(seed)) == phrase
-    assert from_phrase(phrase).hex() == seed
+    assert to_recovery_phrase(bytes.fromhex(seed)) == phrase
+    assert from_recovery_phrase(phrase).hex() == seed
 
 
 @given(st.binary(min_size=32, max_size=32))
 def test_every_seed_comes_back(seed: bytes) -> None:
-    assert from_phrase(to_phrase(seed)) == seed
+    assert from_recovery_phrase(to_recovery_phrase(seed)) == seed
 
 
 @given(st.binary(min_size=32, max_size=32), st.data())
 def test_case_and_white_space_do_not_matter(seed: bytes, data: st.DataObject) -> None:
-    words = to_phrase(seed).split()
+    words = to_recovery_phrase(seed).split()
     gap = st.sampled_from([" ", "  ", "\n", "\t", "\r\n", "\u00a0", "\u3000"])
     spoilt = "".join(
         data.draw(gap) + data.draw(st.sampled_from([word, word.upper(), word.title()])) for word in words
     ) + data.draw(gap)
 
-    assert from_phrase(spoilt) == seed
+    assert from_recovery_phrase(spoilt) == seed
 
 
 def test_an_unknown_word_is_named_by_its_position_with_a_near_one() -> None:
@@ -56,22 +56,22 @@ def test_an_unknown_word_is_named_by_its_position_with_a_near_one() -> None:
     words[2] = "Abandun"
 
     with pytest.raises(InvalidInput, match=r"word 3 of the phrase, 'abandun', is not in the list.*'abandon' is near"):
-        from_phrase(" ".join(words))
+        from_recovery_phrase(" ".join(words))
 
 
 def test_a_known_word_in_the_wrong_place_breaks_the_checksum() -> None:
-    words = to_phrase(bytes(range(32))).split()
+    words = to_recovery_phrase(bytes(range(32))).split()
     words[0], words[1] = words[1], words[0]
 
     with pytest.raises(InvalidInput, match="checksum"):
-        from_phrase(" ".join(words))
+        from_recovery_phrase(" ".join(words))
 
 
 def test_an_error_does_not_repeat_the_phrase() -> None:
-    words = to_phrase(bytes(range(32))).split()
+    words = to_recovery_phrase(bytes(range(32))).split()
 
     with pytest.raises(InvalidInput) as caught:
-        from_phrase(" ".join([*words[:-1], "zzzz"]))
+        from_recovery_phrase(" ".join([*words[:-1], "zzzz"]))
 
     assert not any(word in str(caught.value).split() for word in words[:-1])
 
@@ -79,16 +79,16 @@ def test_an_error_does_not_repeat_the_phrase() -> None:
 @pytest.mark.parametrize("count", [0, 1, 12, 23, 25])
 def test_any_other_number_of_words_is_refused(count: int) -> None:
     with pytest.raises(InvalidInput, match=f"24 words, not {count}"):
-        from_phrase("abandon " * count)
+        from_recovery_phrase("abandon " * count)
 
 
 @given(st.text(max_size=2000))
 def test_no_text_does_more_than_be_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
-        from_phrase(text)
+        from_recovery_phrase(text)
 
 
 @pytest.mark.parametrize("size", [0, 16, 31, 33])
 def test_only_a_whole_seed_has_a_phrase(size: int) -> None:
     with pytest.raises(InvalidInput, match=f"not {size}"):
-        to_phrase(bytes(size))
+        to_recovery_phrase(bytes(size))

@@ -34,7 +34,7 @@ class Peer:
         self.keys = KeyStore.create(home / "keys", protection=Protection.UNPROTECTED)
         self.store = FeedStore.open(home / "feeds")
         if identity is None:
-            identity, self.phrase = new_identity(self.keys, "me", SystemRandomness())
+            identity, self.recovery_phrase = new_identity(self.keys, "me", SystemRandomness())
         self.identity = identity
         self.device: Device = new_device(self.keys, "this machine", identity.key)
         self.party: Membership
@@ -192,9 +192,8 @@ def test_an_identity_recovered_from_its_phrase_ends_the_lost_device(peer: Callab
     alice, lost = peer(), peer()
     alice.found()
     joined(alice, lost, Role.EDITOR)
-    recovered = peer(
-        recover_identity(KeyStore.create(alice.home / "k2", protection=Protection.UNPROTECTED), lost.phrase, "me")
-    )
+    keys = KeyStore.create(alice.home / "k2", protection=Protection.UNPROTECTED)
+    recovered = peer(recover_identity(keys, lost.recovery_phrase, "me"))
     assert recovered.identity.key == lost.identity.key
     recovered.take(alice)
     recovered.visit(alice.party)

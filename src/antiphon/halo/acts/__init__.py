@@ -1,1 +1,7 @@
-"""Room acts."""
+"""Acts: control blocks as the party state machine sees them.
+
+act    `Act`, a control block with its claim read; `Place`, a position in a feed with its timeframe
+grant  questions about one grant: its subject, its roles, its expiry; `Owner`, whose a feed is
+
+Blocks come in; acts go out. Imports `credentials`.
+"""

@@ -1,1 +1,10 @@
-"""Room control."""
+"""Control: the party state machine.
+
+machine        `PartyMachine`: takes control blocks in any order, delivers them causally, answers for the party
+control_feeds  `fold_control_feeds`: hand the control feeds of a store to a machine
+state_fold     fold acts into a `PartyState`
+state          `PartyState`: members, groups, feeds, policy, epochs and void acts
+
+Control blocks and evidence of forks come in; the state, verdicts and final epochs go out. Imports `rights` and the
+rooms below it; causal delivery is `antiphon.feed.causal_delivery`.
+"""

@@ -9,7 +9,7 @@ from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.control.machine import PartyMachine
 
 
-def sync_machine(machine: PartyMachine, store: FeedReader, data: set[bytes] | None = None) -> int:
+def fold_control_feeds(machine: PartyMachine, store: FeedReader, data: set[bytes] | None = None) -> int:
     """Take what a store has of a party's control feeds, and of its parent's; returns how many acts became known.
 
     Feeds that turn out to be data feeds are put into `data`, and not looked at again.
@@ -17,11 +17,11 @@ def sync_machine(machine: PartyMachine, store: FeedReader, data: set[bytes] | No
     data = set() if data is None else data
     before = machine.act_count
     _take(machine, store, data)
-    sync_parent(machine, store, data)
+    fold_parent_feeds(machine, store, data)
     return machine.act_count - before
 
 
-def sync_parent(machine: PartyMachine, store: FeedReader, data: set[bytes] | None = None) -> None:
+def fold_parent_feeds(machine: PartyMachine, store: FeedReader, data: set[bytes] | None = None) -> None:
     """Let a child have what a store has of its parent's control feeds."""
     if machine.parent is not None:
         _take(machine.parent, store, set() if data is None else data)

@@ -20,6 +20,9 @@ class Role(enum.IntEnum):
 
 
 Roles = frozenset[Role]
+OWNERS: Roles = frozenset({Role.OWNER})
+EDITORS: Roles = frozenset({Role.EDITOR})
+WRITERS: Roles = OWNERS | EDITORS
 _IMPLIED: dict[Role, Roles] = {
     Role.OWNER: frozenset(Role),
     Role.EDITOR: frozenset({Role.EDITOR, Role.READER}),

@@ -1,14 +1,14 @@
-"""Identities and devices: who somebody is, and from which machine they speak.
+"""Identities and devices: the keys of persons and bots, and the keys of their machines.
 
 An identity is an Ed25519 key of a person or a bot; its seed is its recovery phrase. Each machine has a device key of
-its own, and a party learns from a credential that the identity stands behind it. So the identity's private key need not
-be on every machine: a key store may hold a device alone and know its identity by the public key.
+its own, and a credential tells a party that the identity has authorised the device. So the identity's private key need
+not be on every machine: a key store may hold a device alone and know its identity by the public key.
 
 >>> from antiphon.halo.keys.key_store import Protection
 >>> store = KeyStore.create("keys", protection=Protection.UNPROTECTED)
->>> ann, phrase = new_identity(store, "Ann")
+>>> ann, recovery_phrase = new_identity(store, "Ann")
 >>> laptop = new_device(store, "laptop", ann.key)
->>> Identity.recover(phrase) == ann, load_device(store, laptop.key).identity == ann.key
+>>> Identity.recover(recovery_phrase) == ann, load_device(store, laptop.key).identity == ann.key
 (True, True)
 """
 
@@ -20,12 +20,12 @@ from antiphon.core.errors import KeyStoreError, UnknownKey
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.core.ports import Randomness, SystemRandomness
 from antiphon.halo.keys.key_store import KeyKind, KeyStore
-from antiphon.halo.keys.recovery_phrase import from_phrase, to_phrase
+from antiphon.halo.keys.recovery_phrase import from_recovery_phrase, to_recovery_phrase
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The private key of a person or a bot. Its phrase is all that is needed to have it again."""
+    """The private key of a person or a bot. Its recovery phrase is enough to restore it."""
 
     pair: KeyPair
 
@@ -34,17 +34,17 @@ class Identity:
         return cls(KeyPair.generate(randomness))
 
     @classmethod
-    def recover(cls, phrase: str) -> Identity:
-        """From its phrase. Compare `key` with the one noted beside the words: the checksum is short."""
-        return cls(KeyPair.from_seed(from_phrase(phrase)))
+    def recover(cls, recovery_phrase: str) -> Identity:
+        """Recover an identity from its words. Compare `key` with the one noted beside them: the checksum is short."""
+        return cls(KeyPair.from_seed(from_recovery_phrase(recovery_phrase)))
 
     @property
     def key(self) -> PublicKey:
         return self.pair.key
 
-    def phrase(self) -> str:
-        """24 words, as secret as the key itself."""
-        return to_phrase(self.pair.seed)
+    def recovery_phrase(self) -> str:
+        """Return the 24 words of the identity's seed, which are as secret as the key itself."""
+        return to_recovery_phrase(self.pair.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +60,26 @@ class Device:
 
 
 def new_identity(store: KeyStore, label: str, randomness: Randomness | None = None) -> tuple[Identity, str]:
-    """An identity, kept in `store`, and its phrase: show it once, to be written down on paper."""
+    """Create an identity in `store`. Returns its recovery phrase too: show it once, to be written down on paper."""
     identity = Identity.create(randomness or SystemRandomness())
     store.add(identity.pair, KeyKind.IDENTITY, label)
-    return identity, identity.phrase()
+    return identity, identity.recovery_phrase()
 
 
-def recover_identity(store: KeyStore, phrase: str, label: str) -> Identity:
-    """The identity of a phrase, kept in `store`. Its devices are not recovered: make a new one."""
-    identity = Identity.recover(phrase)
+def recover_identity(store: KeyStore, recovery_phrase: str, label: str) -> Identity:
+    """Recover an identity into `store`. Its devices are not recovered: make a new one."""
+    identity = Identity.recover(recovery_phrase)
     store.add(identity.pair, KeyKind.IDENTITY, label)
     return identity
 
 
 def new_device(store: KeyStore, label: str, identity: PublicKey) -> Device:
-    """A device that speaks for `identity`, which need not be in `store`."""
+    """Create a device in `store` that speaks for `identity`. The identity need not be in `store`."""
     return Device(store.generate(KeyKind.DEVICE, label, identity), identity)
 
 
 def load_identity(store: KeyStore, key: bytes) -> Identity:
-    """An identity whose private key is here."""
+    """Load an identity whose private key is in `store`."""
     record = store.record(key)
     if record.kind is not KeyKind.IDENTITY:
         raise UnknownKey(
@@ -89,7 +89,7 @@ def load_identity(store: KeyStore, key: bytes) -> Identity:
 
 
 def load_device(store: KeyStore, key: bytes) -> Device:
-    """A device whose private key is here."""
+    """Load a device whose private key is in `store`."""
     record = store.record(key)
     if record.kind is not KeyKind.DEVICE:
         raise UnknownKey(
@@ -101,7 +101,7 @@ def load_device(store: KeyStore, key: bytes) -> Device:
 
 
 def devices(store: KeyStore, identity: bytes | None = None) -> tuple[Device, ...]:
-    """The devices whose private keys are here: of one identity, or all."""
+    """Load the devices whose private keys are in `store`: those of one identity, or all."""
     return tuple(
         Device(store.pair(record.key), record.owner)
         for record in store.keys(KeyKind.DEVICE)

@@ -1,13 +1,13 @@
 """A recovery phrase: 32 secret bytes as 24 words that a person can print, keep in a drawer and type in again.
 
-The words are BIP-39's English list, with its checksum of 8 bits. They stand for the seed itself: nothing is derived,
-and there is no extra passphrase to forget. A wrong word of the list passes the checksum once in 256 times, so whoever
-recovers an identity should compare its public key with the one printed beside the phrase.
+The words are BIP-39's English list, with its checksum of 8 bits. They encode the seed itself: nothing is derived,
+and there is no extra passphrase to forget. A wrong word of the list passes the checksum once in 256 times, so compare
+the public key of a recovered identity with the one printed beside the phrase.
 
->>> phrase = to_phrase(bytes(32))
->>> phrase.split()[0], phrase.split()[-1], from_phrase(phrase.upper()) == bytes(32)
+>>> phrase = to_recovery_phrase(bytes(32))
+>>> phrase.split()[0], phrase.split()[-1], from_recovery_phrase(phrase.upper()) == bytes(32)
 ('abandon', 'art', True)
->>> from_phrase(phrase.replace("art", "arm"))
+>>> from_recovery_phrase(phrase.replace("art", "arm"))
 Traceback (most recent call last):
 antiphon.core.errors.InvalidInput: the checksum of the phrase is off: a word is wrong, or two are swapped
 """
@@ -33,15 +33,15 @@ def _words() -> Mnemonic:
     return Mnemonic("english")
 
 
-def to_phrase(seed: bytes) -> str:
-    """The 24 words of a seed: as secret as the seed is."""
+def to_recovery_phrase(seed: bytes) -> str:
+    """Return the 24 words of a seed. They are as secret as the seed."""
     if len(seed) != SEED_SIZE:
         raise InvalidInput(f"a phrase is made from a seed of {SEED_SIZE} bytes, not {len(seed)}")
     return _words().to_mnemonic(seed)
 
 
-def from_phrase(text: str) -> bytes:
-    """The seed of a phrase; case and white space do not matter."""
+def from_recovery_phrase(text: str) -> bytes:
+    """Return the seed of a recovery phrase. Case and white space do not matter."""
     if len(text) > _TEXT_MAX:
         raise InvalidInput(f"a phrase has {PHRASE_WORDS} words, this text has {len(text)} characters")
     words = unicodedata.normalize("NFKD", text).lower().split()

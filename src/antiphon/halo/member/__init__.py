@@ -1,1 +1,10 @@
-"""Room member."""
+"""Membership: one device's part in a party.
+
+membership      `Membership`: found or join a party, open feeds, write credentials
+votes           declare, attest, endorse and refuse epochs
+genesis_checks  the checks of an epoch genesis that need control feeds only
+fork_evidence   tell the party of forks
+child_party     found a child party, and repeat there what the parent took away
+
+A feed store, a key store and a device come in; blocks of the device's own feeds go out. Imports every other room.
+"""

@@ -8,14 +8,11 @@ from antiphon.core.errors import InvalidInput, NotAuthorised
 from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.grant import subject_of
-from antiphon.halo.credentials.claims import FeedEnd, Narrowing, Role, Roles
+from antiphon.halo.credentials.claims import OWNERS, WRITERS, FeedEnd, Narrowing
 from antiphon.halo.keys.identity import Identity
 
 if TYPE_CHECKING:
     from antiphon.halo.member.membership import Membership
-
-_OWNER: Roles = frozenset({Role.OWNER})
-_WRITERS: Roles = frozenset({Role.OWNER, Role.EDITOR})
 
 
 def inherit(member: Membership, parent: Membership, founder: Identity) -> None:
@@ -26,7 +23,7 @@ def inherit(member: Membership, parent: Membership, founder: Identity) -> None:
     member.sync()
     authority = member.machine.authority
     authority.settle()
-    if not authority.roles(founder.key, member.machine.everything()) & _WRITERS:
+    if not authority.roles(founder.key, member.machine.everything()) & WRITERS:
         raise NotAuthorised(
             f"identity {founder.key.short} is no owner or editor of party {parent.party.short}: nothing that it writes "
             "in a child would count"
@@ -68,7 +65,7 @@ def _narrowing(member: Membership, act: Act, claim: Narrowing) -> list[Stamp]:
         }
         again = Narrowing((position,), claim.roles, open_ends)
         draft = member.draft(again, frozenset({bytes(member.device.key)}))
-        if open_ends and authority.permits(draft.place, _OWNER, grant.stamp):
+        if open_ends and authority.permits(draft.place, OWNERS, grant.stamp):
             written.append(member.write_claim(again))
     return written
 

@@ -6,7 +6,7 @@
 >>> from antiphon.halo.keys.key_store import KeyStore
 >>> from antiphon.halo.keys.key_file import Protection
 >>> keys = KeyStore.create("keys", protection=Protection.UNPROTECTED)
->>> alice, phrase = new_identity(keys, "Alice", SystemRandomness())
+>>> alice, recovery_phrase = new_identity(keys, "Alice", SystemRandomness())
 >>> laptop = new_device(keys, "laptop", alice.key)
 >>> with FeedStore.open("feeds") as store:
 ...     party = Membership.found(store, keys, alice, laptop)
@@ -32,7 +32,7 @@ from antiphon.feed.header import NO_END, Kind
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.acts.act import Act, Place, Seen, advanced
-from antiphon.halo.control.control_feeds import sync_machine as sync_machine
+from antiphon.halo.control.control_feeds import fold_control_feeds
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.credentials import credential
@@ -329,7 +329,7 @@ class Membership:
         now = self._store.transaction
         if now == self._synced:
             return 0
-        fresh = sync_machine(self.machine, self._store, self._data_feeds)
+        fresh = fold_control_feeds(self.machine, self._store, self._data_feeds)
         self._synced = now
         return fresh
 

@@ -1,1 +1,14 @@
-"""Room rights."""
+"""Rights: who may do what, at any place of any feed.
+
+authority     `Authority`: grants, narrowings and ends of feeds, and every question about them; start here
+verdict       the verdict on an act or a data message: in force, or void with a reason
+grant_checks  if a grant was given, or a narrowing made, by somebody with the right
+feed_ends     where revocations end a feed
+inheritance   what a child party takes over from its parent
+policies      the policy at a place
+authorship    whose a data message is, and which messages are erased
+floors        what final epochs hold is final: lower bounds of every cut
+answer_cache  answers that an `Authority` keeps until an act changes them
+
+Acts come in; roles, verdicts and ends of feeds go out. Imports `finality`, `acts` and `credentials`.
+"""

@@ -19,8 +19,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import NO_END
 from antiphon.halo.acts.act import Act, Place
-from antiphon.halo.acts.grant import Owner, expired, given, subject_of
+from antiphon.halo.acts.grant import ANY, Owner, expired, given, subject_of
 from antiphon.halo.credentials.claims import (
+    OWNERS,
     Cuts,
     EpochAct,
     Equivocated,
@@ -47,10 +48,6 @@ from antiphon.halo.rights.inheritance import cut_at, device_cuts, echoed_cuts
 from antiphon.halo.rights.policies import policy_at
 
 _NOBODY: Roles = frozenset()
-_OWNER: Roles = frozenset({Role.OWNER})
-_ANY: Roles = frozenset(Role)
-_EXPIRERS: Roles = frozenset({Role.OWNER, Role.EPOCH_GENERATOR})
-_BY_EDITORS: Roles = frozenset({Role.EDITOR, Role.READER})
 
 
 class Authority:
@@ -366,7 +363,7 @@ class Authority:
     def roles(self, subject: bytes, place: Place, limit: Stamp | None = None) -> Roles:
         """The roles of an identity or group at a place, implied ones included, resting on grants older than `limit`."""
         roles: set[Role] = set()
-        through: dict[bytes, Roles] = {subject: _ANY}  # what may come down from each group: grows, so this ends
+        through: dict[bytes, Roles] = {subject: ANY}  # what may come down from each group: grows, so this ends
         fresh = [subject]
         while fresh and len(roles) < len(Role):
             above = fresh.pop()
@@ -423,7 +420,7 @@ class Authority:
     def valid_policy(self, act: Act) -> bool:
         known = self._known.valid.get(act.position)
         if known is None:
-            allowed = self.signed_by_writer(act) and self.permits(act.place, _OWNER, act.stamp)
+            allowed = self.signed_by_writer(act) and self.permits(act.place, OWNERS, act.stamp)
             known = self._known.valid[act.position] = allowed and not expired(act)
         return known
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.grant import expired
-from antiphon.halo.credentials.claims import Erasure, FeedKind, GroupAdmission, Position, Role, Roles
+from antiphon.halo.credentials.claims import OWNERS, Erasure, FeedKind, GroupAdmission, Position
 
 if TYPE_CHECKING:
     from antiphon.halo.rights.authority import Authority
 
 GROUPS_MAX = 256  # that count for the author of a message
-_OWNER: Roles = frozenset({Role.OWNER})
 
 
 def author_at(authority: Authority, place: Place) -> tuple[bytes, tuple[bytes, ...], bool]:
@@ -31,7 +30,7 @@ def author_at(authority: Authority, place: Place) -> tuple[bytes, tuple[bytes, .
                 if wanted and len(groups) < GROUPS_MAX and place.sees(grant.position) and authority.left(grant, place):
                     groups[group] = True
                     fresh.append(group)
-    return owner.identity, tuple(sorted(groups)), authority.permits(place, _OWNER)
+    return owner.identity, tuple(sorted(groups)), authority.permits(place, OWNERS)
 
 
 def erasable(authority: Authority, act: Act, position: Position) -> bool:
@@ -41,7 +40,7 @@ def erasable(authority: Authority, act: Act, position: Position) -> bool:
     erased, writer = authority.owner(position.feed), authority.owner(act.stamp.feed)
     if erased is None or writer is None or erased.kind is not FeedKind.DATA:
         return False
-    return erased.identity == writer.identity or authority.permits(act.place, _OWNER)
+    return erased.identity == writer.identity or authority.permits(act.place, OWNERS)
 
 
 def erased_in(authority: Authority, feed: bytes) -> frozenset[int]:

@@ -10,20 +10,17 @@ from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.grant import Owner
 from antiphon.halo.credentials.claims import (
+    OWNERS,
     GroupAdmission,
     MemberAdmission,
     Narrowing,
     PartyGenesis,
     Position,
-    Role,
-    Roles,
 )
 from antiphon.halo.rights.inheritance import cut_at
 
 if TYPE_CHECKING:
     from antiphon.halo.rights.authority import Authority
-
-_OWNER: Roles = frozenset({Role.OWNER})
 
 
 def ending_cuts(authority: Authority, feed: bytes, owner: Owner, limit: Stamp | None) -> Iterator[int]:
@@ -62,4 +59,4 @@ class After(Place):
         if act.place.sees(narrowing.position):
             return False
         apart = authority.inherited(narrowing) and not authority.inherited(act)  # nobody sees a child from its parent
-        return apart or not authority.permits(narrowing.place, _OWNER, act.stamp)
+        return apart or not authority.permits(narrowing.place, OWNERS, act.stamp)

@@ -6,13 +6,20 @@ from typing import TYPE_CHECKING
 
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.grant import ANY, expired, self_signers, subject_of
-from antiphon.halo.credentials.claims import GroupAdmission, MemberAdmission, Narrowing, PartyGenesis, Role, Roles
+from antiphon.halo.credentials.claims import (
+    EDITORS,
+    OWNERS,
+    GroupAdmission,
+    MemberAdmission,
+    Narrowing,
+    PartyGenesis,
+    Role,
+    Roles,
+)
 
 if TYPE_CHECKING:
     from antiphon.halo.rights.authority import Authority
 
-_OWNER: Roles = frozenset({Role.OWNER})
-_EDITOR: Roles = frozenset({Role.EDITOR})
 _EXPIRERS: Roles = frozenset({Role.OWNER, Role.EPOCH_GENERATOR})
 _BY_EDITORS: Roles = frozenset({Role.EDITOR, Role.READER})
 
@@ -31,11 +38,11 @@ def judge_grant(authority: Authority, grant: Act) -> bool:
         return authority.permits(grant.place, ANY, grant.stamp) and not _copied(authority, grant)
     if not authority.signed_by_writer(grant):
         return False
-    if authority.permits(grant.place, _OWNER, grant.stamp):
+    if authority.permits(grant.place, OWNERS, grant.stamp):
         return True
     if isinstance(claim, MemberAdmission) and claim.roles <= _BY_EDITORS:
         policy = authority.policy(grant.place, grant.stamp)
-        return policy.editors_admit and authority.permits(grant.place, _EDITOR, grant.stamp)
+        return policy.editors_admit and authority.permits(grant.place, EDITORS, grant.stamp)
     return False
 
 
@@ -63,5 +70,5 @@ def judge_binding(authority: Authority, narrowing: Act, grant: Act) -> bool:
         return False
     if not self_signers(grant).isdisjoint(narrowing.signers):
         return True
-    wanted = _EXPIRERS if claim.expired else _OWNER
+    wanted = _EXPIRERS if claim.expired else OWNERS
     return authority.signed_by_writer(narrowing) and authority.permits(narrowing.place, wanted, grant.stamp)

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 
 from antiphon.halo.acts.act import Act
 from antiphon.halo.acts.grant import Owner, cut_of
-from antiphon.halo.credentials.claims import Cuts, FeedEnd, Narrowing, Role, Roles, with_implied
+from antiphon.halo.credentials.claims import OWNERS, Cuts, FeedEnd, Narrowing, with_implied
 
 if TYPE_CHECKING:
     from antiphon.halo.rights.authority import Authority
-
-_OWNER: Roles = frozenset({Role.OWNER})
 
 
 def echoed_cuts(authority: Authority, narrowing: Act, grant: Act) -> Cuts:
@@ -32,7 +30,7 @@ def echoed_cuts(authority: Authority, narrowing: Act, grant: Act) -> Cuts:
         if not act.place.sees(narrowing.position) or not with_implied(claim.roles) <= with_implied(said.roles):
             continue
         spoken = authority.binds(act, grant) and authority.signed_by_writer(act)
-        if spoken and authority.permits(act.place, _OWNER, grant.stamp):
+        if spoken and authority.permits(act.place, OWNERS, grant.stamp):
             found |= {feed: max(length, found.get(feed, 0)) for feed, length in claim.cuts.items()}
     return found
 

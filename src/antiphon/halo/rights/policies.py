@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from antiphon.core.stamp import Stamp
 from antiphon.halo.acts.act import Act, Place
 from antiphon.halo.acts.grant import expired
-from antiphon.halo.credentials.claims import Policy, Role, Roles
+from antiphon.halo.credentials.claims import OWNERS, Policy
 
 if TYPE_CHECKING:
     from antiphon.halo.rights.authority import Authority
 
-_OWNER: Roles = frozenset({Role.OWNER})
 DEFAULT_POLICY = Policy()
 
 
@@ -36,7 +35,7 @@ def policy_at(authority: Authority, place: Place, limit: Stamp | None) -> Policy
                 and not authority.floors.below(act, place)
                 and authority.signed_by_writer(act)
                 and not expired(act)
-                and authority.permits(act.place, _OWNER, current.stamp)
+                and authority.permits(act.place, OWNERS, current.stamp)
             ):
                 current, moved = act, True
                 break

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from antiphon.feed.header import Kind
 from antiphon.halo.acts.act import Act, Place
+from antiphon.halo.acts.grant import ANY
 from antiphon.halo.credentials.claims import (
+    EDITORS,
+    OWNERS,
+    WRITERS,
     Claim,
     EpochAct,
     Equivocated,
@@ -17,15 +21,9 @@ from antiphon.halo.credentials.claims import (
     Narrowing,
     PartyGenesis,
     Policy,
-    Role,
 )
 from antiphon.halo.rights.authority import Authority
 from antiphon.halo.rights.authorship import erasable
-
-_OWNER = frozenset({Role.OWNER})
-_EDITOR = frozenset({Role.EDITOR})
-_WRITERS = frozenset({Role.OWNER, Role.EDITOR})
-_ANY = frozenset(Role)
 
 
 def judge(authority: Authority, act: Act) -> str:
@@ -61,7 +59,7 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
     if isinstance(claim, PartyGenesis):
         if act is not authority.genesis:
             return "it is not the genesis of this party"
-        may = not claim.parent or authority.permits(act.place, _WRITERS)
+        may = not claim.parent or authority.permits(act.place, WRITERS)
         return "" if may else "its founder may not write in the parent party"
     if isinstance(claim, FeedAdmission):
         return _judge_feed(authority, act, claim)
@@ -78,7 +76,7 @@ def _judge_claim(authority: Authority, act: Act, claim: Claim) -> str:
     if not signed:
         return "it is not signed by the device that wrote it"
     if isinstance(claim, Policy):
-        return "" if authority.permits(act.place, _OWNER, act.stamp) else "only owners set the policy"
+        return "" if authority.permits(act.place, OWNERS, act.stamp) else "only owners set the policy"
     if isinstance(claim, Erasure):
         taken = any(erasable(authority, act, position) for position in claim.positions)
         return "" if taken else "only an owner, or the identity whose feed it is, may erase a message"
@@ -89,7 +87,7 @@ def _judge_feed(authority: Authority, act: Act, claim: FeedAdmission) -> str:
     owner = authority.owner(claim.feed)
     if owner is None or owner.opened is not act:
         return "it admits a feed that is another's, or was admitted before"
-    return "" if authority.permits(act.place, _ANY) else "its device's identity is not a member"
+    return "" if authority.permits(act.place, ANY) else "its device's identity is not a member"
 
 
 def judge_data(authority: Authority, place: Place, kind: Kind) -> str:
@@ -104,7 +102,7 @@ def judge_data(authority: Authority, place: Place, kind: Kind) -> str:
             return "it has not seen the admission of its feed"
         return "it stands past the cut of its feed"
     if authority.parent is None:  # as `permits` would, which asks once more whether the feed is alive
-        may = not _EDITOR.isdisjoint(authority.roles(owner.identity, place))
+        may = not EDITORS.isdisjoint(authority.roles(owner.identity, place))
     else:
-        may = authority.permits(place, _EDITOR)
+        may = authority.permits(place, EDITORS)
     return "" if may else "its writer is not an owner or editor"

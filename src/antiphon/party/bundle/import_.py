@@ -22,7 +22,7 @@ from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.ingest import Base, check_complete
 from antiphon.feed.store.reader import FeedReader
 from antiphon.halo.acts.act import read_act
-from antiphon.halo.control.control_feeds import sync_parent
+from antiphon.halo.control.control_feeds import fold_parent_feeds
 from antiphon.halo.control.machine import PartyMachine
 from antiphon.halo.credentials.claims import PartyGenesis
 from antiphon.party.bundle.export import SPAN_BLOB_SIZE_MAX, Tick, no_tick
@@ -138,7 +138,7 @@ class Bundle:
         parent = self.machine.parent
         if parent is not None:
             if self._store is not None:
-                sync_parent(self.machine, self._store)
+                fold_parent_feeds(self.machine, self._store)
             waiting = [found.entry for found in self.machine.waiting()]
             self._lacks_parent = any(not self.machine.length(entry.feed) for entry in waiting)
             if self._lacks_parent:

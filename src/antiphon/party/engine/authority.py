@@ -13,17 +13,16 @@ from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.reader import FeedReader
 from antiphon.feed.writer import FeedWriter
 from antiphon.halo.acts.act import Place
+from antiphon.halo.control.control_feeds import fold_control_feeds
 from antiphon.halo.control.machine import PartyMachine
-from antiphon.halo.credentials.claims import Role
+from antiphon.halo.credentials.claims import WRITERS
 from antiphon.halo.finality.epoch_values import FinalEpoch
-from antiphon.halo.member.membership import Membership, sync_machine
+from antiphon.halo.member.membership import Membership
 from antiphon.halo.rights.authority import Authority as PartyRights
 from antiphon.halo.rights.verdict import judge_data
 from antiphon.model.access import Author
 from antiphon.party.engine.lane import FAR
 from antiphon.party.engine.ports import EpochJudge, Seen
-
-_WRITERS = frozenset({Role.OWNER, Role.EDITOR})
 
 
 class OpenAuthority:
@@ -107,7 +106,7 @@ class PartyAuthority:
         if self._membership is not None:
             self._membership.sync()  # which perhaps has looked already
         elif now != self._transaction:
-            sync_machine(self._machine, self._store, self._data)
+            fold_control_feeds(self._machine, self._store, self._data)
             self._transaction = now
         acts, forks = self._machine.act_count, self._machine.fork_ends
         changed = (acts, forks) != (self._acts, self._forks)
@@ -178,7 +177,7 @@ class PartyAuthority:
                 f"this device has no feed in party {party.short}; `join` it, once an owner has admitted its identity"
             )
         roles = state.roles_of(self._membership.device.identity)
-        if self._membership.data is None and not roles & _WRITERS:  # before a feed is opened in vain
+        if self._membership.data is None and not roles & WRITERS:  # before a feed is opened in vain
             raise NotAuthorised(
                 f"party {party.short}: this device's identity is no owner or editor; ask an owner for a role"
             )
