@@ -84,7 +84,8 @@ from antiphon.halo.credentials.claims import (
     Position,
     Role,
 )
-from antiphon.halo.keys import key_file, recovery_phrase
+from antiphon.halo.keys import key_file
+from antiphon.halo.keys.recovery_phrase import from_recovery_phrase, to_recovery_phrase
 from antiphon.party.store.meta_store import MetaStore
 from antiphon.testing.parties import Rehearsal
 from antiphon.testing.spans import SpanWriter, StillClock
@@ -116,8 +117,8 @@ def core_examples() -> dict[str, Example]:
         ),
         "node": Example(node, lambda data: encode_node(decode_node(data))),
         "phrase": Example(
-            recovery_phrase.to_recovery_phrase(ALICE.seed).encode(),
-            lambda data: recovery_phrase.to_recovery_phrase(recovery_phrase.from_recovery_phrase(data.decode())).encode(),
+            to_recovery_phrase(ALICE.seed).encode(),
+            lambda data: to_recovery_phrase(from_recovery_phrase(data.decode())).encode(),
             text=True,
         ),
     }
