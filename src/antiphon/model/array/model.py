@@ -20,15 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.stamp import Stamp
-from antiphon.model.array.codec import (
-    ELEMENTS_MAX,
-    Draft,
-    Item,
-    check_index,
-    read_mutation,
-    read_state,
-    write_state,
-)
+from antiphon.model.array.codec import ELEMENTS_MAX, Draft, Item, check_index, read_mutation, read_state, write_state
 from antiphon.model.array.position import KEY_SIZE_MAX, between, key_size
 from antiphon.model.array.state import ArrayState, Element, ElementId
 from antiphon.model.array.undo import Captured, Gap, capture, undo

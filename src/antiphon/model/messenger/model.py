@@ -87,13 +87,7 @@ class MessengerModel(Model[MessengerState]):
     # -- commands
 
     def post(
-        self,
-        state: MessengerState,
-        body: Value,
-        *,
-        reply_to: Stamp | None = None,
-        sent_ms: int = 0,
-        feed: bytes = b"",
+        self, state: MessengerState, body: Value, *, reply_to: Stamp | None = None, sent_ms: int = 0, feed: bytes = b""
     ) -> bytes:
         """Add a post. `sent_ms` is the time of the writer's clock: it decides the age of the post, never its order."""
         if type(sent_ms) is not int or not 0 <= sent_ms <= SENT_MS_MAX:

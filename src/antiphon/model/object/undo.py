@@ -74,11 +74,7 @@ def _counted(state: ObjectState, op: Op, standing: dict[Path, Stamp]) -> bool:
 
 
 def _undo_one(
-    state: ObjectState,
-    op: Op,
-    rows: list[tuple[Path, Content]],
-    standing: dict[Path, Stamp],
-    alone: dict[Path, Stamp],
+    state: ObjectState, op: Op, rows: list[tuple[Path, Content]], standing: dict[Path, Stamp], alone: dict[Path, Stamp]
 ) -> Iterator[Op]:
     """Yield the operations that undo one operation.
 

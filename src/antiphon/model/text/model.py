@@ -201,10 +201,7 @@ class TextModel(Model[TextState]):
         self._check_range(state, index, state.length)
         anchor = anchor_after(state, index) if after else anchor_before(state, index)
         return text_pb2.TextCursor(
-            feed=anchor.feed,
-            lamport=anchor.clock >> OFFSET_BITS,
-            offset=anchor.clock & OFFSET_MAX,
-            after=anchor.after,
+            feed=anchor.feed, lamport=anchor.clock >> OFFSET_BITS, offset=anchor.clock & OFFSET_MAX, after=anchor.after
         ).SerializeToString(deterministic=True)
 
     def index_of(self, state: TextState, cursor: bytes) -> int:
