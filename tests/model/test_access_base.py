@@ -6,8 +6,18 @@ import os
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from tests.model.test_access_fold import MODELS, NAMES, PARTY, History, author_of, live, shown, whole
-from tests.model.test_fold import ITEM, MODELS as ITEM_MODELS, PARTY as PARTY_OF_ITEMS, A, B, C, changed, genesis, said
+from tests.model.access_histories import MODELS, NAMES, PARTY, History, author_of, live, shown, whole
+from tests.model.item_messages import (
+    ITEM,
+    MODELS as ITEM_MODELS,
+    PARTY as PARTY_OF_ITEMS,
+    A,
+    B,
+    C,
+    changed,
+    genesis,
+    said,
+)
 
 from antiphon.core.stamp import Stamp
 from antiphon.model import item_codec

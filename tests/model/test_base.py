@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from tests.model.test_fold import ITEM, MODELS, PARTY, A, B, C, Log, changed, genesis, run, said
+from tests.model.item_messages import ITEM, MODELS, PARTY, A, B, C, Log, changed, genesis, run, said
 from tests.party.histories import Jottings, Moves
 
 from antiphon.core.errors import BadEncoding

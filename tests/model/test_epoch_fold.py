@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.model.test_fold import ITEM, OTHER, PARTY, A, B, C, Kept, KeptInAnyOrder, Log, changed, genesis, said
+from tests.model.item_messages import ITEM, OTHER, PARTY, A, B, C, Kept, KeptInAnyOrder, Log, changed, genesis, said
 
 from antiphon.core.errors import BadEncoding, InvalidInput, UnknownModel
 from antiphon.core.ids import SYSTEM_ITEM
