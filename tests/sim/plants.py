@@ -74,7 +74,7 @@ def clock_before_apply(patch: Patch) -> None:
     save = Engine.save
 
     def early(self: Engine) -> None:
-        if not self.held and self.base is None:
+        if not self.batch_open and self.base is None:
             self.catch_up()
             with self.saving() as put:
                 put(Save(lanes=[lane.state for lane in self.delivery.lanes.values()]))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.party.engine.forked_worker import Second
+from antiphon.party.engine.forked_worker import ForkedWorker
 
 pytestmark = pytest.mark.slow
 
@@ -21,15 +21,15 @@ from pathlib import Path
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.party import bulk, engine
-from antiphon.party.engine.forked_worker import Second
+from antiphon.party.engine.forked_worker import ForkedWorker
 from antiphon.testing.peers import Peers
 
 
-if not Second.possible():
+if not ForkedWorker.possible():
     sys.exit(77)
 forks = []
-start = Second.__init__
-Second.__init__ = lambda self, work: (forks.append(1), start(self, work))[1]
+start = ForkedWorker.__init__
+ForkedWorker.__init__ = lambda self, work: (forks.append(1), start(self, work))[1]
 with tempfile.TemporaryDirectory() as folder, Peers(folder, authority=False) as peers:
     alice, bob = peers.add("alice"), peers.add("bob")
     items = []
@@ -77,7 +77,7 @@ def test_no_second_process_beside_other_threads() -> None:
     thread = threading.Thread(target=done.wait)
     thread.start()
     try:
-        assert not Second.possible()
+        assert not ForkedWorker.possible()
     finally:
         done.set()
         thread.join()
@@ -89,7 +89,7 @@ def test_what_the_second_process_yields_comes_back_in_order() -> None:
         for number in range(100):
             yield [number, b"x" * number, (("text", number),)]
 
-    assert Second(work).results() == list(work())
+    assert ForkedWorker(work).results() == list(work())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -98,4 +98,4 @@ def test_a_second_process_that_fails_gives_nothing() -> None:
         yield 1
         raise ZeroDivisionError
 
-    assert Second(work).results() is None
+    assert ForkedWorker(work).results() is None

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from antiphon.party.engine.gc_pause import uncollected
+from antiphon.party.engine.gc_pause import gc_paused
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +15,7 @@ def _collecting() -> None:
 
 
 def test_it_rests_until_the_last_who_wants_that_has_ended() -> None:
-    first, second = uncollected(), uncollected()
+    first, second = gc_paused(), gc_paused()
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
@@ -25,7 +25,7 @@ def test_it_rests_until_the_last_who_wants_that_has_ended() -> None:
 
 
 def test_it_is_left_as_it_was_also_after_an_error() -> None:
-    with pytest.raises(ZeroDivisionError), uncollected():
+    with pytest.raises(ZeroDivisionError), gc_paused():
         _ = 1 / 0
     assert gc.isenabled()
 
@@ -33,7 +33,7 @@ def test_it_is_left_as_it_was_also_after_an_error() -> None:
 def test_who_has_switched_it_off_finds_it_so() -> None:
     gc.disable()
     try:
-        with uncollected():
+        with gc_paused():
             pass
         assert not gc.isenabled()
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon.party.engine.yielding import Breath
+from antiphon.party.engine.yielding import YieldPoint
 
 
 class Store:
@@ -19,7 +19,7 @@ def rests(monkeypatch: pytest.MonkeyPatch, writes: bool) -> int:
     rested: list[float] = []
     monkeypatch.setattr("antiphon.party.engine.yielding.time.perf_counter", lambda: at[0])
     store = Store()
-    step = Breath(lambda: False, store, rested.append)  # type: ignore[arg-type]
+    step = YieldPoint(lambda: False, store, rested.append)  # type: ignore[arg-type]
     for number in range(100):
         at[0] += 0.001
         if writes and number % 10 == 0:
@@ -37,4 +37,4 @@ def test_it_does_not_where_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_it_says_when_to_stop() -> None:
-    assert Breath(lambda: True, Store(), lambda _: None)()  # type: ignore[arg-type]
+    assert YieldPoint(lambda: True, Store(), lambda _: None)()  # type: ignore[arg-type]

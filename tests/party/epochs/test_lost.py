@@ -11,7 +11,7 @@ from tests.snapshot.helpers import damage
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import MissingBlocks
-from antiphon.party.engine.ports import Mark, Save
+from antiphon.party.engine.ports import BaseMark, Save
 from antiphon.snapshot.blob_store import BlobStore
 from antiphon.testing.peers import Peer, Peers
 
@@ -125,7 +125,7 @@ def test_what_is_no_snapshot_is_put_aside_like_one_that_is_lost(alice: Peer, bob
     wrong = bob.blobs.put(b"\xa0", DAG_CBOR)
     before = bob.snapshots()
     with bob.party.locked() as engine, engine.items.saving() as put:
-        put(Save(base=Mark(1, wrong, True)))
+        put(Save(base=BaseMark(1, wrong, True)))
     bob.restart()
     assert "cannot be read" in bob.party.why_rebuilt
     assert bob.epochs.number == 1, "the snapshot of the epoch itself is here"

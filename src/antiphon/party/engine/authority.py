@@ -1,4 +1,4 @@
-"""The two authorities: a party's control state, or nobody at all."""
+"""Authorities: `PartyAuthority` asks the control state of a party; `OpenAuthority` accepts every feed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from antiphon.party.engine.ports import EpochJudge, Seen
 
 
 class OpenAuthority:
-    """No credentials: every feed of the party counts, and whoever holds a key may write. For stores that run alone."""
+    """Authority without credentials: every feed of the party counts. For stores that run without HALO."""
 
     def __init__(self, store: FeedStore, party: bytes, pair: KeyPair | None = None) -> None:
         self._store = store
@@ -84,7 +84,7 @@ class OpenAuthority:
 
 
 class PartyAuthority:
-    """The party's own word: credentials in its control feeds, folded by its state machine."""
+    """Authority of the credentials in the control feeds of a party, folded by its `PartyMachine`."""
 
     def __init__(self, store: FeedReader, machine: PartyMachine, membership: Membership | None = None) -> None:
         self._store = store
@@ -94,17 +94,17 @@ class PartyAuthority:
         self._transaction = -1
         self._acts = -1
         self._forks: dict[bytes, int] = {}
-        self._may_write: tuple[int, int] | None = None  # with these acts and rights, this device may
+        self._may_write: tuple[int, int] | None = None  # (act count, version of rights) with which it may
 
     @classmethod
     def of(cls, store: FeedStore, membership: Membership) -> PartyAuthority:
-        """For a device that is, or may become, a member."""
+        """Make the authority of a device that is, or may become, a member."""
         return cls(store, membership.machine, membership)
 
     def refresh(self) -> bool:
         now = self._store.transaction
         if self._membership is not None:
-            self._membership.sync()  # which perhaps has looked already
+            self._membership.sync()  # cheap if nothing is new
         elif now != self._transaction:
             fold_control_feeds(self._machine, self._store, self._data)
             self._transaction = now
@@ -114,7 +114,7 @@ class PartyAuthority:
         return changed
 
     def data_feeds(self) -> Iterable[bytes]:
-        # Also those whose admission is void: others may have seen their messages, and wait for them.
+        # Includes feeds whose admission is void: messages of others may have seen theirs, and would wait for ever.
         return self._machine.authority.admitted()
 
     def is_control(self, feed: bytes) -> bool:
@@ -158,7 +158,7 @@ class PartyAuthority:
 
     def wrote(self, before: int, after: int) -> None:
         if after != before + 1:
-            return  # somebody else wrote too
+            return  # there was another write in between
         if self._transaction == before:
             self._transaction = after
         if self._membership is not None:
@@ -177,7 +177,7 @@ class PartyAuthority:
                 f"this device has no feed in party {party.short}; `join` it, once an owner has admitted its identity"
             )
         roles = state.roles_of(self._membership.device.identity)
-        if self._membership.data is None and not roles & WRITERS:  # before a feed is opened in vain
+        if self._membership.data is None and not roles & WRITERS:  # before a feed is opened that could not be used
             raise NotAuthorised(
                 f"party {party.short}: this device's identity is no owner or editor; ask an owner for a role"
             )
@@ -189,13 +189,13 @@ class PartyAuthority:
             raise NotAuthorised(
                 f"party {party.short}: this device may not write: {reason}; ask an owner of the party for a role"
             )
-        if not state.judge_data(writer.feed, FAR, seen):  # nor will anything that it writes before it hears more
+        if not state.judge_data(writer.feed, FAR, seen):  # valid for all later messages with this timeframe
             self._may_write = state.act_count, state.authority.version
         return writer
 
 
 class _AtEpoch:
-    """The control state that an epoch names, as the one judge of its messages."""
+    """Judge of the messages of an epoch: the control state that the epoch names."""
 
     def __init__(self, authority: PartyRights) -> None:
         self._authority = authority

@@ -1,4 +1,4 @@
-"""Whose messages are, remembered: asked for every message to an item with an access list, and seldom another answer."""
+"""`Authors`: a cache of message authors. Every message to an item with an access list needs its author."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from antiphon.party.engine.ports import EpochJudge, Posting, Seen
 
 _begin = operator.itemgetter(0)
 
-Steps = tuple[tuple[int, Author], ...]  # from which seq on it is whom, in one control timeframe
+Steps = tuple[tuple[int, Author], ...]  # (first seq, author), within one control timeframe
 Part = tuple[int, int, int]  # messages [low, high) of a lane, by its number
 
 
 class Authors:
-    """Answers from the authority, kept by feed and control timeframe until it changes."""
+    """Authors by the word of an authority, cached by feed and control timeframe until the authority changes."""
 
     def __init__(self, authority: EpochJudge) -> None:
         self._authority = authority
@@ -25,17 +25,18 @@ class Authors:
         self._own: tuple[bytes, Seen, Steps] | None = None
 
     def of(self, lane: Lane, seq: int) -> Author:
+        """Return the author of a message of a lane."""
         segments = lane.state.segments
         at = bisect.bisect_right(segments, seq, key=_begin) - 1
         origin, seen = segments[at] if at >= 0 else (0, NOTHING)
         return author_at(self._steps(lane.feed, origin, seen), seq)
 
     def forget(self) -> None:
-        """The authority moved, and nobody has asked anything that matters."""
+        """Drop the cache after a change of the authority, if no item depends on the answers."""
         self._known, self._own = {}, None
 
     def changed(self, lanes: Iterable[Lane]) -> list[Part]:
-        """The authority moved: where the answers are others now, or were not known before."""
+        """Refresh the cache after a change of the authority. Return ranges whose authors changed or were unknown."""
         before, self._known, self._own = self._known, {}, None
         return [
             (lane.state.number, low, high)
@@ -51,13 +52,16 @@ class Authors:
         return steps
 
     def own(self, feed: bytes, origin: int, seen: Seen) -> Steps:
-        """Of what this device is about to write: mostly as it was the last time."""
+        """Return the authors of messages that this device is about to write: mostly as the last time."""
         if self._own is None or self._own[:2] != (feed, seen):
             self._own = feed, seen, self.find(feed, origin, seen)
         return self._own[2]
 
     def find(self, feed: bytes, origin: int, seen: Seen) -> Steps:
-        """Of two messages that have seen the same, the later is in no more groups: so each step is found once."""
+        """Find by bisection where the author changes.
+
+        Of two messages with the same control timeframe, the later belongs to no more groups: no author comes twice.
+        """
         steps = [(origin, self._authority.author(feed, origin, seen))]
         last = self._authority.author(feed, FAR, seen)
         while steps[-1][1] != last:
@@ -70,11 +74,12 @@ class Authors:
 
 
 def author_at(steps: Steps, seq: int) -> Author:
+    """Return the author at a seq."""
     return steps[0][1] if len(steps) == 1 else steps[bisect.bisect_right(steps, seq, key=_begin) - 1][1]
 
 
 def touched(parts: Iterable[Part], posted: Iterable[tuple[bytes, list[Posting]]]) -> set[bytes]:
-    """The items that have messages in these parts of feeds."""
+    """Return the items that have postings in these ranges."""
     ranges: dict[int, list[tuple[int, int]]] = {}
     for number, low, high in parts:
         ranges.setdefault(number, []).append((low, high))

@@ -1,6 +1,6 @@
-"""Open items: a bounded cache of states, the least recently used going first; handles hold ids, not states.
+"""`ItemCache`: the open items, a bounded LRU cache of item states. Handles hold ids, not states.
 
-States that the item store does not have yet are held apart until they are saved, so that nothing applied is lost.
+Unsaved states are also referenced by `ItemCache.dirty` until they are saved, so the cache never drops them.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from antiphon.party.engine.lane import Lane
 from antiphon.party.engine.ports import Posting
 
 if TYPE_CHECKING:
-    from antiphon.party.engine.row_cache import Made
+    from antiphon.party.engine.row_cache import CachedRow
 
-_new = tuple.__new__  # half the price of calling the class, for every message
+_new = tuple.__new__  # half the cost of calling the class, per message
 CACHE_ITEMS_MAX = 1024
 
 
 class Entry:
-    """An open item. `item` is None where there are messages but no valid genesis."""
+    """An open item. `item` is None if there are messages but no valid genesis."""
 
-    __slots__ = ("__weakref__", "id", "item", "made", "orphaned", "postings")
+    __slots__ = ("__weakref__", "cached", "id", "item", "orphaned", "postings")
 
     def __init__(self, item_id: bytes, item: ItemState | None) -> None:
         self.id = item_id
         self.item = item
-        self.made: Made | None = None  # its row, while a save draws near
-        self.orphaned = False  # messages came before a valid genesis, and wait for one
+        self.cached: CachedRow | None = None  # its row, if encoded ahead of the next save
+        self.orphaned = False  # it has messages but no valid genesis
         self.postings: list[Posting] = []  # since the last save
 
     def post(self, number: int, seq: int) -> None:
-        """A message of lane `number` was folded in."""
+        """Add a message of lane `number` to the postings."""
         last = self.postings[-1] if self.postings else None
         if last is not None and last.number == number and last.stop == seq:
             self.postings[-1] = Posting(number, last.start, seq + 1)
@@ -43,7 +43,7 @@ class Entry:
             self.postings.append(Posting(number, seq, seq + 1))
 
     def post_all(self, notes: Iterable[Note], lanes: Mapping[bytes, Lane]) -> None:
-        """These messages were folded in, or wait to be."""
+        """Add messages to the postings."""
         postings = self.postings
         number, start, stop = postings.pop() if postings else (0, 0, 0)
         feed, now = b"", 0
@@ -60,7 +60,7 @@ class Entry:
 
 
 class ItemCache:
-    """Entries by id. At most `limit` are kept that nobody holds."""
+    """Entries by id. The `limit` most recently used are kept, and all that are referenced elsewhere."""
 
     def __init__(self, limit: int = CACHE_ITEMS_MAX) -> None:
         self._limit = limit
@@ -69,28 +69,32 @@ class ItemCache:
         self.dirty: dict[bytes, Entry] = {}
 
     def get(self, item_id: bytes) -> Entry | None:
+        """Return an open item, as the most recently used; None if it is not open."""
         entry = self._held.get(item_id)
         if entry is not None:
             self._use(entry)
         return entry
 
     def put(self, entry: Entry) -> Entry:
+        """Add an entry as the most recently used, and return it."""
         self._held[entry.id] = entry
         self._use(entry)
         return entry
 
     def drop(self, item_id: bytes) -> None:
+        """Remove an entry, saved or not."""
         self._recent.pop(item_id, None)
         self.dirty.pop(item_id, None)
         self._held.pop(item_id, None)
 
     def clear(self) -> None:
+        """Remove all entries, saved or not."""
         self._recent.clear()
         self.dirty.clear()
         self._held.clear()
 
     def open(self) -> Iterator[Entry]:
-        """Everything that is in memory."""
+        """Iterate over all entries in memory."""
         return iter(list(self._held.values()))
 
     def __len__(self) -> int:

@@ -1,6 +1,6 @@
-"""The fold of very many items at once, as in a cold rebuild: they pass through memory, and none of them stays.
+"""Fold of very many items at once, as in a rebuild from feeds. It bypasses the cache: no item stays in memory.
 
-Everything is one transaction of the item store. Where there is a second core, half of the items are folded there.
+All of it is one transaction of the item store. With a second core, a forked process folds half of the items.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from antiphon.core.stamp import Stamp
 from antiphon.model.fold import NO_BODY, fold
 from antiphon.party.engine.demux import Gathered, Groups, prefix
-from antiphon.party.engine.forked_worker import Second
+from antiphon.party.engine.forked_worker import ForkedWorker
 from antiphon.party.engine.ports import ItemRow, Posting, Save
 from antiphon.party.engine.postings import encode_postings
 from antiphon.party.engine.row_cache import row_of
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from antiphon.party.engine.engine import Engine
 
 ROWS_AT_ONCE = 1_000
-SECOND_ITEMS_MIN = 5_000  # fewer are done before a second process has begun
-_SECOND_SHARE = 0.54  # the first also writes everything
+SECOND_ITEMS_MIN = 5_000  # below that, starting a process costs more than it saves
+_SECOND_SHARE = 0.54  # more than half, because the first process also writes everything
 
 Put = Callable[[Save], None]
 
 
-def settle_many(engine: Engine, gathered: Gathered, items: set[bytes]) -> None:
-    """Fold the messages that were gathered, item by item, into the item store."""
-    ids = sorted(items)  # the order of the store's tree: neighbours are written together
+def fold_many(engine: Engine, gathered: Gathered, items: set[bytes]) -> None:
+    """Fold gathered messages, item by item, into the item store."""
+    ids = sorted(items)  # the key order of the store: neighbours share pages
     with engine.saving() as put:
-        if len(ids) >= SECOND_ITEMS_MIN and Second.possible():
+        if len(ids) >= SECOND_ITEMS_MIN and ForkedWorker.possible():
             _settle_on_two(engine, gathered, ids, put)
         else:
             _settle(engine, gathered.groups(), put)
@@ -41,7 +41,7 @@ def _settle_on_two(engine: Engine, gathered: Gathered, ids: list[bytes], put: Pu
     pivot = prefix(ids[int(len(ids) * (1 - _SECOND_SHARE))])
     apart = [item for item in ids if prefix(item) >= pivot and engine.cache.get(item) is None]
     records = engine.load(apart)
-    second = Second(lambda: _fold_apart(engine, apart, gathered.groups(start=pivot), records))
+    second = ForkedWorker(lambda: _fold_apart(engine, apart, gathered.groups(start=pivot), records))
     _settle(engine, gathered.groups(stop=pivot), put)
     done = _take(engine, second.results(), put)
     if any(item not in done for item in ids if prefix(item) >= pivot):
@@ -64,7 +64,7 @@ def _settle(engine: Engine, groups: Groups, put: Put) -> None:
 
 
 def _fold_apart(engine: Engine, ids: list[bytes], groups: Groups, records: dict[bytes, bytes]) -> Iterator[Any]:
-    """Fold items in a process of their own; one that needs more than its messages here is left to the other."""
+    """Fold items in the forked process. Items that need more than these messages are left to the parent."""
     for start in range(0, len(ids), ROWS_AT_ONCE):
         rows: list[Any] = []
         posted: list[list[Posting]] = []
@@ -84,7 +84,7 @@ def _fold_apart(engine: Engine, ids: list[bytes], groups: Groups, records: dict[
 
 
 def _take(engine: Engine, parts: list[Any] | None, put: Put) -> set[bytes]:
-    """Save what was folded apart; returns which items that was."""
+    """Save the items that the forked process has folded. Return their ids."""
     done: set[bytes] = set()
     for rows, encoded in parts or ():
         save = Save()

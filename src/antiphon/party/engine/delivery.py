@@ -1,7 +1,8 @@
-"""Causal delivery: a block is delivered when everything that its advance names is. Blocked feeds wait in their store.
+"""`Delivery`: causal delivery of the data feeds of a party, in runs of blocks, on top of `feed.causal_delivery`.
 
-A lane that cannot go on is put to sleep under the feed that it waits for, and woken by that feed alone; nothing scans.
-How the runs of several feeds are interleaved does not matter to what comes of them: that is the law of models.
+A block is delivered once every block that its advance entries name is delivered. A blocked lane waits in the feed
+store, not in memory. It is registered under the feed that it waits for, and only that feed wakes it: nothing scans. The
+interleaving of runs of several feeds does not change any state: models guarantee that.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from antiphon.party.engine.lane import Lane, Run
 from antiphon.party.engine.ports import Authority, LaneState
 from antiphon.snapshot.root import FeedCut
 
-BUFFERS_MAX = 8  # lanes whose next blocks are at hand; a span each
+BUFFERS_MAX = 8  # lanes that hold a span in memory
 NAMED_MAX = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A feed that cannot go on, its next block, and what it waits for."""
+    """A feed that cannot be delivered further, its next block, and the entry that it waits for."""
 
     feed: bytes
     seq: int
@@ -35,7 +36,7 @@ class Blocked:
 
 
 class Delivery:
-    """The lanes of one party. Not thread-safe: its processor is."""
+    """The lanes of one party. Not thread-safe: `PartyProcessor` holds a lock around it."""
 
     def __init__(self, store: FeedReader, authority: Authority, lanes: Iterable[LaneState] = ()) -> None:
         self._store = store
@@ -43,24 +44,24 @@ class Delivery:
         self.lanes = {state.feed: Lane(state) for state in lanes}
         self._queue = CausalQueue(self.lanes)
         self._buffered: OrderedDict[bytes, None] = OrderedDict()
-        self._ends: dict[bytes, int] = {}  # forked feeds
+        self._ends: dict[bytes, int] = {}  # of forked or faulty feeds
         self._named: dict[tuple[bytes, int], tuple[bytes, int]] = {}  # delivered blocks that others name: hash, lamport
 
-    # -- what to look at
+    # -- lanes
 
     def activate(self, feed: bytes) -> None:
-        """Begin to deliver a feed. Done again it changes nothing."""
+        """Add a lane for a feed, unless it has one."""
         if feed not in self.lanes:
             number = 1 + max((lane.state.number for lane in self.lanes.values()), default=0)
             self.lanes[feed] = Lane(LaneState(feed, number))
             self.wake(feed)
 
     def wake(self, feed: bytes) -> None:
-        """Look at a feed that is delivered here again: it may have grown."""
+        """Schedule a lane whose feed may have grown."""
         self._queue.wake(feed)
 
     def wake_for_control(self) -> None:
-        """The control feeds moved: whoever waits for a feed that is not delivered here looks again."""
+        """Schedule the lanes that wait for a control feed, or for a feed without a lane: the control feeds changed."""
         self._queue.wake_waiters_where(lambda feed: feed not in self.lanes or self._authority.is_control(feed))
         self._doubt_faults()
 
@@ -68,7 +69,7 @@ class Delivery:
         self._queue.doubt(lane.state for lane in self.lanes.values())
 
     def end_fork(self, feed: bytes, end: int) -> int:
-        """A feed ends at `end` for everybody; returns how many delivered blocks lie beyond it."""
+        """End a feed at `end`, as every peer does. Return how many delivered blocks lie beyond it."""
         lane = self.lanes[feed]
         if end < self._ends.get(feed, NO_END):
             self._ends[feed] = end
@@ -80,7 +81,7 @@ class Delivery:
         return max(0, lane.state.position - end)
 
     def rebase(self, feed: bytes, cut: FeedCut) -> None:
-        """So many messages of a feed, all of them delivered, are in the base from now on."""
+        """Move the base of a lane to a cut. All messages inside the cut are delivered."""
         self._named.clear()
         self.activate(feed)
         lane = self.lanes[feed]
@@ -94,7 +95,7 @@ class Delivery:
         ]
 
     def rebased(self) -> None:
-        """Every lane stands on the new base: what waited for something inside it, or seemed to lie, looks again."""
+        """Check all waiting and faulty lanes again, after `rebase` of every lane."""
         self._doubt_faults()
         self._queue.wake_waiters_where(lambda _: True)
 
@@ -102,11 +103,11 @@ class Delivery:
 
     @property
     def at_rest(self) -> bool:
-        """Whether no feed is to be looked at."""
+        """True if no lane is scheduled."""
         return not self._queue.ready
 
     def pump(self) -> Iterator[Run]:
-        """Everything that can be delivered now, in a causal order."""
+        """Deliver all blocks that can be delivered now, as runs in a causal order."""
         return self._queue.deliver(self._advance)
 
     def _advance(self, feed: bytes) -> Iterator[Run]:
@@ -122,7 +123,7 @@ class Delivery:
                 self._buffered.pop(lane.feed, None)
                 return
             if not lane.state.position and buffer.span.columns["kind"][buffer.at] == Kind.CREDENTIAL:
-                # It begins as a control feed does, so it is none of ours, whatever it was admitted as.
+                # A feed that begins with a credential is a control feed, whatever it was admitted as.
                 lane.state.fault = (
                     "block 0: a credential, so it is a control feed, and not the data feed it was admitted as"
                 )
@@ -185,12 +186,14 @@ class Delivery:
             oldest, _ = self._buffered.popitem(last=False)
             self.lanes[oldest].release()
 
-    # -- what there is to say
+    # -- status
 
     def timeframe(self) -> Timeframe:
+        """Return the last delivered seq of each data feed."""
         return Timeframe({feed: lane.state.position - 1 for feed, lane in self.lanes.items() if lane.state.position})
 
     def blocked(self) -> list[Blocked]:
+        """List the lanes that wait or have ended in a fault, with reasons for people."""
         found = []
         for feed, lane in sorted(self.lanes.items()):
             entry, seq = self._queue.waits_for.get(feed), lane.state.position

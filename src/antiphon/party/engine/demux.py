@@ -1,6 +1,6 @@
-"""`ItemDemuxer`: runs of blocks in, each item's messages out. Columns become Python values here, all at once.
+"""`ItemDemuxer`: runs of blocks in, messages grouped by item out. Columns become Python values here.
 
-Messages may wait here until somebody asks for their item, and then for all that wait.
+In a lazy engine, messages wait here as columns until their item is opened (`claim`), or until all are folded (`drain`).
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ Part = tuple[Run, list[Void]]
 
 
 class Gathered:
-    """Blocks that wait to be folded. They stay columns until somebody asks for the messages of some items."""
+    """Runs that wait to be folded. They stay columns until `groups` makes messages of them."""
 
     def __init__(self, parts: Sequence[Part], count: int, taken: Mapping[bytes, int] | None = None) -> None:
         self._parts = parts
         self.count = count
-        self._taken = taken or {}  # of an item, the messages in so many parts are not here any more
+        self._taken = taken or {}  # by item: its messages in so many of the first parts were claimed
 
     def items(self, since: int = 0) -> set[bytes]:
-        """The items of the parts from `since` on."""
+        """Return the items with messages in the parts from `since` on."""
         found: set[bytes] = set()
         taken = self._taken
         for place, (run, _) in enumerate(self._parts[since:], since):
@@ -51,7 +51,7 @@ class Gathered:
         return found
 
     def groups(self, start: int = 0, stop: int = PREFIXES) -> Groups:
-        """The messages of each item whose prefix is in [start, stop), in the order of delivery."""
+        """Group the messages by item, in the order of delivery, for items whose `prefix` is in [start, stop)."""
         groups: Groups = defaultdict(list)
         taken = self._taken
         for place, (run, reasons) in enumerate(self._parts):
@@ -73,37 +73,39 @@ def _ids(run: Run) -> list[bytes]:
 
 
 class ItemDemuxer:
-    """Gathers blocks until there are enough to fold; bounded in number and bytes."""
+    """Gathers runs until there are enough to fold; bounded by messages, bytes and runs."""
 
     def __init__(self) -> None:
         self._clear()
 
     def _clear(self) -> None:
         self._parts: list[Part] = []
-        self._taken: dict[bytes, int] = {}  # by item: how many parts were claimed for it
-        self._where: dict[bytes, list[tuple[int, int]]] = defaultdict(list)  # by item: parts, and places in them
-        self._indexed = 0  # so many parts; none before somebody claims
+        self._taken: dict[bytes, int] = {}  # by item: how many of the first parts were claimed
+        self._where: dict[bytes, list[tuple[int, int]]] = defaultdict(list)  # by item: (part, index)
+        self._indexed = 0  # parts in `_where`; filled by the first `claim`
         self._told = 0
         self.count = 0
         self._size = 0
 
     @property
     def full(self) -> bool:
+        """True if the gathered messages should be folded now."""
         return self.count >= NOTES_MAX or self._size >= SIZE_MAX or len(self._parts) >= RUNS_MAX
 
     def take(self, run: Run, voids: Iterable[Void]) -> None:
+        """Add a run, with its void ranges."""
         self._parts.append((run, list(voids)))
         self.count += run.high - run.low
         self._size += int(run.span.body_offsets[run.high] - run.span.body_offsets[run.low])
 
     def news(self) -> set[bytes]:
-        """The items of what came since this was last asked."""
+        """Return the items of the runs that were added since the last call."""
         found = Gathered(self._parts, self.count, self._taken).items(self._told)
         self._told = len(self._parts)
         return found
 
     def claim(self, items: Iterable[bytes]) -> Groups:
-        """The messages of some items that wait here; they are not given again."""
+        """Take the waiting messages of some items."""
         for place in range(self._indexed, len(self._parts)):
             for index, item in enumerate(_ids(self._parts[place][0])):
                 self._where[item].append((place, index))
@@ -123,13 +125,14 @@ class ItemDemuxer:
         return groups
 
     def drain(self) -> Gathered:
+        """Take everything."""
         gathered = Gathered(self._parts, self.count, self._taken)
         self._clear()
         return gathered
 
 
 def prefix(item: bytes) -> int:
-    """What items are divided by: the first bytes of their ids, which are in the order of the ids."""
+    """Return the first bytes of an item id as a number. Work is divided by it, because it sorts as ids do."""
     return int.from_bytes(item[:8], "big")
 
 
@@ -141,12 +144,12 @@ def _within(run: Run, start: int, stop: int) -> Indexes:
 
 
 def void_kind(kind: int) -> str:
-    """Why a block of this kind is void wherever it stands in a data feed."""
+    """Return why a block of this kind is void in any data feed; empty if it is not."""
     return NOT_AN_ITEM_MESSAGE if kind == Kind.CREDENTIAL else ""
 
 
 def notes_of(run: Run, which: Indexes | None = None) -> list[tuple[bytes, Note]]:
-    """The messages of a run, or those at some places of it, each with its item."""
+    """Make the messages of a run, or of some of its indexes, each with its item."""
     feed, span, low, high = run
     bodies, columns = span.bodies, span.columns[_COLUMNS][low:high]
     starts, ends = span.body_offsets[low:high] + SALT_SIZE, span.body_offsets[low + 1 : high + 1]
@@ -155,7 +158,7 @@ def notes_of(run: Run, which: Indexes | None = None) -> list[tuple[bytes, Note]]
         columns, starts, ends = columns[which], starts[which], ends[which]
         states = bytes(np.frombuffer(states, dtype=np.uint8)[which]) if states else b""
     found = []
-    new = tuple.__new__  # half the price of calling the class, for every message
+    new = tuple.__new__  # half the cost of calling the class, per message
     rows = zip(columns.tolist(), starts.tolist(), ends.tolist(), strict=True)
     for i, ((kind, lamport, seq, created_ms, item), start, end) in enumerate(rows):
         message = bodies[start:end] if not states or states[i] == BodyState.PRESENT else None

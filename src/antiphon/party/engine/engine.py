@@ -1,8 +1,9 @@
-"""The live engine of one party: verified feeds in, item states out. It has no thread, no lock and no clock.
+"""`Engine`: the live engine of one party. Verified feeds in, item states out. It has no thread, no lock and no clock.
 
-Delivery hands over runs of blocks in a causal order, the judge says which of them are void, the demultiplexer gathers
-messages by item, and the fold that all engines share makes states of them. What was applied is saved together with the
-positions that it stands at, so that a crash at any point leaves a store that is right, if perhaps a little behind.
+`Delivery` yields runs of blocks in a causal order. `Judge` finds which of them are void. `ItemDemuxer` gathers their
+messages by item. `model.fold`, which all engines share, folds the messages into states. States are saved together with
+the positions of the feeds that they include, so a crash at any point leaves a correct item store that is at most a few
+thousand messages behind.
 """
 
 from __future__ import annotations
@@ -22,28 +23,28 @@ from antiphon.model.fold import NO_BODY, ItemState, fold, system_item
 from antiphon.model.message import Note
 from antiphon.party.engine.authors import Authors
 from antiphon.party.engine.cache import CACHE_ITEMS_MAX, Entry, ItemCache
-from antiphon.party.engine.cold_fold import ROWS_AT_ONCE, settle_many
+from antiphon.party.engine.cold_fold import ROWS_AT_ONCE, fold_many
 from antiphon.party.engine.delivery import Delivery
 from antiphon.party.engine.demux import ItemDemuxer
 from antiphon.party.engine.epoch_base import EpochBase
-from antiphon.party.engine.gc_pause import uncollected
+from antiphon.party.engine.gc_pause import gc_paused
 from antiphon.party.engine.judge import Judge
 from antiphon.party.engine.lane import NOTHING, Lane, Run
-from antiphon.party.engine.message_lookup import Archive
+from antiphon.party.engine.message_lookup import MessageLookup
 from antiphon.party.engine.ports import Authority, Items, Posting, Save, Void
 from antiphon.party.engine.postings import encode_postings
-from antiphon.party.engine.rejudge import Revision
-from antiphon.party.engine.row_cache import Ahead, row_of
+from antiphon.party.engine.rejudge import Rejudge
+from antiphon.party.engine.row_cache import RowsAhead, row_of
 from antiphon.party.engine.scope import Scope
 
-UNSAVED_MESSAGES_MAX = 5_000  # a restart after a crash folds no more than about this many again; a save is a pause
+UNSAVED_MESSAGES_MAX = 5_000  # a restart after a crash folds about this many again; a save makes writers wait
 UNSAVED_ITEMS_MAX = 400
-AHEAD_ROWS = 4  # are made for each message, as a save draws near
-MANY = 1_000  # items that came from others: so many are saved, and if they are not open, they pass through memory
+AHEAD_ROWS = 4  # rows encoded with each own message shortly before a save
+MANY = 1_000  # received items: with more changed ones, save; more that are not open are folded without the cache
 
 
 class Engine:
-    """Not thread-safe: `PartyProcessor` is."""
+    """Feeds, item states and the item store of one party. Not thread-safe: `PartyProcessor` holds a lock around it."""
 
     def __init__(
         self,
@@ -57,50 +58,50 @@ class Engine:
         base: EpochBase | None = None,
     ) -> None:
         self.party = party
-        self.base = base  # the snapshot that all states stand on
+        self.base = base  # the snapshot that all states start from
         mark = items.base()
         self.whole = base is None or mark is None or mark.whole  # every item of the base has a row
         self.store = store
         self.authority = authority
-        self.saved = items  # the item store, as far as it was saved
+        self.saved = items  # the item store, which lacks what was applied since the last save
         self.models = models
         self.scope = Scope(self, items.ready_items)
         self.cache = ItemCache(cache_items_max)
         self._judge = Judge(authority)
-        self._revision = Revision(self, self._judge)
-        self.items_in = self._revision.items_in
+        self._rejudge = Rejudge(self, self._judge)
+        self.items_in = self._rejudge.items_in
         self.authors = Authors(authority)
         self._demux = ItemDemuxer()
-        self._verdicts: dict[bytes, dict[Stamp, str]] = {}  # by item: the last word on each message, not saved yet
+        self._verdicts: dict[bytes, dict[Stamp, str]] = {}  # by item: the latest verdict on each message, unsaved
         self._unsaved = 0
-        self._ahead = Ahead()
+        self._ahead = RowsAhead()
         self._known_models: frozenset[tuple[str, int]] = frozenset()
         self.changed: Callable[[Iterable[bytes]], None] = lambda _: None
         self.delivery = Delivery(store, authority, items.lanes())
-        self._archive = Archive(store, self.delivery)
+        self._messages = MessageLookup(store, self.delivery)
         self.lamport = max((lane.state.lamport for lane in self.delivery.lanes.values()), default=0)
-        self.held = False  # a batch is open: states hold what is not written yet, and must not be saved
+        self.batch_open = False  # if so, states hold unwritten messages, and must not be saved
         self.broken = False
-        self._marks: dict[bytes, tuple[object, ...]] = {}  # the lanes as the item store has them
-        self.bodiless = True  # messages may be refused because their bodies are not here
-        self._processed = -1  # the store's transaction when all was last looked at
-        self._fresh = True  # verdicts saved by an earlier run are compared with those of now
+        self._marks: dict[bytes, tuple[object, ...]] = {}  # the lanes as last saved
+        self.bodiless = True  # there may be messages that were refused because their bodies are missing
+        self._processed = -1  # the feed store's transaction at the last `process`
+        self._fresh = True  # the verdicts that an earlier process saved are not compared with those of now yet
 
-    # -- the pipeline
+    # -- processing
 
     def process(self) -> int:
-        """Take everything that is new and can be delivered; returns how many messages that was."""
+        """Deliver and fold all new blocks that can be delivered. Return the number of messages."""
         now, news = self.store.transaction, self.authority.refresh()
         if now == self._processed and not news and self._at_rest():
             return 0
         self._refresh(news)
-        with uncollected():
+        with gc_paused():
             taken = self._deliver()
         self._processed = now
         return taken
 
     def _at_rest(self) -> bool:
-        """Whether nothing but what comes into the store can move anything."""
+        """True if only new blocks in the feed store can change anything."""
         known = not self._fresh and self.models.keys == self._known_models
         return known and self.delivery.at_rest and (self.lazy or not self._demux.count)
 
@@ -120,24 +121,24 @@ class Engine:
 
     @property
     def lazy(self) -> bool:
-        """Whether messages to items that nobody has opened wait: most items of the base have no row either."""
+        """True if messages wait in the demuxer until their item is opened. Most items of the base have no row then."""
         return not self.whole and self.scope.ready_items is None
 
     @property
     def items(self) -> Items:
-        """The item store, for whoever looks at more than one item: everything that was delivered is folded first."""
+        """The item store, for reads of more than one item: all delivered messages are folded first."""
         self.catch_up()
         return self.saved
 
     def catch_up(self) -> None:
-        """Fold what waits."""
+        """Fold all messages that wait in the demuxer."""
         if self._demux.count:
             news = self._demux.news()
             self._settle()
             self.changed(news)
 
     def _fold_open(self) -> None:
-        """Fold what came to items that are open; the others wait until they are opened, or somebody wants them all."""
+        """Fold messages to open items. The others wait until their item is opened, or until `items` is read."""
         news = self._demux.news()
         open_ = {item: entry for item in news if (entry := self.cache.get(item)) is not None}
         if open_:
@@ -154,19 +155,19 @@ class Engine:
                 continue
             end = min(record.end, self.authority.fork_end(record.feed))
             if end != NO_END:
-                self._revision.end_lane(lane, end)
+                self._rejudge.end_lane(lane, end)
             if lane.state.position < record.valid_length:
                 self.delivery.wake(record.feed)
         if self.bodiless:
-            self._revision.look_for_bodies()
+            self._rejudge.look_for_bodies()
         if news or self._fresh:
             self._fresh = False
             self.lamport = max([self.lamport, *(entry.lamport for entry in self.authority.entries())])
             self.delivery.wake_for_control()
-            self._revision.judge_again()
+            self._rejudge.judge_again()
         if self.models.keys != self._known_models:
             self._known_models = self.models.keys
-            self._revision.pick_up()
+            self._rejudge.pick_up()
 
     def _void_parts(self, run: Run) -> list[Void]:
         lane = self.delivery.lanes[run.feed]
@@ -180,12 +181,12 @@ class Engine:
         return voids
 
     def _settle(self) -> None:
-        """Fold what was gathered. Where it touches more items than the cache holds, they pass through it one by one."""
+        """Fold the gathered messages. If they go to very many items that are not open, bypass the cache."""
         gathered = self._demux.drain()
         items = gathered.items()
-        open_ = {item: entry for item in items if (entry := self.cache.get(item)) is not None}  # held: they must not go
-        if len(items) - len(open_) > MANY and not self.held:
-            settle_many(self, gathered, items)
+        open_ = {item: entry for item in items if (entry := self.cache.get(item)) is not None}  # hold them: they stay
+        if len(items) - len(open_) > MANY and not self.batch_open:
+            fold_many(self, gathered, items)
         else:
             records = self.load([item for item in items if item not in open_])
             for item, notes in gathered.groups().items():
@@ -196,10 +197,11 @@ class Engine:
                 self.save()
 
     def fold_in(self, entry: Entry, notes: list[Note], *, keep: bool = True) -> dict[Stamp, str]:
+        """Fold messages into an open item. Return the verdicts. With `keep`, the item is saved with the next save."""
         left_out = self.scope.leaves_out(entry.id)
         if left_out or (entry.item is None and not self.whole and not self._fetched(entry.id)):
             entry.item = None
-            self.post(entry, notes)  # they are folded when the item is opened, or taken up
+            self.post(entry, notes)  # they are folded when the item is opened, or comes into scope
             if keep:
                 self.cache.dirty[entry.id] = entry
             return {}
@@ -217,13 +219,13 @@ class Engine:
         return folded.verdicts
 
     def post(self, entry: Entry, notes: list[Note]) -> None:
-        """Remember where the messages are."""
+        """Record the feeds and seqs of messages in the postings of their item."""
         entry.post_all(notes, self.delivery.lanes)
 
     def accept(self, lane: Lane, groups: dict[bytes, list[int]], first: int) -> None:
-        """Own messages, folded before they were written, are on the disk: they count from now on.
+        """Count own messages, which were folded before they were written, and are on the disk now.
 
-        Unless the rights went in the very moment: then they are judged like anybody's.
+        If this device lost its rights in between, they are void like any other message.
         """
         number = lane.state.number
         voids = list(self._judge.voids(lane, first, lane.state.position))
@@ -244,14 +246,15 @@ class Engine:
         elif left * AHEAD_ROWS < dirty:
             self._ahead.make(self.cache.dirty, AHEAD_ROWS * len(groups), self.saved.index)
 
-    # -- what is known now may change what counted before
+    # -- folding again, when verdicts have changed
 
     def author(self, feed: bytes, seq: int) -> Author:
-        """Whose a message is, in its own timeframe."""
+        """Return the author of a message, by the control state in its own timeframe."""
         lane = self.delivery.lanes.get(feed)
         return self.authors.of(lane, seq) if lane is not None else self.authority.author(feed, seq, NOTHING)
 
     def refold_all(self, items: set[bytes]) -> None:
+        """Fold items again from their messages, and save them, all in one transaction."""
         if not items:
             return
         with self.saving() as put:
@@ -259,12 +262,12 @@ class Engine:
         self.changed(items)
 
     def refold_into(self, put: Callable[[Save], None], items: Iterable[bytes]) -> None:
-        """With the verdicts and positions that they follow from: all of them or none."""
+        """Fold items again inside a transaction, with the verdicts and positions that their states follow from."""
         for item in sorted(items):
             if self.scope.leaves_out(item):
                 self._verdicts.pop(item, None)
                 self.scope.set_aside(item)
-            elif not self.scope.lacks(item):  # else it has no state here, and none of its messages has a verdict
+            elif not self.scope.lacks(item):  # such an item has no state, and its messages no verdicts
                 self.refold(self.cache.get(item) or Entry(item, None))
             if len(self.cache.dirty) > UNSAVED_ITEMS_MAX:
                 put(self.save_of(self.cache.dirty.values(), self.drain_verdicts()))
@@ -272,9 +275,9 @@ class Engine:
         self.put_all(put)
 
     def refold(self, entry: Entry) -> dict[Stamp, str]:
-        """Fold an item from all its messages, in the total order."""
-        postings = self._archive.trim(self.items.postings(entry.id) + entry.postings)
-        notes = self._archive.read(self._archive.outside(postings))
+        """Fold an item again from its base state and all messages outside the base, in the total order."""
+        postings = self._messages.trim(self.items.postings(entry.id) + entry.postings)
+        notes = self._messages.read(self._messages.outside(postings))
         folded = fold(self.party, entry.id, self.based(entry.id), notes, self.models, self.author, whole=True)
         entry.item, entry.orphaned = folded.item, folded.item is None
         self.items.forget(entry.id)
@@ -286,18 +289,18 @@ class Engine:
         return folded.verdicts
 
     def outside(self, item: bytes, more: Sequence[Posting] = ()) -> list[Posting]:
-        """Where the messages to an item are that its base does not have."""
-        return self._archive.outside([*self.items.postings(item), *more])
+        """Return the postings of an item outside the base."""
+        return self._messages.outside([*self.items.postings(item), *more])
 
     def notes_outside(self, item: bytes, more: Sequence[Posting] = ()) -> list[Note]:
-        """These messages, in the total order."""
-        return self._archive.read(self.outside(item, more))
+        """Read the messages to an item outside the base, in the total order."""
+        return self._messages.read(self.outside(item, more))
 
     def reload(self, entry: Entry) -> None:
-        """The item as the feeds have it: what was tried and not written is undone."""
+        """Read an item again from the item store and its unsaved messages: undo messages that were not written."""
         record = self.load([entry.id]).get(entry.id)
         item = self._decode(record)
-        notes = self._archive.read(entry.postings)
+        notes = self._messages.read(entry.postings)
         folded = fold(self.party, entry.id, item, notes, self.models, self.author)
         entry.item = folded.item
         if folded.late:
@@ -308,19 +311,19 @@ class Engine:
     # -- messages
 
     def history(self, item: bytes) -> list[Note]:
-        """All messages to an item that are still here, by stamp."""
+        """Read all messages to an item that are still held, by stamp."""
         postings = self.items.postings(item)
         entry = self.cache.get(item)
-        return self._archive.read(self._archive.held(postings + (entry.postings if entry else [])))
+        return self._messages.read(self._messages.held(postings + (entry.postings if entry else [])))
 
     def is_based(self, note: Note) -> bool:
-        """Whether a message is in the base."""
+        """True if a message is inside the base."""
         return note.seq < self.delivery.lanes[note.feed].state.base
 
     # -- items
 
     def entry(self, item: bytes) -> Entry:
-        """An item's state, read from the item store where it is not open."""
+        """Return an open item. One that is not open is read from the item store or the base."""
         entry = self.cache.get(item)
         if entry is None:
             record = self.load([item]).get(item)
@@ -337,25 +340,25 @@ class Engine:
                 self.fold_in(entry, waited)
         if entry.item is None and (not self.whole or self.scope.ready_items is not None):
             self.scope.check(item)
-            self.refold(entry)  # its messages came before it was known here what the base has of it
+            self.refold(entry)  # its messages came before its blobs of the base
         if entry.item is None:
             raise UnknownItem(f"party {self.party.hex()[:8]}: item {item.hex()} has messages, but no valid genesis")
         return entry
 
     def find(self, item: bytes) -> ItemState | None:
-        """An item's state; None where there is no such item, or not yet."""
+        """Return the state of an item; None if it is not known."""
         try:
             return self.entry(item).item
         except UnknownItem:
             return None
 
     def claims(self, item: bytes) -> Sequence[tuple[Stamp, bytes]]:
-        """Under what an item was ever hung, by ascending stamp."""
+        """Return all claims of an item to a parent, by ascending stamp."""
         state = self.find(item)
         return () if state is None else state.parents
 
     def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The records of items: of those that were opened or changed here their rows, of others what the base has."""
+        """Load the records of items from their rows, or from the base where an item has no row."""
         found = self.saved.load(ids)
         if self.base is not None and not self.whole:
             rest = [item for item in ids if item not in found and not self.scope.leaves_out(item)]
@@ -363,14 +366,14 @@ class Engine:
         return found
 
     def _fetched(self, item: bytes) -> bool:
-        """Whether it is known what the base has of an item."""
+        """True if the base is known not to hold this item."""
         try:
             return self.base is None or self.base.item(item) is None
         except MissingBlob:
             return False
 
     def count(self) -> int:
-        """How many items there are, with or without rows."""
+        """Count the items, with or without rows."""
         rows = self.items.count()
         if self.base is None or self.whole:
             return rows
@@ -378,11 +381,12 @@ class Engine:
         return rows - len(opened) + self.base.root.item_count
 
     def based(self, item: bytes) -> ItemState | None:
-        """An item as the base has it."""
+        """Restore an item from the base."""
         data = None if self.base is None else self.base.item(item)
         return None if data is None else item_codec.restore(data, self.models)
 
     def entry_of(self, item: bytes, record: bytes | None) -> Entry:
+        """Make an entry from a record of the item store. An empty record means: messages, but no valid genesis."""
         entry = Entry(item, self._decode(record))
         entry.orphaned = record == b""
         return entry
@@ -393,8 +397,8 @@ class Engine:
     # -- saving
 
     def save(self) -> None:
-        """Put everything that was applied into the item store, with the positions that it stands at."""
-        if self.held:
+        """Save all applied messages to the item store, together with the positions of the feeds."""
+        if self.batch_open:
             return
         self.catch_up()
         if not (self._unsaved or self.cache.dirty or self._verdicts or self._moved()):
@@ -404,14 +408,16 @@ class Engine:
 
     @contextmanager
     def saving(self) -> Iterator[Callable[[Save], None]]:
+        """Open a transaction of the item store. If it fails, the engine is broken, and must be dropped."""
         try:
             with self.items.saving() as put:
                 yield put
         except BaseException:
-            self.broken = True  # what is in memory is no longer what the store will be told of
+            self.broken = True  # memory and item store have parted
             raise
 
     def put_all(self, put: Callable[[Save], None]) -> None:
+        """Save all changed items, verdicts and lanes inside a transaction."""
         dirty = list(self.cache.dirty.values())
         for start in range(0, len(dirty), ROWS_AT_ONCE):
             put(self.save_of(dirty[start : start + ROWS_AT_ONCE], []))
@@ -424,7 +430,7 @@ class Engine:
         self.changed(self.items.moved())
 
     def close(self, *, clear: bool = False) -> None:
-        """Let go of the item store, and of what it holds too."""
+        """Close the item store; with `clear`, delete its contents first."""
         if clear:
             self.saved.clear()
         self.saved.close()
@@ -433,15 +439,17 @@ class Engine:
         return any(self._marks.get(feed) != lane.state.mark for feed, lane in self.delivery.lanes.items())
 
     def drain_verdicts(self) -> list[tuple[Stamp, bytes, str]]:
+        """Take the unsaved verdicts, for `Save.verdicts`."""
         verdicts, self._verdicts = self._verdicts, {}
         return [(stamp, item, reason) for item, known in verdicts.items() for stamp, reason in known.items()]
 
     def save_of(self, entries: Iterable[Entry], verdicts: list[tuple[Stamp, bytes, str]]) -> Save:
+        """Make a `Save` of items and their new postings, which are emptied."""
         save = Save(verdicts=verdicts)
         posted = []
         for entry in entries:
             save.rows.append(row_of(entry, self.items.index))
-            entry.made = None
+            entry.cached = None
             if entry.postings:
                 posted.append(entry)
         encoded = encode_postings([entry.postings for entry in posted])

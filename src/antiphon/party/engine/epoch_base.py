@@ -1,6 +1,6 @@
-"""The snapshot that a party stands on: the state of every item at a final epoch's cut, read from blobs when asked for.
+"""`EpochBase`: the snapshot of the last final epoch, from which all item states of a party start.
 
-State = base + messages outside the cut. A party without epochs stands on nothing, and everything is outside the cut.
+State = base + messages outside the cut. A party without epochs has no base, and all messages are outside the cut.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob
 from antiphon.halo.finality.epoch_values import FinalEpoch
 from antiphon.model.item_state import ItemState
-from antiphon.party.engine.ports import Mark
+from antiphon.party.engine.ports import BaseMark
 from antiphon.snapshot import tree
 from antiphon.snapshot.blobs import Blobs
 from antiphon.snapshot.root import FeedCut, SnapshotRoot, decode_death
 from antiphon.snapshot.tree_paths import missing_on_paths
 
-#: Some items: their bytes in a snapshot, and the state that those stand for.
+#: By item: its bytes in a snapshot, and the decoded state.
 States = dict[bytes, tuple[bytes, ItemState]]
 
 
 class EpochBase:
-    """A snapshot root, and the trees below it. Nothing is read before it is asked for, and every blob is verified."""
+    """A snapshot root and the trees below it. Blobs are read on demand, and verified."""
 
     def __init__(self, cid: Cid, root: SnapshotRoot, blobs: Blobs, states: States | None = None) -> None:
         self.cid = cid
@@ -32,13 +32,13 @@ class EpochBase:
         self._states = {} if states is None else states
 
     def take_states(self) -> States:
-        """The states of some items, from when it was computed here. Whoever takes them changes them: they go."""
+        """Take the states that were left from computing the snapshot here. The caller may change them."""
         states, self._states = self._states, {}
         return states
 
     @classmethod
     def load(cls, cid: Cid, blobs: Blobs, *, party: bytes, number: int | None = None) -> EpochBase:
-        """The snapshot of this CID, which must be the party's, and of the epoch that it is said to be of."""
+        """Load a snapshot by CID. Its party, and its epoch number if given, must match."""
         root = SnapshotRoot.decode(blobs.get(cid))
         if root.party != party:
             raise InvalidInput(f"snapshot {cid} is one of party {root.party.hex()[:8]}, not of {party.hex()[:8]}")
@@ -47,16 +47,17 @@ class EpochBase:
         return cls(cid, root, blobs)
 
     @classmethod
-    def of(cls, mark: Mark | None, blobs: Blobs, party: bytes) -> EpochBase | None:
-        """The snapshot that an item store stands on."""
+    def of(cls, mark: BaseMark | None, blobs: Blobs, party: bytes) -> EpochBase | None:
+        """Load the snapshot that an item store is based on."""
         if mark is None:
             return None
         return cls.load(Cid(mark.snapshot), blobs, party=party, number=mark.number)
 
     def contradicts(self, epoch: FinalEpoch) -> str:
-        """What the root says otherwise than the genesis of its epoch; empty if nothing. The tree of feeds is read.
+        """Compare the root with the genesis of its epoch. Return the differences as text, empty if there are none.
 
-        Whoever has recomputed it need not ask. A joiner believes attesters; but not what contradicts itself.
+        This reads the tree of feeds. A peer that has recomputed the snapshot need not call it. A joiner trusts the
+        attesters, but not a snapshot that contradicts its own epoch.
         """
         root = self.root
         told: dict[str, tuple[object, object]] = {
@@ -76,27 +77,27 @@ class EpochBase:
 
     @cached_property
     def feeds(self) -> Mapping[bytes, FeedCut]:
-        """Each data feed at the cut."""
+        """Cut of each data feed."""
         return {feed: FeedCut.decode(value) for feed, value in tree.entries(self.root.feeds, self.blobs)}
 
     def length(self, feed: bytes) -> int:
-        """How many messages of a feed are in the base."""
+        """Return the number of messages of a feed inside the base."""
         cut = self.feeds.get(feed)
         return 0 if cut is None else cut.length
 
     def item(self, item: bytes) -> bytes | None:
-        """The canonical bytes of an item at the cut; only the path to it is read."""
+        """Return the canonical bytes of an item at the cut, or None. Only the path to it is read."""
         return tree.get(self.root.items, item, self.blobs)
 
     def items(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Of several items those that are in it, and whose blobs are here."""
+        """Return the bytes of items, without those that are not in the base or whose blobs are missing."""
         try:
-            return self.sure(ids)
+            return self.require_items(ids)
         except MissingBlob:
             return {item: data for item in ids if (data := self._here(item)) is not None}
 
-    def sure(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Of several items those that are in it; `MissingBlob` where that cannot be told."""
+    def require_items(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return the bytes of items, without those that are not in the base. Raises `MissingBlob`."""
         return tree.get_many(self.root.items, ids, self.blobs)
 
     def _here(self, item: bytes) -> bytes | None:
@@ -106,16 +107,16 @@ class EpochBase:
             return None
 
     def all(self) -> Iterator[tuple[bytes, bytes]]:
-        """Every item with its bytes, by ascending id."""
+        """Iterate over all items with their bytes, by ascending id."""
         return tree.entries(self.root.items, self.blobs)
 
     def deaths(self) -> Iterator[tuple[bytes, int]]:
-        """Items that are deleted, and since which epoch."""
+        """Yield deleted items, each with the epoch of its deletion."""
         for item, value in tree.entries(self.root.deaths, self.blobs):
             yield item, decode_death(value)
 
     def missing(self, items: Iterable[bytes] | None = None) -> list[Cid]:
-        """The next blobs that are not here, of these items or of all; asked again until there are none."""
+        """Return the next missing blobs, of these items or of all. Fetch them and call again until there are none."""
         if items is not None:
             return missing_on_paths(self.root.items, items, self.blobs)
         return list(tree.missing(self.cid, self.blobs))

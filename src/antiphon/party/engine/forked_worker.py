@@ -1,9 +1,9 @@
-"""The second core: work that a forked copy of this process does while this one goes on, as a cold rebuild wants it.
+"""`ForkedWorker`: work on a second core, in a forked copy of this process. A rebuild from feeds uses it.
 
-A fork hands over everything that was gathered at no cost, and what comes back is plain bytes. It is done only where it
-is safe: on Linux, in a process with a single thread (a fork takes no other threads along, but the locks they hold), and
-the copy touches no store and runs no destructor: it computes, writes to a file without a name, and is gone. If anything
-is wrong with it, the caller does the work itself.
+A fork shares all gathered messages at no cost, and returns plain bytes. It is used only where that is safe: on Linux,
+in a process with a single thread (a fork copies locks that other threads hold, but not the threads). The copy touches
+no store and runs no destructors: it computes, writes to an unnamed file, and exits. If it fails, the caller does the
+work itself.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 
-class Second:
-    """Starts at once; `results` waits for it. The results are tuples, lists and dicts of bytes, text and numbers."""
+class ForkedWorker:
+    """Starts in the constructor; `results` waits. Results are tuples, lists and dicts of bytes, text and numbers."""
 
     def __init__(self, work: Callable[[], Iterable[Any]]) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `results`
@@ -37,13 +37,13 @@ class Second:
 
     @staticmethod
     def possible() -> bool:
-        """Whether there is a second core, and a fork is safe."""
+        """True if there is a second core, and a fork is safe."""
         if sys.platform != "linux" or threading.active_count() > 1:
             return False
         return len(os.sched_getaffinity(0)) > 1
 
     def results(self) -> list[Any] | None:
-        """What the work yielded, in order; None if it failed."""
+        """Return what the work yielded, in order; None if it failed."""
         _, status = os.waitpid(self._pid, 0)
         with self._file as file:
             if status != 0:

@@ -1,5 +1,7 @@
-"""Long work without Python's cycle collector: it would walk a hundred thousand states again and again, find nothing,
-and stop every thread of the process meanwhile."""
+"""`gc_paused`: long work without Python's garbage collector for cycles.
+
+The collector would walk a hundred thousand item states again and again, find nothing, and stop all threads meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _gate = threading.Lock()
-_count = 0  # of those who want it so now: threads begin and end in any order
+_count = 0  # of concurrent uses, which begin and end in any order
 _was = False
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Until this ends, and every other that began meanwhile. What is in no cycle goes at once, as ever."""
-    global _count, _was  # the collector is the process's, too
+def gc_paused() -> Iterator[None]:
+    """Disable garbage collection until the last concurrent use exits. Objects outside cycles are freed as always."""
+    global _count, _was  # the collector is global as well
     with _gate:
         if not _count:
             _was = gc.isenabled()

@@ -1,4 +1,4 @@
-"""Which delivered messages are void. Judged by range, because rights change with control blocks, not with messages."""
+"""`Judge`: finds the void ranges of lanes. Rights change with control blocks, not with messages, so ranges suffice."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _START = attrgetter("start")
 
 
 class Judge:
-    """Answers from the authority, remembered until it changes."""
+    """Void ranges by the verdicts of an authority, cached until its rights change."""
 
     def __init__(self, authority: EpochJudge) -> None:
         self._authority = authority
         self._cuts: dict[tuple[bytes, int], tuple[int, str]] = {}
-        self._well: dict[bytes, int] = {}  # by feed: from which origin on all counts, as long as no right ends
+        self._well: dict[bytes, int] = {}  # by feed: segments from this origin on count, if rights are lasting
         self._rights: object = None
 
     def forget(self, rights: object) -> None:
-        """The authority may have changed: unless these are the rights of before, all is asked again."""
+        """Drop the cache if these are not the rights that it was filled by."""
         if rights != self._rights:
             self._rights = rights
             self._cuts.clear()
             self._well.clear()
 
     def voids(self, lane: Lane, start: int, stop: int) -> Iterator[Void]:
-        """The void parts of [start, stop), in order."""
+        """Yield the void ranges within [start, stop), in order."""
         erased = self._authority.erased(lane.feed)
         singly = sorted(seq for seq in erased if start <= seq < stop) if erased else []
         for void in self._ends(lane, start, stop):
@@ -47,11 +47,11 @@ class Judge:
             yield Void(seq, seq + 1, ERASED)
 
     def _ends(self, lane: Lane, start: int, stop: int) -> Iterator[Void]:
-        """The parts beyond cuts."""
+        """Yield the ranges beyond cuts."""
         lasting, feed = self._authority.lasting(), lane.feed
         for low, high, origin, seen in lane.pieces(start, stop):
             if lasting and origin >= self._well.get(feed, FAR):
-                continue  # it has seen more than what counts, and nothing is taken away by seeing more
+                continue  # an earlier segment counts, and rights are lasting
             key = (feed, origin)
             known = self._cuts.get(key)
             if known is None:
@@ -63,7 +63,7 @@ class Judge:
                 self._well.setdefault(feed, origin)
 
     def _find(self, feed: bytes, origin: int, seen: Seen) -> tuple[int, str]:
-        """From which seq on messages with this control timeframe are void, and why. Cuts are ends, so it is one seq."""
+        """Return from which seq on messages with this control timeframe are void, and why. A cut is an end: one seq."""
         reason = self._authority.verdict(feed, origin, seen)
         if reason:
             return origin, reason
@@ -89,7 +89,7 @@ def void_places(voids: Sequence[Void], seqs: npt.NDArray[np.int64]) -> npt.NDArr
 
 
 def changed(before: Iterable[Void], after: Iterable[Void]) -> list[tuple[int, int]]:
-    """The ranges in which messages have become void, count again, or are void for another reason than before."""
+    """Return the ranges in which messages have become void, count again, or are void for another reason."""
     marks: dict[int, list[tuple[int, str]]] = {}
     for side, voids in enumerate((before, after)):
         for void in voids:

@@ -1,4 +1,4 @@
-"""A lane: one data feed on its way into the pipeline, and the buffer of blocks that were read but not yet delivered."""
+"""`Lane`: the delivery state of one data feed, and the blocks of it that were read but not delivered yet."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from antiphon.feed.store.reader import FeedReader
 from antiphon.party.engine.ports import LaneState, Seen
 
 NOTHING: Seen = {}
-_RECENT_SPANS = 4  # whose links are kept: what others have seen of a feed is mostly new
+_RECENT_SPANS = 4  # whose hashes are kept: advance entries mostly name recent blocks
 FAR = 1 << 62  # beyond every seq
-ALL_SEQS = range(FAR)  # to halve: what holds from some seq on is found by `bisect`
+ALL_SEQS = range(FAR)  # for `bisect`: finds the first seq from which on something holds
 
 
 class Run(NamedTuple):
-    """Blocks [low, high) of a span that are delivered: whole batches, and everything that they have seen."""
+    """Delivered blocks: [low, high) of a span. Whole batches, and all that they have seen was delivered before."""
 
     feed: bytes
     span: Span
@@ -39,7 +39,7 @@ class Run(NamedTuple):
 
 
 class Buffer:
-    """A span with a cursor. Whether blocks advance is looked up by column, so a run without any costs nothing more."""
+    """A span with a cursor. Blocks with advance entries are found by column, so blocks without any cost nothing."""
 
     __slots__ = ("at", "high", "moving", "next_moving", "span")
 
@@ -52,11 +52,12 @@ class Buffer:
         self.next_moving = 0
 
     def entries(self, index: int) -> tuple[Entry, ...]:
+        """Decode the advance entries of a block of the span."""
         offsets = self.span.advance_offsets
         return decode_entries(self.span.advance[offsets[index] : offsets[index + 1]])
 
     def cut(self, stop: int) -> None:
-        """Nothing from seq `stop` on counts; a batch that reaches beyond it does not either."""
+        """Drop the blocks from seq `stop` on, and a batch that reaches beyond it."""
         flags = self.span.columns["flags"]
         high = max(self.at, min(self.high, stop - self.span.first))
         while self.at < high < self.span.count and flags[high - 1] & Flag.MORE:
@@ -65,7 +66,7 @@ class Buffer:
 
 
 class Links(NamedTuple):
-    """The blocks of a span as others name them: without what is in them, as they are kept after their delivery."""
+    """Hashes and lamports of the blocks of a delivered span, to check advance entries that name them."""
 
     first: int
     hashes: bytes
@@ -73,14 +74,14 @@ class Links(NamedTuple):
 
 
 class Lane:
-    """How far a feed is delivered, what it waits for, and what its writer had seen of the control feeds."""
+    """Delivery state of one data feed, with the control timeframes of its writer (`LaneState.segments`)."""
 
     __slots__ = ("_recent", "_runs", "buffer", "other_branch", "state")
 
     def __init__(self, state: LaneState) -> None:
         self.state = state
         self.buffer: Buffer | None = None
-        self.other_branch = False  # the epoch that it stands on holds another branch of this feed than the one here
+        self.other_branch = False  # the feed is forked, and the base holds another branch than the store
         self._runs: Iterator[tuple[Span, int, int]] | None = None
         self._recent: deque[Links] = deque(maxlen=_RECENT_SPANS)
 
@@ -89,7 +90,7 @@ class Lane:
         return self.state.feed
 
     def fill(self, store: FeedReader, end: int) -> Buffer | None:
-        """The buffer with the next block in it, read from the store where there is none; None at the feed's end."""
+        """Return the buffer with the next block, read from the store if needed; None at the end of the feed."""
         position = self.state.position
         if position >= end or self.state.fault:
             self.other_branch = False
@@ -97,7 +98,7 @@ class Lane:
             return None
         if self.buffer is not None and self.buffer.at < self.buffer.high:
             return self.buffer
-        for _ in range(2):  # an iterator that ended may have left off before the feed grew
+        for _ in range(2):  # the feed may have grown since an iterator ended
             if self._runs is None:
                 self._runs = store.runs(self.feed, position)
             found = next(self._runs, None)
@@ -114,11 +115,11 @@ class Lane:
         return None
 
     def release(self) -> None:
-        """Let go of what was read: a feed that waits does so in its store."""
+        """Release the buffer. A blocked feed waits in the feed store."""
         self.buffer = self._runs = None
 
     def known(self, seq: int) -> tuple[bytes, int] | None:
-        """The hash and lamport of a block, if they are at hand."""
+        """Return the hash and lamport of a delivered block if they are in memory."""
         if seq == self.state.position - 1:
             return self.state.hash, self.state.lamport
         if seq < self.state.position:
@@ -128,6 +129,7 @@ class Lane:
         return None
 
     def delivered(self, run: Run) -> None:
+        """Move the position to the end of a run."""
         span = run.span
         self.state.position = run.stop
         self.state.hash = span.hash_at(run.stop - 1)
@@ -137,11 +139,11 @@ class Lane:
             self._recent.appendleft(Links(span.first, span.hashes, lamports.copy()))
 
     def forget(self) -> None:
-        """Other blocks may stand where those were."""
+        """Drop the cached hashes and lamports: a fork may have replaced the blocks."""
         self._recent.clear()
 
     def see(self, seq: int, control: dict[bytes, int]) -> None:
-        """From block `seq` on, the writer has seen these control blocks too. An entry need not move."""
+        """Begin a segment at block `seq`: from there on, the writer has seen these control blocks too."""
         segments = self.state.segments
         known = segments[-1][1] if segments else NOTHING
         seen = {**known, **{feed: max(at, known.get(feed, -1)) for feed, at in control.items()}}
@@ -151,18 +153,18 @@ class Lane:
             segments.append((seq, seen))
 
     def seen_at(self, seq: int) -> Seen:
-        """What the writer had seen of the control feeds when it wrote block `seq`."""
+        """Return the control timeframe of block `seq`."""
         at = bisect_right(self.state.segments, seq, key=lambda segment: segment[0]) - 1
         return self.state.segments[at][1] if at >= 0 else NOTHING
 
     def segments_from(self, seq: int) -> list[tuple[int, dict[bytes, int]]]:
-        """The segments without what lies before `seq`."""
+        """Return the segments from `seq` on, the first cut to begin there."""
         seen = self.seen_at(seq)
         later = [segment for segment in self.state.segments if segment[0] > seq]
         return [(seq, dict(seen)), *later] if seen else later
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int, Seen]]:
-        """The parts [low, high) of [start, stop), each with where its control timeframe begins, and what that is."""
+        """Divide [start, stop) by segments. Yield (low, high, origin, seen): origin is the first seq of the segment."""
         at, origin, seen = start, 0, NOTHING
         for begin, frame in self.state.segments:
             if begin >= stop:

@@ -1,4 +1,4 @@
-"""Lanes as they were at a cut in the past, read from the feeds alone: to recompute an epoch, and to travel in time."""
+"""Lanes at a cut in the past, rebuilt from the feeds: to recompute an epoch, and to read past states."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from antiphon.party.engine.ports import LaneState
 
 
 def advances(store: FeedReader, feed: bytes, start: int, stop: int) -> Iterator[tuple[int, tuple[Entry, ...]]]:
-    """The blocks [start, stop) of a feed that advance, with what they have seen."""
+    """Yield the blocks of [start, stop) that have advance entries: seq and entries."""
     if start >= stop:
         return
     for span, low, high in store.runs(feed, start, stop):
@@ -27,7 +27,7 @@ def advances(store: FeedReader, feed: bytes, start: int, stop: int) -> Iterator[
 def lanes_at(
     store: FeedReader, is_control: Callable[[bytes], bool], base: EpochBase | None, cut: Mapping[bytes, int]
 ) -> list[LaneState]:
-    """The lanes at a cut, on top of the epoch before it."""
+    """Rebuild the lanes at a cut, on top of the previous epoch."""
     found = []
     for number, (feed, length) in enumerate(sorted(cut.items()), start=1):
         known = base.feeds.get(feed) if base is not None else None
@@ -51,7 +51,7 @@ def lanes_at(
 
 
 def check_held(store: FeedReader, feed: bytes, start: int, stop: int) -> None:
-    """Whether a part of a feed is still here."""
+    """Raise `MissingBlocks` unless blocks [start, stop) of a feed are held."""
     if start >= stop:
         return
     try:

@@ -1,4 +1,4 @@
-"""Where messages are found again: postings in, messages out, from the feeds that keep them."""
+"""`MessageLookup`: postings in, messages out, read from the feed store."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from antiphon.party.engine.judge import mark_void
 from antiphon.party.engine.lane import Run
 from antiphon.party.engine.ports import Posting
 
-_SHORT_RUN = 8  # so few blocks are quicker to fetch one by one
+_SHORT_RUN = 8  # up to so many blocks are read one by one, which is faster
 
 
-class Archive:
-    """The delivered messages of a party, by posting."""
+class MessageLookup:
+    """Reads delivered messages of a party by posting."""
 
     def __init__(self, store: FeedReader, delivery: Delivery) -> None:
         self._store = store
         self._delivery = delivery
 
     def read(self, postings: Iterable[Posting]) -> list[Note]:
-        """The messages, each with why it is void if it is, in the total order."""
+        """Read messages in the total order, void ones marked with the reason."""
         lanes = {lane.state.number: lane for lane in self._delivery.lanes.values()}
         notes: list[Note] = []
         for number, start, stop in self.trim(postings):
@@ -35,30 +35,30 @@ class Archive:
         return notes
 
     def held(self, postings: Iterable[Posting]) -> list[Posting]:
-        """Those whose messages are still here, as `trim` has them."""
+        """Cut postings to messages that are not pruned, and `trim` them."""
         starts = {
             lane.state.number: self._start(lane.feed, lane.state.base)
             for lane in self._delivery.lanes.values()
-            if lane.state.base  # nothing else is pruned
+            if lane.state.base  # only messages inside a base are pruned
         }
         return self.trim(
             posting._replace(start=max(posting.start, starts.get(posting.number, 0))) for posting in postings
         )
 
     def _start(self, feed: bytes, base: int) -> int:
-        """The first block that is here; of a feed that was never here, the first behind the base."""
+        """Return the first held block of a feed; for a feed that was never held, the first after the base."""
         try:
             return self._store.bounds(feed).start
         except UnknownFeed:
             return base
 
     def outside(self, postings: Iterable[Posting]) -> list[Posting]:
-        """Those that are not in the base, as `trim` has them."""
+        """Cut postings to messages outside the base, and `trim` them."""
         bases = {lane.state.number: lane.state.base for lane in self._delivery.lanes.values()}
         return self.trim(posting._replace(start=max(posting.start, bases[posting.number])) for posting in postings)
 
     def trim(self, postings: Iterable[Posting]) -> list[Posting]:
-        """Without what lies beyond the end of its feed, and with neighbours joined."""
+        """Cut postings to delivered messages, and join neighbours."""
         ends = {lane.state.number: lane.state.position for lane in self._delivery.lanes.values()}
         found: list[Posting] = []
         for number, start, stop in postings:
@@ -74,7 +74,7 @@ class Archive:
 
 
 def read_run(store: FeedReader, feed: bytes, start: int, stop: int) -> Iterator[Note]:
-    """The messages [start, stop) of a feed, as they stand there."""
+    """Read messages [start, stop) of a feed. Only blocks of a wrong kind are marked void."""
     if stop - start <= _SHORT_RUN:
         for seq in range(start, stop):
             block = store.block(feed, seq)

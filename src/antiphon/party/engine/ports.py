@@ -1,7 +1,7 @@
-"""What the live pipeline is built on, as ports: authority decides what counts, a store keeps what was derived.
+"""Ports of the live engine, and the values that cross them. `Authority` decides what counts; `Items` stores states.
 
-The pipeline needs nothing else of HALO or of SQLite, so a store runs alone without credentials (`OpenAuthority`), and
-a database part can be replaced by anything that passes `antiphon.testing.run_item_store_tests`.
+The engine needs nothing else of HALO or of SQLite. So a party can run without credentials (`OpenAuthority`), and the
+item store can be replaced by any class that passes `antiphon.testing.run_item_store_tests`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from antiphon.model.item_state import ItemState
 Seen = Mapping[bytes, int]
 
 
-class Mark(NamedTuple):
-    """Which snapshot an item store stands on, and whether all its items have rows, or only those that were opened."""
+class BaseMark(NamedTuple):
+    """Snapshot that an item store is based on. `whole`: all its items have rows, not only those that were opened."""
 
     number: int
     snapshot: bytes
@@ -32,59 +32,65 @@ class Mark(NamedTuple):
 
 
 class EpochJudge(Protocol):
-    """What the control feeds say at one timeframe of theirs, and nothing beyond it."""
+    """Verdicts on data messages by the control state at one timeframe."""
 
-    def verdict(self, feed: bytes, seq: int, seen: Seen) -> str: ...
+    def verdict(self, feed: bytes, seq: int, seen: Seen) -> str:
+        """Return why a message is void; empty if it counts."""
 
     def lasting(self) -> bool:
-        """Whether no right was ever taken away: then who may write may still do so having seen more."""
+        """True if no right was ever taken away: a writer who may write keeps that right in every later timeframe."""
 
-    def author(self, feed: bytes, seq: int, seen: Seen) -> Author: ...
+    def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
+        """Return the author of a message."""
 
     def erased(self, feed: bytes) -> frozenset[int]:
-        """The messages of a feed that are void, wherever they stand."""
+        """Return the seqs of erased messages of a feed, which are void."""
 
 
 class Authority(EpochJudge, Protocol):
-    """Says which feeds belong to the party and which of their messages count."""
+    """Decides which feeds belong to the party and which of their messages count."""
 
     def refresh(self) -> bool:
-        """Take what is new; whether any verdict, feed or entry may be another now."""
+        """Read new control blocks. True if any verdict, feed or entry may have changed."""
 
     def data_feeds(self) -> Iterable[bytes]:
-        """The feeds whose messages are delivered, whether or not they count."""
+        """Return the feeds whose messages are delivered, whether or not they count."""
 
-    def is_control(self, feed: bytes) -> bool: ...
+    def is_control(self, feed: bytes) -> bool:
+        """True for a control feed of the party."""
 
     def standing(self, entry: Entry) -> Standing:
-        """How an entry about a control feed stands."""
+        """Check an advance entry about a control feed."""
 
     def fork_end(self, feed: bytes) -> int:
-        """Where a forked data feed ends for everybody; `NO_END` if it is not forked."""
+        """Return where a forked data feed ends on every peer; `NO_END` if it is not forked."""
 
     def rights(self) -> object:
-        """As long as this is the same, so is every verdict, but for what is erased."""
+        """Return a value that changes whenever a verdict may change, except by erasure."""
 
     def entries(self) -> Sequence[Entry]:
-        """The control blocks that one's own next message has seen."""
+        """Return the control blocks that the next message of this device has seen."""
 
     def verdict(self, feed: bytes, seq: int, seen: Seen, kind: Kind = Kind.MUTATION) -> str:
-        """Why a message is void, judged in its own timeframe; empty if it counts. Void from some seq on, or not."""
+        """Return why a message is void in its own timeframe; empty if it counts.
+
+        Of messages with the same `seen`, all from some seq on are void, or none.
+        """
 
     def author(self, feed: bytes, seq: int, seen: Seen) -> Author:
-        """Whose a message is, in its own timeframe: what access lists of items go by."""
+        """Return the author of a message, by its own timeframe. Access lists of items are checked against it."""
 
     def final_epoch(self) -> FinalEpoch | None:
-        """The last final epoch, if whoever cannot recompute it may stand on it."""
+        """Return the last final epoch if a peer that cannot recompute it may trust it; else None."""
 
     def epoch_judge(self, control: Timeframe) -> EpochJudge:
-        """The word on messages in an epoch that names this control timeframe."""
+        """Return the judge of messages in an epoch that names this control timeframe."""
 
     def wrote(self, before: int, after: int) -> None:
-        """This device wrote to its data feed, and the store's transaction went from one number to another."""
+        """Take note that this device wrote to its data feed, and of the feed store's transaction numbers around it."""
 
     def writer(self) -> FeedWriter:
-        """This device's data feed; raises `NotAuthorised` if it may not write."""
+        """Return the writer of this device's data feed. Raises `NotAuthorised` if it may not write."""
 
 
 class Void(NamedTuple):
@@ -97,27 +103,27 @@ class Void(NamedTuple):
 
 @dataclass(slots=True)
 class LaneState:
-    """What is kept of a data feed: how far it is processed, and as what."""
+    """Saved state of a lane: how far a data feed is delivered, and by which rights."""
 
     feed: bytes
-    number: int  # stands for the feed in postings
-    position: int = 0  # messages processed
+    number: int  # names the feed in postings
+    position: int = 0  # messages delivered
     lamport: int = 0  # of the last of them
     hash: bytes = bytes(32)
     fault: str = ""
     segments: list[tuple[int, dict[bytes, int]]] = field(default_factory=list)  # from this seq on: control timeframe
     voids: list[Void] = field(default_factory=list)
-    base: int = 0  # so many are in the snapshot that the party stands on, and are not judged again
-    base_lamport: int = 0  # of the last of those
+    base: int = 0  # messages inside the base, which are not judged again
+    base_lamport: int = 0  # of the last message inside the base
 
     @property
     def mark(self) -> tuple[object, ...]:
-        """What tells whether it has changed."""
+        """Value that differs whenever the saved state does."""
         return self.position, self.hash, self.fault, self.base, len(self.segments), tuple(self.voids)
 
 
 class Posting(NamedTuple):
-    """Messages [start, stop) of lane `number` are an item's."""
+    """Messages [start, stop) of lane `number`, all to one item."""
 
     number: int
     start: int
@@ -125,7 +131,7 @@ class Posting(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A message that does not count, and why. Listed for people; it is derived like everything else here."""
+    """A message that does not count, and why."""
 
     feed: bytes
     seq: int
@@ -134,7 +140,7 @@ class Refused(NamedTuple):
 
 
 class ItemRow(NamedTuple):
-    """An item as it is kept. `record` is None, and the model empty, where there are messages but no valid genesis."""
+    """Row of the item store. `record` is None, and the model empty, for messages without a valid genesis."""
 
     id: bytes
     record: bytes | None
@@ -144,107 +150,113 @@ class ItemRow(NamedTuple):
     deleted: bool = False
     opaque: bool = False
     guarded: bool = False  # it has an access list
-    facts: bytes = b""  # what queries see of it, where they are asked here
+    facts: bytes = b""  # its facts for queries, if there is an index
 
 
 @dataclass(slots=True)
 class Save:
-    """Changes that belong together: states, and the positions that they stand at."""
+    """Changes of one transaction: item states, and the positions of the feeds that they include."""
 
     rows: list[ItemRow] = field(default_factory=list)
-    postings: list[tuple[bytes, bytes]] = field(default_factory=list)  # by item, encoded: more of them
+    postings: list[tuple[bytes, bytes]] = field(default_factory=list)  # new ones by item, encoded
     verdicts: list[tuple[Stamp, bytes, str]] = field(default_factory=list)  # stamp, item, reason or "" to clear
     lanes: list[LaneState] = field(default_factory=list)
-    gone: list[bytes] = field(default_factory=list)  # items that an epoch let go
-    base: Mark | None = None  # the snapshot that the states stand on from now on
+    gone: list[bytes] = field(default_factory=list)  # items that an epoch has discarded
+    base: BaseMark | None = None  # the new base of the states, if it changes
 
 
 class Index(Protocol):
-    """What queries run on. It is kept beside the items, and changes in their transactions."""
+    """Query index beside the items, changed in the same transactions."""
 
     def describe(self, item: ItemState) -> bytes:
-        """What queries see of an item. Pure: it may run in another process."""
+        """Encode the facts of an item. Pure: it may run in another process."""
 
     def create(self) -> None:
-        """Begin, with nothing in it."""
+        """Create the empty index."""
 
     def clear(self) -> None:
-        """Take everything away, whatever state it is in."""
+        """Drop the index, in whatever state it is."""
 
     def put(self, rows: Iterable[tuple[bytes, bytes | None]]) -> list[bytes]:
-        """Items as they were described; None for one that is no longer there. Which others hang elsewhere by it."""
+        """Put facts of items, None for a removed item. Return other items whose parent has changed by it."""
 
 
 class Items(Protocol):
-    """Keeps item states with the timeframe that they stand at. Derived: it can always be rebuilt from the feeds.
+    """Store of item states with the positions of the feeds that they include. It can be rebuilt from the feeds.
 
-    Bytes that have changed are found by whoever reads them, and raise `DamagedItems`; then it is built again.
+    Reads verify checksums, and raise `DamagedItems` for changed bytes; then the store is rebuilt.
     """
 
-    why_rebuilt: str  # why it begins empty although there was one before; else empty
+    why_rebuilt: str  # why an existing store was replaced by an empty one; else empty
     ready_items: Set[bytes] | None  # the items to fold if the device holds one view; None: all
 
-    def lanes(self) -> list[LaneState]: ...
+    def lanes(self) -> list[LaneState]:
+        """Load the states of all lanes."""
 
-    def base(self) -> Mark | None:
-        """The snapshot that the states stand on; None: on nothing."""
+    def base(self) -> BaseMark | None:
+        """Return the snapshot that the states are based on, or None."""
 
     def load(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The records of those items that are there; empty where there are messages but no valid genesis."""
+        """Load the records of items that are held; an empty record means messages without a valid genesis."""
 
     def rows(self, ids: Sequence[bytes]) -> list[ItemRow]:
-        """The rows of those items that are there, without what queries see of them."""
+        """Load the rows of items that are held, without their facts."""
 
     def postings(self, item: bytes) -> list[Posting]:
-        """Where the messages of an item are, saved so far."""
+        """Load the saved postings of an item."""
 
     def saving(self) -> AbstractContextManager[Callable[[Save], None]]:
-        """A transaction: what is put inside is saved when it ends, all of it or nothing."""
+        """Open a transaction. All that is put inside is saved when it ends, or nothing."""
 
     def forget(self, item: bytes) -> None:
-        """The item's state, postings and refusals, before they are saved anew; part of the next transaction."""
+        """Remove an item's row, postings and refusals with the next transaction that saves it anew."""
 
-    def ids(self, model: str | None = None) -> Iterator[bytes]: ...
+    def ids(self, model: str | None = None) -> Iterator[bytes]:
+        """Iterate over the ids of items with a valid genesis, or of those of one model, ascending."""
 
     def opaque(self) -> list[tuple[bytes, str, int]]:
-        """Items whose model had no code here when they were saved: id, model, version."""
+        """List items whose model was not registered when they were saved: id, model, version."""
 
     def guarded(self) -> list[bytes]:
-        """Items with an access list."""
+        """List items with an access list."""
 
-    def count(self) -> int: ...
+    def count(self) -> int:
+        """Count the items with a valid genesis."""
 
     def orphans(self) -> list[bytes]:
-        """Items with messages but no valid genesis."""
+        """List items with messages but no valid genesis."""
 
     def models(self) -> list[tuple[str, int]]:
-        """The models that items here have."""
+        """List the models of the items, with versions."""
 
     def deleted(self) -> list[bytes]:
-        """Items that are deleted, ascending."""
+        """List deleted items, ascending."""
 
     def view(self) -> AbstractContextManager[Items]:
-        """What is saved now, to be read in another thread while more is saved."""
+        """Open a read-only view of what is saved now, for another thread."""
 
-    def refused(self, limit: int) -> list[Refused]: ...
+    def refused(self, limit: int) -> list[Refused]:
+        """List refused messages, at most `limit`."""
 
-    def refused_count(self) -> int: ...
+    def refused_count(self) -> int:
+        """Count the refused messages."""
 
     def refused_for(self, reason: str, limit: int) -> list[Refused]:
-        """Some of the messages that were refused for this very reason."""
+        """List messages that were refused for exactly this reason, at most `limit`."""
 
     index: Index | None
 
     def moved(self) -> list[bytes]:
-        """Items that hang elsewhere since this was last asked, because of claims of others."""
+        """Take the items whose parent has changed since the last call, by claims of other items."""
 
     def attach(self, make: Callable[[Any], Index], *, only_known: bool = False) -> bool:
-        """Keep an index from now on; whether it is current. If not, it is empty, and is to be filled.
+        """Maintain an index from now on. True if it is current; else it is empty, and the caller fills it.
 
-        With `only_known`, an index is taken up only if there is one here that is current.
+        With `only_known`, an index is attached only if a current one exists.
         """
 
     def clear(self) -> None:
-        """Forget everything, so that it is built again."""
+        """Remove everything, to rebuild it."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the store."""

@@ -1,6 +1,6 @@
-"""Where an item's messages are, as bytes: the lane, start and stop of each posting, as varints, one after another.
+"""Codec of postings: lane number, start and stop of each, as varints.
 
-A rebuild writes millions of them, so they are encoded for many items at once, column by column.
+A rebuild writes millions of postings, so they are encoded for many items at once, column by column.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PLACES = np.arange(_GROUPS)
 
 
 def encode_postings(items: Sequence[Sequence[Posting]]) -> list[bytes]:
-    """The postings of each item."""
+    """Encode the postings of each item."""
     values = np.array(list(chain.from_iterable(chain.from_iterable(items))), dtype=np.uint64)
     last = np.searchsorted(_LIMITS, values, side="right")[:, None]  # the place of each integer's last byte
     most = 1 + int(last.max(initial=0))
@@ -35,6 +35,7 @@ def encode_postings(items: Sequence[Sequence[Posting]]) -> list[bytes]:
 
 
 def decode_postings(data: bytes) -> list[Posting]:
+    """Decode the postings of one item. Raises `BadEncoding`."""
     values: list[int] = []
     value = shift = 0
     for byte in data:

@@ -1,4 +1,4 @@
-"""What is known now may change what counted before: rights, forks, bodies and code that came late."""
+"""`Rejudge`: folds items again when late rights, forks, bodies or model code change which messages count."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _BODIES_AT_ONCE = 256
 
 
 def decisive_in(span: Span, low: int, high: int) -> set[bytes]:
-    """The items to which messages among blocks [low, high) decide about others: geneses, and who may write.
+    """Return the items with messages among blocks [low, high) that decide whether other messages count.
 
-    All else commutes: mutations, unless their model keeps them; metadata; moves and deletions.
+    These are geneses and changes of access lists. Everything else commutes: mutations (unless their model keeps them),
+    metadata, moves and deletions.
     """
     kinds = span.columns["kind"][low:high]
     found: set[bytes] = set()
@@ -36,25 +37,25 @@ def decisive_in(span: Span, low: int, high: int) -> set[bytes]:
 
 
 def _guards(change: bytes | None) -> bool:
-    """Whether a change says who may write."""
+    """True if a change message changes the access list."""
     try:
         return change is None or read_change(change).access is not None
     except InvalidMutation:
-        return False  # it is refused wherever it stands
+        return False  # every fold refuses it
 
 
-class Revision:
-    """Finds the items that are to be folded again, and has the engine do it."""
+class Rejudge:
+    """Finds the items whose messages count differently now, and has the engine fold them again."""
 
     def __init__(self, engine: Engine, judge: Judge) -> None:
         self._engine = engine
         self._judge = judge
-        self._bodies_at = -1  # the store's transaction when bodies were last looked for
+        self._bodies_at = -1  # the feed store's transaction at the last search for bodies
 
     def judge_again(self) -> None:
-        """The control state moved: items of messages that became void, or count again, are folded afresh.
+        """Compare void ranges after a change of the control state. Fold items again whose messages changed standing.
 
-        So are those with access lists whose messages have other authors now: roles and groups may have changed.
+        Items with access lists are folded again as well if authors of their messages have changed: roles and groups.
         """
         self._judge.forget(self._engine.authority.rights())
         spoilt = self._guarded()
@@ -64,18 +65,18 @@ class Revision:
             for start, stop in changed(state.voids, voids):
                 spoilt |= self.items_in(state.feed, start, stop)
             if state.voids != voids:
-                self._engine.catch_up()  # what waits was judged as it was
+                self._engine.catch_up()  # waiting messages carry the old verdicts
                 state.voids = voids
         self._engine.refold_all(spoilt)
 
     def _guarded(self) -> set[bytes]:
-        """The items with access lists to which others have written than those who had the right, or so it is now."""
+        """Return the items with access lists that have messages whose authors have changed."""
         open_ = {
             entry.id: entry.postings
             for entry in self._engine.cache.open()
             if entry.item and entry.item.access is not None
         }
-        saved = self._engine.saved  # what waits is folded with the authors of then
+        saved = self._engine.saved  # waiting messages will be folded with the new authors
         guarded = {*saved.guarded(), *open_}
         if not guarded:
             self._engine.authors.forget()
@@ -84,8 +85,8 @@ class Revision:
         return touched(parts, ((item, saved.postings(item) + open_.get(item, [])) for item in guarded))
 
     def end_lane(self, lane: Lane, end: int) -> None:
-        """A feed ends here for everybody; what was delivered beyond is taken back, as if it had never come."""
-        end = max(lane.state.base, self._batch_start(lane.feed, end))  # what a final epoch holds is final
+        """End a feed, as every peer does, and take back all messages that were delivered beyond the end."""
+        end = max(lane.state.base, self._batch_start(lane.feed, end))  # a final epoch stays
         if not self._engine.delivery.end_fork(lane.feed, end):
             return
         self._engine.catch_up()
@@ -105,16 +106,16 @@ class Revision:
         self._engine.refold_all(spoilt)
 
     def _batch_start(self, feed: bytes, end: int) -> int:
-        """An end rounded down to the start of the batch that it falls into, as far as that is here (rule 3)."""
+        """Round an end down to the start of its batch, as far as that is held (rule 3)."""
         bounds = self._engine.store.bounds(feed)
         while bounds.start < end < bounds.length and self._engine.store.block(feed, end - 1).flags & Flag.MORE:
             end -= 1
         return end
 
     def look_for_bodies(self) -> None:
-        """Bodies that were not here when their messages came may have come since: nothing else tells of that."""
+        """Fold items again whose missing bodies have arrived since. The feed store does not announce bodies."""
         now = self._engine.store.transaction
-        if now == self._bodies_at or self._engine.held:
+        if now == self._bodies_at or self._engine.batch_open:
             return
         self._bodies_at = now
         self._engine.save()
@@ -124,18 +125,18 @@ class Revision:
         self._engine.refold_all({row.item for row in here})
 
     def pick_up(self) -> None:
-        """Code for models came: items that were opaque are folded from their messages, which waited in the feeds."""
+        """Fold opaque items whose model has been registered since, from their messages in the feeds."""
         waiting = {
             item for item, name, version in self._engine.items.opaque() if (name, version) in self._engine.models
         }
-        for entry in self._engine.cache.open():  # also those that are not saved yet
+        for entry in self._engine.cache.open():  # includes items that are not saved yet
             item = entry.item
             if item is not None and item.model is None and (item.name, item.version) in self._engine.models:
                 waiting.add(entry.id)
         self._engine.refold_all(waiting)
 
     def items_in(self, feed: bytes, start: int, stop: int, *, decisive: bool = False) -> set[bytes]:
-        """The items with messages in a part of a feed; or only those with some that decide about others."""
+        """Return the items with messages in a range of a feed; with `decisive`, as `decisive_in` does."""
         found: set[bytes] = set()
         for span in self._engine.store.spans(feed, max(start, self._engine.store.bounds(feed).start)):
             if span.first >= stop:

@@ -1,7 +1,7 @@
-"""`Breath`: a thread that computes for seconds lets others in between.
+"""`YieldPoint`: lets a thread that computes for seconds yield to writers.
 
-Python lets one thread run at a time, and one that computes gives way only every 5 ms, as often as anybody wants
-something. A writer that saves for 25 ms beside it takes twice as long; with a rest every 2 ms, half as long again.
+Python runs one thread at a time, and a computing thread yields only every 5 ms. Beside it, a writer that saves for
+25 ms takes twice as long. If the computing thread sleeps briefly every 2 ms, the writer takes 1.5 times as long.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from antiphon.feed.store.reader import FeedReader
 
 WORK_S = 0.002
 REST_S = 0.0005
-BUSY_S = 0.2  # since the last write
-SORTED_AT_ONCE = 4_000  # to sort 100,000 ids takes 50 ms, in which no other thread runs
+BUSY_S = 0.2  # for so long after a write, yield
+SORTED_AT_ONCE = 4_000  # sorting 100,000 ids takes 50 ms, in which no other thread runs
 
 
 def in_order(ids: Iterable[bytes], breathe: Callable[[], object]) -> list[bytes]:
-    """Sorted, with a breath now and then."""
+    """Sort ids, with a yield point between parts."""
     left = list(ids)
     parts = []
     for start in range(0, len(left), SORTED_AT_ONCE):
@@ -28,12 +28,12 @@ def in_order(ids: Iterable[bytes], breathe: Callable[[], object]) -> list[bytes]
     return parts[0] if len(parts) == 1 else list(merge(*parts))
 
 
-class Breath:
-    """Asked at every step of a computation: whether to stop. It rests now and then, while somebody writes."""
+class YieldPoint:
+    """Called at every step of a computation. Returns True to stop; sleeps now and then while the store is written."""
 
     def __init__(self, stopped: Callable[[], bool], store: FeedReader, rest: Callable[[float], object]) -> None:
         self._stopped = stopped
-        self._rest = rest  # for so many seconds, or until there is a reason to stop
+        self._rest = rest  # sleeps for so many seconds, or until stopped
         self._store = store
         self._seen = store.transaction
         self._last = time.perf_counter()
@@ -45,7 +45,7 @@ class Breath:
             seen = self._store.transaction
             if seen != self._seen:
                 self._seen, self._moved = seen, now
-            if now - self._moved < BUSY_S:  # else nobody is kept waiting, and the computation is not either
+            if now - self._moved < BUSY_S:  # without writers there is no need
                 self._rest(REST_S)
             self._last = time.perf_counter()
         return self._stopped()

@@ -35,8 +35,8 @@ from antiphon.halo.member.genesis_checks import is_vouched, scrutinise
 from antiphon.halo.member.membership import Membership
 from antiphon.model.model import Discard
 from antiphon.party.engine.epoch_base import EpochBase
-from antiphon.party.engine.gc_pause import uncollected
-from antiphon.party.engine.yielding import Breath
+from antiphon.party.engine.gc_pause import gc_paused
+from antiphon.party.engine.yielding import YieldPoint
 from antiphon.party.epochs.capture import Captured, capture
 from antiphon.party.epochs.checks import is_other_branch, lacks_body, why_behind, why_refuse, why_wait
 from antiphon.party.epochs.external_snapshot import ExternalSnapshotFold, SnapshotMaker
@@ -237,7 +237,7 @@ class Epochs:
                     self._party.models,
                     judge,
                     self._blobs,
-                    Breath(lambda: self._over or self._cancelled.is_set(), self._party.store, self._cancelled.wait),
+                    YieldPoint(lambda: self._over or self._cancelled.is_set(), self._party.store, self._cancelled.wait),
                 ).run()
         except DamagedItems as error:
             with self._party.locked():  # raised under the lock, this error makes the party rebuild its items
@@ -255,7 +255,7 @@ class Epochs:
         """Serialise epoch work. Refused inside a batch, which holds the party's lock and has unwritten states."""
         if self._party.open_batch() is not None:
             raise InvalidInput(f"party {self._party.key.short}: leave the batch first, then work on epochs")
-        with self._work, uncollected():
+        with self._work, gc_paused():
             yield
 
     # -- advancing

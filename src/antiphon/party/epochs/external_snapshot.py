@@ -82,13 +82,13 @@ class ExternalSnapshotFold(EpochFold):
     def _held(self, ids: list[bytes]) -> dict[bytes, bytes]:
         held: dict[bytes, bytes] = {}
         for some in self._steps(ids):
-            held |= self._made.sure(some)
+            held |= self._made.require_items(some)
         return held
 
     def _fold_again(self, ids: list[bytes], rows: Mapping[bytes, ItemRow]) -> dict[bytes, bytes | None]:
         """Take the bytes from the given snapshot instead of folding."""
         held = self._held(ids)
-        based = {} if self._base is None else self._base.sure(ids)
+        based = {} if self._base is None else self._base.require_items(ids)
         made: dict[bytes, bytes | None] = {}
         for item in ids:
             self._check()

@@ -14,8 +14,8 @@ from antiphon.model.fold import keeps_tail
 from antiphon.party.engine.cache import Entry
 from antiphon.party.engine.cold_fold import ROWS_AT_ONCE
 from antiphon.party.engine.epoch_base import EpochBase
-from antiphon.party.engine.gc_pause import uncollected
-from antiphon.party.engine.ports import Authority, ItemRow, Items, LaneState, Mark, Save
+from antiphon.party.engine.gc_pause import gc_paused
+from antiphon.party.engine.ports import Authority, BaseMark, ItemRow, Items, LaneState, Save
 from antiphon.party.engine.row_cache import row_of
 from antiphon.party.epochs.snapshot_fold import EpochSnapshot, judged_differently
 from antiphon.snapshot.blobs import Blobs
@@ -70,7 +70,7 @@ def rebase(engine: Engine, base: EpochBase, made: EpochSnapshot, known: ChangesS
         gone = [item for item in made.gone if not _outside(engine, item)]
         for item in gone:
             engine.cache.drop(item)
-        put(Save(gone=gone, base=Mark(base.number, base.cid, engine.whole)))
+        put(Save(gone=gone, base=BaseMark(base.number, base.cid, engine.whole)))
         engine.refold_into(put, stale.union(made.gone).difference(gone))
     engine.delivery.rebased()
     engine.changed(stale.union(made.gone))
@@ -85,7 +85,7 @@ def _outside(engine: Engine, item: bytes) -> bool:
 def start_at(items: Items, base: EpochBase) -> None:
     """Start an empty item store at a snapshot: lanes continue after its cut, and items are read when opened."""
     with items.saving() as put:
-        put(Save(lanes=lanes_after(base), base=Mark(base.number, base.cid, False)))
+        put(Save(lanes=lanes_after(base), base=BaseMark(base.number, base.cid, False)))
 
 
 def lanes_after(base: EpochBase) -> list[LaneState]:
@@ -176,7 +176,7 @@ def _to_hydrate(engine: Engine) -> EpochBase | None:
 
 
 def _give_rows(engine: Engine, some: list[tuple[bytes, bytes]], waiting: set[bytes]) -> None:
-    with uncollected():
+    with gc_paused():
         rows = list(_rows(engine, some, waiting))
         with engine.saving() as put:
             put(Save(rows=rows))
@@ -185,7 +185,7 @@ def _give_rows(engine: Engine, some: list[tuple[bytes, bytes]], waiting: set[byt
 def _hydrated(engine: Engine, base: EpochBase, waiting: set[bytes]) -> None:
     waiting |= set(engine.items.orphans())  # their messages may have come before their base was read
     with engine.saving() as put:
-        put(Save(base=Mark(base.number, base.cid, True)))
+        put(Save(base=BaseMark(base.number, base.cid, True)))
     engine.whole = True
     engine.refold_all(waiting)
 

@@ -27,7 +27,7 @@ from antiphon.model.model import Discard, Model
 from antiphon.party.engine.authors import Authors
 from antiphon.party.engine.demux import PREFIXES, Gathered, prefix
 from antiphon.party.engine.epoch_base import EpochBase, States
-from antiphon.party.engine.gc_pause import uncollected
+from antiphon.party.engine.gc_pause import gc_paused
 from antiphon.party.engine.judge import Judge, changed, mark_void
 from antiphon.party.engine.lane import Lane, Run
 from antiphon.party.engine.message_lookup import read_run
@@ -122,7 +122,7 @@ class EpochFold:
 
     def run(self) -> EpochSnapshot:
         """Compute the snapshot and put its blobs. Raises `Cancelled` if the caller cancels it."""
-        with uncollected():
+        with gc_paused():
             return self._run()
 
     def _run(self) -> EpochSnapshot:
@@ -293,7 +293,7 @@ class EpochFold:
         bases: dict[bytes, bytes] = {}
         if self._base is not None:
             for some in self._steps(ids):
-                bases |= self._base.sure(some)
+                bases |= self._base.require_items(some)
         groups = self._scanned(set(ids)) if self._scan or self._items is None else self._looked_up(ids)
         for item in ids:
             self._check()

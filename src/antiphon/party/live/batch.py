@@ -250,13 +250,13 @@ class Batch:
             return
         engine, dirty = self._engine, self._engine.cache.dirty
         tried = [(entry, entry.item) for item in self._seqs if (entry := self._touched.get(item)) and item in dirty]
-        engine.held = False
+        engine.batch_open = False
         try:
             for entry, _ in tried:
                 engine.reload(entry)
             engine.save()
         finally:
-            engine.held = True
+            engine.batch_open = True
             for entry, state in tried:
                 entry.item = state
         self._saved = True

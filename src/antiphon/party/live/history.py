@@ -197,7 +197,7 @@ class _PatchedBase(EpochBase):
     def item(self, item: bytes) -> bytes | None:
         return self._data
 
-    def sure(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+    def require_items(self, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         return {} if self._data is None else dict.fromkeys(ids, self._data)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon.model import item_codec
 from antiphon.party.engine.cold_fold import ROWS_AT_ONCE
-from antiphon.party.engine.gc_pause import uncollected
+from antiphon.party.engine.gc_pause import gc_paused
 from antiphon.party.engine.ports import Index
 from antiphon.party.epochs.rebase import hydrate
 
@@ -22,7 +22,7 @@ def attach(engine: Engine, make: Callable[[Any], Index], *, only_known: bool = F
         return index
     hydrate(engine)
     ids = list(engine.items.ids())
-    with engine.saving(), uncollected():
+    with engine.saving(), gc_paused():
         for start in range(0, len(ids), ROWS_AT_ONCE):
             records = engine.items.load(ids[start : start + ROWS_AT_ONCE]).values()
             states = [item_codec.decode(record, engine.models) for record in records if record]

@@ -35,7 +35,7 @@ from antiphon.party.engine.cache import CACHE_ITEMS_MAX
 from antiphon.party.engine.engine import Engine
 from antiphon.party.engine.lane import Lane
 from antiphon.party.engine.ports import Authority, Index, Items, Refused
-from antiphon.party.engine.row_cache import make_beside
+from antiphon.party.engine.row_cache import prepare_rows
 from antiphon.party.epochs.rebase import choose_base, hydrate
 from antiphon.party.live.batch import Batch
 from antiphon.party.live.feed_watcher import FeedWatcher
@@ -274,7 +274,7 @@ class PartyProcessor:
 
     def save(self) -> None:
         """Save all applied messages to the item store now. This also happens regularly, and on closing."""
-        make_beside(self)
+        prepare_rows(self)
         with self.locked() as engine:
             engine.save()
 
@@ -366,7 +366,7 @@ class PartyProcessor:
                 return
             batch = self._batch = Batch(self, capture=self._undo_listener is not None)
             self._batch_thread = threading.get_ident()
-            self.engine.held = True
+            self.engine.batch_open = True
             try:
                 yield batch
                 for check in self.checks:
@@ -387,7 +387,7 @@ class PartyProcessor:
 
     def _end_batch(self) -> None:
         self._batch, self._batch_thread = None, 0
-        self.engine.held = False
+        self.engine.batch_open = False
 
     def open_batch(self) -> Batch | None:
         """Return the batch that the calling thread is in, or None."""

@@ -19,7 +19,7 @@ from antiphon.core.codec import Reader, u32, u64
 from antiphon.core.errors import AntiphonError, BadEncoding, DamagedItems, StoreError
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.timeframe import Timeframe
-from antiphon.party.engine.ports import Index, ItemRow, LaneState, Mark, Posting, Refused, Save, Void
+from antiphon.party.engine.ports import BaseMark, Index, ItemRow, LaneState, Posting, Refused, Save, Void
 from antiphon.party.engine.postings import decode_postings
 from antiphon.party.store.wal_checkpoints import LOG_SIZE, Checkpoints
 
@@ -114,12 +114,12 @@ class ItemStore:
             for number, feed, state in rows
         ]
 
-    def base(self) -> Mark | None:
+    def base(self) -> BaseMark | None:
         row = self._all("SELECT value FROM meta WHERE key = 'base'")
         if not row:
             return None
         reader = Reader(_unchecked(row[0][0], b"base", "the name of its snapshot"), "the name of a snapshot")
-        mark = Mark(reader.u64(), reader.take(CID_SIZE), bool(reader.u8()))
+        mark = BaseMark(reader.u64(), reader.take(CID_SIZE), bool(reader.u8()))
         reader.done()
         return mark
 

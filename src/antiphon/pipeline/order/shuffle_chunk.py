@@ -78,7 +78,7 @@ def read_chunks(
             with open_blobs(one.range.home) as blobs:
                 base = EpochBase.load(Cid(one.base), blobs, party=one.range.party)
                 some = None if only is None else sorted(only.get(one.range.party, ()))
-                for states in _some(base.all() if some is None else iter(base.sure(some).items())):
+                for states in _some(base.all() if some is None else iter(base.require_items(some).items())):
                     yield from MessageColumns.of_states(states).chunks(one.party, BASE_LANE, buckets)
     lanes = [one for one in lanes if not one.base]
     wanted = {party: ItemSet((only or {}).get(party, ())) for party in {one.range.party for one in lanes}}
