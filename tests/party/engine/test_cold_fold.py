@@ -20,7 +20,7 @@ import sys, tempfile
 from pathlib import Path
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
-from antiphon.party import bulk, engine
+from antiphon.party.engine import cold_fold, engine
 from antiphon.party.engine.forked_worker import ForkedWorker
 from antiphon.testing.peers import Peers
 
@@ -47,7 +47,7 @@ with tempfile.TemporaryDirectory() as folder, Peers(folder, authority=False) as 
         alice.forge(Draft(Kind.MUTATION, item, b"rubbish"))
     alice.party.process()
     assert not forks
-    engine.MANY, bulk.SECOND_ITEMS_MIN, bulk.ROWS_AT_ONCE = 10, 20, 13
+    engine.MANY, cold_fold.SECOND_ITEMS_MIN, cold_fold.ROWS_AT_ONCE = 10, 20, 13
     peers.sync()
     assert forks, "nothing was folded apart"
     assert bob.snapshots() == alice.snapshots() and len(bob.snapshots()) == 300
@@ -58,7 +58,7 @@ with tempfile.TemporaryDirectory() as folder, Peers(folder, authority=False) as 
     bob.restart()
     assert bob.snapshots() == alice.snapshots()
     for broken in (lambda *_: 1 / 0, lambda *_: iter(())):  # a helper that fails, and one that does nothing
-        bulk._fold_apart = broken
+        cold_fold._fold_apart = broken
         bob.rebuild()
         assert bob.snapshots() == alice.snapshots()
 """
