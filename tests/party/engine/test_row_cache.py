@@ -40,7 +40,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[ItemRow]:
 
     def row_of(entry, index):  # type: ignore[no-untyped-def]
         row = row_cache.row_of(entry, index)
-        if entry.made is not None and entry.made.row is row:
+        if entry.cached is not None and entry.cached.row is row:
             assert row == row_cache._row(entry.item, index)
             found.append(row)
         return row
