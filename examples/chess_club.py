@@ -28,7 +28,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from examples.chess_model import ChessModel
 
-from antiphon import Device, InvalidMutation, Item, ModelFactory, PartyProcessor
+from antiphon import InvalidMutation
+from antiphon.halo import Device
+from antiphon.model import ModelFactory
+from antiphon.party import Item, PartyProcessor
 from antiphon.testing.peers import Peer, Peers
 
 TEXT = "antiphon/text"

@@ -10,8 +10,10 @@ import struct
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from antiphon import InvalidMutation, Model, Stamp
+from antiphon import InvalidMutation
+from antiphon.core import Stamp
 from antiphon.core.errors import BadEncoding
+from antiphon.model import Model
 from antiphon.model.model import need
 
 States = tuple[Any, ...]  # one state for each part

@@ -32,13 +32,14 @@ from examples.kanban_model import KanbanModel
 from examples.session import Names, session, table
 
 import antiphon
-from antiphon import Handle, ModelFactory, Object, Party, Store, Text
-from antiphon.api.registry import Record
+from antiphon import Handle, Object, Party, Store, Text
+from antiphon.api.registry import RegistryEntry
 from antiphon.core.ports import SeededRandomness
+from antiphon.model import ModelFactory
 from antiphon.testing.peers import Ticks
 
 VIEW_CLASS = "org.example:document"
-CODE = Record(KanbanModel.name, "model", "Columns of cards", entry="examples.kanban_model:KanbanModel")
+CODE = RegistryEntry(KanbanModel.name, "model", "Columns of cards", entry="examples.kanban_model:KanbanModel")
 EMBEDDED = "\N{OBJECT REPLACEMENT CHARACTER}"  # what stands in a text where an item is
 WIDTH = 118
 

@@ -1,6 +1,6 @@
 """`KanbanModel`: a model that is composed of models. Its state is theirs, and most of its work is done by them.
 
->>> from antiphon import Stamp
+>>> from antiphon.core import Stamp
 >>> model, ann, card = KanbanModel(), b"a" * 32, Reference(b"the first card..")
 >>> board = model.initial()
 >>> model.apply(board, model.add_column(board, "todo", "To do", feed=ann), Stamp(2, ann, 0))
@@ -22,7 +22,9 @@ from typing import Any, NamedTuple
 
 from examples.composed import Composed, pack
 
-from antiphon import ArrayModel, InvalidInput, ItemId, ObjectModel, Reference
+from antiphon import InvalidInput, Reference
+from antiphon.core import ItemId
+from antiphon.model import ArrayModel, ObjectModel
 from antiphon.model.array.state import ArrayState
 from antiphon.model.object.state import ObjectState
 

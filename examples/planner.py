@@ -34,7 +34,7 @@ from examples.session import Names, session, table, words
 import antiphon
 from antiphon import Fact, List, Object, Party, Query, Store, Text, Thread, prop
 from antiphon.api.query.deltas import Delta
-from antiphon.api.registry import Record
+from antiphon.api.registry import RegistryEntry
 from antiphon.core.ports import SeededRandomness
 from antiphon.testing.peers import Ticks
 
@@ -192,7 +192,7 @@ def open_store(home: Path, name: str) -> Store:
 
 def build(ada: Store) -> Planner:
     """Ada makes a party, and in it a planner with three lists and three tasks."""
-    ada.registry.register(Record(VIEW_CLASS, "view class", "Boards with lists of tasks"))
+    ada.registry.register(RegistryEntry(VIEW_CLASS, "view class", "Boards with lists of tasks"))
     planner = Planner.create(ada.create_party("Boathouse"), "Spring")
     todo, doing, _ = (planner.add_list(title) for title in ("To do", "Doing", "Done"))
     paint = planner.add_task(todo, "Paint the boat")

@@ -14,11 +14,14 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from antiphon import ArrayModel, Block, Kind, MessengerModel, ObjectModel, Party, PublicKey, Reference, Stamp, TextModel
+from antiphon import Party, Reference
+from antiphon.core import PublicKey, Stamp
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.core.v1 import value_pb2
+from antiphon.feed import Block, Kind
 from antiphon.halo.acts.act import read_act
 from antiphon.halo.credentials.claims import Claim, FeedAdmission, MemberAdmission, PartyGenesis
+from antiphon.model import ArrayModel, MessengerModel, ObjectModel, TextModel
 from antiphon.model.array import codec as arraycodec
 from antiphon.model.message import content, read_change, read_genesis
 from antiphon.model.messenger import codec as messengercodec

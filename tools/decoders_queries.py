@@ -23,7 +23,7 @@ from tools.target import Target
 from antiphon.api.invitation import Invitation
 from antiphon.api.key_text import from_text, to_text
 from antiphon.api.locator import Locator
-from antiphon.api.registry import LocalRegistry, Record
+from antiphon.api.registry import LocalRegistry, RegistryEntry
 from antiphon.core.codec import u32
 from antiphon.core.errors import BadEncoding
 from antiphon.core.v1 import query_pb2, value_pb2
@@ -90,7 +90,7 @@ def digested(data: bytes) -> bytes:
     return to_proto(value).SerializeToString(deterministic=True)
 
 
-def registry(data: bytes) -> list[Record]:
+def registry(data: bytes) -> list[RegistryEntry]:
     """The file of a registry, which can be written again: with one of its names made known anew, the others stay."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "names.json"

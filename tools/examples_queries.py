@@ -17,7 +17,7 @@ from antiphon.api.held_views import FollowedViews
 from antiphon.api.invitation import Invitation
 from antiphon.api.key_text import from_text, to_text
 from antiphon.api.locator import Locator
-from antiphon.api.registry import LocalRegistry, Record
+from antiphon.api.registry import LocalRegistry, RegistryEntry
 from antiphon.api.typed.schema_items import seal_of
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
@@ -52,8 +52,8 @@ SCHEMA = Schema.of(
     {"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}}}, name="task", version=2
 )
 RECORDS = (
-    Record("org.example:kanban", "model", "A board of cards", 1, "example.kanban:Kanban", "example-kanban"),
-    Record("org.example:planner", "view class", "Boards with lists of tasks"),
+    RegistryEntry("org.example:kanban", "model", "A board of cards", 1, "example.kanban:Kanban", "example-kanban"),
+    RegistryEntry("org.example:planner", "view class", "Boards with lists of tasks"),
 )
 
 
@@ -189,7 +189,7 @@ def text_examples() -> dict[str, Example]:
     }
 
 
-def registry_bytes(folder: Path, records: Iterable[Record]) -> bytes:
+def registry_bytes(folder: Path, records: Iterable[RegistryEntry]) -> bytes:
     """The file of a registry with these records."""
     registry = LocalRegistry(folder / "names.json")
     for record in records:

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 import antiphon
-from antiphon import InvalidInput, Migrations, Object, Party, Reference, Schema, Store, prop, sync
+from antiphon import InvalidInput, Object, Party, Reference, Schema, Store, prop, sync
 from antiphon.api.query.deltas import Delta
 from antiphon.api.sync.sync import copy as copy_blocks
 from antiphon.core.errors import MovedOn, StoreClosed
+from antiphon.schema import Migrations
 
 SECONDS = 30.0
 

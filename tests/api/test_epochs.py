@@ -15,6 +15,7 @@ from antiphon import InvalidInput, NotAuthorised, Object, Party, PartyPaused, Ro
 from antiphon.api.sync.sync import copy
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import MissingBlob
+from antiphon.halo import new_device
 from antiphon.model import item_codec
 from antiphon.party.epochs.snapshot_fold import EpochSnapshot
 from antiphon.snapshot.blobs import MemoryBlobs
@@ -216,7 +217,7 @@ def test_an_identity_with_several_devices_is_asked_which(tmp_path: Path, ada: St
     with antiphon.open(tmp_path / "bob", name="Bob", unprotected=True) as bob:
         bob.join(party.invite(bob.me))
         sync(ada, bob)
-        second = antiphon.new_device(bob.keys, "phone", bob.me)
+        second = new_device(bob.keys, "phone", bob.me)
         bob.manager.device = second  # a second device of Bob's, in the same folder
         bob.manager.close_party(party.key)
         bob.party(party.key).join()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon import Fact, InvalidInput, Object, ObjectModel, Party, Query, Store, prop, sync
+from antiphon import Fact, InvalidInput, Object, Party, Query, Store, prop, sync
 from antiphon.api.query.deltas import Delta
+from antiphon.model import ObjectModel
 from antiphon.model.message import Change
 
 

@@ -11,7 +11,8 @@ import pytest
 from tests.api.conftest import blobs
 
 import antiphon
-from antiphon import Cid, Party, Store
+from antiphon import Party, Store
+from antiphon.core import Cid
 from antiphon.core.errors import InvalidInput
 from antiphon.party.epochs.snapshot_fold import EpochFold
 from antiphon.snapshot import tree

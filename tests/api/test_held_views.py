@@ -11,6 +11,7 @@ import pytest
 import antiphon
 from antiphon import Handle, Object, Party, Store, sync
 from antiphon.api.locator import Locator
+from antiphon.core import KeyPair
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, MissingBlocks, UnknownItem
 
 
@@ -141,7 +142,7 @@ def test_it_is_followed_on_after_a_restart(tmp_path: Path, ada: Store, party: Pa
 
 def test_a_view_that_nobody_has_yet_is_waited_for(ada: Store, phone: Store, party: Party) -> None:
     board = party.create_view("org.example:board", name="Board")
-    nobodys = Locator(party.key, antiphon.KeyPair.generate(party.processor.randomness).key)
+    nobodys = Locator(party.key, KeyPair.generate(party.processor.randomness).key)
     phone.hold_view(nobodys, party.invite(phone.me))
     sync(ada, phone)
     with pytest.raises(UnknownItem, match="or not yet"):

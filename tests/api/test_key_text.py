@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from antiphon import InvalidInput, Invitation, Locator, PublicKey
+from antiphon import InvalidInput
+from antiphon.api import Invitation, Locator
 from antiphon.api.key_text import TEXT_SIZE, from_text, to_text
+from antiphon.core import PublicKey
 
 KEYS = st.binary(min_size=32, max_size=32).map(PublicKey)
 

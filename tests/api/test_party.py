@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon import InvalidInput, KeyPair, List, NotAuthorised, Object, Party, Role, Store, SystemRandomness, sync
+from antiphon import InvalidInput, List, NotAuthorised, Object, Party, Role, Store, sync
+from antiphon.core import KeyPair, SystemRandomness
 from antiphon.core.errors import UnknownItem, UnknownModel
 
 

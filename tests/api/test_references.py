@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon import Fact, InvalidInput, Locator, Object, Party, Reference, Store, prop, sync
+from antiphon import Fact, InvalidInput, Object, Party, Reference, Store, prop, sync
+from antiphon.api import Locator
 from antiphon.core.errors import PartyPaused, UnknownItem, UnknownParty
 
 

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 import antiphon
-from antiphon import InvalidInput, Model, Stamp, UnknownModel
+from antiphon import InvalidInput, UnknownModel
 from antiphon.api.json_file import FILE_SIZE_MAX
-from antiphon.api.registry import NAME_SIZE_MAX, TEXT_SIZE_MAX, LocalRegistry, Record, load_model
+from antiphon.api.registry import NAME_SIZE_MAX, TEXT_SIZE_MAX, LocalRegistry, RegistryEntry, load_model
+from antiphon.core import Stamp
 from antiphon.core.errors import BadEncoding, StoreError
+from antiphon.model import Model
 
 
 class Counted(Model[list[int]]):
@@ -31,7 +33,7 @@ class Counted(Model[list[int]]):
         return state[0]
 
 
-COUNTED = Record("test/counted", "model", "Counts", entry=f"{__name__}:Counted", package="test-counted")
+COUNTED = RegistryEntry("test/counted", "model", "Counts", entry=f"{__name__}:Counted", package="test-counted")
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +49,8 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_are_found_by_version_and_kind(tmp_path: Path) -> None:
     registry = LocalRegistry(tmp_path / "names.json")
     assert registry.find("org.example:planner") is None
-    planner = Record("org.example:planner", "view class", "Boards")
-    newer = Record("test/counted", "model", version=2)
+    planner = RegistryEntry("org.example:planner", "view class", "Boards")
+    newer = RegistryEntry("test/counted", "model", version=2)
     for record in (newer, COUNTED, planner):
         registry.register(record)
 
@@ -58,7 +60,7 @@ def test_names_are_found_by_version_and_kind(tmp_path: Path) -> None:
     assert again.find("test/counted", 3) is None
     assert again.records() == [planner, COUNTED, newer]
     assert again.records("view class") == [planner]
-    again.register(Record("org.example:planner", "view class", "Boards with lists"))
+    again.register(RegistryEntry("org.example:planner", "view class", "Boards with lists"))
     assert [record.description for record in registry.records("view class")] == ["Boards with lists"]
 
 
@@ -78,7 +80,7 @@ def test_names_are_found_by_version_and_kind(tmp_path: Path) -> None:
 )
 def test_what_is_no_record_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="name"):
-        Record(**{"name": "a", "kind": "model", **wrong})
+        RegistryEntry(**{"name": "a", "kind": "model", **wrong})
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,8 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 def test_threads_lose_no_name(tmp_path: Path) -> None:
     registry = LocalRegistry(tmp_path / "names.json")
     threads = [
-        threading.Thread(target=registry.register, args=(Record(f"name-{number}", "model"),)) for number in range(8)
+        threading.Thread(target=registry.register, args=(RegistryEntry(f"name-{number}", "model"),))
+        for number in range(8)
     ]
     for thread in threads:
         thread.start()
@@ -117,15 +120,15 @@ def test_a_model_is_loaded_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("record", "reason"),
     [
-        (Record("test/x", "model", entry="no.such.module:X", package="test-x"), "install test-x"),
-        (Record("test/x", "model", entry="json:Nothing"), "cannot be loaded"),
-        (Record("test/x", "model", entry="json"), "stands for no model"),
-        (Record("test/x", "model", entry="json:JSONDecoder"), "stands for no model"),
-        (Record("test/counted", "view class", entry=COUNTED.entry), "stands for no model"),
-        (Record("test/counted", "model", version=2, entry=COUNTED.entry), "is the model test/counted 1, not"),
+        (RegistryEntry("test/x", "model", entry="no.such.module:X", package="test-x"), "install test-x"),
+        (RegistryEntry("test/x", "model", entry="json:Nothing"), "cannot be loaded"),
+        (RegistryEntry("test/x", "model", entry="json"), "stands for no model"),
+        (RegistryEntry("test/x", "model", entry="json:JSONDecoder"), "stands for no model"),
+        (RegistryEntry("test/counted", "view class", entry=COUNTED.entry), "stands for no model"),
+        (RegistryEntry("test/counted", "model", version=2, entry=COUNTED.entry), "is the model test/counted 1, not"),
     ],
 )
-def test_a_name_whose_code_is_not_here_says_what_is_amiss(record: Record, reason: str) -> None:
+def test_a_name_whose_code_is_not_here_says_what_is_amiss(record: RegistryEntry, reason: str) -> None:
     with pytest.raises(UnknownModel, match=reason):
         load_model(record)
 
@@ -146,10 +149,10 @@ def test_a_store_loads_the_models_that_its_registry_names(
         with pytest.raises(UnknownModel, match="no code for model test/counted 1 is here; its messages are safe"):
             _ = there.value
         store.registry.register(COUNTED)
-        store.registry.register(Record("test/absent", "model", entry="no.such.module:X"))
+        store.registry.register(RegistryEntry("test/absent", "model", entry="no.such.module:X"))
         (tmp_path / "antiphon_broken.py").write_text("1 / 0")
         monkeypatch.syspath_prepend(tmp_path)
-        store.registry.register(Record("test/broken", "model", entry="antiphon_broken:X"))
+        store.registry.register(RegistryEntry("test/broken", "model", entry="antiphon_broken:X"))
         assert store.load_models() == ["test/counted"]
         told = [record.getMessage() for record in caplog.records]
         assert ["no.such.module" in told[0], "ZeroDivisionError" in told[1]] == [True, True]

@@ -21,6 +21,7 @@ from antiphon.core.errors import (
     UnknownParty,
     WrongPassphrase,
 )
+from antiphon.halo import new_device
 from antiphon.halo.keys.key_file import KeyKind, Protection
 from antiphon.halo.keys.key_store import KeyStore
 
@@ -160,7 +161,7 @@ def test_a_device_without_the_identity_cannot_vouch(tmp_path: Path) -> None:
         assert store.may_vouch
         me = store.me
     keys = KeyStore.create(tmp_path / "phone" / "keys", protection=Protection.UNPROTECTED)
-    antiphon.new_device(keys, "phone", me)
+    new_device(keys, "phone", me)
     assert not keys.keys(KeyKind.IDENTITY)
     with antiphon.open(tmp_path / "phone", unprotected=True) as phone:
         assert (phone.me, phone.may_vouch) == (me, False)

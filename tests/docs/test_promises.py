@@ -15,21 +15,10 @@ from examples.planner import Planner, build, open_store
 from pydantic import BaseModel
 
 import antiphon
-from antiphon import (
-    Handle,
-    InvalidMutation,
-    ItemId,
-    Migrations,
-    Object,
-    Party,
-    Schema,
-    SchemaViolation,
-    Store,
-    Text,
-    prop,
-    sync,
-)
-from antiphon.api.registry import Kind, LocalRegistry, Record
+from antiphon import Handle, InvalidMutation, Object, Party, Schema, SchemaViolation, Store, Text, prop, sync
+from antiphon.api.registry import Kind, LocalRegistry, RegistryEntry
+from antiphon.core import ItemId
+from antiphon.schema import Migrations
 
 pytestmark = pytest.mark.slow
 
@@ -104,7 +93,7 @@ def test_a_game_of_chess_embeds_a_text_for_notes(ada: Store, bob: Store, party: 
 
 
 def test_names_stand_in_a_file_or_in_a_registry_of_ones_own(tmp_path: Path) -> None:
-    record = Record(ChessModel.name, "model", "Games", entry="examples.chess_model:ChessModel")
+    record = RegistryEntry(ChessModel.name, "model", "Games", entry="examples.chess_model:ChessModel")
     with antiphon.open(tmp_path / "ada", unprotected=True) as store:
         store.registry.register(record)
         assert isinstance(store.registry, LocalRegistry)
@@ -116,13 +105,13 @@ def test_names_stand_in_a_file_or_in_a_registry_of_ones_own(tmp_path: Path) -> N
     class Elsewhere:
         """A registry that is no file."""
 
-        def find(self, name: str, version: int | None = None) -> Record | None:
+        def find(self, name: str, version: int | None = None) -> RegistryEntry | None:
             return record if name == record.name and version in (None, record.version) else None
 
-        def records(self, kind: Kind | None = None) -> Iterable[Record]:
+        def records(self, kind: Kind | None = None) -> Iterable[RegistryEntry]:
             return [record]
 
-        def register(self, record: Record) -> None:
+        def register(self, record: RegistryEntry) -> None:
             raise NotImplementedError
 
     with antiphon.open(tmp_path / "bob", registry=Elsewhere(), unprotected=True) as store:

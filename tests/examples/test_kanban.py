@@ -31,7 +31,8 @@ from examples.kanban_model import Kanban, KanbanModel
 from examples.session import session
 from rich.console import Console
 
-from antiphon import Handle, InvalidInput, InvalidMutation, Object, Reference, Stamp, Text, UnknownModel
+from antiphon import Handle, InvalidInput, InvalidMutation, Object, Reference, Text, UnknownModel
+from antiphon.core import Stamp
 from antiphon.core.errors import BadEncoding
 from antiphon.testing import run_model_tests
 from examples import kanban_model

@@ -15,7 +15,9 @@ from examples.planner import VIEW_CLASS, WIDTH, Devices, build, comments_of, dev
 from examples.session import session
 from rich.console import Console
 
-from antiphon import Handle, List, Locator, Object, PublicKey, Reference, Text, Thread, UnknownItem
+from antiphon import Handle, List, Object, Reference, Text, Thread, UnknownItem
+from antiphon.api import Locator
+from antiphon.core import PublicKey
 from examples import planner
 
 pytestmark = pytest.mark.slow

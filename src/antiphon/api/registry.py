@@ -5,7 +5,7 @@ an operator writes. Names decide nothing about data. They let people find views 
 an unknown model say, or load, what it lacks.
 
 >>> registry = LocalRegistry("names.json")
->>> registry.register(Record("org.example:planner", "view class", "Boards with lists of tasks"))
+>>> registry.register(RegistryEntry("org.example:planner", "view class", "Boards with lists of tasks"))
 >>> registry.find("org.example:planner").description
 'Boards with lists of tasks'
 """
@@ -32,7 +32,7 @@ Kind = Literal["model", "view class"]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RegistryEntry:
     """What a name stands for. A model's `entry` is "module:Class"; `package` is what to install to have it."""
 
     name: str
@@ -58,13 +58,13 @@ class Record:
 class Registry(Protocol):
     """Where names are looked up. An implementation may ask a network; it may then not know a name for a while."""
 
-    def find(self, name: str, version: int | None = None) -> Record | None:
+    def find(self, name: str, version: int | None = None) -> RegistryEntry | None:
         """The record of a name: of a version, or of the latest."""
 
-    def records(self, kind: Kind | None = None) -> Iterable[Record]:
+    def records(self, kind: Kind | None = None) -> Iterable[RegistryEntry]:
         """What is known, by name and version."""
 
-    def register(self, record: Record) -> None:
+    def register(self, record: RegistryEntry) -> None:
         """Make a name known; one that stands already, with the same version, is replaced."""
 
 
@@ -75,17 +75,17 @@ class LocalRegistry:
         self._file = JsonFile(Path(path), "the registry")
         self._lock = threading.Lock()
 
-    def find(self, name: str, version: int | None = None) -> Record | None:
+    def find(self, name: str, version: int | None = None) -> RegistryEntry | None:
         found = [record for record in self._read() if record.name == name and version in (None, record.version)]
         return max(found, key=lambda record: record.version, default=None)
 
-    def records(self, kind: Kind | None = None) -> list[Record]:
+    def records(self, kind: Kind | None = None) -> list[RegistryEntry]:
         found = [record for record in self._read() if kind in (None, record.kind)]
         return sorted(found, key=lambda record: (record.name, record.version))
 
-    def register(self, record: Record) -> None:
-        if not isinstance(record, Record):
-            raise InvalidInput(f"a registry takes a Record, not {record!r:.80}")
+    def register(self, record: RegistryEntry) -> None:
+        if not isinstance(record, RegistryEntry):
+            raise InvalidInput(f"a registry takes a RegistryEntry, not {record!r:.80}")
         with self._lock:
             key = (record.name, record.version)
             kept = [known for known in self._read() if (known.name, known.version) != key]
@@ -93,7 +93,7 @@ class LocalRegistry:
                 raise InvalidInput(f"{self._file} holds {RECORDS_MAX} names already")
             self._file.write([asdict(one) for one in (*kept, record)])
 
-    def _read(self) -> list[Record]:
+    def _read(self) -> list[RegistryEntry]:
         rows = self._file.read()
         if rows is None:
             return []
@@ -102,14 +102,14 @@ class LocalRegistry:
         return [_record(row, self._file) for row in rows]
 
 
-def _record(row: Any, file: JsonFile) -> Record:
+def _record(row: Any, file: JsonFile) -> RegistryEntry:
     try:
-        return Record(**row)
+        return RegistryEntry(**row)
     except (TypeError, InvalidInput) as error:
         raise BadEncoding(f"{file}: {error}") from None
 
 
-def load_model(record: Record) -> type[Model[Any]]:
+def load_model(record: RegistryEntry) -> type[Model[Any]]:
     """The class of a model that a record names, if its package is installed. The registry's writer is trusted."""
     module, _, name = record.entry.partition(":")
     try:

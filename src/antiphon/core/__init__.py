@@ -14,3 +14,24 @@ v1/        protobuf messages, generated from proto/antiphon/v1
 
 Imports no other package of Antiphon.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from antiphon.core.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from antiphon.core.cid import Cid as Cid
+    from antiphon.core.ids import ItemId as ItemId
+    from antiphon.core.keys import KeyPair as KeyPair, PublicKey as PublicKey
+    from antiphon.core.ports import (
+        Clock as Clock,
+        Randomness as Randomness,
+        SystemClock as SystemClock,
+        SystemRandomness as SystemRandomness,
+    )
+    from antiphon.core.stamp import Stamp as Stamp
+    from antiphon.core.timeframe import Causality as Causality, Timeframe as Timeframe
+
+__getattr__, __dir__ = lazy_exports(__name__)

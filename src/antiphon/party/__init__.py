@@ -15,3 +15,21 @@ In: feeds (`antiphon.feed`), credentials and finality (`antiphon.halo`), models 
 (`antiphon.snapshot`). Out: items for `antiphon.api`, `antiphon.query` and `antiphon.mesh`. Each room may import the
 rooms above it in this list, except that `views` and `maintenance` do not import each other.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from antiphon.core.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from antiphon.party.engine.authority import OpenAuthority as OpenAuthority, PartyAuthority as PartyAuthority
+    from antiphon.party.live.anchored_stream import ReadStream as ReadStream, WriteStream as WriteStream
+    from antiphon.party.live.item import Item as Item
+    from antiphon.party.live.manager import PartyManager as PartyManager
+    from antiphon.party.live.processor import PartyProcessor as PartyProcessor
+    from antiphon.party.live.undo import UndoStack as UndoStack
+    from antiphon.party.store.item_store import ItemStore as ItemStore
+    from antiphon.party.store.meta_store import MetaStore as MetaStore
+
+__getattr__, __dir__ = lazy_exports(__name__)

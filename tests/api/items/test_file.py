@@ -11,7 +11,8 @@ import pytest
 from tests.api.conftest import blobs
 
 import antiphon
-from antiphon import Cid, File, Store, prop
+from antiphon import File, Store, prop
+from antiphon.core import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, StoreError, TooLarge
 
 LARGE = random.Random(5).randbytes(1_500_000)

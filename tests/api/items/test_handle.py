@@ -6,8 +6,10 @@ import gc
 
 import pytest
 
-from antiphon import Deleted, Handle, InvalidInput, Model, ModelFactory, Party, Stamp, Store, prop, sync
+from antiphon import Deleted, Handle, InvalidInput, Party, Store, prop, sync
+from antiphon.core import Stamp
 from antiphon.core.errors import InvalidMutation
+from antiphon.model import Model, ModelFactory
 from antiphon.model.item_state import EMBEDDED, META
 from antiphon.model.value import Reference, Value
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import antiphon
 from antiphon import Party, Store, sync
+from antiphon.halo import new_identity
 
 
 def test_an_exchange_says_what_moved_and_ends(ada: Store, bob: Store, party: Party, theirs: Party) -> None:
@@ -58,7 +59,7 @@ def test_somebody_who_was_not_admitted_reads_and_cannot_write(tmp_path: Path, ad
     """An invitation opens no door by itself."""
     party.object({"title": "Milk"})
     with antiphon.open(tmp_path / "eve", name="Eve", unprotected=True) as eve:
-        invitation = party.invite(antiphon.new_identity(eve.keys, "somebody else")[0].key)
+        invitation = party.invite(new_identity(eve.keys, "somebody else")[0].key)
         eve.join(invitation)
         sync(ada, eve)
         there = eve.party(party.key)

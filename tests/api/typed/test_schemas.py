@@ -10,8 +10,9 @@ import pytest
 from tests.api.conftest import Task
 
 import antiphon
-from antiphon import InvalidInput, Migrations, Object, Party, Schema, SchemaViolation, Store, sync
+from antiphon import InvalidInput, Object, Party, Schema, SchemaViolation, Store, sync
 from antiphon.api.typed.schemas import SCHEMA_TYPE
+from antiphon.schema import Migrations
 
 
 @antiphon.typed("task", version=2)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from antiphon import FeedStore, KeyStore, MetaStore, PartyManager, Protection, new_device, new_identity
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import MissingBlob, StoreError
+from antiphon.feed import FeedStore
+from antiphon.halo import KeyStore, Protection, new_device, new_identity
 from antiphon.halo.credentials.claims import Policy
+from antiphon.party import MetaStore, PartyManager
 from antiphon.party.epochs.epochs import Epochs
 from antiphon.party.epochs.worker import EpochWorker
 from antiphon.party.live.processor import PartyProcessor

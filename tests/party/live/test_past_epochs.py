@@ -10,7 +10,8 @@ import pytest
 from tests.api import conftest as api
 
 import antiphon
-from antiphon import Cid, Party, Store, Thread
+from antiphon import Party, Store, Thread
+from antiphon.core import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, UnknownItem
 from antiphon.party.live.past_epochs import earlier
 

@@ -1,6 +1,8 @@
 """`PartyManager`: the parties of one device. It opens, closes and lists them; a closed party costs nothing.
 
->>> from antiphon import FeedStore, KeyStore, MetaStore, Protection, new_device, new_identity
+>>> from antiphon.feed import FeedStore
+>>> from antiphon.halo import KeyStore, Protection, new_device, new_identity
+>>> from antiphon.party import MetaStore
 >>> keys = KeyStore.create("keys", protection=Protection.UNPROTECTED)
 >>> alice, _ = new_identity(keys, "Alice")
 >>> laptop = new_device(keys, "laptop", alice.key)
