@@ -93,6 +93,7 @@ class Party:
 
     @property
     def key(self) -> PublicKey:
+        """The key that names the party everywhere."""
         return self.processor.key
 
     @property
@@ -334,6 +335,7 @@ class Party:
             return state.forked_to if state is not None and engine.find(state.forked_to) is not None else b""
 
     def has(self, item_id: bytes) -> bool:
+        """True if the party holds an item with this id."""
         try:
             self.item(item_id)
         except UnknownItem:
@@ -463,6 +465,7 @@ class Party:
     # -- state
 
     def status(self) -> Status:
+        """How the party is doing on this device: counts of items and messages, and feeds that wait."""
         return self.processor.status()
 
     def refused(self) -> builtins.list[Refused]:

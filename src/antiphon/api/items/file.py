@@ -68,6 +68,7 @@ class File(Handle):
 
     @property
     def media_type(self) -> str:
+        """The media type of its content, such as `image/png`; empty if it is not known."""
         return str(self._value["media_type"])
 
     @property

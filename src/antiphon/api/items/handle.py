@@ -67,6 +67,7 @@ class Handle:
 
     @property
     def id(self) -> ItemId:
+        """The id of the item, unique in its party: 16 bytes."""
         return self.item.id
 
     @property
@@ -90,6 +91,7 @@ class Handle:
 
     @property
     def model(self) -> str:
+        """The name of its model, such as `antiphon/object`."""
         return self.item.model[0]
 
     # -- metadata
@@ -168,6 +170,7 @@ class Handle:
 
     @property
     def embedded(self) -> Results:
+        """The items that are embedded in it and not deleted."""
         return self.party.near(self, Way.EMBEDS)
 
     @overload
@@ -203,6 +206,7 @@ class Handle:
 
     @property
     def target(self) -> Handle | None:
+        """Of a link: the item that it ends at, if that is here."""
         return self._end(1)
 
     def _end(self, which: int) -> Handle | None:
@@ -235,6 +239,7 @@ class Handle:
 
     @property
     def deleted(self) -> bool:
+        """True if it is deleted, and so hidden from queries."""
         return self.item.deleted
 
     def delete(self) -> None:
@@ -242,6 +247,7 @@ class Handle:
         self.item.delete()
 
     def restore(self) -> None:
+        """Undo `delete`: queries find it again."""
         self.item.restore()
 
     def fork(self, *, version: int | None = None) -> Handle:
@@ -294,6 +300,7 @@ class Handle:
         self.item.restrict_writers(*[need_key(name, "who may write") for name in names])
 
     def allow_all_writers(self) -> None:
+        """Let every editor of the party write to it again."""
         self.item.allow_all_writers()
 
 

@@ -84,6 +84,7 @@ class Object(Handle, Properties, Generic[Record]):
     # -- paths
 
     def has_path(self, path: Keys) -> bool:
+        """True if there is a value at a path of keys."""
         return bool(self.item.read(lambda model, state: model.has(state, path)))
 
     def plain_at(self, path: Keys) -> Value:
@@ -103,6 +104,7 @@ class Object(Handle, Properties, Generic[Record]):
         return self.show(self.plain_at(path), path)
 
     def show(self, value: Value, path: Keys) -> Any:
+        """A value as `[]` shows it: a dict writes through, a reference is a handle."""
         return Map(self, path) if isinstance(value, dict) else shown(value, self.party)
 
     def set(self, path: str | Keys, value: Any) -> None:
