@@ -62,8 +62,8 @@ def test_every_schema_says_what_it_is_for(root: Path) -> None:
     assert [path.name for path in schemas if not path.read_text().startswith("// ")] == []
 
 
-def test_the_page_on_the_pipeline_draws_its_stages_and_stores(root: Path) -> None:
-    page = (root / "docs" / "design" / "pipeline.md").read_text()
+def test_the_page_on_the_live_engine_draws_its_stages_and_stores(root: Path) -> None:
+    page = (root / "docs" / "design" / "live-engine.md").read_text()
     drawn = page[page.index("```text") :].split("```")[1]
     for part in ("FeedStore", "control feeds", "delivery", "judge", "demuxer", "fold", "ItemStore", "listeners"):
         assert part in drawn

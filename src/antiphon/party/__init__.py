@@ -1,19 +1,18 @@
-"""A party on this device: the live engine, its stores, epochs, views and maintenance.
+"""A party on one device: the live engine, which turns verified feeds into item states, and all that is built on it.
 
-A party is a group of members with a shared, eventually consistent set of items. This package turns the blocks of its
-feeds into item states, writes this device's messages, and takes part in epochs. Start reading at `live/processor.py`.
+Start reading at `live/processor.py` (`PartyProcessor`: one running party) and go on with `engine/engine.py`, which it
+runs under its lock. docs/design/live-engine.md explains both. The rooms, each of which imports only those above it:
 
-engine       blocks → delivered, judged and folded messages: the core, which runs under the party's lock
-store        SQLite stores: items and their index (`ItemStore`), known parties and settings (`MetaStore`)
-epochs       declare, recompute and attest epochs; move the party onto a snapshot; prune
-live         `PartyProcessor` and what it gives: items, batches, listeners, history, undo, streams; `PartyManager`
-views        hold one view of a party, and only headers of the rest
+engine       feeds → causal delivery → judge → demuxer → fold → item states; no thread, no lock, no clock
+store        `ItemStore` (states of one party) and `MetaStore` (the parties of a device), on SQLite
+epochs       declare, recompute, attest and prune: snapshots at numbered cuts
+live         `PartyProcessor`, `PartyManager`, handles of items, batches, streams, history, undo
+views        partial parties: a device that holds one view
 maintenance  verify epochs, collect garbage
-bundle       export and import a party as a CAR file
+bundle       a party in one CAR file: export and import
 
-In: feeds (`antiphon.feed`), credentials and finality (`antiphon.halo`), models (`antiphon.model`), blobs
-(`antiphon.snapshot`). Out: items for `antiphon.api`, `antiphon.query` and `antiphon.mesh`. Each room may import the
-rooms above it in this list, except that `views` and `maintenance` do not import each other.
+In: a feed store, a blob store, credentials (HALO). Out: item states, messages written to this device's data feed,
+credentials about epochs. Imports `core`, `feed`, `halo`, `model` and `snapshot`. Applications use `antiphon.api`.
 """
 
 from __future__ import annotations

@@ -20,11 +20,11 @@ class Scope:
         self.ready_items = ready_items  # None: all; the set grows as more items become ready
 
     def leaves_out(self, item: bytes) -> bool:
-        """Whether bodies of messages to an item need not be here: then they are neither folded nor refused."""
+        """True if an item is out of scope: its messages are neither folded nor refused, and need no bodies."""
         return self.ready_items is not None and item not in self.ready_items
 
     def lacks(self, item: bytes) -> bool:
-        """Whether an item cannot be folded here: it is left out, or what the base has of it has not come."""
+        """True if an item cannot be folded: it is out of scope, or its blobs of the base are missing."""
         engine = self._engine
         if self.leaves_out(item):
             return True
@@ -37,7 +37,7 @@ class Scope:
         return False
 
     def set_aside(self, item: bytes) -> None:
-        """Give up the state of an item that is left out: from now on its messages are only noted."""
+        """Drop the state of an item that is out of scope. Its messages are only recorded as postings from now on."""
         engine = self._engine
         entry = engine.cache.get(item) or Entry(item, None)
         entry.postings = engine.items.postings(item) + entry.postings
@@ -47,13 +47,13 @@ class Scope:
         engine.cache.dirty[item] = entry
 
     def bodiless(self, item: bytes, *, counting: bool = False) -> list[tuple[bytes, int]]:
-        """The messages to an item outside the base, by feed and seq, whose bodies are not here."""
+        """List the messages to an item outside the base whose bodies are missing, as (feed, seq)."""
         entry = self._engine.cache.get(item)
         notes = self._engine.notes_outside(item, entry.postings if entry is not None else [])
         return [(note.feed, note.seq) for note in notes if note.message is None and not (counting and note.void)]
 
     def check(self, item: bytes) -> None:
-        """Say what to fetch before an item that is left out can be opened."""
+        """Raise `MissingBlocks` if bodies must be fetched before an item out of scope can be opened."""
         missing = self.bodiless(item, counting=True) if self.leaves_out(item) else []
         if missing:
             feed, seq = missing[0]

@@ -1,7 +1,7 @@
-"""`ItemStore`: what the pipeline made of a party, on SQLite. Derived, so it can be lost, and is then built again.
+"""`ItemStore`: the item states of one party in a SQLite file. Derived from feeds, so it can always be rebuilt.
 
-States and the positions that they stand at change in one transaction, so a restart goes on where they are. A damaged
-file, or one of another version, is put aside and built anew; `why_rebuilt` says so.
+States and the positions of the feeds change in one transaction, so a restart continues from there. A damaged file, or
+one of another version, is deleted and rebuilt; `why_rebuilt` has the reason.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from antiphon.party.store.wal_checkpoints import LOG_SIZE, Checkpoints
 FORMAT = "antiphon.items.3"
 _LOAD_AT_ONCE = 500
 _COLUMNS = "id, model, version, parent, deleted, opaque, guarded"
-_ROWS_A_STEP = 100  # Python's lock is let go for each step of SQLite, and a thread that computes takes it every time
+_ROWS_A_STEP = 100  # each step of SQLite releases the GIL, and a computing thread takes it each time
 _RENEW_ITEM = """
 ON CONFLICT (id) DO UPDATE SET model = excluded.model,
   version = excluded.version, parent = excluded.parent, deleted = excluded.deleted, opaque = excluded.opaque,
   guarded = excluded.guarded, record = excluded.record
-"""  # a row keeps its place, and the tree of ids stays small: records are not in it
+"""  # keeps the rowid; records are not in the index of ids, which stays small
 _VOIDS_MAX = 1 << 20
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -54,14 +54,14 @@ CREATE INDEX refused_reason ON refused (reason, item);
 
 
 class ItemStore:
-    """Item states of one party in one file; `None` keeps them in memory. Not thread-safe: its processor is."""
+    """Item states in one file, or in memory for `None`. Not thread-safe: `PartyProcessor` holds a lock around it."""
 
-    synchronous = "NORMAL"  # a lost transaction is processed again; a torn one is not there
+    synchronous = "NORMAL"  # a transaction may be lost, and is then processed again; it is never torn
 
     def __init__(self, path: Path | None, party: bytes) -> None:
         self.path = path
         self._party = party
-        self._forgotten: set[bytes] = set()  # gone already for readers, and with the next transaction for good
+        self._forgotten: set[bytes] = set()  # hidden from reads; deleted by the transaction that saves them anew
         self.why_rebuilt = ""
         self.ready_items: Set[bytes] | None = None
         self.index: Index | None = None
@@ -73,14 +73,14 @@ class ItemStore:
         try:
             self._db = self._open()
         except (sqlite3.DatabaseError, AntiphonError) as error:
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # that one: it is not our schema
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # a missing table or column: not our schema
             if path is None or (isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR):
                 raise StoreError(f"the item store at {path} cannot be opened: {error}") from error
             self.why_rebuilt = str(error)
             delete_file(path)
             self._db = self._open()
         row = self._db.execute("SELECT value FROM meta WHERE key = 'part'").fetchone()
-        self._part: int = 1 + (row[0] if row is not None else 0)  # of the next transaction: orders an item's postings
+        self._part: int = 1 + (row[0] if row is not None else 0)  # of the next transaction; orders postings
 
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path or ":memory:", check_same_thread=False, isolation_level=None, timeout=10)
@@ -175,7 +175,7 @@ class ItemStore:
 
     @contextmanager
     def view(self) -> Iterator[ItemStore]:
-        """A connection of its own, whose transaction begins now: what is saved later is not seen in it."""
+        """Open a read-only connection whose transaction begins now, so that it does not see later saves."""
         view = ItemStore.__new__(ItemStore)
         view.path, view._party, view._forgotten, view.why_rebuilt = self.path, self._party, set(), ""
         view.index, view._moved, view._make_index, view._part, view.ready_items = None, [], None, 0, self.ready_items
@@ -185,7 +185,7 @@ class ItemStore:
             if self.path is None:
                 self._db.backup(view._db)
             view._db.execute("BEGIN")
-            view._all("SELECT 1 FROM meta")  # the transaction begins with its first question
+            view._all("SELECT 1 FROM meta")  # the transaction begins with its first query
             yield view
         finally:
             view.close()
@@ -225,7 +225,7 @@ class ItemStore:
                     self._db.execute("INSERT OR REPLACE INTO meta VALUES ('index', ?)", (self._part,))
                 self._db.execute("COMMIT")
             except BaseException:
-                if self._db.in_transaction:  # SQLite may have ended it by itself, when the disk was full say
+                if self._db.in_transaction:  # SQLite ends it by itself on some errors, such as a full disk
                     self._db.execute("ROLLBACK")
                 raise
             self._part += 1
@@ -236,7 +236,7 @@ class ItemStore:
 
     def _put(self, save: Save) -> None:
         run = self._db.executemany
-        # Only with what takes their place: a crash in between must not leave the store without an item.
+        # Only with the rows that replace them: a crash must not leave the store without an item.
         forgotten = self._forgotten.intersection(row.id for row in save.rows) if self._forgotten else set()
         self._forgotten -= forgotten
         if forgotten:
@@ -316,7 +316,7 @@ class ItemStore:
             raise StoreError(f"the item store at {self.path} cannot be written: {error}") from error
 
     def clear(self) -> None:
-        """Forget everything, so that it is built again; the file is made anew, as it may be damaged."""
+        """Delete everything, to rebuild it. The file is made anew, because it may be damaged."""
         self._forgotten = set()
         self._close()
         if self.path is not None:
@@ -336,18 +336,18 @@ class ItemStore:
 
 
 def delete_file(path: Path) -> None:
-    """Remove an item store's file, with what SQLite keeps beside it."""
+    """Delete the file of an item store, with the log and the shared memory of SQLite."""
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _checked(data: bytes, key: bytes) -> bytes:
-    """Data with a checksum over it and the key that it is kept under, so that it cannot turn up under another."""
+    """Append a checksum over the data and its key, so that data under a wrong key is found as well."""
     return data + u32(zlib.crc32(data, zlib.crc32(key)))
 
 
 def row_key(columns: Sequence[Any]) -> bytes:
-    """What the checksum of an item's row covers beside its record."""
+    """Encode the columns that the checksum of an item row covers besides the record."""
     item, model, version, parent, deleted, opaque, guarded = columns
     return b"%b%b|%d|%b|%d%d%d" % (item, model.encode(), version, parent, deleted, opaque, guarded)
 
@@ -366,6 +366,7 @@ def _unchecked(data: bytes, key: bytes, what: str) -> bytes:
 
 
 def encode_lane(lane: LaneState) -> bytes:
+    """Encode the saved state of a lane, without feed and number."""
     fault = lane.fault.encode()
     parts = [u64(lane.position), u64(lane.lamport), lane.hash, u64(lane.base), u64(lane.base_lamport)]
     parts += [u32(len(fault)), fault, u32(len(lane.segments))]
@@ -380,6 +381,7 @@ def encode_lane(lane: LaneState) -> bytes:
 
 
 def decode_lane(number: int, feed: bytes, data: bytes) -> LaneState:
+    """Decode the saved state of a lane. Raises `BadEncoding`."""
     reader = Reader(data, f"the state of feed {feed.hex()[:8]}")
     position, lamport, last = reader.u64(), reader.u64(), reader.take(32)
     base, base_lamport = reader.u64(), reader.u64()

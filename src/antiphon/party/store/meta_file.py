@@ -1,7 +1,7 @@
-"""The SQLite file under a `MetaStore`: made whole or not at all, checked when it is opened, and row by row when read.
+"""`MetaFile`: the SQLite file of a `MetaStore`. It is created atomically, and verified on open and on every read.
 
-SQLite keeps no checksum of its pages, so each row carries one. What it cannot tell: a byte that changed in the
-write-ahead log of a process that was killed looks like the log's end.
+SQLite has no page checksums, so each row carries a checksum. One kind of damage is not found: a changed byte in the
+write-ahead log of a killed process looks like the end of the log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from antiphon.core.errors import StoreClosed, StoreError, StoreLocked
 APPLICATION_ID = int.from_bytes(b"APm1", "big")
 VERSION = 1
 
-#: As SQLite gives them back; a file with any other schema is none of ours.
+#: Exactly as SQLite returns them; a file with any other schema is refused.
 SCHEMA = {
     "parties": "CREATE TABLE parties (party BLOB PRIMARY KEY, genesis_feed BLOB, label TEXT NOT NULL, "
     "state TEXT NOT NULL, added_ms INTEGER NOT NULL, crc INTEGER NOT NULL) STRICT, WITHOUT ROWID",
@@ -38,7 +38,7 @@ Cell = bytes | str | int | None
 
 
 class Rows:
-    """Reads and writes of one transaction. A row is handed out without its checksum, once that is right."""
+    """Reads and writes inside one transaction. Rows are returned without their checksum, after it was verified."""
 
     __slots__ = ("_db", "_path")
 
@@ -47,7 +47,7 @@ class Rows:
         self._path = path
 
     def select(self, table: str, **where: Cell) -> Iterator[tuple[Any, ...]]:
-        """The rows whose columns have these values, ascending by primary key."""
+        """Yield the rows whose columns have these values, ascending by primary key."""
         condition, values = _condition(where)
         for row in self._db.execute(f"SELECT * FROM {table}{condition} ORDER BY 1, 2", values):  # noqa: S608
             if row[-1] != _crc(table, row[:-1]):
@@ -55,9 +55,11 @@ class Rows:
             yield row[:-1]
 
     def one(self, table: str, **where: Cell) -> tuple[Any, ...] | None:
+        """Return the first such row, or None."""
         return next(self.select(table, **where), None)
 
     def count(self, table: str, **where: Cell) -> int:
+        """Count such rows."""
         condition, values = _condition(where)
         found: int = self._db.execute(f"SELECT count(*) FROM {table}{condition}", values).fetchone()[0]  # noqa: S608
         return found
@@ -68,7 +70,7 @@ class Rows:
         self._db.execute(f"REPLACE INTO {table} VALUES ({marks})", (*row, _crc(table, row)))  # noqa: S608
 
     def drop(self, table: str, **where: Cell) -> int:
-        """Delete rows; tells how many."""
+        """Delete rows. Return how many."""
         condition, values = _condition(where)
         return self._db.execute(f"DELETE FROM {table}{condition}", values).rowcount  # noqa: S608
 
@@ -94,18 +96,18 @@ class MetaFile:
 
     @contextmanager
     def read(self) -> Iterator[Rows]:
-        """A consistent view."""
+        """Open a read transaction."""
         with self._transaction("BEGIN") as db:
             yield Rows(db, self.path)
 
     @contextmanager
     def write(self) -> Iterator[Rows]:
-        """All of it or nothing, on the disk on leaving. The write lock is taken first, so nothing read goes stale."""
+        """Open a write transaction, durable on exit. It takes the write lock first, so no read in it can go stale."""
         with self._transaction("BEGIN IMMEDIATE") as db:
             yield Rows(db, self.path)
 
     def verify(self) -> None:
-        """Check that the file is ours, and read all of it."""
+        """Check identity, version and schema of the file, and read all rows."""
         with self._transaction("BEGIN") as db:
             kind, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
             if kind != APPLICATION_ID:
@@ -126,6 +128,7 @@ class MetaFile:
                     pass
 
     def close(self) -> None:
+        """Close the file. Closing again has no effect."""
         with self._lock, _errors(self.path):
             if not self._closed:
                 self._closed = True
@@ -146,6 +149,7 @@ class MetaFile:
 
 
 def damaged(path: Path, why: str) -> StoreError:
+    """Make the error for a damaged file, with advice."""
     return StoreError(
         f"the metadata store {path} is damaged: {why}. Move it away and subscribe to your parties again, or put back "
         "a copy; feeds and keys are kept elsewhere. Check the disk"
@@ -153,7 +157,7 @@ def damaged(path: Path, why: str) -> StoreError:
 
 
 def _create(path: Path) -> None:
-    """Make the file aside and link it into place, so that nobody ever opens half of one, nor replaces another's."""
+    """Create a temporary file and link it into place, so that no process opens half a file or replaces another's."""
     folders = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as aside:
@@ -169,11 +173,11 @@ def _create(path: Path) -> None:
             ):
                 db.execute(statement)
         finally:
-            db.close()  # with its log written back, so that the file is whole by itself
+            db.close()  # which writes the log back, so that the file is complete by itself
         _sync(made)
         with suppress(FileExistsError):  # another process was first
             os.link(made, path)
-    for changed in (path.parent, *(made.parent for made in folders)):  # a name is on the disk when its folder is
+    for changed in (path.parent, *(made.parent for made in folders)):  # a name is durable once its folder is synced
         _sync(changed)
 
 
@@ -182,7 +186,7 @@ def _connect(path: Path, busy_timeout_ms: int) -> sqlite3.Connection:
         f"{path.as_uri()}?mode=rw",
         uri=True,
         timeout=busy_timeout_ms / 1000,
-        isolation_level=None,  # transactions are begun and ended by us
+        isolation_level=None,  # transactions are explicit
         check_same_thread=False,
     )
 
@@ -197,7 +201,7 @@ def _sync(path: Path) -> None:
 
 @contextmanager
 def _errors(path: Path) -> Iterator[None]:
-    """What SQLite and the system say, as errors of ours that name the file and what to do."""
+    """Convert errors of SQLite and of the system to `StoreError`s that name the file and what to do."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
@@ -225,7 +229,7 @@ def _condition(where: dict[str, Cell]) -> tuple[str, tuple[Cell, ...]]:
 
 
 def _crc(table: str, row: tuple[Cell, ...]) -> int:
-    """A checksum over the cells and where they stand. A column has one type, so text needs no mark of its own."""
+    """Checksum over the table name and the cells. A column has one type, so the types are not covered."""
     crc = zlib.crc32(table.encode())
     for cell in row:
         data = cell if isinstance(cell, bytes) else str(cell).encode()

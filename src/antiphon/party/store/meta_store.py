@@ -1,4 +1,4 @@
-"""`MetaStore`: which parties this machine follows, which feeds they have, and what its user prefers.
+"""`MetaStore`: the parties that this machine follows, their feeds, and the preferences of its user.
 
 >>> from antiphon.core.keys import KeyPair
 >>> party, feed = KeyPair.from_seed(b"p" * 32).key, KeyPair.from_seed(b"f" * 32).key
@@ -9,7 +9,7 @@
 ...     store.find(party).label, store.feeds(party)[0].genesis, store.get("theme", "light", party=party)
 ('Book club', True, 'dark')
 
-One SQLite file (`meta_file`). Nothing in it is replicated, so nobody contends for it beyond waiting for a turn.
+It is one SQLite file (`meta_file`). Nothing in it is replicated.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ PREFERENCE_KEY_SIZE_MAX = 128
 PREFERENCE_VALUE_SIZE_MAX = 64 << 10
 PREFERENCE_DEPTH_MAX = 32
 _ADDED_MAX = 1 << 62
-_EVERYWHERE = b""  # the scope of a preference that is no party's
+_EVERYWHERE = b""  # the scope of preferences without a party
 
 Value = TypeVar("Value", bool, int, float, str, list[Any], dict[str, Any])
 
 
 class SubscriptionState(enum.Enum):
-    """Whether a party is run here. A forgotten one stays as a tombstone, so that it does not come back by itself."""
+    """State of a subscription. A forgotten party stays as a tombstone, so that it is not followed again by accident."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -83,7 +83,7 @@ class MetaStore:
 
     @classmethod
     def open(cls, path: str | Path, *, clock: Clock | None = None, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> MetaStore:
-        """The store in file `path`, made if it is not there. A damaged file, or somebody else's, is refused."""
+        """Open the store in file `path`, or create it. A damaged or foreign file is refused."""
         return cls(MetaFile(Path(path).absolute(), busy_timeout_ms), clock or SystemClock())
 
     @property
@@ -95,9 +95,9 @@ class MetaStore:
     def subscribe(
         self, party: bytes, *, label: str = "", genesis_feed: bytes | None = None, again: bool = False
     ) -> Subscription:
-        """Follow a party. Done once more it only fills in the genesis feed: a paused party stays paused.
+        """Follow a party. For a followed party this only sets a missing genesis feed: a paused party stays paused.
 
-        A forgotten party is refused, unless `again` says that its return is meant.
+        A forgotten party is refused unless `again` is set.
         """
         key, genesis, now_ms = PublicKey(party), _optional(genesis_feed), self._clock.now_ms()
         encode_label(label)
@@ -117,7 +117,7 @@ class MetaStore:
             return _put(rows, known)
 
     def pause(self, party: bytes) -> Subscription:
-        """Keep what is held of a party, and leave it alone until `resume`."""
+        """Keep the data of a party, but do not run it until `resume`."""
         return self._change(party, state=SubscriptionState.PAUSED)
 
     def resume(self, party: bytes) -> Subscription:
@@ -136,7 +136,7 @@ class MetaStore:
             return _put(rows, _with_genesis(rows, _followed(rows, key), genesis))
 
     def forget(self, party: bytes) -> Subscription:
-        """Never run this party again. Its preferences go; its list of feeds stays, for whoever deletes their blocks."""
+        """Never run this party again. Deletes its preferences; keeps its list of feeds, to delete their blocks by."""
         key = PublicKey(party)
         with self._file.write() as rows:
             known = _find(rows, key)
@@ -146,12 +146,12 @@ class MetaStore:
             return _put(rows, replace(known, state=SubscriptionState.FORGOTTEN))
 
     def find(self, party: bytes) -> Subscription | None:
-        """What is known of a party, forgotten ones included."""
+        """Return the subscription of a party, also of a forgotten one; None if there is none."""
         with self._file.read() as rows:
             return _find(rows, PublicKey(party))
 
     def parties(self, state: SubscriptionState | None = None) -> tuple[Subscription, ...]:
-        """The parties in a state, or all of them with the tombstones, ascending by key."""
+        """Return the parties in a state, or all including tombstones, ascending by key."""
         with self._file.read() as rows:
             return tuple(known for known in map(_party, rows.select("parties")) if state in (None, known.state))
 
@@ -171,9 +171,9 @@ class MetaStore:
         device: bytes | None = None,
         written_here: bool | None = None,
     ) -> KnownFeed:
-        """Note a feed of a party; once more, to add what was learnt of it since.
+        """Add a feed of a party, or complete what is known of it.
 
-        Kind and device never change once they are known; `written_here` does, and None leaves it as it is.
+        Kind and device never change once they are known. `written_here` may; None keeps its value.
         """
         key, owner, writer = PublicKey(feed), PublicKey(party), _optional(device)
         with self._file.write() as rows:
@@ -194,7 +194,7 @@ class MetaStore:
     # -- preferences and configuration
 
     def set(self, key: str, value: object, *, party: bytes | None = None) -> None:
-        """Keep a JSON value under a key, for one party or for everything here."""
+        """Set a JSON value under a key, for one party or for this machine."""
         scope, text = _scope(key, party), _to_json(key, value)
         with self._file.write() as rows:
             if scope:
@@ -209,7 +209,7 @@ class MetaStore:
     @overload
     def get(self, key: str, default: Value, *, party: bytes | None = None) -> Value: ...
     def get(self, key: str, default: Any = None, *, party: bytes | None = None) -> Any:
-        """The value under a key, or the default. It has the default's type; a whole number will do for a float."""
+        """Return the value under a key, or the default. It must have the default's type; an int passes for a float."""
         scope = _scope(key, party)
         with self._file.read() as rows:
             row = rows.one("preferences", scope=scope, key=key)
@@ -226,13 +226,13 @@ class MetaStore:
         return value
 
     def unset(self, key: str, *, party: bytes | None = None) -> bool:
-        """Drop a value; tells whether there was one."""
+        """Delete a value. True if there was one."""
         scope = _scope(key, party)
         with self._file.write() as rows:
             return rows.drop("preferences", scope=scope, key=key) > 0
 
     def preferences(self, party: bytes | None = None) -> dict[str, Any]:
-        """All values of one party, or those that are no party's, ascending by key."""
+        """Return all values of one party, or those without a party, ascending by key."""
         scope = _EVERYWHERE if party is None else bytes(PublicKey(party))
         with self._file.read() as rows:
             return {key: json.loads(text) for _, key, text in rows.select("preferences", scope=scope)}
@@ -240,11 +240,11 @@ class MetaStore:
     # -- the file
 
     def verify(self) -> None:
-        """Read everything and check it; `open` does so, too."""
+        """Read and verify everything; `open` does so, too."""
         self._file.verify()
 
     def close(self) -> None:
-        """Closing again changes nothing."""
+        """Close the store. Closing again has no effect."""
         self._file.close()
 
     def __enter__(self) -> MetaStore:
@@ -254,7 +254,7 @@ class MetaStore:
         self.close()
 
 
-# Rows as values, and the rules that hold between them. All of these run inside the caller's transaction.
+# Rows as values, and the rules between them. These functions run inside the caller's transaction.
 
 
 def _party(row: tuple[Any, ...]) -> Subscription:
@@ -363,7 +363,7 @@ def _check_room(count: int, most: int, what: str) -> None:
 
 
 def _scope(key: str, party: bytes | None) -> bytes:
-    """The scope of a preference, once its key is right as well. Keys are shown, so they are printable."""
+    """Check the key of a preference, and return its scope. Keys are shown to people, so they are printable."""
     if not key.isprintable() or not 0 < len(key.encode()) <= PREFERENCE_KEY_SIZE_MAX:
         raise InvalidInput(
             f"the key of a preference is 1 to {PREFERENCE_KEY_SIZE_MAX} bytes of printable text, not {key[:40]!r}"
@@ -372,7 +372,7 @@ def _scope(key: str, party: bytes | None) -> bytes:
 
 
 def _to_json(key: str, value: object) -> str:
-    """A value as text that gives the same value back."""
+    """Encode a value as JSON that decodes to an equal value, or raise."""
     if value is None:
         raise InvalidInput(f"the preference {key!r} cannot hold None; unset it instead")
     text, back, deep = "", None, True
@@ -382,7 +382,7 @@ def _to_json(key: str, value: object) -> str:
         deep = _depth(back) > PREFERENCE_DEPTH_MAX
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"the preference {key!r} is no JSON value: {error}") from None
-    except RecursionError:  # deeper than can be looked at
+    except RecursionError:  # deeper than Python can walk
         deep = True
     if back is None or deep:
         raise TooLarge(

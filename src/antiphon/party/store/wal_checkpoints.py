@@ -1,7 +1,7 @@
-"""Moves what was committed from SQLite's log into the item store's file, beside whoever writes.
+"""`Checkpoints`: copy SQLite's write-ahead log into the file of the item store, in a background thread.
 
-A checkpoint waits for the disk twice. SQLite makes it inside the commit that fills the log, and a writer would see that
-as a pause; here it is made by a thread of its own, with a connection of its own.
+A checkpoint syncs the disk twice. SQLite would run it inside the commit that fills the log, and a writer would wait for
+it. Here a background thread runs it on its own connection.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import sqlite3
 import threading
 from pathlib import Path
 
-LOG_SIZE = 4 << 20  # from here on a checkpoint is made
-LOG_SIZE_MAX = 64 << 20  # from here on the committer makes it, and waits
+LOG_SIZE = 4 << 20  # from this size on, the thread runs a checkpoint
+LOG_SIZE_MAX = 64 << 20  # from this size on, the committer runs it, and waits
 
 
 class Checkpoints:
-    """Of one file. Not thread-safe: its item store is."""
+    """Checkpoints of one file. Not thread-safe: calls come from the item store, under the party's lock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -24,17 +24,17 @@ class Checkpoints:
         self._failed = False
 
     def after_commit(self, db: sqlite3.Connection) -> None:
-        """Make one if the log has grown, unless one is being made."""
+        """Start a checkpoint if the log is large, unless one is running."""
         if self._thread is not None and self._thread.is_alive():
             return
         try:
             size = self._log.stat().st_size
         except FileNotFoundError:
             return
-        if self._failed or size >= LOG_SIZE_MAX:  # here, so that an error reaches somebody
+        if self._failed or size >= LOG_SIZE_MAX:  # in the caller's thread, so that an error is raised
             self._failed = False
             _checkpoint(db, at_once=True)
-        elif size > LOG_SIZE:  # a log that begins again is cut down to it
+        elif size > LOG_SIZE:  # not equal: `journal_size_limit` truncates the log to this size
             self._thread = threading.Thread(target=self._run, daemon=True, name=f"antiphon checkpoint {self._path}")
             self._thread.start()
 
@@ -49,15 +49,17 @@ class Checkpoints:
             self._failed = True
 
     def finish(self) -> None:
-        """Wait for the one that is being made."""
+        """Wait for a running checkpoint."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
 
 
 def _checkpoint(db: sqlite3.Connection, *, at_once: bool = False) -> None:
-    """With `at_once`, the log is cut off, too, unless somebody reads in it. Who commits next would do it otherwise, and
-    to let go of a hundred megabytes takes 30 ms, in which a writer waits who has no part in it."""
+    """Run a checkpoint. With `at_once`, also truncate the log, unless it is being read.
+
+    Otherwise the next commit would truncate it: for a hundred megabytes that takes 30 ms, in which its writer waits.
+    """
     if not at_once:
         db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         return
