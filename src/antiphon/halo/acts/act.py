@@ -20,13 +20,13 @@ Seen = Mapping[bytes, int]  # feed → the last seq seen of it
 
 
 def advanced(seen: Seen, entries: Iterable[Entry]) -> Seen:
-    """What a feed has seen after these entries. An entry need not move, so they are folded by maximum."""
+    """Merge advance entries into a timeframe. An entry need not move forward, so the greater seq counts."""
     return {**seen, **{entry.feed: max(entry.seq, seen.get(entry.feed, -1)) for entry in entries}}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a judgement is made: a place in a feed, and what had been seen there. A feed sees itself before `seq`."""
+    """A position in a feed, with the timeframe of its writer there. A feed has seen its own blocks before `seq`."""
 
     feed: bytes
     seq: int
@@ -48,7 +48,7 @@ class Void:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Act:
-    """A control block as the party state machine sees it. `problem` says why its body is not to be used."""
+    """A control block as the party state machine sees it. `problem` says why its body cannot be used."""
 
     stamp: Stamp
     place: Place
@@ -58,7 +58,7 @@ class Act:
     expires_ms: int = 0
     problem: str = ""
     digest: bytes = b""  # of its credential's payload
-    position: Position = field(init=False)  # made once: every question of right asks for some of them
+    position: Position = field(init=False)  # computed once: every question of rights needs some of them
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "position", Position(self.stamp.feed, self.stamp.seq))
@@ -73,7 +73,7 @@ class Act:
 
 
 def read_act(party: bytes, block: Block, seen: Seen) -> Act:
-    """The act that a control block is; one that cannot be read is an act without a claim."""
+    """Read a control block. A block that cannot be read becomes an act without a claim."""
     place = Place(block.feed, block.seq, seen)
     try:
         found = credential.read(party, credential_of(block))
@@ -84,7 +84,7 @@ def read_act(party: bytes, block: Block, seen: Seen) -> Act:
 
 
 def credential_of(block: Block) -> bytes:
-    """The signed credential that a control block holds."""
+    """Return the signed credential in a control block."""
     if block.kind is not Kind.CREDENTIAL or block.item != SYSTEM_ITEM:
         raise BadEncoding("a control feed holds credentials of the system item only")
     if block.message is None:

@@ -1,4 +1,4 @@
-"""What a grant is: party genesis, member admission or group admission, and what is asked of one; whose a feed is."""
+"""Grants (party genesis, member admission, group admission), and the owner of a feed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANY: Roles = frozenset(Role)
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose a feed is, and the act that opened it."""
+    """The identity and device that own a feed, and the act that opened it."""
 
     identity: bytes
     device: bytes
@@ -41,7 +41,7 @@ def given(grant: Act) -> Roles:
 
 
 def self_signers(grant: Act) -> frozenset[bytes]:
-    """Whose own word is enough to give a grant back: its subject's, and for a group's the group's."""
+    """Return the keys that may give a grant back: its subject's and, for a group admission, the group's."""
     claim = grant.claim
     if isinstance(claim, PartyGenesis):
         return frozenset({claim.identity})
@@ -51,10 +51,10 @@ def self_signers(grant: Act) -> frozenset[bytes]:
 
 
 def expired(act: Act) -> bool:
-    """Whether a credential had expired when it was written. Later expiry is a narrowing, or an epoch."""
+    """True if a credential had expired when it was written. Later expiry takes a narrowing or an epoch."""
     return 0 < act.expires_ms <= act.created_ms
 
 
 def cut_of(cuts: Cuts, feed: bytes, genesis_feed: bytes) -> int:
-    """A feed that a narrowing does not name ends at nothing; but a party keeps its genesis."""
+    """Return the cut of a feed. A feed that is not named is cut to nothing; but a party keeps its genesis."""
     return max(cuts.get(feed, 0), 1) if feed == genesis_feed else cuts.get(feed, 0)

@@ -1,4 +1,4 @@
-"""From a store's control feeds to the party state machine."""
+"""Fold the control feeds of a store into the party state machine."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from antiphon.halo.control.machine import PartyMachine
 
 
 def fold_control_feeds(machine: PartyMachine, store: FeedReader, data: set[bytes] | None = None) -> int:
-    """Take what a store has of a party's control feeds, and of its parent's; returns how many acts became known.
+    """Fold the control feeds of a party, and of its parent, from a store; returns how many acts became known.
 
-    Feeds that turn out to be data feeds are put into `data`, and not looked at again.
+    Feeds that turn out to be data feeds are added to `data`, and skipped from then on.
     """
     data = set() if data is None else data
     before = machine.act_count
@@ -22,7 +22,7 @@ def fold_control_feeds(machine: PartyMachine, store: FeedReader, data: set[bytes
 
 
 def fold_parent_feeds(machine: PartyMachine, store: FeedReader, data: set[bytes] | None = None) -> None:
-    """Let a child have what a store has of its parent's control feeds."""
+    """Fold the control feeds of a child's parent from a store."""
     if machine.parent is not None:
         _take(machine.parent, store, set() if data is None else data)
         machine.hear_parent()
@@ -54,11 +54,11 @@ def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
             continue
         for span in store.held(feed, at, length):
             machine.add(span.blocks(0, span.count))
-        if machine.length(feed) >= length:  # else somebody else wrote meanwhile
+        if machine.length(feed) >= length:  # else another process wrote meanwhile
             _remember(known, record)
 
 
 def _remember(known: dict[bytes, FeedRecord], record: FeedRecord) -> None:
-    """All that a record tells was taken. Behind a fault, evidence of a fork may come that no record tells of."""
+    """Note that a feed was folded up to a record. After a fault, evidence of a fork may come without a new record."""
     if record.why is not End.FAULT:
         known[record.feed] = record

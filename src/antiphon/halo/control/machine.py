@@ -1,8 +1,7 @@
 """`PartyMachine`, the party state machine: control blocks in, the party's state out.
 
-Blocks may come in any order across feeds; an act counts when everything that its advance names is there. A blocked
-feed is woken by the feed that it waits for. The state is a function of the set of acts, so the order of arrival leaves
-no trace in it.
+Blocks may come in any order across feeds; an act counts when every block that its advance names is delivered (see
+`antiphon.feed.causal_delivery`). The state is a function of the set of acts, so the order of arrival does not matter.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from antiphon.halo.rights.floors import Floors
 from antiphon.halo.rights.verdict import judge, judge_data
 
 _CONTROL_TAG = b"antiphon.control.v1"
-AUTHORITIES_MAX = 16  # restricted ones that are kept
-POLICIES_MAX = 1024  # of final epochs: else each new act would cost an authority for every one of them
+AUTHORITIES_MAX = 16  # cached authorities of control timeframes
+POLICIES_MAX = 1024  # cached policies of final epochs: else each new act would cost an authority for each of them
 
 
 @dataclass(slots=True)
 class _Lane:
-    """One control feed: the blocks that came, and how far they are delivered."""
+    """One control feed: its blocks, and how many of them are delivered."""
 
     feed: bytes
     blocks: list[Block] = field(default_factory=list)
@@ -67,8 +66,8 @@ class Waiting:
 class PartyMachine:
     """The control side of one party. It needs the party key and the key of its first feed, which an invitation has.
 
-    A child's holds a machine of its parent, which it makes when its genesis names one, and which is to be given the
-    parent's control blocks (`hear_parent` afterwards). A parent has no parent itself: `inherits` is False there.
+    The machine of a child party makes a machine of the parent when its genesis names one. The caller adds the parent's
+    control blocks to that, then calls `hear_parent`. A parent has no parent itself: `inherits` is False there.
     """
 
     def __init__(self, party: bytes, genesis_feed: bytes, *, inherits: bool = True) -> None:
@@ -87,20 +86,20 @@ class PartyMachine:
         self._frame: Timeframe | None = None
         self._ends: tuple[Entry, ...] | None = None
         self._chain: EpochChain | None = None
-        self._stands: EpochChain | None = None  # the chain that the authority stands on
-        self._electoral: list[Act] = []  # acts that say something about epochs, or whose feeds may
+        self._stands: EpochChain | None = None  # the chain whose floors the authority has
+        self._electoral: list[Act] = []  # acts about epochs, and those that open control feeds or change the electorate
         self._policies: OrderedDict[tuple[bytes, ...], Policy] = OrderedDict()  # by the geneses up to one
         self._at: OrderedDict[tuple[Timeframe, Floors], Authority] = OrderedDict()
 
     # -- in
 
     def length(self, feed: bytes) -> int:
-        """How many blocks of a feed have been taken: where to go on."""
+        """Return how many blocks of a feed have been added."""
         lane = self._lanes.get(feed)
         return 0 if lane is None else len(lane.blocks)
 
     def add(self, blocks: Iterable[Block]) -> int:
-        """Take blocks of control feeds, each feed from its first block on; returns how many acts became known."""
+        """Add blocks of control feeds, each feed from its first block on; returns how many acts became known."""
         try:
             self._take(blocks)
         finally:
@@ -133,19 +132,19 @@ class PartyMachine:
             self._queue.wake(block.feed)
 
     def _begin(self, genesis: Block) -> None:
-        """Look into the genesis for a parent: it waits for what it has seen of that one's control feeds."""
+        """Read the parent from the genesis, which waits for the parent's control blocks that it has seen."""
         act = read_act(self.party, genesis, {})
         if isinstance(act.claim, PartyGenesis) and act.claim.parent and self.party in act.signers:
             self.inherit(act.claim.parent, act.claim.parent_feed)
 
     def inherit(self, party: bytes, genesis_feed: bytes) -> None:
-        """This party is a child of that one."""
+        """Make a machine of the parent party."""
         if self._inherits and self.parent is None:
             self.parent = PartyMachine(party, genesis_feed, inherits=False)
             self.hear_parent()
 
     def hear_parent(self) -> None:
-        """The parent's control feeds may have moved: what waits for them, or rests on them, is looked at again."""
+        """Look again at blocks and answers that depend on the parent's control feeds: these may have grown."""
         parent = self.parent
         if parent is None:
             return
@@ -161,14 +160,14 @@ class PartyMachine:
         self._deliver()
 
     def add_fork(self, evidence: bytes) -> None:
-        """Take evidence that a feed's writer signed two histories, as the store kept it."""
+        """Add the store's evidence that a feed's writer signed two histories."""
         fork = Fork.decode(evidence)
         if fork.party != self.party:
             raise InvalidInput(f"this evidence is about a feed of party {fork.party.hex()[:8]}, not of this one")
         self.end_fork(fork.feed, fork.seq)
 
     def end_fork(self, feed: bytes, length: int) -> None:
-        """A feed is forked, and this many of its blocks are common to all branches."""
+        """Note that a feed is forked, and that its first `length` blocks are common to all branches."""
         if length < self._authority.forks.get(feed, {}).get(None, NO_END):
             self._authority.fork(feed, length)
             self._changed()
@@ -176,7 +175,7 @@ class PartyMachine:
             self._deliver()
 
     def _forked(self) -> None:
-        """Settle where forked feeds end, a batch being cut whole, and wake those who wait for what is gone."""
+        """Settle where forked feeds end, rounded down to whole batches, and wake the feeds that wait for cut blocks."""
         self._round(self._authority)
         ends = {feed: self._authority.common(feed) for feed in self._authority.forks}
         moved = {feed for feed, end in ends.items() if self._known_forks.get(feed) != end}
@@ -197,7 +196,7 @@ class PartyMachine:
                     authority.fork(feed, start, position)
 
     def _changed(self, acts: Sequence[Act] = ()) -> None:
-        """Forget what followed from fewer acts. As long as nobody speaks of epochs, most acts do not matter to them."""
+        """Forget cached answers. Without any act about epochs, most acts do not change the chain of epochs."""
         self._state = self._frame = self._ends = None
         fresh = [act for act in acts if act.admission or isinstance(act.claim, EpochAct | Policy | PartyGenesis)]
         self._electoral.extend(fresh)
@@ -237,29 +236,29 @@ class PartyMachine:
         return entry_standing(entry, lane.position, self.common(entry.feed), lane.link)
 
     def _lane(self, feed: bytes) -> _Lane | None:
-        """A control feed of this party, or of its parent."""
+        """Return a control feed of this party, or of its parent."""
         lane = self._lanes.get(feed)
         return self.parent._lane(feed) if lane is None and self.parent is not None else lane
 
     def common(self, feed: bytes) -> int:
-        """How many blocks of a forked feed, here or in the parent, are common to all its branches."""
+        """Return how many blocks of a forked feed, here or in the parent, are common to all its branches."""
         above = NO_END if self.parent is None else self.parent.common(feed)
         return min(self._authority.common(feed), above)
 
     def is_control(self, feed: bytes) -> bool:
-        """Whether a feed is a control feed of this party, or of its parent."""
+        """True if a feed is a control feed of this party, or of its parent."""
         return self._lane(feed) is not None
 
     # -- epochs
 
     def epochs(self) -> EpochChain:
-        """The final epochs, and how the next number stands."""
+        """Return the final epochs, and the votes on the next number."""
         if self._chain is None:
             self._chain = fold_epochs(self.party, self.genesis_feed, self._electoral, self._policy_of)
         return self._chain
 
     def control_hash(self, control: Timeframe) -> bytes:
-        """Which blocks a control timeframe names: of a forked feed, others may hold others."""
+        """Hash the blocks that a control timeframe names: of a forked feed, peers may hold different ones."""
         digest = sha256(_CONTROL_TAG)
         for feed, seq in control.items():
             lane = self._lane(feed)
@@ -269,7 +268,7 @@ class PartyMachine:
         return digest.digest()
 
     def _policy_of(self, proposal: Proposal, before: Sequence[FinalEpoch]) -> Policy | str:
-        """The policy in the control timeframe of a genesis, or why it cannot be told here. Once told, it stays so."""
+        """Return the policy in the control timeframe of a genesis, or why it is unknown here. It never changes."""
         key = (*(epoch.genesis for epoch in before), proposal.digest)
         found: Policy | str | None = self._policies.get(key)
         if found is None:
@@ -290,7 +289,7 @@ class PartyMachine:
         return self._within(control, Floors(before)).policy(Place(b"", 0, dict(control)))
 
     def at(self, control: Timeframe) -> Authority:
-        """Who may do what as far as these control blocks tell: the one judge of an epoch's messages (rule 9)."""
+        """Return the rights by these control blocks alone: they judge the messages of an epoch (rule 9)."""
         missing = self.timeframe().missing(control)
         if missing:
             raise MissingBlocks(f"control blocks are not here: {missing!r}")
@@ -312,13 +311,13 @@ class PartyMachine:
         return self._at[key]
 
     def _told_by(self, control: Timeframe) -> Authority:
-        """For a child: who may do what as far as these blocks tell, the epochs that are final by them included."""
+        """For a child: return the rights by these blocks alone, with the epochs that are final by them."""
         own = Timeframe({feed: seq for feed, seq in control.items() if feed in self._lanes})
         acts = [act for act in self._electoral if own.includes(*act.position)]
         return self._within(own, Floors(fold_epochs(self.party, self.genesis_feed, acts, self._policy_of).final))
 
     def open_control(self, control: Timeframe) -> str:
-        """Why a control timeframe is not closed: some block in it has seen what is not; "" if it is closed."""
+        """Return why a control timeframe is not closed: a block in it has seen one that is not; "" if it is closed."""
         for act in self._acts:
             if control.get(act.stamp.feed, -1) == act.stamp.seq:
                 for feed, seq in act.place.seen.items():
@@ -330,13 +329,13 @@ class PartyMachine:
     # -- out
 
     def state(self) -> PartyState:
-        """The state after everything delivered so far."""
+        """Return the state of the party by all delivered blocks."""
         if self._state is None:
             self._state = self._fold()
         return self._state
 
     def waiting(self) -> tuple[Waiting, ...]:
-        """The next block of each feed that cannot be delivered yet."""
+        """Return the next block of each blocked feed, and the entry that it waits for."""
         found = []
         for feed, entry in sorted(self._queue.waits_for.items()):
             lane, other = self._lanes[feed], self._lane(entry.feed) or _NO_LANE
@@ -344,69 +343,69 @@ class PartyMachine:
         return tuple(found)
 
     def timeframe(self) -> Timeframe:
-        """What is delivered of each control feed, the parent's included."""
+        """Return the timeframe of all delivered control blocks, the parent's included."""
         if self._frame is None or self.parent is not None:
             lanes = [*self._lanes.items(), *(self.parent._lanes.items() if self.parent is not None else ())]
             self._frame = Timeframe({feed: lane.position - 1 for feed, lane in lanes if lane.position})
         return self._frame
 
     def entries(self) -> tuple[Entry, ...]:
-        """The last delivered block of each control feed, for the advance of one's own next block."""
+        """Return an entry for the last delivered block of each control feed: the advance of one's own next block."""
         if self._ends is None:
             lasts = [lane.blocks[lane.position - 1] for lane in self._lanes.values() if lane.position]
             self._ends = tuple([block.entry for block in lasts])
         return self._ends if self.parent is None else self._ends + self.parent.entries()
 
     def judge_data(self, feed: bytes, seq: int, seen: Mapping[bytes, int], kind: Kind = Kind.MUTATION) -> str:
-        """Why a data message is void for want of rights, by the control state in its own timeframe; "" if it is not."""
+        """Return why a data message is void for want of rights in its own timeframe; "" if it is not."""
         self.authority.settle()
         return judge_data(self._authority, Place(feed, seq, seen), kind)
 
     def author(self, feed: bytes, seq: int, seen: Mapping[bytes, int]) -> tuple[bytes, tuple[bytes, ...], bool]:
-        """Whose a data message is in its own timeframe: the identity, the groups it is in, whether it is an owner."""
+        """Return the author of a data message in its own timeframe: the identity, its groups, and if it is an owner."""
         self.authority.settle()
         return self._authority.author(Place(feed, seq, seen))
 
     def erased(self, feed: bytes) -> frozenset[int]:
-        """The messages of a data feed that an erasure has made void."""
+        """Return the messages of a data feed that an erasure has made void."""
         return self.authority.erased(feed)
 
     def preview(self, act: Act) -> str:
-        """Why an act would be void if it were written now; "" if it would be in force."""
+        """Return why an act would be void if it were written now; "" if it would be in force."""
         self.authority.settle()
         return self._authority.without_memory(act.position, lambda: judge(self._authority, act))
 
     def everything(self) -> Place:
-        """A place of all that is delivered, from no feed in particular."""
+        """Return a place that has seen all delivered blocks, in no feed in particular."""
         return Place(b"", 0, dict(self.timeframe()))
 
     def roles_of(self, identity: bytes) -> Roles:
-        """What an identity may do, by all that is delivered."""
+        """Return the roles of an identity by all delivered blocks."""
         self._authority.settle()
         return self._authority.roles(identity, self.everything())
 
     def acts(self) -> tuple[Act, ...]:
-        """Everything delivered, in force or not."""
+        """Return all delivered acts, in force or not."""
         return tuple(self._acts)
 
     def block(self, position: Position) -> Block:
-        """The control block that an act of this party stands in."""
+        """Return the control block at a position."""
         return self._lanes[position.feed].blocks[position.seq]
 
     @property
     def act_count(self) -> int:
-        """How many acts are known, the parent's included."""
+        """Return how many acts are known, the parent's included."""
         return len(self._acts) + (0 if self.parent is None else self.parent.act_count)
 
     @property
     def fork_ends(self) -> dict[bytes, int]:
-        """Where forked feeds end, the parent's included."""
+        """Return where forked feeds end, the parent's included."""
         above = {} if self.parent is None else self.parent.fork_ends
         return {**above, **self.authority.fork_ends}
 
     @property
     def authority(self) -> Authority:
-        """Who may do what as far as everything here tells, on the floors of the final epochs."""
+        """Return the rights by all delivered blocks, with the floors of the final epochs."""
         chain = self.epochs()
         if chain is not self._stands:
             self._authority.stand_on(Floors(chain.final))

@@ -57,14 +57,14 @@ class FeedState:
 
 @dataclass(frozen=True, slots=True)
 class PartyState:
-    """Everything that the control feeds say. Equal on all peers that hold the same blocks, whatever their order."""
+    """The state of a party by its control feeds. Equal on all peers that hold the same blocks, in any order."""
 
     party: bytes
     members: tuple[Member, ...]  # by subject
     groups: tuple[GroupMember, ...]  # by group and subject
     feeds: tuple[FeedState, ...]  # by feed
     policy: Policy
-    epochs: tuple[FinalEpoch, ...]  # by number; `PartyMachine.epochs` tells how the next one stands
+    epochs: tuple[FinalEpoch, ...]  # by number; `PartyMachine.epochs` has the votes on the next one
     voids: tuple[Void, ...]  # by stamp
 
     def member(self, subject: bytes) -> Member | None:
@@ -74,7 +74,7 @@ class PartyState:
         return next((state for state in self.feeds if state.feed == feed), None)
 
     def encode(self) -> bytes:
-        """Canonical bytes of what is in force. Void acts are left out: a peer need not hold blocks past a cut."""
+        """Encode the acts in force canonically. Void acts are left out: a peer need not hold blocks past a cut."""
         policy = self.policy
         parts = [_TAG, self.party, u32(len(self.members))]
         parts += [member.subject + _roles(member.roles) + member.since.encode() for member in self.members]
@@ -92,7 +92,7 @@ class PartyState:
 
     @property
     def digest(self) -> bytes:
-        """A hash to compare: two peers with the same one agree on the party."""
+        """Hash the state: two peers with the same digest agree on the party."""
         return sha256(self.encode()).digest()
 
 

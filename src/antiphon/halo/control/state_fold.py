@@ -1,4 +1,4 @@
-"""From the acts of a party, and of its parent if it has one, to the state that people see."""
+"""Fold the acts of a party, and of its parent if it has one, into a `PartyState`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fold_state(
     now: Place,
     faults: Sequence[Void],
 ) -> PartyState:
-    """The state at a place that has seen everything. A child's members are its parent's, and its own."""
+    """Return the state at a place that has seen everything. A child's members are its parent's and its own."""
     authority.settle()
     verdicts = [(act, judge(authority, act) or chain.reason(act)) for act in sorted(acts, key=lambda act: act.stamp)]
     voids = [Void(act.stamp, reason) for act, reason in verdicts if reason]
@@ -63,7 +63,7 @@ def _groups(authority: Authority, grants: Sequence[Act], now: Place) -> tuple[Gr
 
 
 def _feeds(authority: Authority) -> tuple[FeedState, ...]:
-    """The feeds of which something counts; where an admission is void, peers need not know of the feed."""
+    """Return the feeds with blocks that count. Peers need not know a feed whose admission is void."""
     feeds = []
     for feed, owner in sorted(authority.owners().items()):
         end = authority.end(feed)

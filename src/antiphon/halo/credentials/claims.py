@@ -1,4 +1,4 @@
-"""What credentials claim, as immutable values; `credential` turns them into signed bytes and back."""
+"""The claims of credentials, as immutable values; `credential` turns them into signed bytes and back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antiphon.core.timeframe import Timeframe
 
 
 class Role(enum.IntEnum):
-    """What a member may do."""
+    """A role of a member."""
 
     OWNER = 1  # admits, narrows, sets policy; and everything below
     EDITOR = 2  # writes; and reads
@@ -32,24 +32,24 @@ _IMPLIED: dict[Role, Roles] = {
 
 
 def with_implied(roles: Roles) -> Roles:
-    """The roles and all that they include: an owner that is demoted to editor is left with something."""
+    """Add the roles that these include: an owner who is demoted to editor keeps that role."""
     return frozenset().union(*(_IMPLIED[role] for role in roles))
 
 
 def without_implied(roles: Roles) -> Roles:
-    """The shortest way to say the same."""
+    """Remove the roles that others among these include."""
     return frozenset(role for role in roles if not any(role in _IMPLIED[other] for other in roles if other is not role))
 
 
 class FeedKind(enum.IntEnum):
-    """Each device has one feed of each kind in each party."""
+    """The kind of a feed. Each device has one feed of each kind in each party."""
 
     CONTROL = 1
     DATA = 2
 
 
 class Position(NamedTuple):
-    """Where a block stands."""
+    """The feed and the seq of a block."""
 
     feed: bytes
     seq: int
@@ -125,7 +125,7 @@ class FeedEnd:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the party has agreed on. The last one in the total order holds. A limit of 0 is none."""
+    """The policy of a party. The last one in the total order holds. A limit of 0 means no limit."""
 
     editors_admit: bool = False
     generator: bytes = b""  # a device; none: the attester that ranks first
@@ -156,7 +156,7 @@ class ModelKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EpochGenesis:
-    """An epoch is declared: a cut of all data feeds, what of the control feeds it rests on, and the snapshot there."""
+    """Declares an epoch: a cut of all data feeds, the control timeframe that judges it, and the snapshot there."""
 
     term: int
     number: int  # from 1 on
@@ -171,7 +171,7 @@ class EpochGenesis:
 
 @dataclass(frozen=True, slots=True)
 class EpochAttestation:
-    """An attester has recomputed an epoch's snapshot and found the same CID; said again, it knows that a quorum has."""
+    """An attester has recomputed an epoch's snapshot with the same CID; repeated, it knows that a quorum has."""
 
     term: int
     number: int
@@ -181,7 +181,7 @@ class EpochAttestation:
 
 @dataclass(frozen=True, slots=True)
 class EpochRefusal:
-    """An attester has computed something else, or nothing, for this reason."""
+    """An attester has computed another snapshot, or none, for this reason."""
 
     term: int
     number: int
@@ -192,7 +192,7 @@ class EpochRefusal:
 
 @dataclass(frozen=True, slots=True)
 class EpochEndorsement:
-    """An attester endorses a candidate for a term, and names what it has attested for that number."""
+    """An attester endorses a candidate for a term, and names the snapshot that it has attested for that number."""
 
     number: int
     term: int  # from 1 on

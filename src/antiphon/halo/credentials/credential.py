@@ -57,7 +57,7 @@ class Credential:
 
 
 def sign(party: bytes, claim: Claim, pairs: Iterable[KeyPair], *, expires_ms: int = 0, nonce: bytes = b"") -> bytes:
-    """The bytes of a credential signed by these keys. The nonce tells it from an earlier one with the same claim."""
+    """Sign a claim with these keys. The nonce tells the credential from an earlier one with the same claim."""
     payload = pb.Credential(party=party, expires_ms=expires_ms, nonce=nonce)
     _write(payload, claim)
     raw = payload.SerializeToString(deterministic=True)
@@ -69,13 +69,13 @@ def sign(party: bytes, claim: Claim, pairs: Iterable[KeyPair], *, expires_ms: in
 
 
 def message_of(signed: bytes) -> bytes:
-    """A signed credential as the message of a control feed."""
+    """Wrap a signed credential as the message of a control block."""
     message = message_pb2.Message(credential=pb.SignedCredential.FromString(signed))
     return message.SerializeToString(deterministic=True)
 
 
 def read(party: bytes, data: bytes) -> Credential:
-    """A credential of `party` from bytes that may be hostile; refused unless every signature on it is right."""
+    """Read a credential of `party` from bytes that may be hostile. Refuses it unless every signature is right."""
     if len(data) > CREDENTIAL_SIZE_MAX:
         raise TooLarge(f"credential: {len(data)} bytes, at most {CREDENTIAL_SIZE_MAX} are allowed")
     signed = pb.SignedCredential()
@@ -84,7 +84,7 @@ def read(party: bytes, data: bytes) -> Credential:
 
 
 def _read(party: bytes, signed: pb.SignedCredential, only: str = "") -> Credential:
-    """`only` names the claim that must be in it: else credentials could be nested without end."""
+    """Read a credential. `only` names the one claim allowed inside: else credentials could be nested without end."""
     keys = [signature.key for signature in signed.signatures]
     if not 0 < len(keys) <= SIGNATURES_MAX or keys != sorted(set(keys)):
         raise BadEncoding(f"credential: {len(keys)} signatures; 1 to {SIGNATURES_MAX} by ascending key are allowed")
@@ -108,7 +108,7 @@ def _read(party: bytes, signed: pb.SignedCredential, only: str = "") -> Credenti
 
 
 def _check_signers(claim: Claim, signers: frozenset[bytes]) -> None:
-    """What vouches for a key must be signed by that key, too: so nobody can claim what is somebody else's."""
+    """Check that a claim about a key is signed by that key too: nobody can claim somebody else's key."""
     wanted: tuple[bytes, ...] = ()
     if isinstance(claim, DeviceAdmission):
         wanted = (claim.identity, claim.device)

@@ -64,7 +64,7 @@ def _write_policy(policy: pb.Policy, claim: Policy) -> None:
 
 
 def read(payload: pb.Credential, which: str) -> EpochClaim | None:
-    """The claim of a payload, checked; None if it is of another kind."""
+    """Read and check the claim of a payload; None if it is of another kind."""
     if which == "policy":
         return _policy(payload.policy)
     if which == "epoch_genesis":

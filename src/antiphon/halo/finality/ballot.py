@@ -1,10 +1,10 @@
-"""What the attesters have said about one number, read from their control feeds.
+"""The votes of the attesters about one epoch number, read from their control feeds.
 
-The first word in a feed counts: one attestation for each term, one endorsement for each term, and nothing in a term
+The first vote in a feed counts: one attestation for each term, one endorsement for each term, and nothing in a term
 below one that was endorsed. A feed only grows, so what counts never changes, and the order of arrival leaves no trace.
 
-Geneses and attestations also count as their signer's where somebody else tells them again: an honest device signs
-nothing that does not stand in its own feed, and who holds another branch of that feed cannot read it there.
+Geneses and attestations also count as their signer's where another device repeats them: an honest device signs nothing
+that is not in its own feed, and a peer that holds another branch of that feed cannot read it there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Claimed = Mapping[bytes, tuple[int, bytes]]  # device → the greatest (term, CI
 
 
 class Choice(NamedTuple):
-    """What an attestation is for."""
+    """The subject of an attestation."""
 
     term: int
     snapshot: bytes
@@ -31,7 +31,7 @@ class Choice(NamedTuple):
 
 @dataclass(slots=True)
 class Own:
-    """What one device has said about the number, in all its feeds."""
+    """The votes of one device about the number, in all its feeds."""
 
     attested: dict[int, set[Choice]] = field(default_factory=dict)  # by term
     confirmed: set[Choice] = field(default_factory=set)
@@ -39,18 +39,18 @@ class Own:
     declared: set[int] = field(default_factory=set)  # terms
 
     def accepted(self, *, confirmed: bool) -> tuple[int, bytes]:
-        """The greatest term in which it has attested something, and the snapshot."""
+        """Return the greatest term in which the device has attested a snapshot, and that snapshot."""
         choices = self.confirmed if confirmed else set().union(*self.attested.values())
         return max(((choice.term, choice.snapshot) for choice in choices), default=(0, b""))
 
     @property
     def promised(self) -> int:
-        """It attests nothing in a term below this."""
+        """Return the term below which the device attests nothing."""
         return max(self.endorsed, default=0)
 
 
 class Demand(NamedTuple):
-    """What the proposer of a term must declare: this snapshot, or anything if it is empty; nothing, for a `reason`."""
+    """The snapshot that the proposer of a term must declare; any if empty; none if there is a `reason`."""
 
     snapshot: bytes
     reason: str = ""
@@ -84,7 +84,7 @@ class Ballot:
         return self._own.get(device) or Own()
 
     def votes(self, choice: Choice) -> set[bytes]:
-        """Who has said what makes a choice final."""
+        """Return the devices whose votes can make a choice final."""
         return (self.confirmed if self.config.policy.liars else self.attested).get(choice, set())
 
     def _read(self, device: bytes, acts: Sequence[Act]) -> None:
@@ -118,7 +118,7 @@ class Ballot:
                 self.void[act.position] = self._attest(device, act, claim, said, promised)
 
     def _hear(self, act: Act) -> None:
-        """Somebody tells again what others have signed."""
+        """Count a credential that another device repeats as its signer's."""
         claim = act.claim
         if not isinstance(claim, EpochGenesis | EpochAttestation):
             self.void[act.position] = "it is not signed by the device that wrote it"
@@ -180,7 +180,7 @@ class Ballot:
     # -- takeovers
 
     def endorsers(self, term: int, candidate: bytes, place: Place | None = None) -> Claimed:
-        """Who has endorsed a candidate, as far as a place has seen, and what each has attested before."""
+        """Return the endorsers of a candidate that a place has seen, and what each has attested before."""
         return {
             found.device: (found.claim.accepted_term, found.claim.accepted)
             for found in self.endorsements
@@ -190,7 +190,7 @@ class Ballot:
         }
 
     def _certified(self, claim: EpochEndorsement) -> bool:
-        """If attesters may lie, a word about what was attested counts only if a quorum is seen to have attested it."""
+        """True if a claim to have attested counts: if attesters may lie, a quorum must have attested the same."""
         if not self._twice or not claim.accepted:
             return True
         wanted = (claim.accepted_term, claim.accepted)
@@ -201,10 +201,10 @@ class Ballot:
         )
 
     def demand(self, endorsers: Claimed) -> Demand:
-        """What the candidate of these endorsers must declare: the greatest that any of them has attested.
+        """Return what the candidate of these endorsers must declare: the greatest that any of them has attested.
 
-        In term 0 only what a quorum can still have attested: a generator's word alone binds nobody. In a later term it
-        may be there because it is final in an earlier one. A term has two snapshots only if its proposer signed two
+        In term 0 only what a quorum can still have attested: a generator's genesis alone binds nobody. In a later term
+        it may be there because it is final in an earlier one. A term has two snapshots only if its proposer signed two
         histories; then nothing earlier is final, and the same holds. If it could be either, more must endorse to tell.
         """
         quorum, count = self.config.quorum, len(self.config.attesters)
@@ -226,7 +226,7 @@ def _choice(act: Act, claim: EpochGenesis | EpochAttestation) -> Choice:
 
 
 def by_feed(acts: Iterable[Act]) -> dict[bytes, list[Act]]:
-    """Acts by the feed that they stand in, in its order."""
+    """Group acts by their feed, in its order."""
     found: dict[bytes, list[Act]] = defaultdict(list)
     for act in sorted(acts, key=lambda act: act.position):
         found[act.stamp.feed].append(act)

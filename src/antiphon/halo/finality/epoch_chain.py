@@ -1,7 +1,7 @@
-"""The chain of final epochs, as a function of the set of acts and of nothing else.
+"""The chain of final epochs, as a function of the set of acts alone.
 
-Each number is decided once, by devices that the final epoch before it has fixed. So nothing that comes later can move
-what is final: no narrowing, no fork, no policy. docs/design/epochs.md has the rules and the reasons.
+Each number is decided once, by devices that the final epoch before it has fixed. So nothing that comes later can change
+a final epoch: no narrowing, no fork, no policy. docs/design/epochs.md has the rules and the reasons.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PolicyAt = Callable[[Proposal, Sequence[FinalEpoch]], Policy | str]
 
 @dataclass(frozen=True, slots=True)
 class EpochChain:
-    """What is final, and how the next number stands. Equal on all peers that hold the same acts."""
+    """The final epochs, and the votes on the next number. Equal on all peers that hold the same acts."""
 
     party: bytes
     final: tuple[FinalEpoch, ...]  # numbers 1, 2, 3 …
@@ -50,20 +50,20 @@ class EpochChain:
         return self.final[-1] if self.final else None
 
     def reason(self, act: Act) -> str:
-        """Why an act does not count; "" if it does."""
+        """Return why an act does not count; "" if it does."""
         return self.reasons.get(act.stamp, "")
 
     def differs(self, number: int, snapshot: bytes) -> bool:
-        """Whether another snapshot than this one is final for a number: only if attesters have lied."""
+        """True if another snapshot than this one is final for a number: only if attesters have lied."""
         return 0 < number <= len(self.final) and self.final[number - 1].snapshot != snapshot
 
     def own(self, device: bytes) -> Own:
-        """What a device has said about the open number."""
+        """Return the votes of a device about the open number."""
         return self.ballot.own(device)
 
 
 def fold_epochs(party: bytes, genesis_feed: bytes, acts: Iterable[Act], policy_at: PolicyAt) -> EpochChain:
-    """The chain that follows from a set of acts."""
+    """Fold a set of acts into the chain of epochs."""
     return _Fold(party, genesis_feed, acts, policy_at).chain()
 
 
@@ -141,7 +141,7 @@ class _Fold:
         )
 
     def _first_config(self) -> EpochConfig:
-        """By the first policy of the genesis feed, if nothing was said about epochs there before it."""
+        """Return the first electorate: by the genesis feed's first policy, if no act about epochs precedes it there."""
         for act in sorted(self._first, key=lambda act: act.stamp.seq):
             if isinstance(act.claim, EpochGenesis | EpochAttestation | EpochEndorsement):
                 break
@@ -168,7 +168,7 @@ class _Fold:
     # -- geneses
 
     def _proposals(self, ballot: Ballot, previous: FinalEpoch | None) -> list[Proposal]:
-        """The geneses, one for each digest: who tells one again, without having seen what it rests on, harms none."""
+        """Return the geneses, one for each digest. A repeated one, without what it rests on, does no harm."""
         found: dict[bytes, Proposal] = {}
         for act in sorted(self._numbers.get(ballot.config.number, ()), key=lambda act: act.stamp):
             if isinstance(act.claim, EpochGenesis) and act not in self._void:
@@ -208,7 +208,7 @@ class _Fold:
     def _take(
         self, won: Sequence[Proposal], final: Sequence[FinalEpoch], ballot: Ballot
     ) -> tuple[Proposal, Policy | str]:
-        """The genesis that holds. One snapshot may be final in several terms; two are a lie, and the least is taken."""
+        """Return the genesis that holds. One snapshot may be final in several terms; of two (a lie), the least is taken."""
         choices = {one.digest: Choice(one.genesis.term, one.genesis.snapshot, one.digest) for one in won}
         ordered = sorted(won, key=lambda one: (choices[one.digest] not in ballot.first, one.genesis.term, one.digest))
         policies = [self._policy_at(proposal, final) for proposal in ordered]
@@ -216,7 +216,7 @@ class _Fold:
         return next((pair for pair in told if not isinstance(pair[1], str)), (ordered[0], policies[0]))
 
     def _settle(self, ballot: Ballot, proposals: Sequence[Proposal], won: EpochGenesis) -> tuple[bytes, ...]:
-        """Say what came of the others, and who has attested the snapshot that is final."""
+        """Note the verdicts on the other geneses, and the devices that have attested the final snapshot."""
         for proposal in proposals:
             other = proposal.genesis.snapshot != won.snapshot
             self._refuse(
@@ -231,7 +231,7 @@ class _Fold:
 
 
 def genesis_problem(act: Act, claim: EpochGenesis, config: EpochConfig, previous: FinalEpoch | None) -> str:
-    """What is wrong with a genesis in itself, and against the epoch that it must follow."""
+    """Return what is wrong with a genesis in itself, and against the epoch that it must follow; "" if nothing."""
     if claim.previous != (previous.snapshot if previous else b""):
         return f"it does not follow the final epoch {config.number - 1}"
     seen = all(
@@ -252,7 +252,7 @@ def genesis_problem(act: Act, claim: EpochGenesis, config: EpochConfig, previous
 
 
 def _proposer_problem(act: Act, claim: EpochGenesis, ballot: Ballot) -> str:
-    """Why a genesis is not by the proposer of its term, or not what that one had to declare."""
+    """Return why a genesis is not by the proposer of its term, or not the one that it had to declare; "" if it is."""
     config = ballot.config
     if not claim.term:
         if config.generator in act.signers:

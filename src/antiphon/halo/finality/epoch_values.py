@@ -1,4 +1,4 @@
-"""Values about epochs: who decides a number, what is proposed for it, and what is final."""
+"""Values about epochs: the electorate of a number, its proposals, and final epochs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SILENT_MS = 60_000
 
 
 def rank(number: int, party: bytes, device: bytes, attesters: Iterable[bytes]) -> int:
-    """A device's place among the attesters, another for each epoch: who ranks first declares, if nobody is named.
+    """Return a device's place among the attesters, another in each epoch: the first declares, if nobody is named.
 
     >>> one, two = b"1" * 32, b"2" * 32
     >>> sorted(rank(1, b"p" * 32, device, (one, two)) for device in (one, two))
@@ -33,7 +33,7 @@ def _ranked(number: int, party: bytes, attesters: Iterable[bytes]) -> list[bytes
 
 @dataclass(frozen=True, slots=True)
 class EpochConfig:
-    """Who decides one number. It follows from the final epoch before it, so nothing that comes later changes it."""
+    """The electorate of one number. It follows from the final epoch before it, so no later act changes it."""
 
     number: int
     attesters: tuple[bytes, ...]  # devices
@@ -43,7 +43,7 @@ class EpochConfig:
 
     @classmethod
     def of(cls, number: int, party: bytes, policy: Policy | None, founder: bytes, feed: bytes) -> EpochConfig:
-        """By policy, or the founder's device alone: in its first `feed`, unless that was lost."""
+        """Make the electorate by policy, or of the founder's device alone: in its first `feed`, unless that was lost."""
         if policy is None:
             return cls(number, (founder,), founder, Policy(), feed)
         attesters = policy.attesters or (founder,)
@@ -51,19 +51,19 @@ class EpochConfig:
 
     @property
     def quorum(self) -> int:
-        """More than half, or more than two thirds if attesters may lie."""
+        """Return the quorum: more than half, or more than two thirds if attesters may lie."""
         count = len(self.attesters)
         return count * 2 // 3 + 1 if self.policy.liars else count // 2 + 1
 
     @property
     def liars_max(self) -> int:
-        """How many attesters may lie without harm."""
+        """Return how many attesters may lie without harm."""
         return len(self.attesters) - self.quorum if self.policy.liars else 0
 
 
 @dataclass(frozen=True, slots=True)
 class FinalEpoch:
-    """What a final epoch holds; the same for everybody, in whichever term and feed it was declared."""
+    """A final epoch; the same for everybody, in whichever term and feed it was declared."""
 
     number: int
     previous: bytes
@@ -95,13 +95,13 @@ class FinalEpoch:
         )
 
     def length(self, feed: bytes) -> int:
-        """How many blocks of a data or control feed it holds."""
+        """Return how many blocks of a data or control feed the epoch holds."""
         return max(self.cut.get(feed, 0), self.control.get(feed, -1) + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A genesis for the open number, and how it stands."""
+    """A genesis for the open number, with its votes."""
 
     stamp: Stamp
     genesis: EpochGenesis
@@ -126,7 +126,7 @@ class Endorsed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A genesis that a device has refused aloud."""
+    """A published refusal of a genesis."""
 
     stamp: Stamp
     device: bytes

@@ -1,7 +1,7 @@
-"""What one device may say about the open number, as a function of the chain: of what it has said itself, above all.
+"""Voting rules of one device about the open number, as a function of the chain, above all of its own votes.
 
-A device's votes stand in its control feeds, so that a crash forgets none, and these rules keep it from contradicting
-itself. Whether a snapshot is right is not asked here, nor what a genesis leaves out: see `scrutiny`.
+A device's votes are in its control feeds, so a crash forgets none, and these rules keep it from contradicting itself.
+This module does not check a snapshot, nor what a genesis leaves out: see `halo.member.genesis_checks`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from antiphon.halo.finality.epoch_values import Proposal
 
 
 def find(chain: EpochChain, act: Act) -> Proposal | None:
-    """The proposal that an act is, for the open number."""
+    """Return the proposal of an act for the open number."""
     return next((proposal for proposal in chain.open.proposals if proposal.digest == act.digest), None)
 
 
 def may_attest(chain: EpochChain, device: bytes, genesis: Act) -> str:
-    """Why a device may not attest a genesis; "" if it may, or may confirm it."""
+    """Return why a device may not attest a genesis; "" if it may, or may confirm it."""
     proposal = find(chain, genesis)
     if proposal is None:
         return chain.reason(genesis) or f"it is no genesis of epoch {chain.open.number}, which is the open one"
@@ -50,9 +50,9 @@ def _may_vote(chain: EpochChain, device: bytes, choice: Choice) -> str:
 
 
 def _same_content(chain: EpochChain, claim: EpochGenesis) -> str:
-    """A snapshot that is declared again has the same cut, control timeframe, time and models.
+    """Return why a genesis that declares a snapshot again differs in cut, control timeframe, time or models.
 
-    What counts is what an honest attester has computed: a false cut under a right snapshot must not stop anybody.
+    Only geneses that an honest attester has computed count: a false cut under a right snapshot must not stop anybody.
     """
     for other in chain.open.proposals:
         same = not other.reason and other.genesis.snapshot == claim.snapshot and _is_computed(chain, other)
@@ -62,12 +62,12 @@ def _same_content(chain: EpochChain, claim: EpochGenesis) -> str:
 
 
 def _is_computed(chain: EpochChain, proposal: Proposal) -> bool:
-    """Whether somebody who does not lie has attested it."""
+    """True if an honest device has attested a snapshot."""
     return len(proposal.attested) > chain.open.config.liars_max
 
 
 def declared(chain: EpochChain, snapshot: bytes) -> EpochGenesis | None:
-    """The genesis of a snapshot that attesters have attested: what is declared again has its content."""
+    """Return the genesis of an attested snapshot: a genesis that declares it again has the same content."""
     known = [found for found in chain.open.proposals if found.genesis.snapshot == snapshot and found.attested]
     best = max(known, key=lambda found: (len(found.attested), not found.reason), default=None)
     return None if best is None else best.genesis
@@ -76,22 +76,22 @@ def declared(chain: EpochChain, snapshot: bytes) -> EpochGenesis | None:
 def content(
     genesis: EpochGenesis,
 ) -> tuple[bytes, tuple[tuple[bytes, int], ...], bytes, bytes, int, tuple[ModelKey, ...]]:
-    """What a genesis says that does not depend on its term."""
+    """Return the parts of a genesis that do not depend on its term."""
     cut = tuple(sorted(genesis.cut.items()))
     return genesis.previous, cut, genesis.control.encode(), genesis.control_hash, genesis.created_ms, genesis.models
 
 
 def attestation(genesis: Act) -> EpochAttestation:
-    """The word of an attester for a genesis."""
+    """Make an attestation of a genesis."""
     claim = genesis.claim
     assert isinstance(claim, EpochGenesis)
     return EpochAttestation(claim.term, claim.number, claim.snapshot, genesis.digest)
 
 
 def witness(chain: EpochChain, device: bytes) -> EpochAttestation | None:
-    """What an attester that came too late to be needed says of the last final epoch, if policy wants more to say so.
+    """Make a late attestation of the last final epoch, if policy wants more of them than a quorum.
 
-    Those who cannot recompute it wait for as many, and nobody else will speak: the number is not open any more.
+    Joiners that cannot recompute the epoch wait for them. Only late attesters can give them: the number is decided.
     """
     last = chain.last
     if last is None or len(chain.votes[-1]) >= chain.open.config.policy.attestations_min:
@@ -102,7 +102,7 @@ def witness(chain: EpochChain, device: bytes) -> EpochAttestation | None:
 
 
 def may_endorse(chain: EpochChain, device: bytes, term: int, candidate: bytes) -> str:
-    """Why a device may not endorse a candidate for a term of the open number; "" if it may."""
+    """Return why a device may not endorse a candidate for a term of the open number; "" if it may."""
     own, config = chain.own(device), chain.open.config
     if device not in config.attesters:
         return f"device {device.hex()[:8]} is no attester of epoch {config.number}"
@@ -117,13 +117,13 @@ def may_endorse(chain: EpochChain, device: bytes, term: int, candidate: bytes) -
 
 
 def endorsement(chain: EpochChain, device: bytes, term: int, candidate: bytes) -> EpochEndorsement:
-    """An endorsement that names what the device has attested."""
+    """Make an endorsement that names what the device has attested."""
     accepted = chain.own(device).accepted(confirmed=chain.open.config.policy.liars)
     return EpochEndorsement(chain.open.number, term, candidate, *accepted)
 
 
 def proposal(chain: EpochChain, device: bytes, term: int) -> Demand:
-    """What a device must declare as the proposer of a term: a snapshot, or anything; or why it may declare nothing."""
+    """Return what a device must declare as the proposer of a term: a snapshot, any, or why it may declare none."""
     config, own = chain.open.config, chain.own(device)
     if term in own.declared:
         return Demand(b"", f"this device has declared epoch {config.number} in term {term}")
@@ -140,7 +140,7 @@ def proposal(chain: EpochChain, device: bytes, term: int) -> Demand:
 
 
 def may_declare(chain: EpochChain, device: bytes, genesis: EpochGenesis) -> str:
-    """Why a device may not declare a genesis; "" if it may. What it has to see is for `fold_epochs` to say."""
+    """Return why a device may not declare a genesis; "" if it may. `fold_epochs` checks what it must have seen."""
     if genesis.number != chain.open.number:
         return f"epoch {chain.open.number} is the open one, not {genesis.number}"
     demand = proposal(chain, device, genesis.term)
@@ -154,9 +154,9 @@ def may_declare(chain: EpochChain, device: bytes, genesis: EpochGenesis) -> str:
 
 
 def forgetful(chain: EpochChain, device: bytes, feed: bytes, *, recovered: bool = False) -> str:
-    """Why a device may not remember its votes: its store was restored, and its old feed may say more than is here.
+    """Return why a device may have forgotten votes: its store was restored, and its old feed may hold more.
 
-    From the first epoch on that holds the new feed, nothing of the old one matters.
+    After the first epoch that holds the new feed, the old one does not matter.
     """
     others = [other for other, of in chain.feeds.items() if of == device and other != feed]
     if recovered or not others or (chain.last is not None and feed in chain.last.control):

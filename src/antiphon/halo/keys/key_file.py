@@ -4,8 +4,8 @@
     antiphon.keys.1 keyring\\n     account(16)                       │ size(u32) nonce(24) secretbox   │ of all
     antiphon.keys.1 UNPROTECTED\\n                                   │ size(u32) the contents, in clear │ before
 
-The hash at the end tells damage from a wrong passphrase. It stops nobody who means to change the file: what is in the
-box is authenticated by the box, and what is outside of it by the fact that another salt or cost gives another key.
+The hash at the end tells damage from a wrong passphrase. It does not protect against deliberate changes: the box
+authenticates its contents, and a changed salt or cost gives another key, which does not open the box.
 
 >>> file = KeyFile(Header(Protection.UNPROTECTED), encode_contents(Contents()))
 >>> encode_file(file)[:28], decode_file(encode_file(file)) == file
@@ -45,7 +45,7 @@ _CHECKSUM_SIZE = 32
 
 
 class Protection(enum.Enum):
-    """What keeps the private keys of a key store from whoever reads its file."""
+    """How the private keys of a key store are protected against readers of its file."""
 
     PASSPHRASE = "passphrase"  # noqa: S105 — a word in a file format
     KEYRING = "keyring"
@@ -53,7 +53,7 @@ class Protection(enum.Enum):
 
 
 class KeyKind(enum.Enum):
-    """What a private key is for. A key serves one purpose only."""
+    """The purpose of a private key. A key serves one purpose only."""
 
     IDENTITY = 1
     DEVICE = 2
@@ -62,7 +62,7 @@ class KeyKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one guess at a passphrase costs, under argon2id. Bounded, so that a hostile file cannot hang its reader."""
+    """The cost of one guess at a passphrase, under argon2id. Bounded, so that a hostile file cannot hang its reader."""
 
     ops: int
     memory_kib: int
@@ -83,7 +83,7 @@ MINIMUM = Cost(1, 8)
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the file says in clear. `salt` is argon2id's, or names the keyring's account, or is empty."""
+    """The part of the file in clear. `salt` is argon2id's, or names the keyring's account, or is empty."""
 
     protection: Protection
     salt: bytes = b""
@@ -97,7 +97,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class KeyFile:
-    """A file taken apart; `body` is the box, or the contents themselves when unprotected."""
+    """The parts of a file; `body` is the box, or the contents themselves when unprotected."""
 
     header: Header
     body: bytes = field(repr=False)
@@ -105,7 +105,7 @@ class KeyFile:
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """What may be shown of a private key. `owner`: the identity of a device, the device of a feed."""
+    """The public facts about a private key. `owner`: the identity of a device, the device of a feed."""
 
     key: PublicKey
     kind: KeyKind
@@ -127,7 +127,7 @@ class HeldKey:
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """The public key of somebody else, and what we call them."""
+    """The public key of somebody else, and the name that the user gave it."""
 
     key: PublicKey
     label: str
@@ -205,7 +205,7 @@ def encode_contents(contents: Contents) -> bytes:
 
 
 def decode_contents(data: bytes, what: str = "key store") -> Contents:
-    """The reverse; any other form of the same contents is refused. Whether seeds fit keys is checked at their use."""
+    """Decode contents. Only the canonical form is accepted. If seeds fit their keys is checked when they are used."""
     reader = Reader(data, what)
     held: list[HeldKey] = []
     last = b""
@@ -243,7 +243,7 @@ def _count(reader: Reader, most: int, what: str) -> int:
 
 
 def encode_label(label: str) -> bytes:
-    """A label is shown in terminals: control characters could lie there about what is shown."""
+    """Encode a label. Labels are shown in terminals, where control characters could falsify the output: refuse them."""
     try:
         raw = label.encode()
     except UnicodeEncodeError:
@@ -266,7 +266,7 @@ def _label(reader: Reader, what: str) -> str:
 
 
 def encode_file(file: KeyFile) -> bytes:
-    """The bytes of a key store's file."""
+    """Encode the file of a key store."""
     header = file.header
     parts = [_MAGIC, header.protection.value.encode(), b"\n", header.salt]
     if header.cost is not None:
@@ -277,7 +277,7 @@ def encode_file(file: KeyFile) -> bytes:
 
 
 def decode_file(data: bytes, what: str = "key store") -> KeyFile:
-    """The reverse; damage is told from a file that never was a key store."""
+    """Decode the file of a key store. The error tells a damaged file from one that is no key store."""
     if len(data) > FILE_SIZE_MAX:
         raise TooLarge(f"{what}: {len(data)} bytes, at most {FILE_SIZE_MAX} are allowed")
     words = {_MAGIC + protection.value.encode() + b"\n": protection for protection in Protection}
@@ -312,7 +312,7 @@ def _header(reader: Reader, protection: Protection, what: str) -> Header:
 
 
 def derive_key(passphrase: str, header: Header) -> bytes:
-    """The key that opens the box of a store under a passphrase: slow, and hungry for memory, on purpose."""
+    """Derive the key of the box from a passphrase: slow, and hungry for memory, on purpose."""
     assert header.cost is not None, "only a header under a passphrase has a cost"
     # The same passphrase typed on another keyboard may arrive as other code points.
     secret = unicodedata.normalize("NFC", passphrase).encode(errors="surrogatepass")
@@ -325,7 +325,7 @@ def derive_key(passphrase: str, header: Header) -> bytes:
 
 
 def seal(contents: Contents, header: Header, key: bytes, nonce: bytes) -> bytes:
-    """The file's bytes, with the contents in the box of `key` unless the header says UNPROTECTED."""
+    """Encode a file with the contents in a box under `key`, or in clear if the header says UNPROTECTED."""
     body = encode_contents(contents)
     if header.protection is not Protection.UNPROTECTED:
         body = nonce + crypto_secretbox(body, nonce, key)
@@ -333,7 +333,7 @@ def seal(contents: Contents, header: Header, key: bytes, nonce: bytes) -> bytes:
 
 
 def unseal(file: KeyFile, key: bytes, what: str = "key store") -> Contents:
-    """The contents of a file; the checksum held, so a box that does not open was closed with another key."""
+    """Decode the contents of a file whose checksum is right: a box that does not open has another key."""
     protection, body = file.header.protection, file.body
     if protection is Protection.UNPROTECTED:
         return decode_contents(body, what)

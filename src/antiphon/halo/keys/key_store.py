@@ -1,7 +1,7 @@
 """The key store: private keys of this node and public keys of others, in one file that is rewritten atomically.
 
 Private keys are at rest under a passphrase, or under a key in the OS keyring, or plainly UNPROTECTED: the file's first
-line says which. docs/design/keys.md tells what each of them is good for.
+line says which. docs/design/keys.md compares the three.
 
 >>> store = KeyStore.create("keys", passphrase="correct horse battery staple", cost=MINIMUM)
 >>> pair = store.generate(KeyKind.DEVICE, "laptop")
@@ -50,9 +50,10 @@ _KEYRING_SERVICE = "antiphon"
 
 
 class KeyStore:
-    """Open one with `create` or `open`. Several processes may use one file; each sees what the others added.
+    """Private keys and contacts in one file. Several processes may use one file; each sees what the others added.
 
-    It holds no file open and needs no closing. While it lives, the secrets are in this process's memory.
+    Make one with `create` or `open`. It holds no file open and needs no closing. The secrets stay in the memory of
+    this process as long as the object lives.
     """
 
     __slots__ = ("_guard", "_path", "_randomness", "_seen")
@@ -73,7 +74,7 @@ class KeyStore:
         cost: Cost = MODERATE,
         randomness: Randomness | None = None,
     ) -> KeyStore:
-        """A new, empty store. Without a passphrase, `protection` must say KEYRING or UNPROTECTED."""
+        """Create an empty store. Without a passphrase, `protection` must be KEYRING or UNPROTECTED."""
         place, source = Path(path).resolve(), randomness or SystemRandomness()
         try:
             place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -90,7 +91,7 @@ class KeyStore:
 
     @classmethod
     def open(cls, path: Path | str, passphrase: str | None = None, *, randomness: Randomness | None = None) -> KeyStore:
-        """An existing store. A passphrase is refused where none is needed: the file may have been replaced."""
+        """Open an existing store. A passphrase is refused if the file needs none: the file may have been replaced."""
         place = Path(path).resolve()
         header = decode_file(_read(place), _name(place)).header
         if header.protection is Protection.PASSPHRASE:
@@ -120,13 +121,13 @@ class KeyStore:
         return f"KeyStore({str(self._path)!r}, {self.protection.value})"
 
     def generate(self, kind: KeyKind, label: str, owner: PublicKey | None = None) -> KeyPair:
-        """A new private key, kept before it is returned."""
+        """Generate a private key. It is stored before it is returned."""
         pair = KeyPair.generate(self._randomness)
         self.add(pair, kind, label, owner)
         return pair
 
     def add(self, pair: KeyPair, kind: KeyKind, label: str, owner: PublicKey | None = None) -> None:
-        """Keep a private key. Adding it again changes its label and owner, never its kind."""
+        """Store a private key. Adding it again changes its label and owner, never its kind."""
         entry = HeldKey(KeyRecord(pair.key, kind, label, owner), pair.seed)
 
         def change(contents: Contents) -> Contents:
@@ -141,7 +142,7 @@ class KeyStore:
         self._update(change)
 
     def pair(self, key: bytes) -> KeyPair:
-        """The private key of a public one."""
+        """Return the key pair of a public key."""
         held = self._held(key)
         pair = KeyPair.from_seed(held.seed)
         if pair.key != key:
@@ -151,23 +152,23 @@ class KeyStore:
         return pair
 
     def record(self, key: bytes) -> KeyRecord:
-        """What is noted beside a private key."""
+        """Return the kind, label and owner of a private key."""
         return self._held(key).record
 
     def keys(self, kind: KeyKind | None = None) -> tuple[KeyRecord, ...]:
-        """The private keys held, without their secrets, ascending by public key."""
+        """List the private keys without their secrets, ascending by public key."""
         return tuple(held.record for held in self._load().held if kind is None or held.record.kind is kind)
 
     def remember(self, key: PublicKey, label: str) -> None:
-        """Keep the public key of somebody else; again, to change the label."""
+        """Store a contact: the public key of somebody else. Storing it again changes the label."""
         self._update(lambda contents: contents.with_contact(Contact(key, label)))
 
     def contacts(self) -> tuple[Contact, ...]:
-        """Public keys of others, ascending."""
+        """List the contacts, ascending by public key."""
         return self._load().contacts
 
     def forget(self, key: bytes) -> None:
-        """Drop a key, private or somebody else's. A private key that was never written down is lost for good."""
+        """Delete a private key or a contact. A private key without a recovery phrase on paper is lost for good."""
 
         def change(contents: Contents) -> Contents:
             if contents.find(key) is None and contents.contact(key) is None:
@@ -196,7 +197,7 @@ class KeyStore:
         return f"{_name(self._path)} holds no key {key.hex()[:8]}; `keys()` and `contacts()` list what it holds"
 
     def _load(self) -> Contents:
-        """What the file holds now: another process may have rewritten it since we looked."""
+        """Read the file again: another process may have rewritten it."""
         data = _read(self._path)
         seen, contents = self._seen
         if data != seen:
@@ -225,7 +226,7 @@ def _name(path: Path) -> str:
 def _protect(
     passphrase: str | None, protection: Protection | None, cost: Cost, randomness: Randomness
 ) -> tuple[Header, bytes]:
-    """A header and the key of its box. Both are new each time, so that a crash midway leaves the old ones valid."""
+    """Return a new header and the key of its box. Both are new each time: a crash midway leaves the old ones valid."""
     if protection is None and passphrase is not None:
         protection = Protection.PASSPHRASE
     if protection is None or (protection is Protection.PASSPHRASE) != (passphrase is not None):
@@ -261,7 +262,7 @@ def _read(path: Path) -> bytes:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write, sync, rename, sync: at every moment the file is whole, the old one or the new one. Under the lock only."""
+    """Write, sync, rename, sync: at every moment the file is the whole old one or the whole new one. Needs the lock."""
     beside = path.with_name(f".{path.name}.new")
     try:
         beside.unlink(missing_ok=True)  # left over from a crash
@@ -285,7 +286,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """One writer at a time, over all processes and threads. The kernel frees the lock of a process that dies."""
+    """Hold the lock: one writer at a time over all processes and threads. The kernel frees it when a process dies."""
     beside = path.with_name(f"{path.name}.lock")
     try:
         lock = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -1,4 +1,4 @@
-"""A device's hand in a child party: it begins one, and says there where feeds end by what the parent took away."""
+"""Child parties: found one, and repeat in it the narrowings and device ends of its parent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def inherit(member: Membership, parent: Membership, founder: Identity) -> None:
-    """Before a child's genesis, which then has seen all that is known of the parent."""
+    """Link a new child to its parent. The child's genesis then has seen all control blocks of the parent held here."""
     if parent.machine.parent is not None:
         raise InvalidInput(f"party {parent.party.short} is a child itself, and has no children; ask its parent")
     member.machine.inherit(parent.party, parent.genesis_feed)
@@ -31,9 +31,9 @@ def inherit(member: Membership, parent: Membership, founder: Identity) -> None:
 
 
 def echo(member: Membership, identity: Identity | None) -> list[Stamp]:
-    """Say again what the parent took away, with the cuts of what is held here, where nobody has said so yet.
+    """Repeat narrowings and device ends of the parent with the cuts held here, where no act in the child does yet.
 
-    Narrowings are an owner's to echo, the end of a device that of its identity, with the identity's key.
+    An owner echoes narrowings. An identity echoes the end of its device, with the identity's key.
     """
     parent = member.machine.parent
     if parent is None or member.control is None:

@@ -1,4 +1,4 @@
-"""What one of its members tells the party of forks: the evidence, and what others need of that which one branch has."""
+"""Publish forks to the party: the evidence, and the credentials past a fork that other members need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def publish_forks(member: Membership, known: Iterable[Fork]) -> list[Stamp]:
-    """Tell of the forks that are known here and that no control feed tells for everybody yet."""
+    """Publish the forks known here that no control block common to all members proves yet."""
     ends = member.machine.authority.fork_ends
     told: dict[bytes, int] = {}
     found = {fork.feed: fork for fork in known if fork.party == member.party}
@@ -35,12 +35,12 @@ def publish_forks(member: Membership, known: Iterable[Fork]) -> list[Stamp]:
 
 
 def untold(member: Membership) -> list[bytes]:
-    """The credentials that others need, and that stand only past forks, where they may hold other blocks.
+    """Return the credentials that others need and that stand only past forks, where others may hold other blocks.
 
-    About epochs those are what gave a genesis its quorum, and the geneses that this device has itself attested: so
-    nobody can make a device repeat more than one genesis for each of its own votes, and each vote of one that has a
-    quorum. And admissions of data feeds: they are void there, but people have seen messages of those feeds, and whoever
-    never heard of such a feed would wait for it, and for everything that they wrote since.
+    About epochs, those are the votes that gave a genesis its quorum, and the geneses that this device has attested. So
+    nobody can make a device repeat more than one genesis for each of its own votes, and each vote of a genesis with a
+    quorum. Admissions of data feeds are repeated as well. They are void past the fork, but members have seen messages
+    of those feeds, and a peer that does not know such a feed would wait for it and for all that they wrote since.
     """
     new = _votes(member) + _admissions(member.machine)
     return [credential_of(member.machine.block(act.position)) for act in new]
@@ -76,7 +76,7 @@ def _votes(member: Membership) -> list[Act]:
 
 
 def _needed(chain: EpochChain, device: bytes) -> set[tuple[int, bytes]]:
-    """The geneses, by number and digest, that others must be able to read."""
+    """Return the geneses, by number and digest, that others must be able to read."""
     own = chain.own(device).attested.values()
     return set(chain.won) | {(chain.open.number, choice.digest) for choices in own for choice in choices}
 
@@ -88,5 +88,5 @@ def _name(act: Act) -> tuple[int, bytes]:
 
 
 def _counts(act: Act, chain: EpochChain) -> bool:
-    """Whether it is a genesis, or a vote that gave one its quorum."""
+    """True if an act is a genesis, or a vote that gave one its quorum."""
     return isinstance(act.claim, EpochGenesis) or not act.signers.isdisjoint(chain.won.get(_name(act), ()))

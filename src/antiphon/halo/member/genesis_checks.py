@@ -1,6 +1,6 @@
-"""What an attester looks for in a genesis before it attests: all that follows from the control feeds.
+"""Checks of an epoch genesis before it is attested: all that follow from the control feeds.
 
-That the cut is closed over the data feeds, and that the snapshot is right, only the party's own code can tell.
+`antiphon.party` checks that the cut is closed over the data feeds, and that the snapshot is right.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _GENERATORS = frozenset({Role.OWNER, Role.EPOCH_GENERATOR})
 
 
 def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
-    """Why a genesis is to be refused; "" if nothing in the control feeds speaks against it.
+    """Return why a genesis must be refused; "" if nothing in the control feeds speaks against it.
 
-    Raises `MissingBlocks` where control blocks are missing: that is no refusal, and one waits.
+    Raises `MissingBlocks` if control blocks are missing: that is no refusal, and the caller waits.
     """
     claim, chain = act.claim, machine.epochs()
     assert isinstance(claim, EpochGenesis)
@@ -60,7 +60,7 @@ def scrutinise(machine: PartyMachine, act: Act, now_ms: int) -> str:
 
 
 def _may_generate(within: Authority, act: Act, claim: EpochGenesis) -> bool:
-    """Whether a device that has signed a genesis has the role. Whoever tells it again neither lends nor takes it."""
+    """True if a device that signed a genesis has the role. A device that repeats the genesis does not matter."""
     place = Place(b"", 0, dict(claim.control))
     return any(
         owner.kind is FeedKind.CONTROL
@@ -72,10 +72,10 @@ def _may_generate(within: Authority, act: Act, claim: EpochGenesis) -> bool:
 
 
 def is_vouched(machine: PartyMachine, act: Act) -> bool:
-    """Whether a snapshot that cannot be computed here is right all the same, and must become final for all to go on.
+    """True if a snapshot that cannot be computed here is right, and must become final for the party to proceed.
 
-    It holds one branch of a feed whose writer signed two, and is declared again, because attesters have attested it: so
-    one who does not lie has computed it. Nobody else will ever hold that branch.
+    The snapshot holds one branch of a forked feed, and is declared again because attesters have attested it. So at
+    least one honest attester has computed it. Nobody else will ever hold that branch.
     """
     claim = act.claim
     assert isinstance(claim, EpochGenesis)
@@ -84,7 +84,7 @@ def is_vouched(machine: PartyMachine, act: Act) -> bool:
 
 
 def forced(machine: PartyMachine, act: Act, claim: EpochGenesis) -> bool:
-    """Whether a genesis declares again what its endorsers have attested."""
+    """True if a genesis declares again the snapshot that its endorsers have attested."""
     if not claim.term:
         return False
     ballot = machine.epochs().ballot
@@ -93,7 +93,7 @@ def forced(machine: PartyMachine, act: Act, claim: EpochGenesis) -> bool:
 
 
 def _unknown(machine: PartyMachine, claim: EpochGenesis, within: Authority) -> Iterator[Act]:
-    """What takes something away, is in force, and would come too late for this epoch."""
+    """Yield acts in force that take rights or messages away and would come too late for this epoch."""
     authority = machine.authority
     authority.settle()
     for act in machine.acts():

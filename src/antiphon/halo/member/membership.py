@@ -1,4 +1,4 @@
-"""`Membership`: one device's hand in a party. It opens the device's feeds and writes its credentials.
+"""`Membership`: one device in a party. It opens the device's feeds and writes its credentials.
 
 >>> from antiphon.core.ports import SystemRandomness
 >>> from antiphon.feed.store.feed_store import FeedStore
@@ -88,7 +88,7 @@ class Membership:
         self._published: tuple[int, list[bytes]] = (-1, [])  # acts and evidence that were looked at for forks
         self._data_feeds: set[bytes] = set()
         self.control: FeedWriter | None = None
-        self.recovered = False  # a new control feed's device has heard what it said in its old one: its operator's word
+        self.recovered = False  # the operator asserts that all blocks of a replaced control feed are here
         self.data: FeedWriter | None = None
 
     # -- beginning
@@ -105,7 +105,7 @@ class Membership:
         clock: Clock | None = None,
         randomness: Randomness | None = None,
     ) -> Membership:
-        """A new party, or with a parent a child of that. Its genesis key signs this once, and is not kept."""
+        """Found a party, or a child of `parent`. The genesis key signs the genesis once and is discarded."""
         genesis = KeyPair.generate(randomness or SystemRandomness())
         feed = keys.generate(KeyKind.FEED, f"control of {genesis.key.short}", owner=device.key)
         self = cls(store, keys, device, genesis.key, feed.key, clock=clock, randomness=randomness)
@@ -130,7 +130,7 @@ class Membership:
         clock: Clock | None = None,
         randomness: Randomness | None = None,
     ) -> Membership:
-        """A party that the store has blocks of. The device's own feeds go on where they are; `join` opens new ones."""
+        """Open a party that the store has blocks of. The device continues its own feeds; `join` opens new ones."""
         self = cls(store, keys, device, party, genesis_feed, clock=clock, randomness=randomness)
         self.sync()
         self.control = self._own_feed(FeedKind.CONTROL)
@@ -138,15 +138,15 @@ class Membership:
         return self
 
     def vouch(self, identity: Identity) -> bytes:
-        """The identity's word for this device in this party. Only this needs the identity's private key."""
+        """Return the identity's credential for this device in the party. Only this needs the identity's private key."""
         claim = DeviceAdmission(identity.key, self.device.key)
         return credential.sign(self.party, claim, [identity.pair, self.device.pair])
 
     def join(self, device_credential: bytes | None = None) -> Stamp:
-        """Open this device's control feed: its first block shows the identity's word for the device (`vouch`).
+        """Open this device's control feed. Its first block carries the identity's credential for the device (`vouch`).
 
-        The identity must be a member as far as this peer knows. Also after a backup was restored: then the old feed is
-        retired, and the word that it carried serves again.
+        The identity must be a member as far as this peer knows. Call it also after a backup was restored: the old feed
+        is retired then, and the credential in it is used again.
         """
         if self.control is not None:
             raise InvalidInput(
@@ -167,7 +167,7 @@ class Membership:
         return self._append(signed)
 
     def open_data_feed(self) -> FeedWriter:
-        """This device's data feed, admitted by its control feed."""
+        """Return this device's data feed; open it, and admit it in the control feed, if there is none."""
         self.sync()
         if self.data is None:
             feed = self._keys.generate(KeyKind.FEED, f"data of {self.party.short}", owner=self.device.key)
@@ -178,11 +178,11 @@ class Membership:
         return self.data
 
     def write(self, drafts: Sequence[Draft], *, atomic: bool = False) -> Written:
-        """Append item messages to this device's data feed, having seen everything that is known of the party."""
+        """Append item messages to this device's data feed. They have seen all control blocks held here."""
         return self.open_data_feed().extend(drafts, atomic=atomic)
 
     def in_force(self, feed: bytes) -> Iterator[Block]:
-        """The blocks of a data feed that count, each judged in its own timeframe and by all cuts known here."""
+        """Yield the blocks of a data feed that count, each judged in its own timeframe and by all cuts known here."""
         self.sync()
         seen: Seen = {}
         for block in self._store.read(feed):
@@ -209,11 +209,11 @@ class Membership:
         return self.write_claim(GroupAdmission(bytes(group), bytes(subject)), [group_pair] if group_pair else [])
 
     def revoke(self, subject: bytes, *, identity: Identity | None = None, expired: bool = False) -> Stamp:
-        """End a membership at what is held here now. With the subject's own `identity`, it leaves by itself."""
+        """End a membership, and cut its feeds at the blocks held here. With its own `identity`, a subject leaves."""
         return self._narrow(subject, frozenset(), identity, expired)
 
     def demote(self, subject: bytes, roles: Iterable[Role]) -> Stamp:
-        """Leave a member no more than these roles, from what is held here now."""
+        """Reduce a member to these roles. Feeds are cut at the blocks held here."""
         return self._narrow(subject, frozenset(roles), None, False)
 
     def remove_from_group(self, group: bytes, subject: bytes, group_pair: KeyPair | None = None) -> Stamp:
@@ -227,18 +227,18 @@ class Membership:
         return self.write_claim(claim, [group_pair] if group_pair else [])
 
     def end_device(self, device: bytes, identity: Identity | None = None) -> Stamp:
-        """End a device's feeds at what is held here: a lost one by its identity's word, or this one by its own."""
+        """End a device's feeds at the blocks held here: a lost device by its identity, or this device by itself."""
         self.sync()
         feeds = [feed for feed, owner in self.machine.authority.admissions() if owner.device == device]
         lengths = self.lengths()
         cuts = {feed: lengths[feed] for feed in feeds}
         if self.control is not None and self.control.feed in cuts:
-            cuts[self.control.feed] += 1  # the block that says so still counts
+            cuts[self.control.feed] += 1  # the block with this claim still counts
         claim = FeedEnd(self.device.identity, bytes(device), cuts)
         return self.write_claim(claim, [identity.pair] if identity else [])
 
     def set_policy(self, policy: Policy) -> Stamp:
-        """Set the policy. It names those that it replaces, and cuts (`tightened`): nobody goes on by not looking.
+        """Set the policy. It names the policies that it replaces, and cuts (`tightened`), so that nobody can ignore it.
 
         Attesters and generator are devices (see `devices`) with a control feed here.
         """
@@ -253,7 +253,7 @@ class Membership:
         return self.write_claim(policy if policy.tightens else self.tightened(policy))
 
     def devices(self, identity: bytes) -> tuple[bytes, ...]:
-        """The devices of an identity whose control feeds are open, to name them in a policy."""
+        """Return the devices of an identity whose control feeds are open, to name them in a policy."""
         self.sync()
         authority = self.machine.authority
         found = {
@@ -264,7 +264,7 @@ class Membership:
         return tuple(sorted(found))
 
     def tightened(self, policy: Policy) -> Policy:
-        """The same policy, made to hold also for blocks that have not seen it but stand past what is held here."""
+        """Return the policy with cuts, so that it also holds for blocks past those held here that have not seen it."""
         self.sync()
         known = [act.position for act in self.machine.authority.policies][-POLICIES_NAMED_MAX:]
         lengths = self.lengths()
@@ -274,13 +274,13 @@ class Membership:
     # -- epochs
 
     def declare(self, genesis: EpochGenesis, *, recovered: bool = False) -> Stamp:
-        """Declare an epoch, as the proposer of its term. If this device is an attester, that attests it, too."""
+        """Declare an epoch, as the proposer of its term. If this device is an attester, it thereby attests it."""
         return votes.declare(self, genesis, recovered=recovered)
 
     def attest(self, genesis: Act, *, recovered: bool = False) -> Stamp:
         """Attest a genesis whose snapshot this device has computed; again, to confirm it, if attesters may lie.
 
-        `recovered` says that a device that opened a new control feed has heard what it said in the old one.
+        `recovered` asserts that a device with a new control feed has received all that it wrote in the old one.
         """
         return votes.attest(self, genesis, recovered=recovered)
 
@@ -289,11 +289,11 @@ class Membership:
         return votes.endorse(self, term, candidate, recovered=recovered)
 
     def refuse(self, genesis: Act, reason: str, computed: bytes = b"") -> Stamp:
-        """Say aloud why this device does not attest a genesis, and what it has computed instead."""
+        """Publish why this device does not attest a genesis, and the snapshot that it has computed instead."""
         return votes.refuse(self, genesis, reason, computed)
 
     def erase(self, *positions: Position) -> Stamp:
-        """Make data messages void everywhere: one's own, or as an owner any. What is in a final epoch stays in it."""
+        """Make data messages void everywhere: one's own, or any as an owner. Messages in a final epoch stay in it."""
         self.sync()
         final = self.machine.epochs().last
         if final is not None and all(position.seq < final.length(position.feed) for position in positions):
@@ -303,13 +303,13 @@ class Membership:
         return self.write_claim(Erasure(tuple(sorted(positions))))
 
     def echo(self, identity: Identity | None = None) -> list[Stamp]:
-        """In a child: say where feeds here end by what the parent took away, as far as this device may."""
+        """In a child party, repeat the narrowings and device ends of the parent that this device may repeat."""
         return child_party.echo(self, identity)
 
     def publish_forks(self) -> list[Stamp]:
-        """Tell the party of forks that are known here and that no control feed tells for everybody yet.
+        """Publish the forks known here that no control block common to all members proves yet.
 
-        Also the words about epochs that others need and may not hold, since they stand past a fork.
+        Also repeat credentials about epochs that others need and may not hold, since they stand past a fork.
         """
         self.sync()
         self.machine.authority.settle()
@@ -325,7 +325,7 @@ class Membership:
     # -- reading
 
     def sync(self) -> int:
-        """Take what the store has of the party's control feeds; returns how many acts became known."""
+        """Fold new control blocks of the store into the machine; returns how many acts became known."""
         now = self._store.transaction
         if now == self._synced:
             return 0
@@ -334,7 +334,7 @@ class Membership:
         return fresh
 
     def skip(self, before: int, after: int) -> None:
-        """The store's only change between these transactions was to a data feed: there is nothing to take."""
+        """Skip a change of the store, between these transactions, that was to a data feed only."""
         if self._synced == before:
             self._synced = after
 
@@ -356,7 +356,7 @@ class Membership:
         return self.write_claim(claim, [identity.pair] if identity else [])
 
     def _cuts(self, subject: bytes) -> dict[bytes, int]:
-        """What is held of every feed whose writer's rights rest on the subject."""
+        """Return the length held of every feed whose writer's rights rest on the subject."""
         authority, lengths = self.machine.authority, self.lengths()
         resting = {
             feed: lengths[feed]
@@ -364,11 +364,11 @@ class Membership:
             if owner.identity == subject or authority.rests_on(owner.identity, subject)
         }
         if self.control is not None and self.control.feed in resting:
-            resting[self.control.feed] += 1  # one's own last word still counts
+            resting[self.control.feed] += 1  # one's own last block still counts
         return resting
 
     def lengths(self) -> Mapping[bytes, int]:
-        """How much is held of each feed; none of one that is not here."""
+        """Return how many blocks of each feed are held; 0 for other feeds."""
         return defaultdict(int, ((record.feed, record.valid_length) for record in self._store.feeds(self.party)))
 
     def _admission(self, kind: FeedKind, feed: KeyPair, word: bytes) -> tuple[FeedAdmission, bytes]:
@@ -389,7 +389,7 @@ class Membership:
         )
 
     def _own_feed(self, kind: FeedKind) -> FeedWriter | None:
-        """The feed of this device that is still to be written, if there is one."""
+        """Return the open feed of this device of one kind, if there is one."""
         authority = self.machine.authority
         authority.settle()
         for feed, owner in sorted(authority.owners().items()):
@@ -414,11 +414,11 @@ class Membership:
             raise NotAuthorised(f"party {self.party.short}: this would be void: {reason}")
         nonce = self._randomness.bytes(16)
         signed = credential.sign(self.party, claim, pairs.values(), expires_ms=expires_ms, nonce=nonce)
-        credential.read(self.party, signed)  # what others would refuse to read is not written
+        credential.read(self.party, signed)  # do not write a credential that others would refuse to read
         return self._append(signed)
 
     def draft(self, claim: Claim, signers: frozenset[bytes], expires_ms: int = 0) -> Act:
-        """The act that a claim would be if it were written now."""
+        """Return the act that a claim would become if it were written now."""
         if self.control is None:
             raise NotAuthorised(f"this device has no control feed in party {self.party.short}; `join` it first")
         seen, seq = self.machine.entries(), self.machine.length(self.control.feed)

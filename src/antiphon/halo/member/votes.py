@@ -1,4 +1,4 @@
-"""A device's votes about epochs: each is checked against what the device has said before it is written."""
+"""Votes of a device about epochs. Each is checked against the device's earlier votes before it is written."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def attest(member: Membership, genesis: Act, *, recovered: bool) -> Stamp:
 
 
 def witness(member: Membership, epoch: FinalEpoch) -> Stamp | None:
-    """Attest a final epoch that this device has computed too late to be needed, if policy wants more to do so."""
+    """Attest an epoch that is final already, if policy wants more attestations than it has."""
     try:
         claim = voting.witness(_chain(member, recovered=False), bytes(member.device.key))
     except NotAuthorised:  # it has no voice, or may have forgotten what it said
@@ -63,7 +63,7 @@ def refuse(member: Membership, genesis: Act, reason: str, computed: bytes) -> St
 
 
 def _chain(member: Membership, recovered: bool) -> EpochChain:
-    """The chain after everything that the store has, if the device may speak at all."""
+    """Return the chain of epochs by everything in the store, if the device may vote at all."""
     member.sync()
     chain = member.machine.epochs()
     if member.control is None:

@@ -1,4 +1,4 @@
-"""What an authority has found out, kept until an act comes that may change it."""
+"""The cache of an `Authority`: answers, kept until an act comes that may change them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from antiphon.halo.credentials.claims import Cuts, Position
 
 
 class Answers:
-    """Those about grants and narrowings rest on others of their kind; those about feeds rest on any act."""
+    """Cached answers. Answers about grants depend on grants and narrowings; answers about feeds depend on any act."""
 
     __slots__ = ("binds", "echoes", "endings", "opened", "owners", "ranked", "valid")
 

@@ -1,4 +1,4 @@
-"""Who may do what, at any place in any feed, as a function of the set of acts and of nothing else.
+"""`Authority`: who may do what, at any place in any feed, as a function of the set of acts alone.
 
 The rule in short (docs/design/parties.md has it in full, with the proof that it ends):
 
@@ -51,7 +51,7 @@ _NOBODY: Roles = frozenset()
 
 
 class Authority:
-    """Answers questions of right over a set of acts. Build it anew, or `add`, when there are more acts."""
+    """Answers questions about rights over a set of acts. `add` takes more acts."""
 
     def __init__(self, party: bytes, genesis_feed: bytes, parent: Authority | None = None) -> None:
         self._party = party
@@ -72,10 +72,10 @@ class Authority:
         self._known = Answers()
         self._good: dict[bytes, list[Act]] = {}  # the valid grants by subject, oldest first
         self._settled = True
-        self.version = 0  # moves when an answer about a feed or an identity may be another
+        self.version = 0  # grows whenever an answer about a feed or an identity may have changed
 
     def add(self, acts: Iterable[Act]) -> None:
-        """Take more acts, and forget the answers that they may change. Words about epochs give and take nothing."""
+        """Take more acts, and forget the answers that they may change. Acts about epochs change no rights."""
         forget, fresh = False, []
         for act in acts:
             self._by_position[act.position] = act
@@ -120,7 +120,7 @@ class Authority:
             self.forget()
 
     def fork(self, feed: bytes, length: int, position: Position | None = None) -> None:
-        """A feed's writer signed two histories: for everyone it ends at the last common block."""
+        """Note that a feed's writer signed two histories: the feed ends for everyone at the last common block."""
         self.forks[feed][position] = min(length, self.forks[feed].get(position, NO_END))
         self._end_fork(feed)
         self.forget()
@@ -130,11 +130,11 @@ class Authority:
         self.fork_ends[feed] = min(max(length, self.floors.of(position, feed)) for position, length in told)
 
     def common(self, feed: bytes) -> int:
-        """How many blocks of a forked feed are common to all its branches, whatever epochs hold."""
+        """Return how many blocks of a forked feed are common to all its branches, whatever epochs hold."""
         return min(self.forks[feed].values(), default=NO_END) if feed in self.forks else NO_END
 
     def stand_on(self, floors: Floors) -> None:
-        """What these epochs hold is final."""
+        """Take these epochs as final: no act takes anything from the blocks that they hold."""
         if floors != self.floors:
             self.floors = floors
             for feed in self.forks:
@@ -144,13 +144,13 @@ class Authority:
 
     @property
     def lasting(self) -> bool:
-        """Whether nothing was taken away, or will end: only that is kept from doing so by floors."""
+        """True if no right was taken away or will expire. Then floors change no answer."""
         if self.parent is not None or self.narrowings or self.forks or self._ends:
             return False
         return not any(grant.expires_ms for known in self.grants.values() for grant in known)
 
     def forget(self) -> None:
-        """Forget all answers: something that they rest on has changed."""
+        """Forget all answers: something that they depend on has changed."""
         self._known.forget()
         self._settled = False
         self.version += 1
@@ -160,19 +160,19 @@ class Authority:
         self.grants[subject].sort(key=lambda grant: grant.stamp)
 
     def _own(self, act: Act, admission: FeedAdmission) -> None:
-        """A control feed is its own device's word; a data feed is admitted by a control feed of the same device."""
+        """Note the owner of a feed. A control feed admits itself, and the data feeds of the same device."""
         owner = Owner(admission.identity, admission.device, admission.kind, act)
         if admission.kind is FeedKind.CONTROL:
             self._controls[admission.feed] = owner
             return
         carrier = self._controls.get(act.stamp.feed)
-        known = self._admitted[admission.feed]  # told again by another device it gives no right, but is known of
+        known = self._admitted[admission.feed]  # repeated by another device it gives no right, but the feed is known
         if carrier is not None and (carrier.identity, carrier.device) == (admission.identity, admission.device):
             known.append(owner)
             known.sort(key=lambda known: known.opened.stamp)
 
     def owner(self, feed: bytes) -> Owner | None:
-        """Whose a feed is. Of several admissions of a data feed, the oldest that is in force counts."""
+        """Return the owner of a feed. Of several admissions of a data feed, the oldest in force counts."""
         control = self._controls.get(feed)
         if control is not None:
             return control
@@ -186,26 +186,26 @@ class Authority:
         return found
 
     def _keeps(self, limit: Stamp | None) -> bool:
-        """Whether an answer about a feed stays as it is until another act comes: not while grants are being judged."""
+        """True if an answer about a feed may be cached until another act comes: not while grants are being judged."""
         return limit is None and self._settled and self.parent is None
 
     def owners(self) -> dict[bytes, Owner]:
-        """Every feed that has an owner."""
+        """Return every feed that has an owner."""
         self.settle()
         found = {feed: self.owner(feed) for feed in (*self._controls, *self._admitted)}
         return {feed: owner for feed, owner in found.items() if owner is not None}
 
     def admitted(self) -> tuple[bytes, ...]:
-        """Every data feed that some act admits, in force or not."""
+        """Return every data feed that some act admits, in force or not."""
         return tuple(self._admitted)
 
     def admissions(self) -> Iterator[tuple[bytes, Owner]]:
-        """Every feed with everybody who has admitted it, in force or not."""
+        """Yield every feed with each owner that has admitted it, in force or not."""
         yield from self._controls.items()
         yield from ((feed, owner) for feed, owners in self._admitted.items() for owner in owners)
 
     def settle(self) -> None:
-        """Judge the grants from the oldest on. Each rests on older ones only, so no question ever goes deep."""
+        """Judge the grants from the oldest on. Each depends on older ones only, so no recursion goes deep."""
         if self._settled:
             return
         self._good = defaultdict(list)
@@ -222,7 +222,7 @@ class Authority:
         self._settled = True
 
     def without_memory(self, position: Position, ask: Callable[[], str]) -> str:
-        """Ask about an act that is not written yet, and keep nothing of the answer."""
+        """Ask about an act that is not written yet, without caching the answer."""
         try:
             return ask()
         finally:
@@ -233,16 +233,16 @@ class Authority:
     # -- the parent
 
     def inherited(self, act: Act) -> bool:
-        """Whether an act is the parent's."""
+        """True if an act is the parent's."""
         return self.parent is not None and self.parent.act(act.position) is act
 
     def narrowings_of(self, grant: Act) -> Sequence[Act]:
-        """What names a grant, to take from it, here or in the parent."""
+        """Return the narrowings that name a grant, here or in the parent."""
         own = self.narrowings.get(grant.position, ())
         return own if self.parent is None else (*self.parent.narrowings.get(grant.position, ()), *own)
 
     def granted(self, subject: bytes) -> Sequence[Act]:
-        """All grants to a subject, here and in the parent, valid or not."""
+        """Return all grants to a subject, here and in the parent, valid or not."""
         own = self.grants.get(subject, ())
         return own if self.parent is None else (*self.parent.granted(subject), *own)
 
@@ -250,7 +250,7 @@ class Authority:
         return self._ends if self.parent is None else (*self.parent.device_ends(), *self._ends)
 
     def echoes(self, narrowing: Act, grant: Act) -> Cuts:
-        """Where this party's feeds end by a narrowing of the parent."""
+        """Return the cuts of this party's feeds by a narrowing of the parent."""
         key = (narrowing.position, grant.position)
         if key not in self._known.echoes:
             self._known.echoes[key] = echoed_cuts(self, narrowing, grant)
@@ -259,7 +259,7 @@ class Authority:
     # -- questions
 
     def permits(self, place: Place, wanted: Roles, limit: Stamp | None = None) -> bool:
-        """Whether the writer of the feed at this place has one of the roles, resting on grants older than `limit`."""
+        """True if the writer of the feed at this place has one of the roles, by grants older than `limit`."""
         if self.parent is not None and self.parent.owner(place.feed) is not None:
             return self.parent.permits(place, wanted, limit)
         owner = self.owner(place.feed)
@@ -268,7 +268,7 @@ class Authority:
         return not wanted.isdisjoint(self.roles(owner.identity, place, limit))
 
     def alive(self, place: Place, limit: Stamp | None = None) -> bool:
-        """Whether the feed has not ended before this place, and was opened by a member."""
+        """True if the feed has not ended before this place, and was opened by a member."""
         owner = self.owner(place.feed)
         if owner is None or place.seq >= self.static_end(place.feed):
             return False
@@ -277,7 +277,7 @@ class Authority:
         return self._may_open(owner, place.feed, limit) and place.seq < self._ending(place.feed, owner, limit)
 
     def _may_open(self, owner: Owner, feed: bytes, limit: Stamp | None) -> bool:
-        """Whether a feed was opened by a member, in a feed that had not ended."""
+        """True if a feed was opened by a member, in a feed that had not ended."""
         known, opened = self._known.opened.get(owner.opened.position), owner.opened.place
         if known is None or not self._keeps(limit):
             known = opened.feed == feed or self.alive(opened, limit)
@@ -287,19 +287,19 @@ class Authority:
         return known
 
     def static_end(self, feed: bytes) -> int:
-        """Where a feed ends by its writer's own doing: a fork, or the word of its identity or device."""
+        """Return where a feed ends by its writer's own doing: a fork, or a `FeedEnd` of its identity or device."""
         owner = self.owner(feed)
         end = self.fork_ends.get(feed, NO_END)
         if owner is not None and self.device_ends():
             end = min(end, *device_cuts(self, feed, owner), NO_END)
-        # Without its genesis there would be no party to speak of.
+        # A party keeps its genesis.
         return max(end, 1) if feed == self.genesis_feed else end
 
     def past_fork(self, act: Act) -> bool:
         return act.stamp.seq >= self.fork_ends.get(act.stamp.feed, NO_END)
 
     def ends_device(self, act: Act, claim: FeedEnd, owner: Owner) -> bool:
-        """Whether this is the word of the owner's identity, or of its device for itself, in a feed of theirs."""
+        """True if a `FeedEnd` is by the owner's identity, or by its device for itself, in a feed of theirs."""
         if self.parent is not None and self.inherited(act):
             return self.parent.ends_device(act, claim, owner)
         carrier = self._controls.get(act.stamp.feed)
@@ -310,14 +310,14 @@ class Authority:
         return owner.identity in act.signers or owner.device in act.signers
 
     def end(self, feed: bytes) -> int:
-        """How many blocks of a feed count, as far as the acts tell; `NO_END` if it is open."""
+        """Return how many blocks of a feed count by the known acts; `NO_END` if the feed is open."""
         owner = self.owner(feed)
         if owner is None or not self.roles(owner.identity, owner.opened.place, None):
             return 0
         return min(self.static_end(feed), self._ending(feed, owner, None))
 
     def _ending(self, feed: bytes, owner: Owner, limit: Stamp | None) -> int:
-        """The least ending cut; `limit` matters only through the grants that are older."""
+        """Return the least ending cut; `limit` matters only through the grants that are older."""
         key = feed, owner.opened.position
         if self._keeps(limit) and key in self._known.endings:
             return self._known.endings[key]
@@ -332,7 +332,7 @@ class Authority:
         return known
 
     def older(self, subject: bytes, limit: Stamp | None) -> Iterator[Act]:
-        """The valid grants of a subject that are older than `limit`, as far as they are settled."""
+        """Return the valid grants of a subject that are older than `limit`, as far as they are settled."""
         for grant in self._good.get(subject, ()):
             if limit is not None and grant.stamp >= limit:
                 break
@@ -341,9 +341,9 @@ class Authority:
             yield from self.parent.older(subject, limit)
 
     def above(self, subject: bytes, place: Place | None, limit: Stamp | None) -> set[bytes]:
-        """The subject and the groups that it is part of, transitively, by valid grants older than `limit`.
+        """Return the subject and the groups that it is part of, transitively, by valid grants older than `limit`.
 
-        With a place, by those seen there. A set, so circles and many ways to one group cost nothing.
+        With a place, only grants seen there count. A set, so cycles and many ways to one group cost nothing.
         """
         found, fresh = {subject}, [subject]
         while fresh:
@@ -357,13 +357,13 @@ class Authority:
         return found
 
     def rests_on(self, identity: bytes, subject: bytes) -> bool:
-        """Whether some right of an identity comes, or once came, through a subject (a group, say)."""
+        """True if some right of an identity comes, or once came, through a subject (a group, say)."""
         return subject in self.above(identity, None, None)
 
     def roles(self, subject: bytes, place: Place, limit: Stamp | None = None) -> Roles:
-        """The roles of an identity or group at a place, implied ones included, resting on grants older than `limit`."""
+        """Return the roles of an identity or group at a place, implied ones included, by grants older than `limit`."""
         roles: set[Role] = set()
-        through: dict[bytes, Roles] = {subject: ANY}  # what may come down from each group: grows, so this ends
+        through: dict[bytes, Roles] = {subject: ANY}  # roles that pass through each group: they only grow, so this ends
         fresh = [subject]
         while fresh and len(roles) < len(Role):
             above = fresh.pop()
@@ -379,11 +379,11 @@ class Authority:
         return frozenset(roles)
 
     def author(self, place: Place) -> tuple[bytes, tuple[bytes, ...], bool]:
-        """Whose a message is at its place: the identity, the groups that it is in there, whether it is an owner."""
+        """Return the author of a message: the identity, its groups at that place, and if it is an owner."""
         return author_at(self, place)
 
     def left(self, grant: Act, place: Place) -> Roles:
-        """What of a grant is left at a place."""
+        """Return the roles of a grant that are left at a place."""
         if not self.valid_grant(grant) or self.floors.expired(grant, place):
             return _NOBODY
         roles = given(grant)
@@ -399,14 +399,14 @@ class Authority:
         return roles
 
     def valid_grant(self, grant: Act) -> bool:
-        """Whether a grant's issuer had the right to it."""
+        """True if the issuer of a grant had the right to give it."""
         known = self._known.valid.get(grant.position)
         if known is None:
             known = self._known.valid[grant.position] = judge_grant(self, grant)
         return known
 
     def binds(self, narrowing: Act, grant: Act) -> bool:
-        """Whether a narrowing takes from a grant that it names: the issuer's right must be older than the grant."""
+        """True if a narrowing takes from a grant that it names: the issuer's right must be older than the grant."""
         key = (narrowing.position, grant.position)
         known = self._known.binds.get(key)
         if known is None:
@@ -414,7 +414,7 @@ class Authority:
         return known
 
     def policy(self, place: Place, limit: Stamp | None = None) -> Policy:
-        """The policy at a place: the last one seen there, or one that tightened it and cut before this place."""
+        """Return the policy at a place: the last one seen there, or one that tightened it and cut before this place."""
         return policy_at(self, place, limit)
 
     def valid_policy(self, act: Act) -> bool:
@@ -428,12 +428,12 @@ class Authority:
         return feed in self._controls
 
     def signed_by_writer(self, act: Act) -> bool:
-        """Whether the device whose feed carries the act has signed its credential."""
+        """True if the device whose feed carries the act has signed its credential."""
         owner = self._controls.get(act.stamp.feed)
         return owner is not None and owner.device in act.signers
 
     def erased(self, feed: bytes) -> frozenset[int]:
-        """The messages of a data feed that are void by an erasure."""
+        """Return the messages of a data feed that an erasure makes void."""
         self.settle()
         return erased_in(self, feed)
 

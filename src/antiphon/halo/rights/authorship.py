@@ -1,4 +1,4 @@
-"""Whose a message is at its place, and which messages were erased by those who may."""
+"""The author of a message at its place, and the messages that were erased with the right to do so."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUPS_MAX = 256  # that count for the author of a message
 
 
 def author_at(authority: Authority, place: Place) -> tuple[bytes, tuple[bytes, ...], bool]:
-    """Whose a message is at its place: the identity, the groups that it is in there, whether it is an owner."""
+    """Return the author of a message: the identity, its groups at that place, and if it is an owner."""
     owner = authority.owner(place.feed)
     if owner is None:
         return place.feed, (), False
@@ -34,7 +34,7 @@ def author_at(authority: Authority, place: Place) -> tuple[bytes, tuple[bytes, .
 
 
 def erasable(authority: Authority, act: Act, position: Position) -> bool:
-    """Whether an erasure takes a message: it is an owner's, or that of the identity whose feed it is."""
+    """True if an erasure takes a message: it is by an owner, or by the identity that owns the feed."""
     if not authority.signed_by_writer(act) or expired(act) or not authority.alive(act.place):
         return False
     erased, writer = authority.owner(position.feed), authority.owner(act.stamp.feed)
@@ -44,7 +44,7 @@ def erasable(authority: Authority, act: Act, position: Position) -> bool:
 
 
 def erased_in(authority: Authority, feed: bytes) -> frozenset[int]:
-    """The messages of a data feed that are void by an erasure. What an epoch held before it stays in its base."""
+    """Return the messages of a data feed that an erasure makes void. Messages in an earlier epoch stay in its base."""
     return frozenset(
         position.seq
         for act in authority.erasures

@@ -1,4 +1,4 @@
-"""Where a revocation ends feeds: those whose writer it leaves without any role, and for good."""
+"""Revocations end the feeds of writers that they leave without any role, for good."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def ending_cuts(authority: Authority, feed: bytes, owner: Owner, limit: Stamp | None) -> Iterator[int]:
-    """The cuts of revocations that left the feed's writer without any role: ended feeds never come back."""
+    """Yield the cuts of revocations that left the feed's writer without any role: an ended feed never opens again."""
     opening = owner.opened.place
     for subject in authority.above(owner.identity, None, limit):
         for grant in authority.older(subject, limit):
@@ -36,7 +36,7 @@ def ending_cuts(authority: Authority, feed: bytes, owner: Owner, limit: Stamp | 
                 cut = cut_at(authority, narrowing, grant, feed)
                 cut = max(cut, authority.floors.of(narrowing.position, feed))
                 after = After(feed, cut, narrowing.place.seen, authority, narrowing)
-                # Only what the issuer had seen can have been meant: a group that the writer joined unseen is not.
+                # The issuer can only have meant groups that it had seen the writer in.
                 meant = subject in authority.above(owner.identity, narrowing.place, limit)
                 if meant and not authority.roles(owner.identity, after, limit):
                     yield cut
@@ -44,7 +44,7 @@ def ending_cuts(authority: Authority, feed: bytes, owner: Owner, limit: Stamp | 
 
 @dataclass(frozen=True, slots=True)
 class After(Place):
-    """What the issuer of a narrowing had seen, and the grants that it did not see and could not have taken."""
+    """The view of a narrowing's issuer, and the grants that it had not seen and could not have taken."""
 
     authority: Authority
     narrowing: Act
@@ -58,5 +58,5 @@ class After(Place):
             return False
         if act.place.sees(narrowing.position):
             return False
-        apart = authority.inherited(narrowing) and not authority.inherited(act)  # nobody sees a child from its parent
+        apart = authority.inherited(narrowing) and not authority.inherited(act)  # a parent never sees its child
         return apart or not authority.permits(narrowing.place, OWNERS, act.stamp)

@@ -1,4 +1,4 @@
-"""What final epochs hold is final: floors under every cut, and the end of grants that have expired by then."""
+"""Blocks in a final epoch are final: floors under every cut, and the end of grants that have expired by then."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from antiphon.halo.finality.epoch_values import FinalEpoch
 
 
 class Floors:
-    """Below which length of a feed an act that takes something away takes nothing."""
+    """The lengths of feeds below which an act that takes something away takes nothing."""
 
     def __init__(self, epochs: Sequence[FinalEpoch] = ()) -> None:
         self.epochs = tuple(epochs)
@@ -25,18 +25,18 @@ class Floors:
         return hash(tuple(epoch.snapshot for epoch in self.epochs))
 
     def of(self, position: Position | None, feed: bytes) -> int:
-        """What the last epoch that does not know of an act holds of a feed. None: an act that no epoch knows of."""
+        """Return the length of a feed in the last epoch that does not hold an act. None: an act that no epoch holds."""
         for epoch in reversed(self.epochs):
             if position is None or not epoch.control.includes(position.feed, position.seq):
                 return epoch.length(feed)
         return 0
 
     def below(self, act: Act, place: Place) -> bool:
-        """Whether a place is final for an epoch that does not know of an act: then that act takes nothing there."""
+        """True if a place is in an epoch that does not hold an act: then that act takes nothing there."""
         return bool(self.epochs) and place.seq < self.of(act.position, place.feed)
 
     def expired(self, grant: Act, place: Place) -> bool:
-        """Whether a grant has ended before a place: at the first epoch whose time has reached its expiry."""
+        """True if a grant has expired before a place: at the first epoch whose time has reached its expiry."""
         if not grant.expires_ms:
             return False
         ended = next((epoch for epoch in self.epochs if epoch.created_ms >= grant.expires_ms), None)

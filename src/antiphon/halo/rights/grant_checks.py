@@ -1,4 +1,4 @@
-"""Whether a grant was given, and a narrowing made, by somebody who had the right."""
+"""Checks that the issuer of a grant, or of a narrowing, had the right."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def judge_grant(authority: Authority, grant: Act) -> bool:
 
 
 def _copied(authority: Authority, grant: Act) -> bool:
-    """Whether the same signed bytes count already at an older place: who was removed must not bring them back."""
+    """True if the same signed bytes count at an older place: a removed member must not bring them back."""
     return any(
         other.digest == grant.digest and other.stamp < grant.stamp and authority.valid_grant(other)
         for other in authority.grants.get(subject_of(grant), ())

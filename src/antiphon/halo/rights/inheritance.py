@@ -1,7 +1,7 @@
-"""What a child party takes over from its parent: where narrowings and ends of devices there end feeds here.
+"""Child parties inherit narrowings and device ends from their parent.
 
-They name feeds of the parent. A feed of the child that one does not name ends at nothing, as ever (rule 8), until an
-*echo* says where: the same word again in the child, by somebody who could have said it there, having seen it.
+These name feeds of the parent. A feed of the child that one does not name is cut to nothing (rule 8), until an *echo*
+in the child gives its cut: the same claim again, having seen the first, by a member with the right to make it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def echoed_cuts(authority: Authority, narrowing: Act, grant: Act) -> Cuts:
-    """What echoes of a parent's narrowing say of this party's feeds. (Each is a narrowing itself, so the least holds.)
+    """Return the cuts of this party's feeds by echoes of a parent's narrowing. (An echo narrows too: the least holds.)
 
-    Only an owner's counts, by grants older than the one that is narrowed: its subject must not say how much it keeps.
+    Only an owner's echo counts, by grants older than the narrowed one: its subject must not choose how much it keeps.
     """
     said, found = narrowing.claim, dict[bytes, int]()
     assert isinstance(said, Narrowing)
@@ -36,7 +36,7 @@ def echoed_cuts(authority: Authority, narrowing: Act, grant: Act) -> Cuts:
 
 
 def cut_at(authority: Authority, narrowing: Act, grant: Act, feed: bytes) -> int:
-    """Where a narrowing cuts a feed."""
+    """Return the cut of a feed by a narrowing."""
     claim = narrowing.claim
     assert isinstance(claim, Narrowing)
     cuts = claim.cuts
@@ -46,7 +46,7 @@ def cut_at(authority: Authority, narrowing: Act, grant: Act, feed: bytes) -> int
 
 
 def device_cuts(authority: Authority, feed: bytes, owner: Owner) -> Iterator[int]:
-    """Where the word of its identity or device ends a feed."""
+    """Yield the cuts of a feed by a `FeedEnd` of its identity or device."""
     for act in authority.device_ends():
         claim = act.claim
         assert isinstance(claim, FeedEnd)
@@ -58,7 +58,7 @@ def device_cuts(authority: Authority, feed: bytes, owner: Owner) -> Iterator[int
 
 
 def _echoed_ends(authority: Authority, ended: Act, feed: bytes, owner: Owner) -> Iterator[int]:
-    """What the identity said in the child; its device's word alone would not do, for that may be the stolen one's."""
+    """Yield the cuts of echoes by the identity; the device's own echo does not count, for it may be stolen."""
     for act in authority.device_ends():
         claim = act.claim
         assert isinstance(claim, FeedEnd)

@@ -27,18 +27,18 @@ from antiphon.halo.rights.authorship import erasable
 
 
 def judge(authority: Authority, act: Act) -> str:
-    """Why an act is void; empty if it is in force."""
+    """Return why an act is void; "" if it is in force."""
     claim = act.claim
     if claim is None:
         return act.problem
     if isinstance(claim, Equivocated):
         return ""  # it proves itself
     if isinstance(claim, EpochAct):
-        return ""  # that is for the chain of epochs to say: no narrowing moves what is final
+        return ""  # the chain of epochs decides: no narrowing changes a final epoch
     owner = authority.owner(act.stamp.feed)
     if owner is None or owner.kind is not FeedKind.CONTROL:
         return "its feed does not begin with its own admission"
-    # Grants and policies count by what is older than they are; an identity's own word counts wherever it stands.
+    # Grants and policies count by older grants; an identity's own claims count at any place.
     limit = act.stamp if isinstance(claim, MemberAdmission | GroupAdmission | Policy) else None
     own_word = isinstance(claim, FeedEnd) or (isinstance(claim, Narrowing) and owner.identity in act.signers)
     if not own_word and not authority.alive(act.place, limit):
@@ -91,7 +91,7 @@ def _judge_feed(authority: Authority, act: Act, claim: FeedAdmission) -> str:
 
 
 def judge_data(authority: Authority, place: Place, kind: Kind) -> str:
-    """Why a data message at this place is void for want of rights; empty if its writer had them."""
+    """Return why a data message at this place is void for want of rights; "" if its writer had them."""
     if kind is Kind.CREDENTIAL:
         return "a data feed holds item messages only"
     owner = authority.owner(place.feed)
