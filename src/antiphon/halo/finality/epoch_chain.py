@@ -208,7 +208,7 @@ class _Fold:
     def _take(
         self, won: Sequence[Proposal], final: Sequence[FinalEpoch], ballot: Ballot
     ) -> tuple[Proposal, Policy | str]:
-        """Return the genesis that holds. One snapshot may be final in several terms; of two (a lie), the least is taken."""
+        """Return the genesis that holds. A snapshot may be final in several terms; of two (a lie), take the least."""
         choices = {one.digest: Choice(one.genesis.term, one.genesis.snapshot, one.digest) for one in won}
         ordered = sorted(won, key=lambda one: (choices[one.digest] not in ballot.first, one.genesis.term, one.digest))
         policies = [self._policy_at(proposal, final) for proposal in ordered]

@@ -43,7 +43,7 @@ class EpochConfig:
 
     @classmethod
     def of(cls, number: int, party: bytes, policy: Policy | None, founder: bytes, feed: bytes) -> EpochConfig:
-        """Make the electorate by policy, or of the founder's device alone: in its first `feed`, unless that was lost."""
+        """Make the electorate by policy, or of the founder's device alone: in its first `feed`, if that is not lost."""
         if policy is None:
             return cls(number, (founder,), founder, Policy(), feed)
         attesters = policy.attesters or (founder,)
