@@ -178,8 +178,8 @@ class _Reader:
                 yield f"set {self._words(act.value)}"
             else:
                 verb = "delete" if isinstance(act, arraycodec.Delete) else "move"
-                for name in act.names:
-                    yield f"{verb} {self._words(self._elements.get((block.item, *name), '?'))}"
+                for stamp, number in act.names:
+                    yield f"{verb} {self._words(self._elements.get((block.item, stamp, number), '?'))}"
 
     def _text(self, mutation: bytes, block: Block) -> Iterator[str]:
         ops = textcodec.decode(mutation, block.stamp)
