@@ -89,6 +89,7 @@ class ModelFactory:
 
     @property
     def keys(self) -> frozenset[tuple[str, int]]:
+        """Name and version of each model."""
         return frozenset(self._models)
 
     @property

@@ -27,6 +27,7 @@ class _Node:
         self.right: _Node | None = None
 
     def is_top(self) -> bool:
+        """True for the root of a splay tree."""
         return self.up is None or (self.up.left is not self and self.up.right is not self)
 
 

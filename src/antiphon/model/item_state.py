@@ -113,14 +113,17 @@ class ItemState:
 
     @property
     def display_name(self) -> str:
+        """The name for users, from the metadata; may be empty."""
         return self._text("display_name")
 
     @property
     def type(self) -> str:
+        """The type, from the metadata; may be empty."""
         return self._text("type")
 
     @property
     def view_class(self) -> str:
+        """The class of a view, from the metadata; may be empty."""
         return self._text("view_class")
 
     @property

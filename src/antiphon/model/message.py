@@ -41,6 +41,7 @@ class Note(NamedTuple):
 
     @property
     def stamp(self) -> Stamp:
+        """The stamp of the message."""
         return Stamp(self.lamport, self.feed, self.seq)
 
 

@@ -30,12 +30,15 @@ _parse = pb.ArrayMutation.FromString  # bound here: the lookup takes as long as 
 
 @dataclass(slots=True)
 class Insert:
+    """Insert elements at position keys."""
+
     first: int
     keys: list[bytes]
     values: list[Value]
     copies: Sequence[ElementId] = ()  # the elements that these are copies of, one for each
 
     def change(self, state: ArrayState, stamp: Stamp) -> None:
+        """Apply the act to a state."""
         state.insert(stamp, self.first, self.keys, self.values)
         for number, name in enumerate(self.copies, self.first):
             state.copies[stamp.feed, name] = ElementId(stamp, number)
@@ -43,29 +46,38 @@ class Insert:
 
 @dataclass(slots=True)
 class Delete:
+    """Delete elements."""
+
     names: list[ElementId]
 
     def change(self, state: ArrayState, stamp: Stamp) -> None:
+        """Apply the act to a state."""
         state.delete(self.names)
 
 
 @dataclass(slots=True)
 class Set:
+    """Replace the value of an element."""
+
     name: ElementId
     value: Value
     replaces: list[Stamp]
 
     def change(self, state: ArrayState, stamp: Stamp) -> None:
+        """Apply the act to a state."""
         state.write(self.name, stamp, self.value, self.replaces)
 
 
 @dataclass(slots=True)
 class Move:
+    """Move elements to position keys."""
+
     names: list[ElementId]
     keys: list[bytes]
     in_place: bool
 
     def change(self, state: ArrayState, stamp: Stamp) -> None:
+        """Apply the act to a state."""
         state.move(self.names, stamp, self.keys)
 
 
@@ -190,9 +202,11 @@ class Draft:
             start = end  # ops that open a run at one path share it, since its id comes from the stamp
 
     def delete(self, names: Iterable[ElementId]) -> None:
+        """Delete elements."""
         self._mutation.ops.add(delete=pb.ArrayDelete(elements=self._elements(names)))
 
     def set(self, name: ElementId, value: Value, replaces: Iterable[Stamp]) -> None:
+        """Replace the value of an element."""
         change = pb.ArraySet(
             name=self._table.name(name.stamp),
             index=name.number,
@@ -337,6 +351,7 @@ def _written(name: value_pb2.Name, own: Stamp, feeds: Sequence[bytes], write: pb
 
 
 def check_index(index: int, length: int, what: str = "element") -> int:
+    """Return an index, or raise `InvalidInput` if it is out of range."""
     if type(index) is not int or not 0 <= index < length:
         raise InvalidInput(f"there is no {what} {index!r} in an array of {length} elements; they count from 0")
     return index

@@ -62,9 +62,11 @@ class ArrayModel(Model[ArrayState]):
         return [_winner(state.at[key]) for key in state.order]
 
     def length(self, state: ArrayState) -> int:
+        """Return the number of elements."""
         return len(state.order)
 
     def get(self, state: ArrayState, index: int) -> Value:
+        """Return the value of the element at `index`."""
         return _winner(_element(state, index))
 
     def conflicts(self, state: ArrayState, index: int) -> list[tuple[Stamp, Value]]:
@@ -100,9 +102,11 @@ class ArrayModel(Model[ArrayState]):
         return _put(state, state.order, [(index, items)], Draft(feed), feed)[0]
 
     def append(self, state: ArrayState, *values: Value, feed: bytes = b"") -> bytes:
+        """Insert values at the end."""
         return self.insert(state, len(state.order), values, feed=feed)
 
     def delete(self, state: ArrayState, index: int, count: int = 1, *, feed: bytes = b"") -> bytes:
+        """Delete `count` elements from `index` on."""
         check_index(index, len(state.order))
         if type(count) is not int or not 1 <= count <= len(state.order) - index:
             raise InvalidInput(f"there are no {count!r} elements from {index} on in an array of {len(state.order)}")
@@ -111,6 +115,7 @@ class ArrayModel(Model[ArrayState]):
         return draft.encode()[0]
 
     def set(self, state: ArrayState, index: int, value: Value, *, feed: bytes = b"") -> bytes:
+        """Replace the value of the element at `index`."""
         element = _element(state, index)
         draft = Draft(feed)
         draft.set(element.id, value, sorted(element.writes))

@@ -62,6 +62,8 @@ class Step(NamedTuple):
 
 
 class Path(NamedTuple):
+    """A checked path: its runs, and the facts by which it is judged."""
+
     steps: tuple[Step, ...]
     lamport: int  # the greatest of all runs
     tag: bytes  # of the run that the path ends in; empty if it ends where a run may open

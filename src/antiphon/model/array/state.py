@@ -38,6 +38,7 @@ class Element:
 
     @property
     def winner(self) -> Value:
+        """The value with the greatest stamp."""
         writes = self.writes
         return writes[max(writes)]
 
@@ -105,6 +106,7 @@ class ArrayState:
         self._take_out(keys)
 
     def write(self, name: ElementId, stamp: Stamp, value: Value, replaces: Sequence[Stamp]) -> None:
+        """Replace writes of an element by a new one."""
         element = self.elements.get(name) or self._said(name)
         if element is None or element.deleted:
             return

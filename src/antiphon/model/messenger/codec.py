@@ -31,6 +31,7 @@ class Post:
     sent_ms: int
 
     def change(self, state: MessengerState, stamp: Stamp) -> None:
+        """Apply the act to a state."""
         state.post(stamp, self.body, self.reply_to, self.sent_ms)
 
 
@@ -43,6 +44,7 @@ class Edit:
     replaces: list[Stamp]
 
     def change(self, state: MessengerState, stamp: Stamp) -> None:
+        """Apply the act to a state."""
         state.edit(self.target, stamp, self.body, self.replaces)
 
 
@@ -53,6 +55,7 @@ class Redact:
     target: Stamp
 
     def change(self, state: MessengerState, stamp: Stamp) -> None:
+        """Apply the act to a state."""
         state.redact(self.target, stamp)
 
 

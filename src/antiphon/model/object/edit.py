@@ -95,10 +95,12 @@ class Edit:
         self._put(path, Increment(_int64(by)), [base])
 
     def delete(self, path: Path) -> None:
+        """Delete the values at a path and below it."""
         look(self._root, path)
         self._put(path, DELETE, names_at(self._root, path))
 
     def add(self, path: Path, element: Value) -> None:
+        """Add an element to a set, which is created if missing."""
         node = seek(self._root, path)
         if node is None:
             self._way(path)
@@ -109,6 +111,7 @@ class Edit:
         self._put(inside, Mark.MEMBER, names_at(self._root, inside))
 
     def remove(self, path: Path, element: Value) -> None:
+        """Remove an element from a set."""
         _need_set(look(self._root, path), path)
         self.delete(self._inside(path, element))
 

@@ -56,6 +56,8 @@ class Insert(NamedTuple):
 
 
 class Delete(NamedTuple):
+    """Delete the elements of a feed from clock `first` to clock `last`."""
+
     feed: bytes
     first: int
     last: int
@@ -279,6 +281,7 @@ class Draft:
         self.inserted += 1 if item else len(text)
 
     def delete(self, feed: bytes, first: int, last: int) -> None:
+        """Delete the elements of a feed from clock `first` to clock `last`."""
         self.proto.deletes.add(
             feed=self._table.index(feed), lamport=first >> OFFSET_BITS, offset=first & OFFSET_MAX, span=last - first
         )
@@ -300,6 +303,7 @@ class Draft:
                 proto.after = anchor.after
 
     def bytes(self) -> bytes:
+        """Encode the mutation, or raise `TooLarge`."""
         count = len(self.proto.inserts) + len(self.proto.deletes) + len(self.proto.marks)
         if count > OPS_MAX or len(self.proto.inserts) > INSERTS_MAX:
             raise TooLarge(f"a mutation of a text holds at most {OPS_MAX} operations, not {count}; change less at once")
@@ -329,8 +333,10 @@ def checked(text: str) -> str:
 
 
 def mark_value(value: Value) -> bytes:
+    """Encode the value of a mark."""
     return to_proto(value).SerializeToString(deterministic=True)
 
 
 def read_mark_value(value: bytes) -> Value:
+    """Decode the value of a mark."""
     return read_value(value_pb2.Value.FromString(value))

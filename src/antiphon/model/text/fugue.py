@@ -43,6 +43,7 @@ class Sequence:
         self.cursor_start = 0  # the length of the text shown before that leaf
 
     def writer(self, feed: bytes) -> Writer:
+        """Return the writer of a feed, created if missing."""
         writer = self.writers.get(feed)
         if writer is None:
             writer = self.writers[feed] = Writer(feed)

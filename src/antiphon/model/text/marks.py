@@ -62,6 +62,7 @@ class TextState(Sequence):
                 clock += 1
 
     def add_mark(self, mark: Mark, stamp: Stamp, nth: int) -> None:
+        """Add a mark, the `nth` of its message, unless a later one has the same name and anchors."""
         key = (stamp.lamport, stamp.feed, stamp.seq, nth)
         place = (mark.name, mark.start, mark.end)
         old = self.marks.get(place)

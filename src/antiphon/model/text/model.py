@@ -132,6 +132,7 @@ class TextModel(Model[TextState]):
         return "".join([run.text for run in state.runs() if run.text is not None])
 
     def length(self, state: TextState) -> int:
+        """Return the number of characters."""
         return state.length
 
     def read(self, state: TextState, start: int, stop: int) -> str:
@@ -151,6 +152,7 @@ class TextModel(Model[TextState]):
         return found
 
     def references(self, state: TextState) -> list[Reference]:
+        """Return references to the embedded items."""
         return [Reference(bytes(item)) for _, item in self.embeds(state)]
 
     def spans(self, state: TextState) -> list[Span]:
@@ -225,6 +227,7 @@ class TextModel(Model[TextState]):
         return self.replace(state, index, 0, text, feed=feed, offset=offset)
 
     def delete(self, state: TextState, index: int, count: int = 1, *, feed: bytes = b"") -> bytes:
+        """Delete `count` characters from `index` on."""
         return self.replace(state, index, count, "", feed=feed)
 
     def replace(

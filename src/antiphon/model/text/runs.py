@@ -71,6 +71,7 @@ class Run:
         return self.writer.feed, self.start
 
     def clock(self, at: int) -> int:
+        """Return the clock of the element at an index."""
         return self.start + at * self.stride
 
 
@@ -121,9 +122,11 @@ class Writer:
         self.doomed[begin:end] = [(first, last)]
 
     def doomed_in(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Return the deleted ranges that overlap a range of clocks."""
         return self.doomed[bisect_left(self.doomed, first, key=high_of) : bisect_right(self.doomed, last, key=low_of)]
 
     def raise_floor(self, floor: int) -> None:
+        """Raise the least clock of the next element, and drop the deleted ranges below it."""
         if floor > self.floor:
             self.floor = floor
             if self.doomed and self.doomed[0][0] < floor:
@@ -133,10 +136,12 @@ class Writer:
 
 
 def low_of(bounds: tuple[int, int]) -> int:
+    """Return the start of a range."""
     return bounds[0]
 
 
 def high_of(bounds: tuple[int, int]) -> int:
+    """Return the end of a range."""
     return bounds[1]
 
 
@@ -194,6 +199,7 @@ class Leaf:
         self.after: Leaf | None = None
 
     def count(self) -> None:
+        """Count the elements that are shown."""
         self.shown = sum(run.length for run in self.runs if run.text is not None)
 
     def halve(self) -> Leaf:

@@ -108,6 +108,7 @@ class Whole:
 
     @cached_property
     def places(self) -> Places:
+        """Positions of anchors among all elements."""
         return Places(self.state, among_all=True)
 
     @cached_property
@@ -116,6 +117,7 @@ class Whole:
         return runs, list(accumulate((run.length for run in runs), initial=0))
 
     def anchor_before(self, position: int) -> Anchor:
+        """Return the anchor before the element at a position; the end of the text if there is none."""
         if position >= self.places.length:
             return END
         runs, starts = self._order

@@ -36,6 +36,7 @@ class _Char(NamedTuple):
 
     @property
     def content(self) -> tuple[str, bytes]:
+        """The character and the item, without marks."""
         return self.text, self.item
 
 
