@@ -20,12 +20,13 @@ from antiphon.model.item_state import META, Checkpoint, ItemState, KeptMessage, 
 from antiphon.model.message import Inception
 from antiphon.model.raw import RAW, RAW_MODELS
 from antiphon.model.replay import BASE, keeps_tail, replay, start_from_base
-from antiphon.model.wire import field, name_field, number_at, tags, varint
+from antiphon.model.wire import NAME, OWN_NAME_FORM, field, name_field, number_at, tags, varint
 
 _REIFIED, _SINCE, _ALL = item_pb2.ITEM_RAW_UNSPECIFIED, item_pb2.ITEM_RAW_SINCE, item_pb2.ITEM_RAW_ALL
 _ITEM, _CLAIM, _RECORD = tags("ItemSnapshot", "Claim", "ItemRecord")
 _ID_HEAD, _CLAIM_HEAD = (tag + bytes([ITEM_ID_SIZE]) for tag in (_ITEM.id, _CLAIM.item))
 _FEED_HEAD, _FRAME_HEAD = (tag + bytes([KEY_SIZE]) for tag in (_ITEM.feeds, _RECORD.feeds))
+_GENESIS_FORM = _ITEM.genesis + b"%c" + NAME.feed + b"\x01" + OWN_NAME_FORM
 _DELETED, _BASED = _ITEM.is_deleted + b"\x01", _RECORD.based + b"\x01"
 
 
@@ -173,7 +174,11 @@ def _plain(item: ItemState, state: bytes | None = None) -> bytes:
     if item.parents or item.forks or item.deleted is not None or item.is_deleted:
         feeds, named, claims = _placed(item)
     else:
-        feeds, named = _FEED_HEAD + item.genesis[1], name_field(_ITEM.genesis, 1, item.genesis)
+        lamport, feed, seq = item.genesis
+        first, second = varint(lamport), varint(seq)
+        feeds, named = _FEED_HEAD + feed, _GENESIS_FORM % (4 + len(first) + len(second), first, second)
+        if not seq:
+            named = name_field(_ITEM.genesis, 1, item.genesis)
     name = item.name.encode()
     created = _ITEM.created_ms + varint(item.created_ms) if item.created_ms else b""
     parts = [_ID_HEAD, item.id, _ITEM.model, varint(len(name)), name, _ITEM.version, varint(item.version), feeds, named]
