@@ -22,6 +22,11 @@ settings.load_profile(
 )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put slow tests first: one that begins last is a test that all other workers wait for."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 class OneSpark(LoadScopeScheduling):  # type: ignore[misc]
     """Run all tests that need Spark on one worker, and any other test on whichever worker is free.
 

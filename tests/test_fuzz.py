@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
+from tests.budget import budget
 
 from antiphon.api.invitation import Invitation
 from antiphon.api.registry import LocalRegistry
@@ -29,7 +30,9 @@ from antiphon.query.value_order import value_of
 from antiphon.testing.parties import pair_of
 
 ROOT = Path(__file__).resolve().parent.parent
-RUNS_MAX = 50_000 if os.environ.get("ANTIPHON_SOAK") == "1" else 5_000
+RUNS_MAX = budget(1_000, 50_000)
+EXAMPLES = budget(25, 2_000)  # of each target
+HOSTILE_MAX = budget(25, 400)  # places of each seed that hold a huge number, one at a time
 PARTS = 2  # each of them loads and instruments the code once, which takes as long as fuzzing a dozen targets
 SECONDS_MAX = 1
 ALLOCATED_MAX = 4 << 20
@@ -68,6 +71,7 @@ def test_the_seeds_are_taken(name: str) -> None:
 
 @pytest.mark.slow
 @each_target
+@settings(max_examples=EXAMPLES)
 @given(data=st.binary(max_size=400))
 def test_random_bytes_are_refused_or_come_back(name: str, data: bytes) -> None:
     assert TARGETS[name].run(data) in (True, False)
@@ -101,6 +105,7 @@ def damaged(draw: st.DrawFn, seeds: tuple[bytes, ...]) -> bytes:
 
 @pytest.mark.slow
 @each_target
+@settings(max_examples=EXAMPLES)
 @given(chosen=st.data())
 def test_damaged_encodings_are_refused_or_come_back(name: str, chosen: st.DataObject) -> None:
     target = TARGETS[name]
@@ -112,6 +117,7 @@ each_message = pytest.mark.parametrize("name", [name for name, target in TARGETS
 
 @pytest.mark.slow
 @each_message
+@settings(max_examples=EXAMPLES)
 @given(chance=st.randoms(use_true_random=False))
 def test_altered_messages_are_refused_or_come_back(name: str, chance: random.Random) -> None:
     """Bytes that are flipped mostly break a length and reach no more than the parser; here the fields change."""
@@ -133,9 +139,10 @@ def test_much_of_what_is_altered_is_taken(name: str) -> None:
 
 
 def hostile(seeds: tuple[bytes, ...]) -> Iterator[bytes]:
-    """Encodings in which every place that might hold a size or a count holds a huge one."""
+    """Encodings in which a place that might hold a size or a count holds a huge one; in `make soak`, every place."""
     for seed in seeds[:3]:
-        for at in range(0, min(len(seed), 400), 1 if len(seed) < 200 else 2):
+        size = min(len(seed), 400)
+        for at in range(0, size, max(1 if len(seed) < 200 else 2, size // HOSTILE_MAX)):
             for value in (b"\xff\xff\xff\x7f", b"\xff" * 4, b"\0\0\0\x10"):
                 yield seed[:at] + value + seed[at + 4 :]
 

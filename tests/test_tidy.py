@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -89,9 +90,46 @@ def text_of(path: Path) -> str:
         return ""
 
 
+class Function(NamedTuple):
+    """A function of a file."""
+
+    name: str
+    line: int
+    lines: int
+    asserts: bool  # looked for in tests alone
+
+
+class Shape(NamedTuple):
+    """The facts about a file's code that tests here ask for."""
+
+    docstring: bool
+    functions: tuple[Function, ...]
+    prints: tuple[int, ...]  # lines that call `print`
+
+
 @cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(text_of(path), filename=str(path))
+def shape_of(path: Path) -> Shape:
+    """Parse and walk a file once for all tests. Its syntax tree is not kept: all of them slow the garbage collector."""
+    tree = ast.parse(text_of(path), filename=str(path))
+    functions, prints = [], []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            tested = node.name.startswith("test_") and any(map(asserts, ast.walk(node)))
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            functions.append(Function(node.name, node.lineno, lines, tested))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            prints.append(node.lineno)
+    return Shape(ast.get_docstring(tree) is not None, tuple(functions), tuple(prints))
+
+
+def asserts(node: ast.AST) -> bool:
+    if isinstance(node, ast.Assert):
+        return True
+    if not isinstance(node, ast.Call):
+        return False
+    called = node.func
+    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    return name in ("raises", "fail", "warns") or any(part in name for part in ("check", "verify", "assert", "run_"))
 
 
 def python(*folders: str) -> list[Path]:
@@ -177,35 +215,24 @@ def test_files_are_short() -> None:
     assert sum(count >= FILE_LINES_USUAL for count in source) <= len(source) // 10, "few files have 400 lines or more"
 
 
-def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
-
-
 @pytest.mark.slow
 def test_functions_are_short() -> None:
     check_none(
-        f"{path}:{node.lineno}: {node.name} has {count} lines"
+        f"{path}:{function.line}: {function.name} has {function.lines} lines"
         for path in python(*CODE_FOLDERS)
-        for node in functions(path)
-        if (count := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES_MAX
+        for function in shape_of(path).functions
+        if function.lines > FUNCTION_LINES_MAX
     )
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    check_none(f"{path}: no docstring" for path in python("src") if not ast.get_docstring(tree_of(path)))
+    check_none(f"{path}: no docstring" for path in python("src") if not shape_of(path).docstring)
 
 
 @pytest.mark.slow
 def test_the_library_does_not_print() -> None:
     quiet = [path for path in python("src") if path.parts[2] not in ("cli", "cli.py")]
-    check_none(
-        f"{path}:{node.lineno}: print"
-        for path in quiet
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
-    )
+    check_none(f"{path}:{line}: print" for path in quiet for line in shape_of(path).prints)
 
 
 def test_nothing_is_left_to_do_in_comments() -> None:
@@ -232,23 +259,13 @@ def test_every_package_has_its_tests() -> None:
     check_none(f"tests/{name}: there is no antiphon.{name}" for name in folders - packages() - OTHER_TESTS)
 
 
-def asserts(node: ast.AST) -> bool:
-    if isinstance(node, ast.Assert):
-        return True
-    if not isinstance(node, ast.Call):
-        return False
-    called = node.func
-    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
-    return name in ("raises", "fail", "warns") or any(part in name for part in ("check", "verify", "assert", "run_"))
-
-
 @pytest.mark.slow
 def test_every_test_asserts_something() -> None:
     check_none(
-        f"{path}:{node.lineno}: {node.name}"
+        f"{path}:{function.line}: {function.name}"
         for path in python("tests")
-        for node in functions(path)
-        if node.name.startswith("test_") and not any(map(asserts, ast.walk(node)))
+        for function in shape_of(path).functions
+        if function.name.startswith("test_") and not function.asserts
     )
 
 

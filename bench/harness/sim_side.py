@@ -38,7 +38,7 @@ PARTS: dict[str, tuple[tuple[type, str], ...]] = {
     "founding and joining": ((Stage, "_set_up"),),
     "writing": ((Workload, "write"),),
     "protocol": ((Session, "receive"), (Session, "tick"), (Session, "outgoing"), (Network, "send")),
-    "ingest": ((Replica, "take"), (Replica, "take_blobs"), (Replica, "take_fork")),
+    "ingest": ((Replica, "take_ranges"), (Replica, "take_blobs"), (Replica, "take_fork")),
     "delivery and fold": ((PartyProcessor, "process"),),
     "epochs": ((EpochDriver, "tick"), (Epochs, "wanted"), (Epochs, "begins"), (SimPeer, "_prune")),
     "closing": ((Stage, "close"),),

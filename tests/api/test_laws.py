@@ -7,7 +7,6 @@ files were thrown away.
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import tempfile
@@ -19,6 +18,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.budget import budget
 
 import antiphon
 from antiphon import Deleted, Fact, Handle, InvalidInput, List, Object, Party, Query, Store, Text, prop, sync
@@ -27,7 +27,7 @@ from antiphon.testing.peers import Ticks
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 200 if os.environ.get("ANTIPHON_SOAK") == "1" else 12
+EXAMPLES = budget(12, 200)
 TYPES = ("task", "note", "board")
 
 

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.bench.conftest import run
+from tests.budget import only_in_soak
 
 TRACE = "received trace, × pycrdt"
 
 
 @pytest.mark.slow
+@only_in_soak
 def test_it_answers_with_every_goal_and_leaves_nothing_behind(tmp_path: Path, root: Path) -> None:
     data = Path(os.environ.get("ANTIPHON_TEST_DATA", root.parent / "shared" / "data"))
     answer = run("live", tmp_path, ANTIPHON_TEST_DATA=str(data))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from tests.bench.conftest import run
+from tests.budget import only_in_soak
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.environ.get("ANTIPHON_SOAK") != "1", reason="it starts Spark, and runs it a dozen times")
+@only_in_soak
 def test_it_answers_with_every_goal_and_leaves_nothing_behind(tmp_path: Path) -> None:
     # It asserts by itself that Spark and a live peer come to the same states, and that no block is lost.
     answer = run("pipeline", tmp_path, seconds=600)

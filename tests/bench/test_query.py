@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from tests.bench.conftest import run
+from tests.budget import only_in_soak
 
 
 @pytest.mark.slow
+@only_in_soak
 def test_it_answers_with_every_goal_and_leaves_nothing_behind(tmp_path: Path) -> None:
     # It asserts by itself that answers agree.
     goals = run("query", tmp_path)["goals"]

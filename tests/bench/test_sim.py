@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.bench.conftest import BENCH, run
+from tests.budget import only_in_soak
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +19,7 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@only_in_soak
 def test_it_answers_with_every_goal_and_leaves_nothing_behind(answer: dict[str, Any]) -> None:
     assert [goal["name"] for goal in answer["goals"]] == [
         "3 peers, 40 messages, 2 epochs, s",
@@ -30,6 +32,7 @@ def test_it_answers_with_every_goal_and_leaves_nothing_behind(answer: dict[str, 
 
 
 @pytest.mark.slow
+@only_in_soak
 def test_every_part_takes_some_of_the_time_and_all_of_them_take_all_of_it(answer: dict[str, Any]) -> None:
     # A method that is renamed fails by itself; one that is no longer called would leave its part empty.
     timed = answer["figures"]["busy"]["in parts"]

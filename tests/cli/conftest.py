@@ -1,5 +1,6 @@
-"""The program, run as a person runs it on one of several homes, which each file of tests makes itself, as `homes`; and
-called in this process, which takes far less time.
+"""The program on one of several homes, which each file of tests makes itself, as `homes`.
+
+`run` calls the program in this process, which takes a tenth of the time. `start` starts it as a person does.
 """
 
 from __future__ import annotations
@@ -15,20 +16,42 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from antiphon.cli.app import app
+from antiphon.cli.app import app, main
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def run(homes: Path) -> Run:
+def run(homes: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Call the program's entry point in this process: with its exit code, and its errors as lines."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments: str, home: str = "") -> subprocess.CompletedProcess[str]:
+        monkeypatch.setenv("ANTIPHON_HOME", str(folder_of(homes, home)))
+        monkeypatch.setattr(sys, "argv", ["antiphon", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), said.out, said.err)
+
+    return call
+
+
+@pytest.fixture
+def start(homes: Path) -> Run:
+    """Start the program in a process of its own."""
+
     def call(*arguments: str, home: str = "") -> subprocess.CompletedProcess[str]:
         program = Path(sys.executable).with_name("antiphon")
-        folder = homes / (home or min(os.listdir(homes)))
-        environment = {**os.environ, "ANTIPHON_HOME": str(folder), "COLUMNS": "200"}
+        environment = {**os.environ, "ANTIPHON_HOME": str(folder_of(homes, home)), "COLUMNS": "200"}
         return subprocess.run([program, *arguments], capture_output=True, text=True, env=environment, check=False)
 
     return call
+
+
+def folder_of(homes: Path, home: str) -> Path:
+    return homes / (home or min(os.listdir(homes)))
 
 
 def answer(done: subprocess.CompletedProcess[str]) -> Any:

@@ -1,22 +1,44 @@
-"""The command line on the stores that the demo leaves behind, run as a person runs it."""
+"""The commands about feeds, parties and files, on the homes of three devices that have worked together."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run, answer
 
+import antiphon
+
 pytestmark = pytest.mark.slow
 
 
+def exchange(*stores: antiphon.Store) -> None:
+    """Two rounds: the first of them hears of the last."""
+    for one, other in [*pairwise(stores)] * 2:
+        antiphon.sync(one, other)
+
+
 @pytest.fixture(scope="module")
-def homes(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
-    """The homes of the demo's three devices."""
-    folder = tmp_path_factory.mktemp("demo")
-    subprocess.run([sys.executable, "examples/three_devices.py", "--home", str(folder)], cwd=root, check=True)
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Alice and Bob own a party, Carol edits in it; they have written before and after an epoch."""
+    folder = tmp_path_factory.mktemp("homes")
+    with (
+        antiphon.open(folder / "alice", name="Alice", unprotected=True) as alice,
+        antiphon.open(folder / "bob", name="Bob", unprotected=True) as bob,
+        antiphon.open(folder / "carol", name="Carol", unprotected=True) as carol,
+    ):
+        party = alice.create_party("Household")
+        bob.join(party.invite(bob.me, antiphon.Role.OWNER))
+        carol.join(party.invite(carol.me, antiphon.Role.EDITOR))
+        exchange(alice, bob, carol)
+        for store in (alice, bob, carol):
+            store.party("Household").object({"title": "Before the epoch."})
+        exchange(alice, bob, carol)
+        party.epochs.declare()
+        exchange(alice, bob, carol)
+        bob.party("Household").object({"title": "After the epoch."})
+        exchange(alice, bob, carol)
     return folder
 
 
@@ -39,7 +61,7 @@ def test_parties_and_their_members(run: Run) -> None:
     assert row["state"] == "active"
     one, other = (answer(run("party", row["party"][:6], "--json", home=home)) for home in ("alice", "bob"))
     assert one["digest"] == other["digest"]
-    assert sorted(member["roles"] for member in one["members"]) == [["owner"], ["owner"], ["reader"]]
+    assert sorted(member["roles"] for member in one["members"]) == [["editor"], ["owner"], ["owner"]]
     assert one["digest"][:16] in run("party", row["party"]).stdout
 
 
@@ -60,13 +82,13 @@ def test_a_flipped_byte_ends_verify_with_an_error(run: Run, homes: Path) -> None
     assert "block" in done.stderr
 
 
-def test_errors_are_told_in_a_line(run: Run) -> None:
-    done = run("feeds", "--home", "nowhere[/x]")
+def test_errors_are_told_in_a_line(run: Run, start: Run) -> None:
+    done = start("feeds", "--home", "nowhere[/x]")
     assert done.returncode == 2
     assert run("party", "--home", "nowhere").returncode == 2
     assert "there is no feed store" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_the_version_is_told(run: Run) -> None:
-    assert answer(run("version", "--json"))["version"]
+def test_the_version_is_told(start: Run) -> None:
+    assert answer(start("version", "--json"))["version"]

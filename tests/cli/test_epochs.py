@@ -1,4 +1,4 @@
-"""`antiphon epoch` on the homes of Ada and Bob, run as a person runs it."""
+"""`antiphon epoch` on the homes of Ada and Bob."""
 
 from __future__ import annotations
 
@@ -110,9 +110,9 @@ def test_a_refusal_is_shown_with_its_reason(homes: Path, run: Run, key: str) -> 
     assert "refused it: I do not like it" in run("epoch", "list", key).stdout
 
 
-def test_a_store_that_is_in_use_is_told(homes: Path, run: Run, key: str) -> None:
+def test_a_store_that_is_in_use_is_told(homes: Path, start: Run, key: str) -> None:
     with antiphon.open(homes / "ada", unprotected=True):
-        done = run("epoch", "declare", key)
+        done = start("epoch", "declare", key)
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
-        assert answer(run("epoch", "list", key, "--json")) == [], "reading goes on"
+        assert answer(start("epoch", "list", key, "--json")) == [], "reading goes on"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.budget import SOAK
 
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.testing.spans import SeededRandomness, SpanWriter, StillClock, key_pair
-
-SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
 
 
 @pytest.fixture(scope="session")

@@ -6,21 +6,19 @@ and hostile ones; what is compared is the state of fresh machines that get the s
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.budget import budget
 
 from antiphon.core.keys import KeyPair
 from antiphon.feed.header import Entry
 from antiphon.halo.control.state import PartyState
 from antiphon.halo.credentials.claims import FeedEnd, Narrowing, Policy, Position, Role
 from antiphon.testing.parties import Actor, Rehearsal, pair_of
-
-SOAK = bool(os.environ.get("ANTIPHON_SOAK"))
 
 
 def small_party(count: int = 2, role: Role = Role.OWNER) -> tuple[Rehearsal, list[Actor]]:
@@ -126,7 +124,7 @@ class Step:
 STEPS = st.lists(
     st.builds(Step, *(st.integers(0, 1_000_000) for _ in range(4))),
     min_size=3,
-    max_size=60 if SOAK else 30,
+    max_size=budget(30, 60),
 )
 ROLES = ([Role.OWNER], [Role.EDITOR], [Role.READER], [Role.EPOCH_GENERATOR, Role.EDITOR])
 GROUPS = [pair_of("team"), pair_of("crew")]
@@ -225,7 +223,7 @@ def state_in(rehearsal: Rehearsal, order: list[bytes], asked: Callable[[], bool]
 
 
 @pytest.mark.slow
-@settings(max_examples=3000 if SOAK else 200, deadline=None)
+@settings(max_examples=budget(80, 3000), deadline=None)
 @given(STEPS, st.integers(0, 2**32))
 def test_random_histories_converge(steps: list[Step], seed: int) -> None:
     script = Script()
@@ -244,7 +242,7 @@ def test_random_histories_converge(steps: list[Step], seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=1000 if SOAK else 60, deadline=None)
+@settings(max_examples=budget(40, 1000), deadline=None)
 @given(STEPS, st.integers(0, 2**32))
 def test_everybody_who_has_heard_everything_agrees(steps: list[Step], seed: int) -> None:
     """Also the actors themselves, who heard in their own order and asked all the time."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.budget import budget
 from tests.model.access_histories import MODELS, NAMES, PARTY, History, author_of, live, shown, whole
 from tests.model.item_messages import (
     ITEM,
@@ -33,7 +32,7 @@ def epoch(history: History, base: bytes | None, notes: list[Note]) -> bytes | No
 
 
 @pytest.mark.slow
-@settings(max_examples=5_000 if os.environ.get("ANTIPHON_SOAK") == "1" else 120)
+@settings(max_examples=budget(120, 5_000))
 @given(seed=st.integers(0, 1 << 32), model=st.sampled_from((*NAMES[:5], "system")), steps=st.integers(1, 40))
 def test_any_causal_order_on_a_base_gives_the_fold_of_the_total_order(seed: int, model: str, steps: int) -> None:
     history = History(seed, steps, model)

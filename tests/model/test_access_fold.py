@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.budget import budget
 from tests.model.access_histories import MODELS, NAMES, PARTY, History, author_of, live, shown, whole
 
 from antiphon.model.access import NOT_NAMED, NOT_THEIRS
@@ -15,7 +15,7 @@ from antiphon.model.fold import fold
 pytestmark = pytest.mark.slow
 
 
-@settings(max_examples=5_000 if os.environ.get("ANTIPHON_SOAK") == "1" else 120)
+@settings(max_examples=budget(120, 5_000))
 @given(seed=st.integers(0, 1 << 32), model=st.sampled_from((*NAMES, "system")), steps=st.integers(1, 40))
 def test_any_causal_order_and_any_split_give_the_fold_of_the_total_order(seed: int, model: str, steps: int) -> None:
     history = History(seed, steps, model)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from functools import cache
@@ -10,13 +9,13 @@ from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.budget import budget
 
 from antiphon.core.stamp import Stamp
 from antiphon.model.access import EVERYONE, NOT_THEIRS, Access, AccessLog, Act, Author
 
 pytestmark = pytest.mark.slow
 
-SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
 NAMES = [bytes([65 + number]) * 32 for number in range(4)]
 GROUPS = [b"G" * 32, b"H" * 32]
 GENESIS = Stamp(1, NAMES[0], 0)
@@ -138,7 +137,7 @@ def past(acts: list[Act], stamp: Stamp) -> bool:
     return any(stamp.seq >= dict(act.access.cuts).get(stamp.feed, 0) for act in acts)
 
 
-LAW = settings(max_examples=5_000 if SOAK else 250, deadline=None)
+LAW = settings(max_examples=budget(250, 5_000), deadline=None)
 CREATOR = Author(NAMES[0])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
 from collections import Counter
@@ -12,6 +11,7 @@ from hashlib import sha256
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.budget import budget
 from tests.party.helpers import all_of, shown
 from tests.party.histories import edit, models, some_ranges
 
@@ -29,7 +29,7 @@ from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 300 if os.environ.get("ANTIPHON_SOAK") == "1" else 25
+EXAMPLES = budget(12, 300)
 GROUP = KeyPair.from_seed(sha256(b"a group").digest()).key
 VIEW = KeyPair.from_seed(sha256(b"a view").digest())
 KINDS = ("antiphon/object", "antiphon/text", "test/moves", "test/jottings")

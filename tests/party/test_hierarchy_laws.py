@@ -5,7 +5,6 @@ Every step is drawn by Hypothesis, so that a history that breaks the law is show
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
 from collections import Counter
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.budget import budget
 from tests.party.histories import some_ranges
 
 from antiphon.core.errors import InvalidInput
@@ -30,7 +30,7 @@ from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 150 if os.environ.get("ANTIPHON_SOAK") == "1" else 25
+EXAMPLES = budget(10, 150)
 STEPS_MIN, STEPS_MAX = 40, 90
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.budget import budget
 from tests.party.histories import act, models, some_ranges
 
 from antiphon.testing.peers import Peers
 
-EXAMPLES = 400 if os.environ.get("ANTIPHON_SOAK") == "1" else 40
+EXAMPLES = budget(15, 400)
 
 
 def check_histories(folder: str, seed: int, *, authority: bool, steps: int) -> None:

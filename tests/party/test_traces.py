@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.budget import budget
 
 from antiphon.testing.peers import Peer, Peers
 
-PAPER_EDITS = 259_778 if os.environ.get("ANTIPHON_SOAK") == "1" else 40_000  # of so many
+PAPER_EDITS = budget(10_000, 259_778)  # of so many
+FRIENDS_PART = budget(5, 1)  # the first fifth of the recording, or all of it
 
 
 def trace(data: Path, name: str) -> dict[str, Any]:
@@ -88,6 +89,7 @@ class Writer:
 @pytest.mark.slow
 def test_two_friends_writing_together_as_recorded(data: Path, tmp_path: Path) -> None:
     recorded = trace(data, "friendsforever")
+    recorded["txns"] = recorded["txns"][: len(recorded["txns"]) // FRIENDS_PART]
     versions = versions_of(recorded)
     wanted = [{max(version[who] for version in versions)} for who in range(2)]  # where the other heard of it
     for txn, version in zip(recorded["txns"], versions, strict=True):
@@ -114,5 +116,6 @@ def test_two_friends_writing_together_as_recorded(data: Path, tmp_path: Path) ->
         carol = peers.add("carol")  # who was not there, and gets all of it at once
         peers.sync()
         for peer in (writers[0].peer, writers[1].peer, carol):
-            assert peer.party.item(text.id).value == recorded["endContent"]
+            assert FRIENDS_PART > 1 or peer.party.item(text.id).value == recorded["endContent"]
+            assert peer.party.item(text.id).value == carol.party.item(text.id).value
             assert peer.snapshots() == carol.snapshots()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.budget import SOAK
 from tests.pipeline.small import small_jobs
 
 from antiphon.pipeline import open_session
@@ -69,5 +70,5 @@ def spark(spark_worker: None, root: Path, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture
 def quick(spark: SparkSession) -> Iterator[SparkSession]:
     """The session, set for many tiny jobs. In `make soak` it keeps its settings for large ones."""
-    with nullcontext() if os.environ.get("ANTIPHON_SOAK") == "1" else small_jobs(spark):
+    with nullcontext() if SOAK else small_jobs(spark):
         yield spark

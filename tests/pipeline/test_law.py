@@ -4,7 +4,6 @@ snapshots, and refuse the same blocks for the same reasons.
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.budget import budget, only_in_soak
 from tests.pipeline.lawbulk import Bulk, computed_again, differences, in_bulk, in_tables
 from tests.pipeline.lawhomes import Live, generated, models, simulated, told, unsynced
 
@@ -22,8 +22,7 @@ from antiphon.pipeline.jobs.table_run import TableRun
 from antiphon.pipeline.plan.party_plan import FORKED
 from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
-SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
-TIMES = 10 if SOAK else 1
+TIMES = budget(1, 10)
 SIMULATIONS, TOWNS, GENERATED = 24 * TIMES, 28 * TIMES, 5 * TIMES
 
 
@@ -91,7 +90,7 @@ def test_spark_makes_the_snapshots_that_live_peers_stand_on(spark: SparkSession,
 def test_a_stream_in_micro_batches_with_restarts_comes_to_the_same(
     quick: SparkSession, homes: list[Live], tmp_path: Path
 ) -> None:
-    places = sorted({live.home for live in homes})[:: 1 if SOAK else 3]
+    places = sorted({live.home for live in homes})[:: budget(3, 1)]
     chosen = [live for live in homes if live.home in places]
     log, total = DeltaFolder(tmp_path / "tables"), sum(live.held for live in chosen)
     chance, seen = random.Random(5), list[BatchResult]()
@@ -117,7 +116,7 @@ def test_a_stream_in_micro_batches_with_restarts_comes_to_the_same(
         assert (states, refused, system) == (live.states, live.refused, live.system), live.name
 
 
-@pytest.mark.skipif(not SOAK, reason="a million messages: `make soak`")
+@only_in_soak
 def test_a_million_messages_come_to_what_a_live_peer_makes_of_them(spark: SparkSession, tmp_path: Path) -> None:
     options = Options(parties=8, items=30_000, messages=1_000_000, writers=8, seed=7, epochs=2, bad=0.001)
     homes = list(generated(tmp_path / "home", options))

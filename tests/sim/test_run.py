@@ -11,6 +11,7 @@ from collections.abc import Callable
 from itertools import count, islice
 
 import pytest
+from tests.budget import budget, only_in_soak
 
 from antiphon.sim.byzantine import attacks
 from antiphon.sim.network import Network
@@ -19,9 +20,9 @@ from antiphon.sim.scenario import ActKind, Fault, Scenario, make
 from antiphon.sim.search import play_safely, shrink
 from antiphon.sim.trace import Kind
 
-SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
-SEEDS = 4_000 if SOAK else 200
+SEEDS = budget(200, 4_000)
 PARTS = 10  # so that all cores have something to do
+USUAL_PARTS = 3  # the others run in `make soak`
 pytestmark = pytest.mark.slow
 
 #: What shows that a fault has happened, and was not only allowed to.
@@ -60,7 +61,9 @@ def told(outcome: Outcome) -> str:
     return "".join(f"{event}\n" for event in outcome.trace if event.kind not in (Kind.TAKE, Kind.CHECK))
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part", [*range(USUAL_PARTS), *(pytest.param(part, marks=only_in_soak) for part in range(USUAL_PARTS, PARTS))]
+)
 def test_the_laws_hold_under_all_faults(part: int) -> None:
     met: Counter[Kind] = Counter()
     for seed in range(part, SEEDS, PARTS):
@@ -74,6 +77,7 @@ def test_the_laws_hold_under_all_faults(part: int) -> None:
 
 
 def test_every_lie_is_told_in_these_runs() -> None:
+    """In the runs of all parts together, those of `make soak` included."""
     drawn = Counter(
         attacks.choose(random.Random(act.seed), attacks.ATTACKS)
         for seed in range(SEEDS)
@@ -89,7 +93,7 @@ def test_every_lie_is_told_in_these_runs() -> None:
 def test_the_laws_hold_under_each_fault_alone(fault: Fault) -> None:
     """In runs that have it: two of them, and each shows that it happened."""
     scenarios = (make(seed, faults=[fault], messages=30) for seed in count())
-    for one in islice((one for one in scenarios if fault in one.faults), 40 if SOAK else 2):
+    for one in islice((one for one in scenarios if fault in one.faults), budget(2, 40)):
         outcome = play_safely(one)
         hold(outcome)
         assert SIGNS[fault](outcome), f"seed {one.seed} has no {fault.value}"

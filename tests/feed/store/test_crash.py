@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from tests.budget import budget
 
 from antiphon.core.keys import KeyPair, PublicKey
 from antiphon.feed.header import Flag
@@ -20,7 +21,7 @@ from antiphon.testing.spans import drafts
 
 ACKER = Path(__file__).with_name("acker.py")
 SEEDS = range(4)
-KILLS = (500 if os.environ.get("ANTIPHON_SOAK") == "1" else 20) // len(SEEDS)
+KILLS = budget(20, 500) // len(SEEDS)
 
 
 def kill_while_writing(folder: Path, run: str, chance: random.Random) -> list[list[int]]:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.budget import budget
 
 from antiphon.feed.feed_record import Bounds
 from antiphon.feed.store.feed_store import FeedStore
 from antiphon.feed.store.ingest import Outcome
 from antiphon.testing.spans import drafts, key_pair
 
-SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
 
-
-@settings(max_examples=1000 if SOAK else 25, stateful_step_count=30)
+@settings(max_examples=budget(25, 1000), stateful_step_count=30)
 class Life(RuleBasedStateMachine):
     """Anything that a writer and its reader do leaves both with what a plain list would hold."""
 

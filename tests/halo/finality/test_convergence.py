@@ -5,10 +5,9 @@ And what was final before some act came is final after it, as long as no atteste
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.budget import budget
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.timeframe import Timeframe
@@ -29,9 +28,8 @@ from antiphon.testing.parties import Actor, Rehearsal
 
 pytestmark = pytest.mark.slow
 
-SOAK = bool(os.environ.get("ANTIPHON_SOAK"))
 CIDS = [bytes(Cid.of(bytes([at]), DAG_CBOR)) for at in range(3)]
-STEPS = st.lists(st.tuples(*(st.integers(0, 1_000_000) for _ in range(4))), min_size=5, max_size=60 if SOAK else 25)
+STEPS = st.lists(st.tuples(*(st.integers(0, 1_000_000) for _ in range(4))), min_size=5, max_size=budget(25, 60))
 
 
 class Script:
@@ -146,7 +144,7 @@ def check_arrival(script: Script, order: st.DataObject) -> None:
     assert machine.state().digest == plain.state().digest
 
 
-@settings(max_examples=600 if SOAK else 60, deadline=None)
+@settings(max_examples=budget(60, 600), deadline=None)
 @given(STEPS, st.data())
 def test_honest_attesters_agree_in_any_order_of_arrival_and_nothing_final_moves(
     steps: list[tuple[int, int, int, int]], order: st.DataObject
@@ -156,7 +154,7 @@ def test_honest_attesters_agree_in_any_order_of_arrival_and_nothing_final_moves(
     check_arrival(script, order)
 
 
-@settings(max_examples=600 if SOAK else 60, deadline=None)
+@settings(max_examples=budget(60, 600), deadline=None)
 @given(STEPS, st.data())
 def test_whatever_is_written_peers_with_the_same_acts_agree(
     steps: list[tuple[int, int, int, int]], order: st.DataObject

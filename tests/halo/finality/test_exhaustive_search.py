@@ -7,18 +7,17 @@ to forbid more, or a search that reaches less, shows as another number.
 
 from __future__ import annotations
 
-import os
 from operator import le
 from typing import TypeVar
 
 import pytest
+from tests.budget import SOAK
 from tests.halo.finality.finality import Case, History, Word
 from tests.halo.finality.finality_search import Search
 
 pytestmark = pytest.mark.slow
 
 T = TypeVar("T")
-SOAK = bool(os.environ.get("ANTIPHON_SOAK"))
 
 WHOLE = {
     Case(1, (3, 3)): 88,

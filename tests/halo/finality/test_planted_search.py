@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
+from tests.budget import SOAK
 from tests.halo.finality.finality import Case
 from tests.halo.finality.finality_search import Search, Violation
 
@@ -17,7 +17,6 @@ from antiphon.halo.finality.epoch_values import EpochConfig
 
 pytestmark = pytest.mark.slow
 
-SOAK = bool(os.environ.get("ANTIPHON_SOAK"))
 HISTORIES_MAX = 20_000
 Plant = Callable[[pytest.MonkeyPatch], None]
 

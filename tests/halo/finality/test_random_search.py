@@ -6,9 +6,9 @@ Whatever anybody takes for final at any time is the same for all, and once all h
 from __future__ import annotations
 
 import itertools
-import os
 
 import pytest
+from tests.budget import budget
 from tests.halo.finality.finality import Case
 from tests.halo.finality.finality_run import Run, Split
 
@@ -16,9 +16,8 @@ from antiphon.halo.finality.ballot import Ballot, Claimed, Demand
 
 pytestmark = pytest.mark.slow
 
-SOAK = bool(os.environ.get("ANTIPHON_SOAK"))
-SEEDS = 250 if SOAK else 30  # of one test
-FIRST = range(0, SEEDS * (6 if SOAK else 1), SEEDS)
+SEEDS = budget(30, 250)  # of one test
+FIRST = range(0, SEEDS * budget(1, 6), SEEDS)
 TERMS = (5, 5, 5)
 CASES = [
     Case(5, TERMS),

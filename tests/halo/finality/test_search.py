@@ -8,11 +8,11 @@ but their own feed and what the genesis has seen, so every loss and every delay 
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import pytest
+from tests.budget import budget
 
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.stamp import Stamp
@@ -31,7 +31,6 @@ from antiphon.halo.finality.ballot import Ballot
 from antiphon.halo.finality.epoch_chain import EpochChain, fold_epochs
 from antiphon.halo.finality.voting import attestation, may_attest, may_endorse
 
-SOAK = bool(os.environ.get("ANTIPHON_SOAK"))
 PARTY = b"p" * 32
 FOUNDER_FEED = b"f" * 32
 PROPOSER = b"L" * 32
@@ -208,17 +207,17 @@ def explore(election: Election, most: int = 1_000_000) -> tuple[int, set[bytes]]
 
 @pytest.mark.slow
 def test_honest_attesters_under_a_proposer_that_signs_two_histories() -> None:
-    count, found = explore(Election(3, liars=False, terms=3 if SOAK else 2))
+    count, found = explore(Election(3, liars=False, terms=budget(2, 3)))
     print(f"{count} runs of three honest attesters")
     assert found == set(CIDS.values())  # either can become final: the search is no empty one
     assert count > 100
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lie", ["true", "nothing", "never"] if SOAK else ["nothing"])
+@pytest.mark.parametrize("lie", budget(["nothing"], ["true", "nothing", "never"]))
 def test_one_liar_of_four_who_proposes_and_attests_in_two_histories(lie: str) -> None:
     """Its endorsements name what it has attested, or nothing, or what nobody has ever attested."""
-    count, found = explore(Election(3, liars=True, terms=2, lie=lie), 1_000_000 if SOAK else 1_000)
+    count, found = explore(Election(3, liars=True, terms=2, lie=lie), budget(1_000, 1_000_000))
     print(f"{count} runs of three honest attesters and a liar")
     assert found == set(CIDS.values())
     assert count > 100

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
 from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.budget import budget
 from tests.party.helpers import narrow
 from tests.party.histories import act, models, some_ranges
 
@@ -24,7 +24,7 @@ from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 400 if os.environ.get("ANTIPHON_SOAK") == "1" else 25
+EXAMPLES = budget(12, 400)
 _PRUNERS = ("alice", "bob")  # the others keep everything
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.budget import budget
 
 from antiphon.core.cid import Cid
 from antiphon.core.errors import MissingBlob, MissingBlocks, NotAuthorised, UnknownItem
@@ -21,7 +21,7 @@ from antiphon.testing.peers import Peer, Peers
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 200 if os.environ.get("ANTIPHON_SOAK") == "1" else 15
+EXAMPLES = budget(8, 200)
 Moment = tuple[Timeframe, dict[bytes, Any]]
 
 

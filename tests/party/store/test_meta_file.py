@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import sqlite3
@@ -12,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.budget import budget
 
 from antiphon.core.errors import StoreError, StoreLocked
 from antiphon.core.keys import PublicKey
@@ -20,7 +20,6 @@ from antiphon.party.store.meta_file import APPLICATION_ID, SCHEMA, VERSION
 from antiphon.party.store.meta_store import MetaStore, SubscriptionState
 
 PARTY = PublicKey(b"p" * 32)
-SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
 KEYS = 50  # of the preferences that the children set in turn
 
 # Each line that it prints acknowledges one change.
@@ -81,7 +80,7 @@ def test_a_commit_is_synced_before_it_is_acknowledged(path: Path) -> None:
         assert store._file._db.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
-@pytest.mark.parametrize("seed", range(50 if SOAK else 4))
+@pytest.mark.parametrize("seed", range(budget(4, 50)))
 def test_what_was_acknowledged_survives_a_kill(path: Path, seed: int) -> None:
     lines = random.Random(seed).randrange(1, 120)
     child = start(path, 7)
@@ -219,7 +218,7 @@ def test_a_flipped_byte_is_found_or_does_not_matter(path: Path) -> None:
     fill(path)
     before, whole = contents(path), path.read_bytes()
     assert not path.with_name("meta.db-wal").exists(), "a clean end writes the log back"
-    positions = random.Random(1).sample(range(len(whole)), len(whole) if SOAK else 400)
+    positions = random.Random(1).sample(range(len(whole)), budget(400, len(whole)))
     used = [position for position in positions if whole[position]]
 
     found = 0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
 from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.budget import budget
 from tests.party.helpers import narrow
 from tests.party.histories import MODELS, act, edit, models
 from tests.party.views.helpers import agrees, closure
@@ -22,7 +22,7 @@ from antiphon.testing.view_exchange import fetch_view
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 400 if os.environ.get("ANTIPHON_SOAK") == "1" else 25
+EXAMPLES = budget(10, 400)
 
 
 def tie(peer: Peer, view: bytes, chance: random.Random) -> None:

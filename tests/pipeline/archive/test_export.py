@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.budget import budget
 from tests.cli.conftest import call, told
 from tests.party.forked import Forked, confront
 from tests.pipeline.archives import Rows, blocks, ends, redigest, states, tamper
@@ -33,7 +33,7 @@ from antiphon.pipeline.plan.survey import survey
 from antiphon.pipeline.source.home import open_feeds
 from antiphon.testing.peers import Peers
 
-CHANGES = 1_000 if os.environ.get("ANTIPHON_SOAK") == "1" else 60
+CHANGES = budget(60, 1_000)
 SECRET = "a secret that nobody is to read again"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.budget import budget
 from tests.pipeline.histories import FEEDS, MODELS, OBJECT, PARTY, History, fold_whole, plan_of, rows_of
 
 from antiphon.core.ids import NONCE_SIZE, ItemId
@@ -22,7 +22,7 @@ from antiphon.pipeline.fold.item_fold import ItemFold
 from antiphon.pipeline.order.total_order import OrderedMessages
 from antiphon.pipeline.plan.party_plan import LanePlan, PartyPlan
 
-SEEDS = 400 if os.environ.get("ANTIPHON_SOAK") else 30
+SEEDS = budget(30, 400)
 
 
 @pytest.mark.parametrize("wild", [0.0, 0.1, 0.5])

@@ -16,6 +16,7 @@ from threading import Timer
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
+from tests.budget import budget, only_in_soak
 from tests.cli.conftest import call, told
 from tests.pipeline.helpers import contents
 
@@ -26,12 +27,13 @@ from antiphon.pipeline.jobs.stream_job import BatchResult, StreamJob
 from antiphon.pipeline.jobs.table_run import TableRun
 from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
-SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
 OPTIONS = Options(parties=2, items=40, messages=600, epochs=1, bad=0.03)
 #: Before anything is committed, between two tables, with all committed and nothing published, and with the tables
-#: published, but not yet in Spark's checkpoint; in the first batch of a program, or in the second.
-POINTS = ["before commit:1", "after commit:3", "before publish:2", "after publish:1"]
-ROUNDS = 10 if SOAK else 1  # of five kills each
+#: published, but not yet in Spark's checkpoint; in the first batch of a program, or in the second. "-" is a kill from
+#: outside. Each kill takes the start of a Spark: all but one are left to `make soak`.
+POINTS = ["before commit:1", "after commit:3", "after publish:1", "-"]
+USUAL_POINT = "before publish:2"
+ROUNDS = budget(1, 10)  # of five kills each
 HANGS_S = 200  # with all cores busy elsewhere a kill was seen to take 154 s, else some 25; pytest gives up at 240
 TOLD_S = 10  # for all threads to be written down
 LOG = "stderr"
@@ -123,7 +125,7 @@ def killed(spark_worker: None, tmp_path_factory: pytest.TempPathFactory) -> Path
     return tmp_path_factory.mktemp("killed")
 
 
-@pytest.mark.parametrize("point", [*POINTS, "-"])
+@pytest.mark.parametrize("point", [USUAL_POINT, *(pytest.param(point, marks=only_in_soak) for point in POINTS)])
 def test_a_stream_dies_in_the_middle_of_a_batch(home: Path, killed: Path, point: str) -> None:
     program = start(home, killed, 130, point)
     watch = Timer(HANGS_S, give_up, [program])

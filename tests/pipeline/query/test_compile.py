@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings, strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, BooleanType, LongType, StringType, StructField, StructType
+from tests.budget import budget
 from tests.pipeline.small import small_jobs
 
 from antiphon.model.value import Value
@@ -104,7 +104,7 @@ BATTERY = [
     Query().max("a", group="c"),
 ]
 PARTIES = 60
-ASKED = 200 if os.environ.get("ANTIPHON_SOAK") == "1" else 8
+ASKED = budget(8, 200)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import pytest
+from tests.budget import only_in_soak
 from tests.pipeline.session.cluster import WAIT_S, Cluster, kill, until
 
 from antiphon.api.store import Store
@@ -83,6 +84,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     until(lambda: not cluster.inside(folder), "that nothing of it is left")
 
 
+@only_in_soak
 @pytest.mark.usefixtures("spark_worker")
 def test_a_cluster_comes_to_what_a_peer_comes_to_also_if_a_worker_is_killed_at_work(
     cluster: Cluster, tmp_path: Path, root: Path

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.budget import only_in_soak
 
 from antiphon.pipeline.session import java
 from antiphon.pipeline.session.java import NoJava, find_java, use_java
@@ -70,6 +71,7 @@ def test_the_wrapper_drops_the_word_that_its_java_does_not_know(tmp_path: Path) 
     assert said.stdout == "<-Xmx1g>\n<a b>\n<>\n"
 
 
+@only_in_soak
 @pytest.mark.usefixtures("spark_worker")
 def test_spark_runs_without_a_java_of_the_machine(tmp_path: Path) -> None:
     folder = tmp_path / "bin"  # what Spark's scripts need, and no Java

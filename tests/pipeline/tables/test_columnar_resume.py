@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from itertools import pairwise
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.budget import budget
 from tests.pipeline.histories import FEEDS, MODELS, OBJECT, History, Message, fold_whole, plan_of, rows_of
 
 from antiphon.core.stamp import Stamp
@@ -28,7 +28,7 @@ from antiphon.pipeline.tables.facts_column import fact_columns
 from antiphon.pipeline.tables.state_json import state_json
 from antiphon.query.facts import facts_of
 
-SEEDS = 600 if os.environ.get("ANTIPHON_SOAK") else 40
+SEEDS = budget(40, 600)
 
 Row = tuple[Any, ...]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.budget import budget
 from tests.party.forked import Forked, confront
 from tests.party.histories import act, models, some_ranges
 from tests.pipeline.helpers import contents, narrow
@@ -23,8 +23,7 @@ from antiphon.pipeline.tables.shard_tally import SHARDS
 from antiphon.snapshot.blob_store import BlobStore
 from antiphon.testing.peers import Peer, Peers
 
-SOAK = os.environ.get("ANTIPHON_SOAK") == "1"
-TOWNS, ROUNDS, STEPS = (24, 8, 60) if SOAK else (6, 3, 30)
+TOWNS, ROUNDS, STEPS = budget((6, 3, 30), (24, 8, 60))
 
 
 class Town:

@@ -5,7 +5,6 @@ No Spark here: one task does all of this, with real files.
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.budget import budget
 from tests.pipeline.histories import OBJECT, PARTY, History, Message, fold_whole, plan_of, rows_of
 
 from antiphon.core.errors import BadEncoding
@@ -29,7 +29,7 @@ from antiphon.pipeline.tables.parquet_files import PartitionPath, PartitionWrite
 from antiphon.pipeline.tables.schemas import arrow_table
 from antiphon.pipeline.tables.shard_fold import ShardJob, fold_shard
 
-SEEDS = 200 if os.environ.get("ANTIPHON_SOAK") else 12
+SEEDS = budget(12, 200)
 TABLES = ("items", "links", "quarantine", "changes")
 
 Row = dict[str, Any]
