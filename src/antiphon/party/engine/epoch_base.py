@@ -60,7 +60,7 @@ class EpochBase:
         attesters, but not a snapshot that contradicts its own epoch.
         """
         root = self.root
-        told: dict[str, tuple[object, object]] = {
+        pairs: dict[str, tuple[object, object]] = {
             "number": (root.number, epoch.number),
             "previous": (root.previous or b"", epoch.previous),
             "created_ms": (root.created_ms, epoch.created_ms),
@@ -68,7 +68,7 @@ class EpochBase:
             "models": (root.models, tuple(map(tuple, epoch.models))),
             "cut": ({feed: cut.length for feed, cut in self.feeds.items()}, dict(epoch.cut)),
         }
-        names = ", ".join(name for name, (inside, declared) in told.items() if inside != declared)
+        names = ", ".join(name for name, (inside, declared) in pairs.items() if inside != declared)
         return f"snapshot {self.cid} says otherwise than the genesis of epoch {epoch.number}: {names}" if names else ""
 
     @property

@@ -180,12 +180,12 @@ class MetaStore:
             return _add_feed(rows, _followed(rows, owner), key, kind, writer, written_here)
 
     def find_feed(self, feed: bytes) -> KnownFeed | None:
-        """What is known of a feed, whichever party's it is."""
+        """Return a known feed of any party, or None."""
         with self._file.read() as rows:
             return _find_feed(rows, PublicKey(feed))
 
     def feeds(self, party: bytes | None = None) -> tuple[KnownFeed, ...]:
-        """The feeds of a party, or of all, ascending by key; also those of forgotten parties."""
+        """Return the feeds of a party, or of all parties, ascending by key. Includes feeds of forgotten parties."""
         where = {} if party is None else {"party": bytes(PublicKey(party))}
         with self._file.read() as rows:
             genesis = {known.party: known.genesis_feed for known in map(_party, rows.select("parties", **where))}
