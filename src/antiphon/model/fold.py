@@ -81,8 +81,7 @@ def fold(
     """Fold messages to one item, in a causal order, into its state, which is changed in place.
 
     If the result is `late`, the state is invalid: fold the history of the item again, `whole` and in the total order.
-    For an item that is based on an epoch, the restored base replaces the history up to there: pass the base and the
-    messages outside the cut.
+    If the item is based on an epoch, the base replaces that history: pass the base and the messages outside the cut.
     """
     if item is None and item_id == SYSTEM_ITEM:
         item = system_item(models)

@@ -19,7 +19,7 @@ from antiphon.model.value import Value
 Gap = tuple[int, list[Item]]  # an index, and the items that go in front of it
 
 
-class Place(NamedTuple):
+class Neighbourhood(NamedTuple):
     """The former place of an element: its key, and its neighbours among the elements that the message left in place."""
 
     key: bytes
@@ -32,9 +32,9 @@ class Place(NamedTuple):
 class Captured(NamedTuple):
     """The parts of the state before a message that its undo needs."""
 
-    deleted: list[tuple[ElementId, Place, Value]]
+    deleted: list[tuple[ElementId, Neighbourhood, Value]]
     written: dict[ElementId, tuple[Value, Value, frozenset[Stamp]]]  # the winner, the new value, all stamps there
-    moved: dict[ElementId, tuple[Place, Place]]  # the former and the new place
+    moved: dict[ElementId, tuple[Neighbourhood, Neighbourhood]]  # the former and the new place
 
 
 def capture(state: ArrayState, acts: Sequence[Act]) -> Captured:
@@ -60,11 +60,11 @@ def capture(state: ArrayState, acts: Sequence[Act]) -> Captured:
     return captured
 
 
-def _sources(state: ArrayState, names: Iterable[ElementId]) -> dict[ElementId, Place]:
+def _sources(state: ArrayState, names: Iterable[ElementId]) -> dict[ElementId, Neighbourhood]:
     """Return the places of elements that will be removed. Adjacent ones have the same two neighbours."""
     order, at = state.order, state.at
     indexes = sorted({bisect_left(order, state.elements[name].key) for name in names})
-    places: dict[ElementId, Place] = {}
+    places: dict[ElementId, Neighbourhood] = {}
     start = 0
     for end in range(1, len(indexes) + 1):
         if end < len(indexes) and indexes[end] == indexes[end - 1] + 1:
@@ -78,7 +78,7 @@ def _sources(state: ArrayState, names: Iterable[ElementId]) -> dict[ElementId, P
     return places
 
 
-def _target(state: ArrayState, key: bytes, acts: Sequence[Act], going: set[ElementId]) -> Place:
+def _target(state: ArrayState, key: bytes, acts: Sequence[Act], going: set[ElementId]) -> Neighbourhood:
     """Return the neighbours that a key will have. Elements that the same message moves count by their new keys."""
     order, at = state.order, state.at
     anew = {
@@ -104,8 +104,8 @@ def _target(state: ArrayState, key: bytes, acts: Sequence[Act], going: set[Eleme
     return _place(key, lefts[max(lefts)] if lefts else None, rights[min(rights)] if rights else None)
 
 
-def _place(key: bytes, left: Element | None, right: Element | None) -> Place:
-    return Place(key, left, right, left.key if left else b"", right.key if right else b"")
+def _place(key: bytes, left: Element | None, right: Element | None) -> Neighbourhood:
+    return Neighbourhood(key, left, right, left.key if left else b"", right.key if right else b"")
 
 
 def undo(
@@ -143,7 +143,7 @@ def _now(state: ArrayState, name: ElementId, feed: bytes) -> Element | None:
     return state.elements.get(name)
 
 
-def _is_back(state: ArrayState, element: Element, target: Place, stamp: Stamp, aside: set[ElementId]) -> bool:
+def _is_back(state: ArrayState, element: Element, target: Neighbourhood, stamp: Stamp, aside: set[ElementId]) -> bool:
     """True if the writer of a move has since returned the element to the place of that move."""
     if element.placed is None or element.placed.feed != stamp.feed or element.placed < stamp:
         return False
@@ -159,7 +159,7 @@ def _is_back(state: ArrayState, element: Element, target: Place, stamp: Stamp, a
     return left is wanted[0] or right is wanted[1]
 
 
-def _gaps(state: ArrayState, back: Sequence[tuple[Place, Item]], feed: bytes) -> tuple[list[bytes], list[Gap]]:
+def _gaps(state: ArrayState, back: Sequence[tuple[Neighbourhood, Item]], feed: bytes) -> tuple[list[bytes], list[Gap]]:
     """Return the order without elements that move back, and the gaps for all restored elements."""
     leaving = {state.elements[item.name].key for _, item in back if item.name is not None}
     order = [key for key in state.order if key not in leaving] if leaving else state.order
@@ -172,7 +172,7 @@ def _gaps(state: ArrayState, back: Sequence[tuple[Place, Item]], feed: bytes) ->
     return order, gaps
 
 
-def _index(state: ArrayState, order: list[bytes], place: Place, feed: bytes) -> int:
+def _index(state: ArrayState, order: list[bytes], place: Neighbourhood, feed: bytes) -> int:
     """Return the index for a key: between its former neighbours, unless others have moved these since."""
     index = bisect_left(order, place.key)
     left, left_still = _beside(state, place.left, place.left_key, feed)
