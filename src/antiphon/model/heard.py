@@ -10,7 +10,10 @@ histories therefore leave no trace here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError
 
 from antiphon.core.errors import BadEncoding
 from antiphon.core.stamp import Stamp
@@ -19,6 +22,7 @@ from antiphon.model.model import InvalidMutation
 from antiphon.model.wire import NAME, field, name_field, number_field, tags
 
 FEEDS_MAX = 1 << 16
+State = TypeVar("State")
 (_STATE,) = tags("ArrayState")  # the snapshots of all models that use `heard_fields` begin alike
 
 
@@ -113,3 +117,14 @@ def heard_fields(heard: Mapping[bytes, int], table: FeedTable) -> list[bytes]:
 def read_heard(names: Iterable[value_pb2.Name], feeds: Sequence[bytes]) -> Heard:
     """Read the last message of each feed from a snapshot."""
     return Heard({kept_stamp(name, feeds).feed: name.seq for name in names})
+
+
+def read_canonical(data: bytes, what: str, read: Callable[[], State], write: Callable[[State], bytes]) -> State:
+    """Read a snapshot of `what`; raise `BadEncoding` if the bytes are invalid, or are not those that `write` gives."""
+    try:
+        state = read()
+    except (DecodeError, InvalidMutation) as error:
+        raise BadEncoding(f"snapshot of {what}: {error}") from None
+    if write(state) != data:
+        raise BadEncoding(f"snapshot of {what}: not in its one encoding")
+    return state

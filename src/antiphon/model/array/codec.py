@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from antiphon.core.errors import BadEncoding, InvalidInput, TooLarge
+from antiphon.core.errors import InvalidInput, TooLarge
 from antiphon.core.stamp import STAMP_SIZE, Stamp
 from antiphon.core.v1 import array_pb2 as pb, value_pb2
 from antiphon.model.array.position import KEY_SIZE_MAX, KEYS_SIZE_MAX, Place, check_key, key_size, keys_of
 from antiphon.model.array.state import ArrayState, Element, ElementId
-from antiphon.model.heard import FeedTable, heard_fields, kept_stamp, read_feeds, read_heard, read_name
+from antiphon.model.heard import FeedTable, heard_fields, kept_stamp, read_canonical, read_feeds, read_heard, read_name
 from antiphon.model.model import InvalidMutation, need
 from antiphon.model.value import Value, read_value, to_proto, value_bytes
 from antiphon.model.wire import field, number_field, tags
@@ -295,14 +295,7 @@ def _row(element: Element, path: bytes, shared: int, table: FeedTable) -> bytes:
 
 def read_state(data: bytes) -> ArrayState:
     """Read a snapshot, or raise `BadEncoding` if the bytes are not canonical."""
-    try:
-        proto = pb.ArrayState.FromString(data)
-        state = _read_state(proto)
-    except (DecodeError, InvalidMutation) as error:
-        raise BadEncoding(f"snapshot of an array: {error}") from None
-    if write_state(state) != data:
-        raise BadEncoding("snapshot of an array: not in its one encoding")
-    return state
+    return read_canonical(data, "an array", lambda: _read_state(pb.ArrayState.FromString(data)), write_state)
 
 
 def _read_state(proto: pb.ArrayState) -> ArrayState:

@@ -8,10 +8,9 @@ from itertools import pairwise
 
 from google.protobuf.message import DecodeError
 
-from antiphon.core.errors import BadEncoding
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import messenger_pb2 as pb
-from antiphon.model.heard import FeedTable, heard_fields, kept_stamp, read_feeds, read_heard, read_name
+from antiphon.model.heard import FeedTable, heard_fields, kept_stamp, read_canonical, read_feeds, read_heard, read_name
 from antiphon.model.messenger.state import Entry, MessengerState
 from antiphon.model.model import InvalidMutation, need
 from antiphon.model.value import Value, read_value, value_bytes
@@ -127,14 +126,7 @@ def _row(entry: Entry, table: FeedTable) -> bytes:
 
 def read_state(data: bytes) -> MessengerState:
     """Read a snapshot, or raise `BadEncoding` if the bytes are not canonical."""
-    try:
-        proto = pb.MessengerState.FromString(data)
-        state = _read_state(proto)
-    except (DecodeError, InvalidMutation) as error:
-        raise BadEncoding(f"snapshot of a messenger: {error}") from None
-    if write_state(state) != data:
-        raise BadEncoding("snapshot of a messenger: not in its one encoding")
-    return state
+    return read_canonical(data, "a messenger", lambda: _read_state(pb.MessengerState.FromString(data)), write_state)
 
 
 def _read_state(proto: pb.MessengerState) -> MessengerState:
