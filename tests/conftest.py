@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SPARK = "spark"  # the id of the parameter of `spark_worker`
 
 # No deadline: two cores are shared, and a slow example is no wrong one. CI must not fail by luck.
-settings.register_profile("default", deadline=None, derandomize="CI" in os.environ)
+settings.register_profile("default", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.register_profile("soak", deadline=None, max_examples=2000)
 settings.register_profile("quick", deadline=None, max_examples=25)
 settings.load_profile(

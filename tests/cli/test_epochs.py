@@ -56,7 +56,7 @@ def test_an_epoch_from_its_declaration_to_pruning(run: Run, key: str) -> None:
 def test_people_are_answered_too(run: Run, key: str) -> None:
     assert "no epoch is final yet" in run("epoch", "status", key).stdout
     assert "epoch 1 is final" in run("epoch", "declare", key).stdout
-    assert "messages are let go; the party stands on epoch 1" in run("epoch", "prune", key).stdout
+    assert "messages deleted; the party is based on epoch 1" in run("epoch", "prune", key).stdout
 
 
 def test_the_policy_is_shown_and_set(run: Run, key: str) -> None:

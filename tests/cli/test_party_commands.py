@@ -45,7 +45,7 @@ def test_it_goes_through_a_file(home: Path, tmp_path: Path) -> None:
     car = tmp_path / "party.car"
     done = told("party", "export", key(home)[:6], car, "--home", home)
     assert (done["number"], done["files"], done["size"]) == (2, 1, car.stat().st_size)
-    assert "epoch 2 and what came since" in call("party", "export", key(home), car, "--home", home).output
+    assert "epoch 2 and the messages since" in call("party", "export", key(home), car, "--home", home).output
     taken = told("party", "import", car, "--home", tmp_path / "new", "--unprotected", "--label", "From a stick")
     assert len(taken["recovery_phrase"].split()) >= 12, "of the identity that was made with the home"
     assert (taken["party"], taken["number"], taken["items"]) == (key(home), 2, 42)  # and the system item

@@ -122,7 +122,7 @@ def test_what_no_party_refers_to_is_collected(home: Path) -> None:
     with BlobStore.open(home / "blobs") as blobs:
         assert not blobs.has(loose)
         assert blobs.count == before - 1 - found["blobs"]
-    assert "0 blobs are let go" in call("gc", "--home", home).output
+    assert "0 blobs deleted" in call("gc", "--home", home).output
 
 
 def test_what_was_let_go_leaves_the_files(home: Path) -> None:
@@ -161,14 +161,14 @@ def test_a_device_that_differs_is_told_so_and_adopts(home: Path, key: str, monke
     found = told("epoch", "step", key, "--home", there)
     assert (found["epoch"], found["differs"]["epoch"], found["differs"]["ours"]) == (2, 3, str(Cid.of(b"x", RAW)))
     shown = call("epoch", "step", key, "--home", there).output
-    assert "epoch 3 is another here" in shown
+    assert "epoch 3 differs here" in shown
     assert told("epoch", "adopt", key, "--home", there)["epoch"] == 3
 
 
 def test_steps_are_done_and_told(home: Path, key: str) -> None:
     found = told("epoch", "step", key, "--home", home)
     assert found == {"epoch": 2, "waits_for": "", "differs": None, "moved": False}
-    assert "the party stands on epoch 2 here" in call("epoch", "step", key, "--recovered", "--home", home).output
+    assert "the party is based on epoch 2 here" in call("epoch", "step", key, "--recovered", "--home", home).output
 
 
 def test_a_proposal_is_attested_by_the_other_device_from_its_own_command_line(

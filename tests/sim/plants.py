@@ -52,6 +52,7 @@ class Plant:
     messages: int = 40
     epochs: int = 2
     lies: tuple[str, ...] = ()
+    likely_seed: int = 0  # the first to catch it when the bug was planted; the search begins there
 
     def scenario(self, seed: int) -> Scenario:
         return make(seed, peers=self.peers, messages=self.messages, epochs=self.epochs, faults=self.faults)
@@ -182,15 +183,25 @@ PLANTS = (
         (Fault.CRASHES, Fault.JOINS, Fault.PARTS),
         _SAME | _EPOCHS | {"rebuilt alike"},
     ),
-    Plant("clock advanced before apply", clock_before_apply, (Fault.CRASHES,), _SAME | {"rebuilt alike"}),
+    Plant(
+        "clock advanced before apply", clock_before_apply, (Fault.CRASHES,), _SAME | {"rebuilt alike"}, likely_seed=26
+    ),
     Plant(
         "chain check skipped",
         chain_unchecked,
         (Fault.LIARS,),
         _SAME | {"nothing unauthorised", "nothing lost"},
         lies=("in others names", "broken ranges"),
+        likely_seed=9,
     ),
-    Plant("an unauthorised epoch accepted", anybodys_epoch, (Fault.LIARS,), _SAME | _EPOCHS, lies=("false epochs",)),
+    Plant(
+        "an unauthorised epoch accepted",
+        anybodys_epoch,
+        (Fault.LIARS,),
+        _SAME | _EPOCHS,
+        lies=("false epochs",),
+        likely_seed=2,
+    ),
     Plant(
         "ties broken by arrival",
         ties_by_arrival,
@@ -198,6 +209,7 @@ PLANTS = (
         frozenset({"one history"}),
         messages=120,
         epochs=0,
+        likely_seed=2,
     ),
     Plant(
         "a revoked writer's late blocks kept",
@@ -205,8 +217,10 @@ PLANTS = (
         (Fault.REVOKES, Fault.PARTS),
         frozenset({"nothing unauthorised", "one quarantine"}),
     ),
-    Plant("an unsynced append acknowledged", unsynced_append, (Fault.CRASHES,), frozenset({"nothing lost"})),
+    Plant(
+        "an unsynced append acknowledged", unsynced_append, (Fault.CRASHES,), frozenset({"nothing lost"}), likely_seed=9
+    ),
     Plant("wall time in a snapshot", wall_time, (), _EPOCHS),
-    Plant("posts dropped by everybody", posts_dropped, (), frozenset({"nothing dropped"})),
+    Plant("posts dropped by everybody", posts_dropped, (), frozenset({"nothing dropped"}), likely_seed=3),
     Plant("ended feeds kept", feeds_kept, (Fault.REVOKES,), frozenset({"who may write can"})),
 )

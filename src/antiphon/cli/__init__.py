@@ -1,6 +1,18 @@
-"""The command line: what a home holds, whether it is whole, what was refused, who is in a party, and its epochs.
+"""The command line, `antiphon`: inspect and verify a home, its parties and their epochs, in one process or on Spark.
 
-A home is a folder with `feeds/`, `keys` and `meta.db`. Every command takes `--json` for machines.
+    app             the application, and commands about a whole home: feeds, verify, quarantine, compact, gc
+    party_commands  `antiphon party`: members, export to a CAR file, import, and verification of epochs
+    epochs          `antiphon epoch`: list, declare, attest, prune, and the policy
+    snapshots       `antiphon epoch show` and `save`: one snapshot, or one view of it
+    generate        `antiphon generate`: a home of test data
+    sim             `antiphon sim`: a party under faults, and the search for one that breaks a law
+    pipeline/       `antiphon pipeline`: the commands that run on Spark
+    common          shared options, opening a home, and output for people or as JSON
+
+A home is the folder of one peer, with `feeds/`, `keys` and `meta.db`. Commands take it from `--home` or ANTIPHON_HOME.
+With `--json`, a command writes one JSON value to standard output. Exit codes: 0 success, 1 something is wrong with the
+data, 2 bad input or an error, 130 interrupted. This package imports every other one; none imports it. Modules that are
+slow to load (the API, the simulator, Spark) are imported by the commands that need them.
 """
 
 from __future__ import annotations

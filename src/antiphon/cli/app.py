@@ -1,5 +1,7 @@
-"""The commands. They read; a running peer goes on writing meanwhile. Those that write (`compact`, `gc`, some of
-`epoch` and `party`) want to be alone.
+"""The application, and the commands about a whole home.
+
+Most commands only read, and a running peer may write at the same time. `compact`, `gc` and the commands of `epoch` and
+`party` that write lock the home: they fail while another process has it open.
 """
 
 from __future__ import annotations
@@ -49,13 +51,13 @@ app.command("generate")(generate.generate)
 
 @app.command()
 def version(as_json: Json = False) -> None:
-    """The version of Antiphon."""
+    """Print the version of Antiphon."""
     show(as_json, {"version": __version__}, lambda: out.print(__version__))
 
 
 @app.command()
 def feeds(home: Home = HERE, as_json: Json = False) -> None:
-    """The feeds that are held, with their bounds."""
+    """List the feeds of this home: their lengths, where they begin and end, and which are written here."""
     with reading(home) as store:
         rows = [_feed_row(record) for record in store.feeds()]
 
@@ -103,7 +105,7 @@ def verify(home: Home = HERE, as_json: Json = False) -> None:
 
 @app.command()
 def quarantine(home: Home = HERE, as_json: Json = False) -> None:
-    """What was refused, and why."""
+    """List the blocks that this peer refused, with the reasons."""
     with reading(home) as store:
         listed = store.quarantine()
     rows = [
@@ -128,7 +130,10 @@ def party(
     home: Home = HERE,
     as_json: Json = False,
 ) -> None:
-    """Who is in a party, with which feeds. Without a key: the parties of this home."""
+    """Show the members and feeds of a party. Without a key, list the parties of this home.
+
+    Example: antiphon party 1f3a
+    """
     if not key:
         rows = [{"party": row.party.hex(), "label": row.label, "state": row.state.value} for row in parties_of(home)]
         show(as_json, rows, lambda: out.print(table(["party", "label", "state"], rows)))
@@ -163,7 +168,7 @@ def party(
 
 @app.command()
 def compact(home: Home = HERE, as_json: Json = False) -> None:
-    """Rewrite the files of feeds and blobs without what was let go. No other process may use them meanwhile."""
+    """Shrink the files of feeds and blobs: rewrite them without the space of removed data. Locks the home."""
     with FeedStore.open(feeds_folder(home)) as feeds, busy(as_json, "rewriting the feeds"):
         sizes = {"feeds": feeds.compact(), "blobs": 0}
     if has_blobs(home):
@@ -176,21 +181,21 @@ def compact(home: Home = HERE, as_json: Json = False) -> None:
 @app.command()
 def gc(
     home: Home = HERE,
-    earlier: Annotated[int, typer.Option(help="Keep so many snapshots more than policy asks for.", min=0)] = 0,
-    every: Annotated[bool, typer.Option("--every", help="Keep all earlier snapshots.")] = False,
+    earlier: Annotated[int, typer.Option(help="Keep this many snapshots more than policy asks for.", min=0)] = 0,
+    every: Annotated[bool, typer.Option("--every", help="Keep all older snapshots.")] = False,
     passphrase: Passphrase = None,
     as_json: Json = False,
 ) -> None:
-    """Let go of blobs that no party refers to. No other process may use the home meanwhile."""
-    with writing_home(home, passphrase) as store, busy(as_json, "looking for what is referred to"):
+    """Delete blobs that no party refers to. Locks the home. `compact` then makes the file smaller."""
+    with writing_home(home, passphrase) as store, busy(as_json, "looking for blobs that are referred to"):
         done = store.collect_garbage(earlier=None if every else earlier)
     answer = {"blobs": done.count, "bytes": done.size, "stopped": done.stopped}
-    told = f"{done.count} blobs are let go, {done.size} bytes" + (f"; stopped: {done.stopped}" if done.stopped else "")
+    told = f"{done.count} blobs deleted, {done.size} bytes" + (f"; stopped: {done.stopped}" if done.stopped else "")
     show(as_json, answer, lambda: out.print(told))
 
 
 def main() -> None:
-    """The entry point: errors of ours, and of the system, are told in a line, not as a traceback."""
+    """Run the program. An error of Antiphon or of the system is one line on standard error, and the exit code is 2."""
     try:
         app()
     except AntiphonError as error:

@@ -1,4 +1,4 @@
-"""What all commands share: where they look, and how they answer."""
+"""Shared by all commands: options, opening a home, and output for people or as JSON."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 out, err = Console(), Console(stderr=True)
 
-Home = Annotated[Path, typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of this peer.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON value on standard output.")]
-PartyKey = Annotated[str, typer.Argument(help="The party's key in hex, or the beginning of it.")]
+Home = Annotated[Path, typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of the peer.")]
+Json = Annotated[bool, typer.Option("--json", help="Write one JSON value to standard output.")]
+PartyKey = Annotated[str, typer.Argument(help="The key of the party in hex, or its first digits.")]
 Passphrase = Annotated[
-    str | None, typer.Option("--passphrase", envvar="ANTIPHON_PASSPHRASE", help="Of the keys, if they have one.")
+    str | None, typer.Option("--passphrase", envvar="ANTIPHON_PASSPHRASE", help="Passphrase of the private keys.")
 ]
 HERE = Path()
 
@@ -47,13 +47,13 @@ def feeds_folder(home: Path) -> Path:
 
 @contextmanager
 def reading(home: Path) -> Iterator[FeedStore]:
-    """The feed store of a home, which another process may go on writing."""
+    """Open the feed store of a home to read. Another process may write to it at the same time."""
     with FeedStore.open(feeds_folder(home), readonly=True) as store:
         yield store
 
 
 def parties_of(home: Path, key: str = "") -> list[Subscription]:
-    """The parties of a home whose keys begin so."""
+    """The parties of a home whose keys begin with `key`, in hex."""
     if not (home / "meta.db").exists():
         raise InvalidInput(f"there is no peer in {home}; name its folder with --home")
     with MetaStore.open(home / "meta.db") as meta:
@@ -68,7 +68,7 @@ def one_party(home: Path, key: str) -> PublicKey:
 
 
 def machine_of(home: Path, key: str) -> PartyMachine:
-    """The state of a party's control feeds, as far as they are here."""
+    """Read the control feeds of a party, as far as this home has them."""
     party = one_party(home, key)
     genesis = next(row.genesis_feed for row in parties_of(home, party.hex()))
     if genesis is None:
@@ -81,10 +81,10 @@ def machine_of(home: Path, key: str) -> PartyMachine:
 
 @contextmanager
 def writing_home(home: Path, passphrase: str | None) -> Iterator[Store]:
-    """The store of a home that no other process may write meanwhile."""
+    """Open the store of a home to write. No other process may have it open."""
     if not (home / "keys").exists():
         raise InvalidInput(f"there are no keys in {home}, so nothing can be said for this device")
-    from antiphon.api.store import Store  # with all of the API: not for those that only read
+    from antiphon.api.store import Store  # loads the whole API, which commands that only read do not need
 
     with Store.open(home, passphrase=passphrase) as store:
         yield store
@@ -105,7 +105,7 @@ def new_or_open(home: Path, passphrase: str | None, keyring: bool, unprotected: 
 
 @contextmanager
 def writing(home: Path, key: str, passphrase: str | None) -> Iterator[Party]:
-    """A party of such a home."""
+    """Open one party of a home to write, as `writing_home` does."""
     party = one_party(home, key)
     with writing_home(home, passphrase) as store:
         yield store.party(bytes(party))
@@ -130,7 +130,7 @@ def has_blobs(home: Path) -> bool:
 
 
 def blobs_of(home: Path) -> BlobStore:
-    """The blobs of a home, to read; another process may go on writing them."""
+    """Open the blobs of a home to read. Another process may write to them at the same time."""
     if not has_blobs(home):
         raise InvalidInput(f"there are no blobs in {home}, so no snapshot can be read; name the peer's folder")
     return BlobStore.open(home / "blobs", readonly=True)
@@ -138,7 +138,7 @@ def blobs_of(home: Path) -> BlobStore:
 
 @contextmanager
 def busy(as_json: bool, what: str) -> Iterator[None]:
-    """Show that something is going on that may take long, and for how long it has."""
+    """Show a spinner with the elapsed time during a step that may take long."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=as_json) as progress:
         progress.add_task(what, total=None)
@@ -146,6 +146,7 @@ def busy(as_json: bool, what: str) -> Iterator[None]:
 
 
 def show(as_json: bool, answer: Any, people: Callable[[], None]) -> None:
+    """Write the answer as JSON, or call `people` to print it as text."""
     if as_json:
         sys.stdout.write(json.dumps(answer, default=_plain) + "\n")
     else:
@@ -153,7 +154,7 @@ def show(as_json: bool, answer: Any, people: Callable[[], None]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no form for, as text; sets in one order."""
+    """Convert a value that JSON cannot hold: bytes to hex, sets to sorted lists, others to text."""
     if isinstance(value, bytes):
         return value.hex()
     return sorted(value, key=str) if isinstance(value, set | frozenset) else str(value)

@@ -1,5 +1,6 @@
-"""`antiphon epoch`: the epochs of a party. `list`, `status`, `show` and `save` read; the others write, and
-want to be alone.
+"""`antiphon epoch`: the epochs of a party.
+
+`list`, `status`, `show`, `save` and `policy` without options read. The other commands write, and lock the home.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ app.add_typer(snapshots.app)
 
 @app.command("list")
 def list_(party: PartyKey, home: Home = HERE, as_json: Json = False) -> None:
-    """The epochs of a party: who has attested each, who has refused it, and why."""
+    """List the epochs of a party: who attested each, who refused it, and why."""
     rows = [epoch_row(record) for record in list_epochs(machine_of(home, party))]
 
     def people() -> None:
@@ -58,7 +59,7 @@ def list_(party: PartyKey, home: Home = HERE, as_json: Json = False) -> None:
 
 @app.command()
 def status(party: PartyKey, home: Home = HERE, as_json: Json = False) -> None:
-    """How the next epoch stands: whose turn it is, what came since the last one, what is missing."""
+    """Show the state of the next epoch: who declares it, how many messages it would hold, what is missing."""
     machine = machine_of(home, party)
     chain = machine.epochs()
     opened, config = chain.open, chain.open.config
@@ -99,11 +100,11 @@ def status(party: PartyKey, home: Home = HERE, as_json: Json = False) -> None:
 def declare(
     party: PartyKey,
     home: Home = HERE,
-    raw: Annotated[bool, typer.Option("--raw", help="Keep items raw whose model has no code here.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Keep messages of items whose model has no code here.")] = False,
     passphrase: Passphrase = None,
     as_json: Json = False,
 ) -> None:
-    """Begin an epoch here and now, if it is this device's turn."""
+    """Declare an epoch now, if it is this device's turn. Its snapshot is computed here."""
     with writing(home, party, passphrase) as opened, busy(as_json, "computing the snapshot"):
         record = opened.epochs.declare(raw=raw)
 
@@ -117,12 +118,12 @@ def declare(
 
 @app.command()
 def prune(party: PartyKey, home: Home = HERE, passphrase: Passphrase = None, as_json: Json = False) -> None:
-    """Let go of messages that a final epoch holds, as policy allows. `compact` then makes the file smaller."""
-    with writing(home, party, passphrase) as opened, busy(as_json, "letting go of messages"):
+    """Delete messages that a final epoch holds, as the policy allows. `antiphon compact` then shrinks the file."""
+    with writing(home, party, passphrase) as opened, busy(as_json, "deleting messages"):
         opened.epochs.step()
         number, count = opened.epochs.number, opened.epochs.prune()
     answer = {"epoch": number, "messages": count}
-    show(as_json, answer, lambda: out.print(f"{count} messages are let go; the party stands on epoch {number}"))
+    show(as_json, answer, lambda: out.print(f"{count} messages deleted; the party is based on epoch {number}"))
 
 
 @app.command()
@@ -130,12 +131,12 @@ def step(
     party: PartyKey,
     home: Home = HERE,
     recovered: Annotated[
-        bool, typer.Option("--recovered", help="This restored device has heard from all others what it ever said.")
+        bool, typer.Option("--recovered", help="This restored device has received its own messages from all others.")
     ] = False,
     passphrase: Passphrase = None,
     as_json: Json = False,
 ) -> None:
-    """Attest what is proposed, and stand on what is final, as far as that can be done with what is here."""
+    """Attest proposed epochs, and switch to the last final one, as far as the data for it is here."""
     with writing(home, party, passphrase) as opened, busy(as_json, "recomputing snapshots"):
         moved = opened.epochs.recover() if recovered else opened.epochs.step()
         answer = _standing(opened) | {"moved": moved}
@@ -144,8 +145,8 @@ def step(
 
 @app.command()
 def adopt(party: PartyKey, home: Home = HERE, passphrase: Passphrase = None, as_json: Json = False) -> None:
-    """Give up what this device computed for the party's epoch, where they differ."""
-    with writing(home, party, passphrase) as opened, busy(as_json, "looking for what differs"):
+    """Replace this device's items by those of the party's epoch, where they differ. Ends with 1 if none was adopted."""
+    with writing(home, party, passphrase) as opened, busy(as_json, "comparing with the epoch"):
         opened.epochs.step()
         adopted = opened.epochs.adopt()
         answer = _standing(opened) | {"adopted": adopted}
@@ -159,18 +160,21 @@ def policy(
     party: PartyKey,
     home: Home = HERE,
     attester: Annotated[
-        list[str] | None, typer.Option("--attester", help="A device, or an identity with one; may be repeated.")
+        list[str] | None, typer.Option("--attester", help="A device, or an identity with one. Repeatable.")
     ] = None,
     generator: Annotated[
         str | None, typer.Option("--generator", help="Who declares epochs; `none`: the attester that ranks first.")
     ] = None,
     values: Annotated[
-        list[str] | None, typer.Option("--set", help="A limit, as in `epoch_messages=1000`; may be repeated.")
+        list[str] | None, typer.Option("--set", help="A setting, as in `epoch_messages=1000`. Repeatable.")
     ] = None,
     passphrase: Passphrase = None,
     as_json: Json = False,
 ) -> None:
-    """What the party has agreed on; with options, change it."""
+    """Show the policy of a party; with options, change it.
+
+    Example: antiphon epoch policy 1f3a --set epoch_messages=1000 --set keep_epochs=2
+    """
     if attester or generator or values:
         changes: dict[str, Any] = _limits(values or [])
         if attester:
@@ -194,7 +198,7 @@ def policy(
 
 
 def _standing(opened: Party) -> dict[str, Any]:
-    """Which epoch this device stands on, and what keeps it from the next."""
+    """The epoch that this device is based on, and what keeps it from the next."""
     epochs = opened.epochs
     other = epochs.disagreement
     differs = None if other is None else {"epoch": other.number, "theirs": str(other.theirs), "ours": str(other.ours)}
@@ -202,15 +206,13 @@ def _standing(opened: Party) -> dict[str, Any]:
 
 
 def _tell_standing(answer: dict[str, Any]) -> None:
-    out.print(f"the party stands on epoch {answer['epoch']} here")
+    out.print(f"the party is based on epoch {answer['epoch']} here")
     if answer["waits_for"]:
         out.print(f"it waits: {answer['waits_for']}", markup=False, highlight=False)
     if answer["differs"]:
         differs = answer["differs"]
-        out.print(
-            f"epoch {differs['epoch']} is another here: {differs['ours']}, not {differs['theirs']}", soft_wrap=True
-        )
-        out.print("`antiphon party verify` says what differs, `antiphon epoch adopt` gives up what is here")
+        out.print(f"epoch {differs['epoch']} differs here: {differs['ours']}, not {differs['theirs']}", soft_wrap=True)
+        out.print("`antiphon party verify` shows the differences, `antiphon epoch adopt` takes the party's epoch")
 
 
 def _limits(values: list[str]) -> dict[str, Any]:
@@ -240,7 +242,7 @@ def _policy_row(found: Policy) -> dict[str, Any]:
 
 
 def epoch_row(record: EpochRecord) -> dict[str, Any]:
-    """For JSON."""
+    """An epoch as a row of JSON."""
     return {
         "epoch": record.number,
         "term": record.term,

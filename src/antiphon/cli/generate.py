@@ -1,4 +1,4 @@
-"""`antiphon generate`: a home full of parties, made from a seed. It ends with 130 if it was interrupted."""
+"""`antiphon generate`: write a home of test data from a seed."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ SHOWN_MAX = 20  # parties
 
 def generate(
     home: Home = HERE,
-    parties: Annotated[int, typer.Option(help="How many parties there are; their sizes follow a Zipf law.")] = 10,
-    items: Annotated[int, typer.Option(help="How many items all parties have together.")] = 1_000,
-    messages: Annotated[int, typer.Option(help="How many messages, geneses included.")] = 20_000,
-    writers: Annotated[int, typer.Option(help="How many devices write to each party.")] = 5,
+    parties: Annotated[int, typer.Option(help="Number of parties. Their sizes follow a Zipf law.")] = 10,
+    items: Annotated[int, typer.Option(help="Number of items in all parties together.")] = 1_000,
+    messages: Annotated[int, typer.Option(help="Number of messages, with the genesis of each item.")] = 20_000,
+    writers: Annotated[int, typer.Option(help="Number of devices that write to each party.")] = 5,
     seed: Annotated[int, typer.Option(help="Equal seeds and options give equal feeds, byte for byte.")] = 1,
-    epochs: Annotated[int, typer.Option(help="How many epochs one of four parties, of the smaller half, has.")] = 1,
-    hot: Annotated[float, typer.Option(help="The share of all messages that goes to one item.")] = 0.0,
+    epochs: Annotated[int, typer.Option(help="Number of epochs of every fourth party among the smaller half.")] = 1,
+    hot: Annotated[float, typer.Option(help="Share of all messages that goes to one item, from 0 to 1.")] = 0.0,
     bad: Annotated[
-        float, typer.Option(help="The share of refused messages; with 0 nobody is revoked, and nobody lies.")
+        float, typer.Option(help="Share of messages that are refused. With 0, nobody is revoked and nobody forges.")
     ] = 0.001,
-    plain: Annotated[bool, typer.Option("--plain", help="All items are objects, with registers alone.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Make only objects with flat properties.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a home into an empty folder: parties of several writers, as a peer has them after replication."""
-    from antiphon.generate.home import generate as write  # with numpy and the pipeline: not for other commands
+    """Write a home of test data into an empty folder: parties of several writers, as after replication.
+
+    Example: antiphon generate --home town --parties 20 --messages 100000
+    """
+    from antiphon.generate.home import generate as write  # loads numpy and the pipeline
     from antiphon.generate.options import Options
 
     options = Options(parties, items, messages, writers, seed, epochs, hot, bad, plain)
@@ -38,7 +41,7 @@ def generate(
             task = progress.add_task("messages", total=messages)
             made = write(home, options, lambda count: progress.advance(task, count))
     except KeyboardInterrupt:
-        err.print("interrupted; nothing is left of it")
+        err.print("interrupted; nothing was kept")
         raise typer.Exit(INTERRUPTED) from None
     answer = made.row()
     show(as_json, answer, lambda: _tell(answer))

@@ -1,4 +1,4 @@
-"""`antiphon party`: who is in it; out into a file and in from one; whether its epochs are what the messages make."""
+"""`antiphon party`: show its members, export it to a file, import it, and verify its epochs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from antiphon.party.maintenance.verify_epoch import Verifier
 
 
 class PartyGroup(TyperGroup):
-    """Without the name of a command it is `show`: `antiphon party`, and `antiphon party 1f3a`."""
+    """A group whose default command is `show`: `antiphon party`, and `antiphon party 1f3a`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args or (args[0] not in self.commands and args[0] != "--help"):
@@ -42,10 +42,10 @@ class PartyGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=PartyGroup, help="The parties of this home: who is in them; export, import, verify.")
+app = typer.Typer(cls=PartyGroup, help="The parties of this home: show, export, import, verify.")
 
 Target = Annotated[Path, typer.Argument(help="The file to write.", dir_okay=False)]
-Origin = Annotated[Path, typer.Argument(help="A file that `export` has written.")]
+Origin = Annotated[Path, typer.Argument(help="A file written by `antiphon party export`.")]
 
 
 @app.command("export")
@@ -53,18 +53,21 @@ def export_(
     party: PartyKey,
     file: Target,
     home: Home = HERE,
-    whole: Annotated[bool, typer.Option("--whole", help="All messages, also those before the last epoch.")] = False,
-    files: Annotated[bool, typer.Option(help="The contents of files, too.")] = True,
+    whole: Annotated[bool, typer.Option("--whole", help="Include the messages before the last epoch.")] = False,
+    files: Annotated[bool, typer.Option(help="Include the contents of files.")] = True,
     passphrase: Passphrase = None,
     as_json: Json = False,
 ) -> None:
-    """Write a party into a CAR file, which any IPLD tool can read. No other process may use the home meanwhile."""
+    """Write a party into a CAR file, which any IPLD tool can read. Locks the home.
+
+    Example: antiphon party export 1f3a household.car
+    """
     with writing(home, party, passphrase) as opened, _bytes(as_json) as tick:
         done = opened.export(file, whole=whole, files=files, tick=tick)
     answer = {**asdict(done), "root": str(done.root), "file": str(file)}
 
     def people() -> None:
-        epoch = f"epoch {done.number} and what came since" if done.number else "all messages"
+        epoch = f"epoch {done.number} and the messages since" if done.number else "all messages"
         out.print(f"{file}: {epoch}, {done.blocks} blocks of {done.feeds} feeds, {done.files} files, {done.size} bytes")
         if done.left_out:
             out.print(f"{done.left_out} files are left out: their contents are not here")
@@ -76,13 +79,13 @@ def export_(
 def import_(
     file: Origin,
     home: Home = HERE,
-    label: Annotated[str, typer.Option("--label", help="What to call it here.")] = "",
+    label: Annotated[str, typer.Option("--label", help="A name for the party in this home.")] = "",
     passphrase: Passphrase = None,
     keyring: Annotated[bool, typer.Option("--keyring", help="Encrypt the keys of a new home by the keyring.")] = False,
     unprotected: Annotated[bool, typer.Option("--unprotected", help="Leave the keys of a new home readable.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Take a party from a file, after everything in it was verified. A home that does not exist is made.
+    """Verify a file from `antiphon party export`, and add its party to this home. A missing home is created.
 
     For a new home, choose how its private keys are kept: --passphrase, --keyring or --unprotected. A terminal asks.
     """
@@ -111,13 +114,13 @@ def import_(
 @app.command()
 def verify(
     party: PartyKey,
-    number: Annotated[int | None, typer.Argument(help="An epoch; the last one if none is named.")] = None,
+    number: Annotated[int | None, typer.Argument(help="Number of an epoch. Default: the last one.")] = None,
     home: Home = HERE,
-    full: Annotated[bool, typer.Option("--full", help="Compute it from the first messages on.")] = False,
-    every: Annotated[bool, typer.Option("--every", help="All epochs, one after the other.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Recompute from the first message on.")] = False,
+    every: Annotated[bool, typer.Option("--every", help="Verify all epochs, one after the other.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Recompute an epoch from the messages, and say what differs. Ends with 1 if anything is wrong."""
+    """Recompute an epoch from its messages, and show what differs. Ends with 1 if anything is wrong."""
     machine = machine_of(home, party)
     count = len(machine.epochs().final)
     if not count:
@@ -151,7 +154,7 @@ def _bar(as_json: bool, unit: str) -> Iterator[Progress]:
 
 @contextmanager
 def _bytes(as_json: bool, file: Path | None = None) -> Iterator[Tick]:
-    """A bar for each thing that is done, by bytes."""
+    """Show one progress bar for each step, in bytes."""
     tasks: dict[str, Any] = {}
     total = file.stat().st_size if file is not None and file.exists() else None
     with _bar(as_json, "bytes") as progress:
@@ -166,6 +169,7 @@ def _bytes(as_json: bool, file: Path | None = None) -> Iterator[Tick]:
 
 @contextmanager
 def _steps(as_json: bool) -> Iterator[Any]:
+    """Show one progress bar for each kind of step, in steps."""
     tasks: dict[str, Any] = {}
     with _bar(as_json, "steps") as progress:
 

@@ -1,6 +1,7 @@
-"""`antiphon sim`: whole parties under faults, from one seed. `run` plays one, `search` looks for one that breaks a law.
+"""`antiphon sim`: simulate a whole party under faults, from a seed. `run` plays one seed; `search` plays seeds until a
+law breaks, and then shrinks the scenario.
 
-Both end with 0 if all laws hold, with 1 if one does not, and with 130 if they were interrupted.
+Both end with 0 if all laws hold, with 1 if a law is broken, and with 130 if they were interrupted.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ BROKEN, INTERRUPTED = 1, 130
 SHOWN_MAX = 60
 _FAULTS = ("part", "sleep", "slow", "crash", "full", "join", "revoke", "policy", "erase", "lie", "refuse")
 _FAULT_HELP = (
-    "What may go wrong: `all`, `none`, or some of loss,repeat,delay,parts,sleep,crashes,full,skew,joins,revokes,liars,"
+    "Possible faults: `all`, `none`, or some of loss,repeat,delay,parts,sleep,crashes,full,skew,joins,revokes,liars,"
     "slow,policy,erases."
 )
 
-app = typer.Typer(no_args_is_help=True, help="Whole parties under faults, on virtual time, from one seed.")
+app = typer.Typer(no_args_is_help=True, help="Simulate a whole party under faults, on virtual time, from a seed.")
 
-Peers = Annotated[int, typer.Option("--peers", help="How many peers there are.", min=1)]
-Epochs = Annotated[int, typer.Option("--epochs", help="About how many epochs the messages are enough for.", min=0)]
-Messages = Annotated[int, typer.Option("--messages", help="How many messages are written.", min=0)]
+Peers = Annotated[int, typer.Option("--peers", help="Number of peers.", min=1)]
+Epochs = Annotated[int, typer.Option("--epochs", help="Approximate number of epochs in the run.", min=0)]
+Messages = Annotated[int, typer.Option("--messages", help="Number of messages to write.", min=0)]
 Faults = Annotated[str, typer.Option("--faults", help=_FAULT_HELP)]
-SvgFile = Annotated[Path | None, typer.Option("--svg", help="Draw what happened into this file.", dir_okay=False)]
+SvgFile = Annotated[Path | None, typer.Option("--svg", help="Draw the run into this SVG file.", dir_okay=False)]
 TraceFile = Annotated[
-    Path | None, typer.Option("--trace", help="Write what happened into this file, a line an event.", dir_okay=False)
+    Path | None, typer.Option("--trace", help="Write the trace into this file, one event a line.", dir_okay=False)
 ]
 
 
@@ -51,14 +52,17 @@ def run(
     seed: Annotated[int, typer.Option("--seed", help="Equal seeds give equal runs.")] = 1,
     faults: Faults = "all",
     acts: Annotated[
-        str, typer.Option("--acts", help="Only these acts of the scenario, as in `0,4-7`; `search` gives them.")
+        str, typer.Option("--acts", help="Play only these acts of the scenario, as in `0,4-7`; `search` prints them.")
     ] = "",
-    calm: Annotated[bool, typer.Option("--calm", help="No message is lost, late or repeated.")] = False,
+    calm: Annotated[bool, typer.Option("--calm", help="Lose, delay and repeat no message.")] = False,
     svg: SvgFile = None,
     trace: TraceFile = None,
     as_json: Json = False,
 ) -> None:
-    """Play one party, wait for quiet, and look whether the laws hold."""
+    """Play one seed until the party is quiet, and check the laws.
+
+    Example: antiphon sim run --seed 7 --peers 5 --svg run.svg
+    """
     from antiphon.sim.network import CALM
 
     scenario = _scenario(seed, peers, messages, epochs, faults)
@@ -83,8 +87,8 @@ def run(
 
 @app.command()
 def search(
-    minutes: Annotated[float, typer.Option("--minutes", help="Look for so long.", min=0)] = 10,
-    seeds: Annotated[int | None, typer.Option("--seeds", help="Look at no more seeds than this.", min=1)] = None,
+    minutes: Annotated[float, typer.Option("--minutes", help="Search for this long.", min=0)] = 10,
+    seeds: Annotated[int | None, typer.Option("--seeds", help="Play at most this many seeds.", min=1)] = None,
     begin: Annotated[int, typer.Option("--from", help="The first seed.")] = 1,
     peers: Peers = 4,
     epochs: Epochs = 2,
@@ -94,7 +98,7 @@ def search(
     trace: TraceFile = None,
     as_json: Json = False,
 ) -> None:
-    """Play one seed after the other until a law is broken; then leave out what does not matter, and show the rest."""
+    """Play one seed after another until a law is broken; then shrink the scenario to the acts that break it."""
     tally = _Tally(begin)
     found: Failure | None = None
     interrupted = False
@@ -126,7 +130,7 @@ def search(
 
 
 class _Tally:
-    """What a search has looked at so far."""
+    """Totals of a search so far."""
 
     def __init__(self, begin: int) -> None:
         self.begin = begin
@@ -158,7 +162,7 @@ class _Tally:
 
 
 def _scenario(seed: int, peers: int, messages: int, epochs: int, faults: str) -> Scenario:
-    from antiphon.sim.scenario import make  # with all of the simulator: not for the other commands
+    from antiphon.sim.scenario import make  # loads the whole simulator
 
     return make(seed, peers=peers, messages=messages, epochs=epochs, faults=_faults(faults))
 
@@ -174,7 +178,7 @@ def _play(scenario: Scenario, progress: Any) -> Outcome:
 
 
 def _look(tally: _Tally, progress: Progress, minutes: float, seeds: int | None, scenario: Any) -> Outcome | None:
-    """The first outcome that breaks a law, if there is one in the time."""
+    """Return the first outcome that breaks a law, or None when the time or the seeds are used up."""
     from antiphon.sim.search import search as play_all
 
     task = progress.add_task("seeds", total=1.0)
@@ -249,7 +253,7 @@ def _ranges(places: list[int]) -> str:
 
 
 def _rest(found: Failure) -> tuple[str, bool]:
-    """Which acts of a failing scenario were left, and whether the weather has become calm."""
+    """The acts that shrinking left, as `--acts` takes them, and True if it calmed the network."""
     left = iter(found.shrunk.scenario.acts)
     wanted = next(left, None)
     places = []
@@ -263,7 +267,7 @@ def _rest(found: Failure) -> tuple[str, bool]:
 
 
 def _command(seed: int, peers: int, messages: int, epochs: int, faults: str, acts: str = "", calm: bool = False) -> str:
-    """What plays the same again."""
+    """The command that plays the same run again."""
     numbers = (
         f"--peers {peers} --epochs {epochs} --messages {messages} --seed {seed} --faults {faults.replace(' ', '')}"
     )
@@ -379,7 +383,7 @@ def _tell_found(row: dict[str, Any], found: Failure) -> None:
 
     _tell_broken(found.shrunk)
     out.print(f"{len(row['acts'])} of {row['acts_before']} acts are enough, found in {row['runs']} runs:")
-    # What blocks were taken from whom is most of a trace and tells least; `--trace` has it.
+    # Events of blocks received are most of a trace and explain least; `--trace` has them.
     dull = (Kind.TAKE, Kind.SEND, Kind.CHECK)
     lines = [str(event) for event in found.shrunk.trace if event.kind not in dull] or row["acts"]
     for line in lines[:SHOWN_MAX]:

@@ -1,4 +1,4 @@
-"""`antiphon epoch show` and `save`: the snapshot of an epoch, by its number. A running peer goes on meanwhile."""
+"""`antiphon epoch show` and `save`: the snapshot of an epoch. A running peer may write at the same time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from antiphon.snapshot import tree
 from antiphon.snapshot.car import write_car
 
 app = typer.Typer()
-Number = Annotated[int | None, typer.Argument(help="An epoch; the last one if none is named.")]
+Number = Annotated[int | None, typer.Argument(help="Number of an epoch. Default: the last one.")]
 
 
 @app.command("show")
@@ -29,10 +29,10 @@ def show_(
     party: PartyKey,
     number: Number = None,
     home: Home = HERE,
-    item: Annotated[str, typer.Option("--item", help="An item's id in hex: show it as it was then.")] = "",
+    item: Annotated[str, typer.Option("--item", help="Id of an item in hex: show that item as of the epoch.")] = "",
     as_json: Json = False,
 ) -> None:
-    """What the snapshot of an epoch holds; with an item, the value of that at the epoch."""
+    """Show the snapshot of an epoch: its CID, items, feeds and models. With --item, show one item as of the epoch."""
     with _opened(home, party, number) as base:
         answer = _root(base) if not item else _item(base, _id(item))
 
@@ -46,10 +46,10 @@ def show_(
 @app.command()
 def save(
     party: PartyKey,
-    number: Annotated[int, typer.Argument(help="An epoch.")],
+    number: Annotated[int, typer.Argument(help="Number of an epoch.")],
     file: Annotated[Path, typer.Argument(help="The CAR file to write.", dir_okay=False)],
     home: Home = HERE,
-    view: Annotated[str, typer.Option("--view", help="An item's id in hex: it, and what belongs to it, alone.")] = "",
+    view: Annotated[str, typer.Option("--view", help="Id of an item in hex: save only its view.")] = "",
     as_json: Json = False,
 ) -> None:
     """Write the snapshot of an epoch, or of one view in it, into a CAR file, which any IPLD tool can read."""

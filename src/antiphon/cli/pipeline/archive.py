@@ -1,4 +1,4 @@
-"""`antiphon pipeline archive`: a home as Parquet, and back."""
+"""`antiphon pipeline archive`: export a home to Parquet, import it again, and check an archive."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ Archive = Annotated[Path, typer.Argument(help="The folder of the archive.")]
 
 @app.command("export")
 def export_(
-    home: Annotated[Path, typer.Argument(help="The folder of a peer, which may go on writing.")],
+    home: Annotated[Path, typer.Argument(help="The folder of a peer, which may run at the same time.")],
     folder: Archive,
     master: Master = None,
     as_json: Json = False,
 ) -> None:
-    """Write the feeds and blobs of a home into an archive; into one that is there, what is new. Keys are not in it.
+    """Write the feeds and blobs of a home into an archive. To an existing archive, add only what is new.
 
-    Ends with 1 if something could not be read.
+    Private keys are not in it. Ends with 1 if something could not be read.
+    Example: antiphon pipeline archive export home archive
     """
-    with spark_session(master, as_json, "the archive is as it was") as (spark, tell):
+    with spark_session(master, as_json, "the archive is unchanged") as (spark, tell):
         from antiphon.pipeline.archive.export import export_archive
 
         done = export_archive(spark, home, folder, tell=tell)
@@ -56,10 +57,10 @@ def import_(
     home: Annotated[Path, typer.Argument(help="The folder of the new home.")],
     as_json: Json = False,
 ) -> None:
-    """Make a home of an archive, once everything in it is verified. Whoever opens it gets keys of its own."""
+    """Verify an archive and make a home of it. The home has no keys: opening it creates new ones."""
     with needed():
         from antiphon.pipeline.archive.import_ import import_archive
-    with busy(as_json, "verifying and taking what is in the archive"):
+    with busy(as_json, "verifying and importing the archive"):
         done = import_archive(folder, home)
     told = f"{home}: {done.parties} parties, {done.feeds} feeds, {done.blocks} blocks, {done.blobs} blobs"
     show(as_json, {**asdict(done), "home": str(home)}, lambda: out.print(told))
@@ -67,8 +68,8 @@ def import_(
 
 @app.command()
 def check(folder: Archive, master: Master = None, as_json: Json = False) -> None:
-    """Compare files with their digests, and verify every block, head and blob. Ends with 1 if anything is wrong."""
-    with spark_session(master, as_json, "the archive is as it was") as (spark, tell):
+    """Verify the digest of every file, and every block, head and blob. Ends with 1 if anything is wrong."""
+    with spark_session(master, as_json, "the archive is unchanged") as (spark, tell):
         from antiphon.pipeline.archive.check import check_archive
 
         tell("verify")

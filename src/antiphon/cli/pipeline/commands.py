@@ -1,4 +1,4 @@
-"""`antiphon pipeline`: feeds in bulk, on Spark. What is interrupted ends with 130, and leaves tables as they were."""
+"""`antiphon pipeline`: the group of commands, and `run`, `sql` and `tables`. An interrupted run changes no table."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ Tables = Annotated[Path, typer.Option("--tables", "-t", help="The folder of the 
 @app.command()
 def run(
     home: Homes = [HERE],  # noqa: B006 - typer copies it
-    party: Annotated[list[str] | None, typer.Option(help="The key of a party in hex; may be repeated.")] = None,
+    party: Annotated[list[str] | None, typer.Option(help="Only this party, by its key in hex. Repeatable.")] = None,
     tables: Annotated[Path | None, typer.Option("--tables", "-t", help="Write tables into this folder.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Read and verify all again; ignore the tables' state.")] = False,
     master: Master = None,
     as_json: Json = False,
 ) -> None:
-    """Verify and fold the feeds of homes, and tell what became of every block. Ends with 1 if any is lost.
+    """Verify and fold the feeds of homes, and account for every block. Ends with 1 if a block is lost.
 
-    With tables that an earlier run has written, only what is new since is verified and folded.
+    With --tables, the results are written, and a later run verifies and folds only what is new.
+    Example: antiphon pipeline run --home home --tables tables
     """
     if full and tables is None:
         raise InvalidInput("without tables every run is from nothing: leave out --full, or name --tables")
@@ -60,13 +61,16 @@ def run(
 
 @app.command()
 def sql(
-    text: Annotated[str, typer.Argument(help=f"A statement, over {TABLES}.")],
+    text: Annotated[str, typer.Argument(help=f"A Spark SQL statement over {TABLES}.")],
     tables: Tables = Path("tables"),
-    limit: Annotated[int, typer.Option(help="At most so many rows.", min=1)] = 1_000,
+    limit: Annotated[int, typer.Option(help="Maximum number of rows.", min=1)] = 1_000,
     master: Master = None,
     as_json: Json = False,
 ) -> None:
-    """Ask the tables that runs have written."""
+    """Run a SQL statement over the tables that runs have written.
+
+    Example: antiphon pipeline sql "SELECT type, count(*) FROM items GROUP BY type"
+    """
     with spark_session(master, as_json) as (spark, tell):
         from antiphon.pipeline.query.sql import ask
         from antiphon.pipeline.tables.delta_folder import DeltaFolder
@@ -79,10 +83,10 @@ def sql(
 @app.command("tables")
 def list_tables(
     tables: Tables = Path("tables"),
-    compact: Annotated[bool, typer.Option("--compact", help="Put small files together first.")] = False,
+    compact: Annotated[bool, typer.Option("--compact", help="Merge small files first.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The tables of a folder: versions, sizes and columns."""
+    """List the tables of a folder: versions, sizes and columns."""
     with needed():
         from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
@@ -119,5 +123,5 @@ def _tell(answer: dict[str, Any]) -> None:
         out.print(f"and {len(answer['parties']) - SHOWN_MAX} parties more; --json has all")
     skew, seconds = answer["skew"], ", ".join(f"{name} {value:.1f} s" for name, value in answer["seconds"].items())
     for reason, count in answer["full"].items():
-        out.print(f"{count} parties were read afresh: {reason}")
+        out.print(f"{count} parties were read in full: {reason}")
     out.print(f"{answer['items']:,} items; the hottest has {skew['share']:.1%} of all messages; {seconds}")

@@ -1,4 +1,4 @@
-"""`antiphon pipeline epoch`: the next epoch of a party, computed on Spark and declared by the peer of a home."""
+"""`antiphon pipeline epoch`: compute the next epoch of a party on Spark, and declare it with the keys of a home."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def epoch(
     party: PartyKey,
     home: Home = HERE,
-    raw: Annotated[bool, typer.Option("--raw", help="Keep items raw whose model has no code here.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Keep messages of items whose model has no code here.")] = False,
     passphrase: Passphrase = None,
     master: Master = None,
     as_json: Json = False,
 ) -> None:
-    """Compute the next epoch of a party on Spark, and declare it. No other process may write the home meanwhile.
+    """Compute the next epoch of a party on Spark, and declare it. Locks the home.
 
-    Whether it is this device's turn is asked first. Others recompute what is declared, live or on Spark.
+    Fails at once if it is not this device's turn. Attesters recompute the epoch, live or on Spark.
     """
     with needed():
         from antiphon.pipeline.epoch.epoch_job import EpochJob
@@ -34,7 +34,7 @@ def epoch(
         jobs: list[EpochJob] = []
 
         def make(plan: EpochPlan) -> Cid:
-            if not jobs:  # only now: what may not be declared is refused without waiting for Spark
+            if not jobs:  # Spark starts only once the epoch may be declared
                 spark, tell = stack.enter_context(spark_session(master, as_json, "nothing was declared"))
                 blobs = opened.processor.blobs
                 jobs.append(EpochJob(spark, home.absolute(), bytes(opened.key), blobs, tell=tell))

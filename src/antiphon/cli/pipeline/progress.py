@@ -1,6 +1,6 @@
-"""How far Spark is in the stage that runs, for people: tasks, messages, rate, and when it may be done.
+"""Progress of the running stage for people: tasks, messages, rate, and the time left.
 
-Spark tells of tasks alone. Messages are those of the stage, by the share of its tasks that are done: about so many.
+Spark reports only tasks. The number of messages is an estimate: those of the stage, times the share of tasks done.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class StageInfo(Protocol):
 
 
 class Tracker(Protocol):
-    """What is asked of Spark's `StatusTracker`."""
+    """The methods of Spark's `StatusTracker` that this module calls."""
 
     def getActiveJobsIds(self) -> Sequence[int]: ...  # noqa: N802
 
@@ -40,7 +40,7 @@ class Tracker(Protocol):
 
 @dataclass(slots=True)
 class Stage:
-    """One of the pipeline's, which may be several of Spark's."""
+    """A stage of the pipeline. It may be several stages of Spark."""
 
     name: str
     messages: int
@@ -49,7 +49,7 @@ class Stage:
 
 
 class Watch:
-    """Asks how far the stage is that was told last. A stage that is told again has learnt how many messages it has."""
+    """Report how far the current stage is. `begin` with the name of the current stage sets its number of messages."""
 
     def __init__(self, tracker: Tracker, clock: Callable[[], float] = monotonic) -> None:
         self._tracker, self._clock = tracker, clock
@@ -62,7 +62,7 @@ class Watch:
             self._stage.messages = messages
 
     def tasks(self) -> tuple[int, int]:
-        """How many tasks of the stage are done, of how many that are known by now."""
+        """The number of tasks done in the stage, and the number of tasks known so far."""
         stage = self._stage
         active = set(self._tracker.getActiveJobsIds())
         stage.jobs |= active
@@ -76,7 +76,7 @@ class Watch:
         return done, total
 
     def line(self) -> str:
-        """The stage, and how far it is."""
+        """One line: the name of the stage and its progress."""
         stage, (done, total) = self._stage, self.tasks()
         if not total:
             return stage.name
@@ -92,14 +92,14 @@ class Watch:
 
 @contextmanager
 def watched(watch: Watch, told: Callable[[str], None]) -> Iterator[None]:
-    """Tell how far a stage is, again and again, from a thread of its own."""
+    """Pass a progress line to `told` every half second, from a thread."""
     ended = Event()
 
     def follow() -> None:
         while not ended.wait(LOOK_EVERY_S):
             try:
                 told(watch.line())
-            except Exception:  # Spark is gone, or going: whoever runs the stage tells why
+            except Exception:  # Spark has stopped: the thread that runs the stage reports why
                 return
 
     thread = Thread(target=follow, name="progress", daemon=True)

@@ -1,4 +1,4 @@
-"""`antiphon pipeline query`: a query of the API, in its form as JSON, over the tables that runs have written."""
+"""`antiphon pipeline query`: run a query of the API, written as JSON, over the tables that runs have written."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ SHOWN = ("party", "item", "type", "name", "state")
 
 
 def query(
-    text: Annotated[str, typer.Argument(help="A query as JSON; or the name of a file that holds it, - for the input.")],
+    text: Annotated[str, typer.Argument(help="A query as JSON, a file that holds it, or - for standard input.")],
     tables: Annotated[Path, typer.Option("--tables", "-t", help="The folder of the tables.")] = Path("tables"),
-    party: Annotated[list[str] | None, typer.Option(help="The key of a party in hex; may be repeated.")] = None,
-    rows: Annotated[int, typer.Option(help="Show at most so many rows.", min=1)] = 1_000,
+    party: Annotated[list[str] | None, typer.Option(help="Only this party, by its key in hex. Repeatable.")] = None,
+    rows: Annotated[int, typer.Option(help="Maximum number of rows.", min=1)] = 1_000,
     master: Master = None,
     as_json: Json = False,
 ) -> None:
-    """Ask each party in the tables what `Party.query` would ask it: by type, properties, words, links, and in sum."""
+    """Run a query over every party in the tables, with the results that `Party.query` gives in each.
+
+    Example: antiphon pipeline query '{"where": {"has": ["due"]}}'
+    """
     asked = read_query(text)
     with spark_session(master, as_json) as (spark, tell):
         from antiphon.pipeline.query.compile import found
@@ -43,7 +46,7 @@ def query(
 
 
 def read_query(text: str) -> Query:
-    """A query of what was given on the command line."""
+    """Read a query from an argument of the command line: JSON, a file name, or - for standard input."""
     try:
         if not text.lstrip().startswith("{"):
             text = sys.stdin.read() if text == "-" else Path(text).read_text(encoding="utf-8")
@@ -55,7 +58,7 @@ def read_query(text: str) -> Query:
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
-    """Keys in hex; aggregates as JSON has them, with tags for what it lacks."""
+    """Convert a result row for JSON: keys to hex, aggregates to the JSON form of values."""
     found = {name: bytes(one).hex() if isinstance(one, bytes | bytearray) else one for name, one in row.items()}
     for name in {"group", "value"} & found.keys():
         found[name] = None if found[name] is None else plain(unpack(found[name]))

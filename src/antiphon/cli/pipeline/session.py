@@ -1,4 +1,4 @@
-"""What the commands of `antiphon pipeline` share: a Spark session, progress, and how an interruption ends."""
+"""Shared by the commands of `antiphon pipeline`: a Spark session, its progress, and the end of an interrupted one."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ INTERRUPTED = 130
 
 
 class Tell(Protocol):
-    """That a stage begins, and over how many messages it goes; 0 if that is not known."""
+    """Report that a stage begins, and its number of messages; 0 if unknown."""
 
     def __call__(self, name: str, messages: int = 0, /) -> None: ...
 
 
 Homes = Annotated[
     list[Path],
-    typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of a peer, or an archive; may be repeated."),
+    typer.Option("--home", "-H", envvar="ANTIPHON_HOME", help="The folder of a peer, or an archive. Repeatable."),
 ]
-Master = Annotated[str | None, typer.Option(help="Of a Spark cluster; without it, all cores of this machine.")]
+Master = Annotated[str | None, typer.Option(help="URL of a Spark cluster. Default: all cores of this machine.")]
 
 
 @contextmanager
 def needed() -> Iterator[None]:
-    """For what the extra `spark` brings."""
+    """Turn an ImportError into an error that names the extra `spark`."""
     try:
         yield
     except ImportError as error:
@@ -44,11 +44,11 @@ def needed() -> Iterator[None]:
 
 @contextmanager
 def spark_session(
-    master: str | None, as_json: bool, kept: str = "tables are as they were"
+    master: str | None, as_json: bool, kept: str = "the tables are unchanged"
 ) -> Iterator[tuple[SparkSession, Tell]]:
-    """A session, and how to tell which stage begins; people see how far it is.
+    """Open a Spark session, and a function that reports each stage as it begins; a terminal shows the progress.
 
-    A session that ran before is used, and goes on running. `kept` is told to whoever interrupts it.
+    An active session is reused and left running. `kept` is printed if the command is interrupted.
     """
     with needed():
         from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""`antiphon pipeline stream` and `changes`: tables that follow homes, and what each run has made other in them."""
+"""`antiphon pipeline stream` and `changes`: keep tables up to date with homes, and list their changes by run."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ if TYPE_CHECKING:
     from antiphon.pipeline.jobs.stream_job import BatchResult, StreamJob
 
 Tables = Annotated[Path, typer.Option("--tables", "-t", help="The folder of the tables.")]
-Checkpoint = Annotated[Path, typer.Option("--checkpoint", "-c", help="From where it goes on when it is started again.")]
-MaxBlocks = Annotated[int, typer.Option(help="About so many blocks at a time; the rest waits in feeds.", min=1)]
+Checkpoint = Annotated[Path, typer.Option("--checkpoint", "-c", help="Folder from which a restarted stream continues.")]
+MaxBlocks = Annotated[int, typer.Option(help="Approximate maximum of blocks in a batch.", min=1)]
 FOLLOW_EVERY_S = 0.5
 
 
 def stream(
     home: Homes = [HERE],  # noqa: B006 - typer copies it
-    party: Annotated[list[str] | None, typer.Option(help="The key of a party in hex; may be repeated.")] = None,
+    party: Annotated[list[str] | None, typer.Option(help="Only this party, by its key in hex. Repeatable.")] = None,
     tables: Tables = Path("tables"),
     checkpoint: Checkpoint = Path("checkpoint"),
     available_now: Annotated[
-        bool, typer.Option("--available-now", "--once", help="End when all is read that is there now.")
+        bool, typer.Option("--available-now", "--once", help="End when all blocks present at the start are processed.")
     ] = False,
     max_blocks: MaxBlocks = 200_000,
-    trigger: Annotated[float, typer.Option(help="Look for new blocks every so many seconds.", min=0.0)] = 1.0,
+    trigger: Annotated[float, typer.Option(help="Seconds between two looks for new blocks.", min=0.0)] = 1.0,
     master: Master = None,
     as_json: Json = False,
 ) -> None:
-    """Follow homes, and keep their tables: exactly once, wherever it is killed.
+    """Follow homes and keep their tables up to date. Each block counts exactly once, even if the stream is killed.
 
-    SIGTERM and Ctrl-C end it after the batch in flight.
+    SIGTERM and Ctrl-C end it after the current batch.
+    Example: antiphon pipeline stream --home home --tables tables --checkpoint checkpoint
     """
-    told = "what was begun is in the tables, all of it"
+    told = "the current batch is in the tables"
     with spark_session(master, as_json, told) as (spark, tell):
         from antiphon.pipeline.jobs.stream_job import StreamJob
         from antiphon.pipeline.jobs.table_run import TableRun
@@ -58,12 +59,12 @@ def stream(
 
 
 def changes(
-    since: Annotated[int, typer.Option(help="Only what later runs have made other.", min=0)] = 0,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more; ends with Ctrl-C.")] = False,
+    since: Annotated[int, typer.Option(help="Only the changes of runs after this one.", min=0)] = 0,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more changes; Ctrl-C ends it.")] = False,
     tables: Tables = Path("tables"),
     as_json: Json = False,
 ) -> None:
-    """What runs and batches have made other: a line for each item, by run. With --json, lines of JSON."""
+    """List the items that runs and batches created, changed or removed, by run. With --json, one line of JSON each."""
     with needed():
         from antiphon.pipeline.tables.delta_folder import DeltaFolder
     log = DeltaFolder(tables)
@@ -91,7 +92,7 @@ def changes(
 
 @contextmanager
 def _stopped_by_signals(job: StreamJob) -> Iterator[set[int]]:
-    """SIGTERM and Ctrl-C stop a stream; which of them came."""
+    """Stop the stream on SIGTERM or Ctrl-C. Yields the set of signals received."""
     caught: set[int] = set()
 
     def stop(number: int, _: object) -> None:
@@ -112,12 +113,12 @@ def _tell(batch: BatchResult, as_json: bool) -> None:
         return
     err.print(
         f"batch {batch.number}: {batch.blocks:,} blocks of {batch.parties} parties in {batch.seconds:.1f} s, "
-        f"{batch.rate:,.0f} a second; in the tables {batch.latency:.1f} s after they were seen (run {batch.run})"
+        f"{batch.rate:,.0f} a second; in the tables {batch.latency:.1f} s after they were found (run {batch.run})"
     )
     for reason, count in batch.full.items():
-        err.print(f"  {count} read afresh: {reason}")
-    books = ", ".join(f"{count:,} {name}" for name, count in batch.account.items() if count or name == "lost")
-    err.print(f"  in all: {books}")
+        err.print(f"  {count} read in full: {reason}")
+    account = ", ".join(f"{count:,} {name}" for name, count in batch.account.items() if count or name == "lost")
+    err.print(f"  in all: {account}")
 
 
 def _readable(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`antiphon pipeline verify`: homes and archives, verified and not folded."""
+"""`antiphon pipeline verify`: check homes and archives on Spark, without folding items."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ SHOWN_MAX = 50
 
 def verify(
     home: Homes = [HERE],  # noqa: B006 - typer copies it
-    party: Annotated[list[str] | None, typer.Option(help="The key of a party in hex; may be repeated.")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="What is void or waits counts as wrong, too.")] = False,
+    party: Annotated[list[str] | None, typer.Option(help="Only this party, by its key in hex. Repeatable.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Count void and pending blocks as wrong, too.")] = False,
     master: Master = None,
     as_json: Json = False,
 ) -> None:
-    """Check chains, heads, bodies, credentials, cuts, lamports, and that what was seen is here. Nothing is folded.
+    """Check hash chains, signed heads, bodies, credentials, cuts and clocks of all feeds. No item is folded.
 
-    Ends with 1 if anything is wrong. What is void, or waits for what is not here, is told; honest parties have it.
+    Ends with 1 if anything is wrong. Void blocks, and blocks that wait for missing ones, are reported but not wrong:
+    honest parties have them.
     """
     with spark_session(master, as_json, "nothing was written") as (spark, tell):
         from antiphon.pipeline.jobs.verify import verify as check
@@ -36,7 +37,7 @@ def verify(
 
 
 def tell_findings(answer: dict[str, Any]) -> None:
-    """What was found, for people."""
+    """Print the findings for people."""
     rows = answer["findings"]
     if rows:
         out.print(table(["kind", "party", "feed", "seq", "count", "reason"], rows[:SHOWN_MAX]))
