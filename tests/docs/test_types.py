@@ -1,4 +1,4 @@
-"""The README, the tutorial and the examples pass `mypy --strict` and pyright, like an application that copies them."""
+"""The pages for users and the examples pass `mypy --strict` and pyright, like an application that copies them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from tests.docs.test_examples import examples_in
 from tests.docs.test_tutorial import PAGE as TUTORIAL, steps_in
 
 SAMPLE = "recipes.py"
+#: Every block of these is a program; the steps of the tutorial are one program.
+PAGES = ["README.md", *(f"docs/{name}.md" for name in ("api", "parts", "queries", "examples/planner"))]
 
 
 @pytest.fixture(scope="module")
 def code(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the examples, each block of the README as a file, and the steps of the tutorial as one."""
+    """A folder with the examples, each block of the pages as a file, and the steps of the tutorial as one."""
     folder = tmp_path_factory.mktemp("code")
     shutil.copytree(root / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    blocks = list(examples_in("README.md", (root / "README.md").read_text()))
-    for block in blocks:
-        assert not re.search(r"^>>> ", block.code, re.MULTILINE)
-        (folder / f"readme_{block.line}.py").write_text(block.code)
+    for page in PAGES:
+        blocks = list(examples_in(page, (root / page).read_text()))
+        assert blocks
+        for block in blocks:
+            assert not re.search(r"^>>> ", block.code, re.MULTILINE)
+            (folder / f"{Path(page).stem.lower()}_{block.line}.py").write_text(block.code)
     steps = "\n".join(step.code for step in steps_in((root / TUTORIAL).read_text()))
     (folder / "tutorial.py").write_text(steps)
-    assert blocks
     assert steps
     return folder
 
