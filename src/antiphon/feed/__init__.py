@@ -3,19 +3,20 @@
 Start reading at `block` and `span` for the format, at `store.feed_store` for the store. The names below are public:
 `from antiphon.feed import FeedStore`. Each is loaded when it is first used.
 
-header       `Kind`, `Flag`, `Entry`: the fixed columns of a block's header, and its advance entries
-block        `Block`: one block, for readers that want them one by one
-hashing      SHA-256 of many values at once, in C where the library is built
-span         `Span`: contiguous blocks in columns; the form on disk, on the wire and in memory
-chain        `Head`, the hash chain, and the verification of a span
-rules        the rules that headers must satisfy; the first fault ends a feed
-fork         `Fork`: evidence that a writer signed two histories
-encoder      `Draft`, `Append`: from messages to signed spans
-arrow        blocks as Arrow record batches
-feed_record  `FeedRecord`: the state of one feed in the store: bounds, head, end
-store/       `FeedStore` on LMDB
-writer       `FeedWriter`: appends to one's own feed
-limits       bounds that all peers share
+header           `Kind`, `Flag`, `Entry`: the fixed columns of a block's header, and its advance entries
+block            `Block`: one block, for readers that want them one by one
+hashing          SHA-256 of many values at once, in C where the library is built
+span             `Span`: contiguous blocks in columns; the form on disk, on the wire and in memory
+chain            `Head`, the hash chain, and the verification of a span
+rules            the rules that headers must satisfy; the first fault ends a feed
+fork             `Fork`: evidence that a writer signed two histories
+encoder          `Draft`, `Append`: from messages to signed spans
+arrow            blocks as Arrow record batches
+causal_delivery  the rule and the queue by which control feeds and data feeds are delivered
+feed_record      `FeedRecord`: the state of one feed in the store: bounds, head, end
+store/           `FeedStore` on LMDB
+writer           `FeedWriter`: appends to one's own feed
+limits           bounds that all peers share
 
 In: drafts of messages, and spans of other peers. Out: verified blocks, spans, heads and evidence. May import `core`.
 """

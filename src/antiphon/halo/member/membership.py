@@ -411,7 +411,7 @@ class Membership:
         act = self.draft(claim, frozenset(pairs), expires_ms)
         reason = self.machine.preview(act)
         if reason:
-            raise NotAuthorised(f"party {self.party.short}: this would be void: {reason}")
+            raise NotAuthorised(f"party {self.party.short}: this would not be in force: {reason}")
         nonce = self._randomness.bytes(16)
         signed = credential.sign(self.party, claim, pairs.values(), expires_ms=expires_ms, nonce=nonce)
         credential.read(self.party, signed)  # do not write a credential that others would refuse to read
