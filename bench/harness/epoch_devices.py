@@ -60,7 +60,7 @@ def found(folder: Path, store: FeedStore) -> list[FeedWriter]:
         member = Membership.open(store, held, device, first.party, first.genesis_feed)
         member.join(member.vouch(identity))
         members.append(member)
-    first.sync()
+    first.refresh()
     first.set_policy(Policy(generator=devices[0][1].key, attesters=(devices[1][1].key,)))
     Party(bytes(first.party), bytes(first.genesis_feed)).save(folder)
     return [member.open_data_feed() for member in members]

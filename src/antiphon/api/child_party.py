@@ -72,7 +72,7 @@ def open_child(parent: Party, key: bytes) -> Party:
 def founded(party: Party) -> bool:
     """Whether a party's genesis is in force. A child's is not if its founder may not write in the parent."""
     with party.processor.locked():
-        party.member.sync()
+        party.member.refresh()
         authority = party.member.machine.authority
         authority.settle()
         return authority.genesis is not None and not judge(authority, authority.genesis)
@@ -84,7 +84,7 @@ def echo(party: Party) -> None:
     if member.machine.parent is None or member.control is None or party.processor.open_batch() is not None:
         return
     with party.processor.locked():
-        member.sync()
+        member.refresh()
         if party.echoed != member.machine.act_count:
             member.echo(party.store.identity if party.store.may_vouch else None)
             party.echoed = member.machine.act_count

@@ -80,7 +80,7 @@ class PartyEpochs:
     def list(self) -> builtins.list[EpochRecord]:
         """All final epochs and then what is proposed for the next: who has attested, who has refused, and why."""
         with self._party.processor.locked():
-            self._party.member.sync()
+            self._party.member.refresh()
             return list_epochs(self._party.member.machine)
 
     def __iter__(self) -> Iterator[EpochRecord]:

@@ -51,7 +51,7 @@ class EpochMaker:
             randomness=SeededRandomness(f"{names} member"),
         )
         member.join(member.vouch(identity))
-        founder.sync()
+        founder.refresh()
         founder.set_policy(Policy(attesters=tuple(sorted((home.device.key, device.key))), generator=home.device.key))
         self._member = member
         self._blobs = blobs

@@ -96,7 +96,7 @@ def _join(
         pen.add(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(credential.sign(party, claim, [device.pair, feed])))
     pen.end()
     gathered.flush()
-    founder.sync()
+    founder.refresh()
 
 
 def members_of(writers: Sequence[Writer]) -> int:

@@ -258,7 +258,7 @@ class SimPeer:
     def _join(self) -> None:
         """Open a control feed once the identity is admitted, and a new one after each later admission."""
         member = self.member
-        member.sync()
+        member.refresh()
         if member.machine.act_count != self._acts:
             self._acts = member.machine.act_count
             drop_ended_feeds(self.party, member)

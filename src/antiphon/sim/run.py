@@ -383,7 +383,7 @@ class Stage:
 
     def _revoke(self, peer: SimPeer) -> None:
         founder = self.founder
-        founder.member.sync()
+        founder.member.refresh()
         if founder.member.machine.roles_of(peer.identity.key):  # else it is not a member
             self.world.record(Kind.REVOKE, founder.name, other=peer.name)
             self.account.revoking(founder, peer.name)

@@ -168,7 +168,7 @@ def test_a_revoked_member_and_its_data_feed_end(peer: Callable[..., Peer]) -> No
     assert feed.end == 3
     assert alice.party.state.member(bob.identity.key) is None
     bob.take(alice)
-    bob.party.sync()
+    bob.party.refresh()
     assert bob.reopen().control is None, "a feed that ended is not written any more"
     with pytest.raises(NotAuthorised):
         bob.party.admit(pair_of("x").key, [Role.READER])
@@ -283,13 +283,13 @@ def test_a_device_never_votes_against_its_own_votes_also_after_a_restart(peer: C
     with pytest.raises(NotAuthorised, match="1 of 2 endorsements"):
         bob.party.declare(genesis_of(bob.party, b"two", term=1))
     alice.take(bob)
-    alice.party.sync()
+    alice.party.refresh()
     alice.party.endorse(1, bob.device.key)
     bob.take(alice)
-    bob.party.sync()
+    bob.party.refresh()
     bob.party.declare(genesis_of(bob.party, b"two", term=1))  # Alice's word alone cannot have made the other one final
     alice.take(bob)
-    alice.party.sync()
+    alice.party.refresh()
     alice.party.attest(alice.party.machine.acts()[-1])
     assert [epoch.snapshot for epoch in alice.party.state.epochs] == [bytes(Cid.of(b"two", DAG_CBOR))]
     with pytest.raises(NotAuthorised, match="epoch 1 is final with another snapshot"):
@@ -341,7 +341,7 @@ def test_a_fork_is_published_as_a_credential_and_cuts_the_feed_for_all(
     assert len(alice.party.publish_forks()) == 1
     assert alice.party.publish_forks() == [], "told once"
     bob.take(alice)
-    bob.party.sync()
+    bob.party.refresh()
     told = [act.claim for act in bob.party.machine.acts() if isinstance(act.claim, Equivocated)]
     assert [claim.feed for claim in told] == [pair.key]
     assert bob.party.machine.judge_data(pair.key, 0, dict(bob.party.machine.timeframe())) != ""

@@ -139,7 +139,7 @@ def told(peer: Peer) -> list[str]:
 def say(peer: Peer, claim: Claim) -> Stamp:
     """Write a credential that is signed by this device, permitted or not."""
     one = member(peer)
-    one.sync()
+    one.refresh()
     signed = credential.sign(one.party, claim, [one.device.pair], nonce=peer.dice.bytes(16))
     return one._append(signed)
 

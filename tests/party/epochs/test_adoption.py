@@ -37,7 +37,7 @@ def bob(peers: Peers, alice: Peer, monkeypatch: pytest.MonkeyPatch) -> Peer:
 
 def refusals(peer: Peer) -> list[EpochRefusal]:
     assert peer.member is not None
-    peer.member.sync()
+    peer.member.refresh()
     return [act.claim for act in peer.member.machine.acts() if isinstance(act.claim, EpochRefusal)]
 
 

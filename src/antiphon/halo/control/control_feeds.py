@@ -29,7 +29,7 @@ def fold_parent_feeds(machine: PartyMachine, store: FeedReader, data: set[bytes]
 
 
 def _take(machine: PartyMachine, store: FeedReader, data: set[bytes]) -> None:
-    known = machine.synced
+    known = machine.folded
     for record in store.feeds(machine.party):
         feed = record.feed
         if known.get(feed) is record:  # the store hands out the same one until it changes

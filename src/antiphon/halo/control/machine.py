@@ -75,7 +75,7 @@ class PartyMachine:
         self.genesis_feed = genesis_feed
         self.parent: PartyMachine | None = None
         self._inherits = inherits
-        self.synced: dict[bytes, FeedRecord] = {}  # of each feed, the record up to which a store's blocks were taken
+        self.folded: dict[bytes, FeedRecord] = {}  # of each feed, the record up to which a store's blocks were taken
         self._heard: object = None  # how far the parent was when it was last looked at
         self._lanes: dict[bytes, _Lane] = {}
         self._queue = CausalQueue()

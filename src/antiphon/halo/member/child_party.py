@@ -20,7 +20,7 @@ def inherit(member: Membership, parent: Membership, founder: Identity) -> None:
     if parent.machine.parent is not None:
         raise InvalidInput(f"party {parent.party.short} is a child itself, and has no children; ask its parent")
     member.machine.inherit(parent.party, parent.genesis_feed)
-    member.sync()
+    member.refresh()
     authority = member.machine.authority
     authority.settle()
     if not authority.roles(founder.key, member.machine.everything()) & WRITERS:
@@ -38,7 +38,7 @@ def echo(member: Membership, identity: Identity | None) -> list[Stamp]:
     parent = member.machine.parent
     if parent is None or member.control is None:
         return []
-    member.sync()
+    member.refresh()
     written = []
     for act in sorted(parent.acts(), key=lambda act: act.stamp):
         if isinstance(act.claim, Narrowing):

@@ -84,7 +84,7 @@ class Membership:
         self._store = store
         self._keys = keys
         self._clock = clock or SystemClock()
-        self._synced = -1  # the store's last transaction that was looked at
+        self._refreshed = -1  # the store's last transaction that was looked at
         self._published: tuple[int, list[bytes]] = (-1, [])  # acts and evidence that were looked at for forks
         self._data_feeds: set[bytes] = set()
         self.control: FeedWriter | None = None
@@ -132,7 +132,7 @@ class Membership:
     ) -> Membership:
         """Open a party that the store has blocks of. The device continues its own feeds; `join` opens new ones."""
         self = cls(store, keys, device, party, genesis_feed, clock=clock, randomness=randomness)
-        self.sync()
+        self.refresh()
         self.control = self._own_feed(FeedKind.CONTROL)
         self.data = self._own_feed(FeedKind.DATA)
         return self
@@ -153,7 +153,7 @@ class Membership:
                 f"this device has its control feed {self.control.feed.short} in party {self.party.short}"
             )
         word = device_credential or self._known_word()
-        self.sync()
+        self.refresh()
         feed = self._keys.generate(KeyKind.FEED, f"control of {self.party.short}", owner=self.device.key)
         admission, signed = self._admission(FeedKind.CONTROL, feed, word)
         place = Place(feed.key, 0, dict(self.machine.timeframe()))
@@ -168,7 +168,7 @@ class Membership:
 
     def open_data_feed(self) -> FeedWriter:
         """Return this device's data feed; open it, and admit it in the control feed, if there is none."""
-        self.sync()
+        self.refresh()
         if self.data is None:
             feed = self._keys.generate(KeyKind.FEED, f"data of {self.party.short}", owner=self.device.key)
             _, signed = self._admission(FeedKind.DATA, feed, self._known_word())
@@ -183,7 +183,7 @@ class Membership:
 
     def in_force(self, feed: bytes) -> Iterator[Block]:
         """Yield the blocks of a data feed that count, each judged in its own timeframe and by all cuts known here."""
-        self.sync()
+        self.refresh()
         seen: Seen = {}
         for block in self._store.read(feed):
             seen = advanced(seen, block.advance) if block.advance else seen
@@ -195,7 +195,7 @@ class Membership:
     def admit(self, subject: bytes, roles: Iterable[Role], *, expires_ms: int = 0) -> Stamp:
         """Admit an identity or a group, or give it further roles. Admitting twice is the same as once."""
         wanted = frozenset(roles)
-        self.sync()
+        self.refresh()
         authority, now = self.machine.authority, self.machine.everything()
         authority.settle()
         for grant in authority.older(subject, None):
@@ -217,7 +217,7 @@ class Membership:
         return self._narrow(subject, frozenset(roles), None, False)
 
     def remove_from_group(self, group: bytes, subject: bytes, group_pair: KeyPair | None = None) -> Stamp:
-        self.sync()
+        self.refresh()
         grants = [
             act
             for act in self.machine.authority.granted(subject)
@@ -228,7 +228,7 @@ class Membership:
 
     def end_device(self, device: bytes, identity: Identity | None = None) -> Stamp:
         """End a device's feeds at the blocks held here: a lost device by its identity, or this device by itself."""
-        self.sync()
+        self.refresh()
         feeds = [feed for feed, owner in self.machine.authority.admissions() if owner.device == device]
         lengths = self.lengths()
         cuts = {feed: lengths[feed] for feed in feeds}
@@ -242,7 +242,7 @@ class Membership:
 
         Attesters and generator are devices (see `devices`) with a control feed here.
         """
-        self.sync()
+        self.refresh()
         known = set(self.machine.epochs().feeds.values())
         for device in (*policy.attesters, *([policy.generator] if policy.generator else [])):
             if device not in known:
@@ -254,7 +254,7 @@ class Membership:
 
     def devices(self, identity: bytes) -> tuple[bytes, ...]:
         """Return the devices of an identity whose control feeds are open, to name them in a policy."""
-        self.sync()
+        self.refresh()
         authority = self.machine.authority
         found = {
             owner.device
@@ -265,7 +265,7 @@ class Membership:
 
     def tightened(self, policy: Policy) -> Policy:
         """Return the policy with cuts, so that it also holds for blocks past those held here that have not seen it."""
-        self.sync()
+        self.refresh()
         known = [act.position for act in self.machine.authority.policies][-POLICIES_NAMED_MAX:]
         lengths = self.lengths()
         cuts = {feed: lengths[feed] for feed in self.machine.authority.owners()}
@@ -294,7 +294,7 @@ class Membership:
 
     def erase(self, *positions: Position) -> Stamp:
         """Make data messages void everywhere: one's own, or any as an owner. Messages in a final epoch stay in it."""
-        self.sync()
+        self.refresh()
         final = self.machine.epochs().last
         if final is not None and all(position.seq < final.length(position.feed) for position in positions):
             raise InvalidInput(
@@ -311,7 +311,7 @@ class Membership:
 
         Also repeat credentials about epochs that others need and may not hold, since they stand past a fork.
         """
-        self.sync()
+        self.refresh()
         self.machine.authority.settle()
         if self.control is None or self.machine.authority.end(self.control.feed) != NO_END:
             return []
@@ -324,29 +324,29 @@ class Membership:
 
     # -- reading
 
-    def sync(self) -> int:
+    def refresh(self) -> int:
         """Fold new control blocks of the store into the machine; returns how many acts became known."""
         now = self._store.transaction
-        if now == self._synced:
+        if now == self._refreshed:
             return 0
         fresh = fold_control_feeds(self.machine, self._store, self._data_feeds)
-        self._synced = now
+        self._refreshed = now
         return fresh
 
     def skip(self, before: int, after: int) -> None:
         """Skip a change of the store, between these transactions, that was to a data feed only."""
-        if self._synced == before:
-            self._synced = after
+        if self._refreshed == before:
+            self._refreshed = after
 
     @property
     def state(self) -> PartyState:
-        self.sync()
+        self.refresh()
         return self.machine.state()
 
     # -- inside
 
     def _narrow(self, subject: bytes, roles: Roles, identity: Identity | None, expired: bool) -> Stamp:
-        self.sync()
+        self.refresh()
         authority, now = self.machine.authority, self.machine.everything()
         authority.settle()
         grants = [grant for grant in authority.granted(subject) if authority.left(grant, now)]
@@ -406,7 +406,7 @@ class Membership:
 
     def write_claim(self, claim: Claim, others: Sequence[KeyPair] = (), *, expires_ms: int = 0) -> Stamp:
         """Write a credential, if it would be in force."""
-        self.sync()
+        self.refresh()
         pairs = {pair.key: pair for pair in (self.device.pair, *others)}
         act = self.draft(claim, frozenset(pairs), expires_ms)
         reason = self.machine.preview(act)
@@ -440,7 +440,7 @@ class Membership:
             raise FeedRetired(f"this device has no control feed in party {self.party.short}; `join` it first")
         self.control.see(*self.machine.entries())
         stamp = self.control.append(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))
-        self.sync()
+        self.refresh()
         return stamp
 
 

@@ -55,7 +55,7 @@ def endorse(member: Membership, term: int, candidate: bytes, *, recovered: bool)
 
 
 def refuse(member: Membership, genesis: Act, reason: str, computed: bytes) -> Stamp:
-    member.sync()
+    member.refresh()
     claim = genesis.claim
     if not isinstance(claim, EpochGenesis):
         raise InvalidInput(f"{genesis.stamp} is no genesis of an epoch")
@@ -64,7 +64,7 @@ def refuse(member: Membership, genesis: Act, reason: str, computed: bytes) -> St
 
 def _chain(member: Membership, recovered: bool) -> EpochChain:
     """Return the chain of epochs by everything in the store, if the device may vote at all."""
-    member.sync()
+    member.refresh()
     chain = member.machine.epochs()
     if member.control is None:
         _check(member, "this device has no control feed; `join` first")

@@ -104,7 +104,7 @@ class PartyAuthority:
     def refresh(self) -> bool:
         now = self._store.transaction
         if self._membership is not None:
-            self._membership.sync()  # cheap if nothing is new
+            self._membership.refresh()  # cheap if nothing is new
         elif now != self._transaction:
             fold_control_feeds(self._machine, self._store, self._data)
             self._transaction = now
@@ -167,7 +167,7 @@ class PartyAuthority:
     def writer(self) -> FeedWriter:
         if self._membership is None:
             raise NotAuthorised(f"party {self._machine.party.hex()[:8]} is only read here; open it as a member")
-        self._membership.sync()
+        self._membership.refresh()
         party, state = self._membership.party, self._membership.machine
         rights = state.act_count, state.authority.version
         if self._membership.data is not None and rights == self._may_write:

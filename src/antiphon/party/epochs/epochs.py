@@ -91,7 +91,7 @@ class Epochs:
     def chain(self) -> EpochChain:
         """Return the final epochs, and the proposals for the next number."""
         with self._party.locked():
-            self._member.sync()
+            self._member.refresh()
             return self._member.machine.epochs()
 
     @property

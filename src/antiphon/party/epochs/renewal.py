@@ -20,7 +20,7 @@ def drop_ended_feeds(party: PartyProcessor, member: Membership) -> bool:
     raises an error that says where they ended.
     """
     with party.locked() as engine:
-        member.sync()
+        member.refresh()
         if not member.machine.roles_of(member.device.identity):
             return False
         if _has_ended(member, member.control):

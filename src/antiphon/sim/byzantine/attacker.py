@@ -160,7 +160,7 @@ class Attacker:
 
     def append(self, claim: Claim, *pairs: KeyPair, expires_ms: int = 0) -> Stamp:
         """Append a credential to this device's control feed, permitted or not."""
-        self.peer.member.sync()
+        self.peer.member.refresh()
         return self.peer.member._append(self.signed(claim, *pairs, expires_ms=expires_ms))
 
 
