@@ -155,7 +155,7 @@ class Bench:
         self.report.progress(f"{plan.writes:,} writes, a few subscriptions")
         told = Told(many, many.party.subscribe)
         rows = self._told("write to subscriber", write_and_tell(many, told, plan.writes))
-        many.party.release()
+        many.party.close_subscriptions()
         self.report.progress(f"{plan.standing:,} subscriptions")
         with closing(Watched(many, plan.standing)) as full:
             self.report.progress(f"{plan.writes:,} writes, {plan.standing:,} subscriptions")

@@ -13,7 +13,7 @@ from pathlib import Path
 from tools.example import ALICE, BOB_DATA, CONTROL, DATA, ITEM, NOW_MS, PARTY, Example
 from tools.examples_models import VIEW
 
-from antiphon.api.held_views import FollowedViews
+from antiphon.api.held_views import HeldViews
 from antiphon.api.invitation import Invitation
 from antiphon.api.key_text import from_text, to_text
 from antiphon.api.locator import Locator
@@ -169,9 +169,9 @@ def text_examples() -> dict[str, Example]:
     invitation = Invitation(PARTY.key, CONTROL.key, "Book club, 2nd")
     with tempfile.TemporaryDirectory() as folder:
         names = registry_bytes(Path(folder), RECORDS)
-        views = FollowedViews(Path(folder) / "views.json", Path(folder))
+        views = HeldViews(Path(folder) / "views.json", Path(folder))
         views.add(locator, ItemId.of_view(2, party=PARTY.key, key=VIEW.key))
-        followed = left_bytes(views, Path(folder))
+        held = left_bytes(views, Path(folder))
     return {
         "key-text": Example(
             to_text(ALICE.key).encode(), lambda data: to_text(from_text(data.decode(), "Alice")).encode(), text=True
@@ -185,7 +185,7 @@ def text_examples() -> dict[str, Example]:
             lambda data: bytes(ItemId.of_view(ItemId(data).lamport, party=PARTY.key, key=VIEW.key)),
         ),
         "registry": Example(names, registry_again, text=True),
-        "followed-views": Example(followed, followed_again, text=True),
+        "held-views": Example(held, read_held_views, text=True),
     }
 
 
@@ -203,16 +203,16 @@ def registry_again(data: bytes) -> bytes:
         return registry_bytes(Path(folder), LocalRegistry(Path(folder) / "read.json").records())
 
 
-def left_bytes(views: FollowedViews, folder: Path) -> bytes:
-    """The file of a store that follows the view and wants all of its party again."""
-    views.leave(PARTY.key)
+def left_bytes(views: HeldViews, folder: Path) -> bytes:
+    """The file of a store that holds the view and is to hold the whole party again."""
+    views.want_whole(PARTY.key)
     return (folder / "views.json").read_bytes()
 
 
-def followed_again(data: bytes) -> bytes:
+def read_held_views(data: bytes) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "views.json").write_bytes(data)
-        return left_bytes(FollowedViews(Path(folder) / "views.json", Path(folder)), Path(folder))
+        return left_bytes(HeldViews(Path(folder) / "views.json", Path(folder)), Path(folder))
 
 
 def other_examples() -> dict[str, Example]:

@@ -13,7 +13,7 @@ from examples.chess_model import ChessModel
 
 import antiphon
 from antiphon import InvalidInput, NotAuthorised, Object, Party, Role, Store, UnknownParty, sync
-from antiphon.api.sync.sync import copy
+from antiphon.api.sync.sync import copy_feeds
 from antiphon.core.errors import MissingBlocks
 from antiphon.core.ids import SYSTEM_ITEM
 from antiphon.feed.store.feed_store import FeedStore
@@ -237,7 +237,7 @@ def test_a_revoked_member_who_does_not_look_writes_for_nobody(
     bob.manager.pause(party.key)
     for number in range(3):
         his.object({"by": "Bob", "number": number})
-    copy(bob.manager.feeds, ada.manager.feeds, game.key)
+    copy_feeds(bob.manager.feeds, ada.manager.feeds, game.key)
     game.refresh()
     assert [item.id for item in game.query()] == [kept.id]
     assert game.epochs.declare().final
@@ -258,7 +258,7 @@ def test_without_an_owner_at_hand_what_a_revoked_member_wrote_is_void_until_one_
         assert hers.has(note.id)
         ada.manager.close_party(game.key)
         party.revoke(bob.me)
-        copy(ada.manager.feeds, eve.manager.feeds, party.key)
+        copy_feeds(ada.manager.feeds, eve.manager.feeds, party.key)
         hers.refresh()
         assert not hers.has(note.id)
         sync(ada, eve)
@@ -292,7 +292,7 @@ def test_an_attester_refuses_an_epoch_of_the_child_that_lacks_a_revocation_in_th
     his.object({"by": "Bob"})
     party.revoke(bob.me)
     assert not his.epochs.declare().final
-    copy(bob.manager.feeds, ada.manager.feeds, game.key)
+    copy_feeds(bob.manager.feeds, ada.manager.feeds, game.key)
     game.refresh()
     game.epochs.step()
     (epoch,) = game.epochs.list()
@@ -343,12 +343,12 @@ def test_a_strangers_party_that_names_this_one_is_no_child(ada: Store, party: Pa
         with pytest.raises(NotAuthorised, match="no owner or editor"):
             theirs.create_child("Trap")
         with (
-            patch("antiphon.halo.member.child_party._WRITERS", frozenset(Role)),
+            patch("antiphon.halo.member.child_party.WRITERS", frozenset(Role)),
             patch("antiphon.halo.rights.authority.Authority.roles", lambda *_: frozenset(Role)),
         ):
             key = mallory.manager.create(mallory.identity, "Trap", parent=party.key).key
         ada.manager.subscribe(key)
-        copy(mallory.manager.feeds, ada.manager.feeds, key)
+        copy_feeds(mallory.manager.feeds, ada.manager.feeds, key)
         with pytest.raises(NotAuthorised, match="is no child of party"):
             party.open_child(key)
         assert ada.party(key).member.control is None  # nobody joins it unasked

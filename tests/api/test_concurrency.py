@@ -11,7 +11,7 @@ import pytest
 import antiphon
 from antiphon import Party, prop, sync
 from antiphon.api.query.deltas import Delta
-from antiphon.api.sync.sync import copy as copy_blocks
+from antiphon.api.sync.sync import copy_feeds
 from antiphon.query.evaluate import Result
 
 pytestmark = pytest.mark.slow
@@ -130,6 +130,6 @@ def test_a_store_that_follows_takes_blocks_by_itself(tmp_path: Path) -> None:
         come = threading.Event()
         watched = theirs.subscribe(prop("n") == 5, lambda delta: come.set() if delta.added else None)
         party.object({"n": 5})
-        copy_blocks(ada.manager.feeds, bob.manager.feeds, party.key)
+        copy_feeds(ada.manager.feeds, bob.manager.feeds, party.key)
         assert come.wait(30)
         assert len(watched.result.ids) == 1

@@ -14,7 +14,7 @@ import pytest
 import antiphon
 from antiphon import InvalidInput, Object, Party, Reference, Schema, Store, prop, sync
 from antiphon.api.query.deltas import Delta
-from antiphon.api.sync.sync import copy as copy_blocks
+from antiphon.api.sync.sync import copy_feeds
 from antiphon.core.errors import MovedOn, StoreClosed
 from antiphon.schema import Migrations
 
@@ -185,7 +185,7 @@ def test_a_callback_that_asks_for_a_party_keeps_no_store_from_closing(tmp_path: 
 
         bob.party("Household").subscribe(prop("n") == 1, tell)
         party.object({"n": 1})
-        copy_blocks(ada.manager.feeds, bob.manager.feeds, party.key)
+        copy_feeds(ada.manager.feeds, bob.manager.feeds, party.key)
         assert inside.wait(SECONDS)
         closing.set()
         assert finishes(bob.close)

@@ -58,9 +58,9 @@ def test_what_may_not_be_erased_says_why(party: Party, theirs: Party, ada: Store
     stamp = note.history()[-1].stamp
     with pytest.raises(NotAuthorised, match="only an owner"):
         theirs.erase(stamp)
-    with pytest.raises(InvalidInput, match="stamps of messages"):
+    with pytest.raises(InvalidInput, match="named by their stamps"):
         party.erase(b"nothing")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="stamps of messages"):
+    with pytest.raises(InvalidInput, match="named by their stamps"):
         party.erase()
     party.epochs.declare()
     with pytest.raises(InvalidInput, match="what it holds is final"):
@@ -134,7 +134,7 @@ def test_the_snapshot_of_a_view_is_a_part_of_the_epochs(party: Party) -> None:
     with party.batch():
         for number in range(200):
             party.object({"number": number})
-    with pytest.raises(InvalidInput, match="stands on no epoch yet"):
+    with pytest.raises(InvalidInput, match="has no epoch yet"):
         party.epochs.snapshot_of(board)
     epoch = party.epochs.declare()
     found = party.epochs.snapshot_of(board)

@@ -12,7 +12,7 @@ import pytest
 
 import antiphon
 from antiphon import InvalidInput, NotAuthorised, Object, Party, PartyPaused, Role, Store, sync
-from antiphon.api.sync.sync import copy
+from antiphon.api.sync.sync import copy_feeds
 from antiphon.core.cid import RAW, Cid
 from antiphon.core.errors import MissingBlob
 from antiphon.halo import new_device
@@ -161,7 +161,7 @@ def test_who_gets_only_a_part_of_a_snapshot_waits_for_the_rest(tmp_path: Path, a
     root = party.epochs.snapshot(1).root.items
     with antiphon.open(tmp_path / "eve", name="Eve", unprotected=True) as eve:
         eve.join(party.invite(eve.me))
-        copy(ada.manager.feeds, eve.manager.feeds, party.key)
+        copy_feeds(ada.manager.feeds, eve.manager.feeds, party.key)
         there = eve.party(party.key)
         assert len(there.query()) == 0, "queries work, and find nothing yet"
         some.delete([cid for cid in some if cid not in (epoch.snapshot, root)][:1])

@@ -132,7 +132,7 @@ def test_it_is_followed_on_after_a_restart(tmp_path: Path, ada: Store, party: Pa
     with antiphon.open(tmp_path / "phone", unprotected=True) as phone:
         follow(ada, phone, board)
     with antiphon.open(tmp_path / "phone", unprotected=True) as phone:
-        assert phone.followed.locator(party.key) == board.locator
+        assert phone.held_views.locator(party.key) == board.locator
         assert titles(phone.resolve(board.locator)) == ["Milk"]
         assert len(phone.party(party.key).processor.items()) < 5
         party.object({"title": "Salt"}, parent=board)
@@ -182,7 +182,7 @@ def test_what_is_no_view_of_the_party_is_refused(phone: Store, ada: Store, party
         phone.hold_view(board.locator, ada.create_party("Other").invite(phone.me))
     with pytest.raises(InvalidInput, match="is no locator"):
         phone.hold_view("echo://nowhere")
-    with pytest.raises(InvalidInput, match="followed by its locator"):
+    with pytest.raises(InvalidInput, match="named by its locator"):
         phone.hold_view(7)  # type: ignore[arg-type]
     with party.batch(), pytest.raises(InvalidInput, match="leave it first"):
         ada.hold_view(board.locator)
@@ -262,7 +262,7 @@ def test_the_whole_party_comes_back(tmp_path: Path, ada: Store, party: Party, bo
         assert titles(phone.resolve(board.locator)) == ["Milk", "Salt"], "until all is here"
     with antiphon.open(tmp_path / "phone", unprotected=True) as phone:
         sync(ada, phone)
-        assert party.key not in phone.followed
+        assert party.key not in phone.held_views
         there = phone.party(party.key)
         assert there.query().ids == party.query().ids
         others = set(there.query().ids) - {spoilt.id}  # models remember where void messages stood
@@ -272,5 +272,5 @@ def test_the_whole_party_comes_back(tmp_path: Path, ada: Store, party: Party, bo
         there.object({"number": 10})
         sync(ada, phone)
         assert there.query().ids == party.query().ids
-        with pytest.raises(InvalidInput, match="no view alone is followed"):
+        with pytest.raises(InvalidInput, match="no view alone is held"):
             phone.hold_whole(party.key)

@@ -33,7 +33,7 @@ def wrong(party: Party) -> list[tuple[Callable[[], Any], str]]:
         (lambda: party.store.resolve(5), "a Reference, a view's locator or its text can be resolved, not 5"),  # type: ignore[arg-type]
         (lambda: party.store.holds(5), "a Reference, a view's locator or its text can be resolved, not 5"),  # type: ignore[arg-type]
         (lambda: party.store.join(5), "one joins with what `party.invite` gives, or its text, not with 5"),  # type: ignore[arg-type]
-        (lambda: party.store.registry.register(other), "a registry takes a Record, not 'bob'"),
+        (lambda: party.store.registry.register(other), "a registry takes a RegistryEntry, not 'bob'"),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon import InvalidInput, Party, Store, sync
-from antiphon.api.sync.sync import copy
+from antiphon.api.sync.sync import copy_feeds
 from antiphon.feed.header import Kind
 
 
@@ -37,7 +37,7 @@ def test_an_end_that_is_not_here_is_none(ada: Store, bob: Store, party: Party, t
     with theirs.processor.batch():
         far = theirs.object({"title": "Far"})
     party.revoke(bob.me)
-    copy(bob.manager.feeds, ada.manager.feeds, party.key)
+    copy_feeds(bob.manager.feeds, ada.manager.feeds, party.key)
     party.refresh()
     assert far not in party
     with party.processor.batch() as batch:

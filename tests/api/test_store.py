@@ -196,9 +196,10 @@ def test_a_new_store_says_what_to_choose(tmp_path: Path) -> None:
 
 
 def test_a_store_that_exists_opens_without_a_choice(tmp_path: Path) -> None:
-    antiphon.open(tmp_path / "home", unprotected=True).close()
+    with antiphon.open(tmp_path / "home", unprotected=True) as store:
+        me = store.me
     with antiphon.open(tmp_path / "home") as store:
-        assert store.me
+        assert store.me == me
 
 
 def test_an_empty_path_founds_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

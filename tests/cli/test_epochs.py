@@ -8,7 +8,7 @@ import pytest
 from tests.cli.conftest import Run, answer
 
 import antiphon
-from antiphon.api.sync.sync import copy as copy_blocks
+from antiphon.api.sync.sync import copy_feeds
 
 pytestmark = pytest.mark.slow
 
@@ -98,7 +98,7 @@ def test_a_refusal_is_shown_with_its_reason(homes: Path, run: Run, key: str) -> 
         party.epochs.declare()
         antiphon.sync(ada, bob)
         party.epochs.declare()
-        copy_blocks(ada.manager.feeds, bob.manager.feeds, party.key)
+        copy_feeds(ada.manager.feeds, bob.manager.feeds, party.key)
         theirs.refresh()
         (proposal,) = theirs.member.machine.epochs().open.proposals
         theirs.member.refuse(proposal.act, "I do not like it")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.docs.test_formats import PARTY, SHOWN, TEXT, bytes_of
 
-from antiphon.api.held_views import FollowedViews
+from antiphon.api.held_views import HeldViews
 from antiphon.api.locator import Locator
 from antiphon.api.registry import LocalRegistry
 from antiphon.api.typed.schema_items import ITEM, SEAL
@@ -121,15 +121,15 @@ def test_the_locator_is_that_of_the_view_of_the_page() -> None:
     assert view.id == bytes_of("item-id-view")
 
 
-def test_the_followed_views_of_the_page_can_be_read(tmp_path: Path) -> None:
-    (tmp_path / "views.json").write_bytes(bytes_of("followed-views"))
-    followed = FollowedViews(tmp_path / "views.json", tmp_path)
-    assert str(followed.locator(PARTY)) == bytes_of("locator").decode()
-    assert followed.nameless(PARTY) is None
-    assert followed.leaving(PARTY)
-    (row,) = json.loads(bytes_of("followed-views"))
+def test_the_held_views_of_the_page_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "views.json").write_bytes(bytes_of("held-views"))
+    views = HeldViews(tmp_path / "views.json", tmp_path)
+    assert str(views.locator(PARTY)) == bytes_of("locator").decode()
+    assert views.without_id(PARTY) is None
+    assert views.wants_whole(PARTY)
+    (row,) = json.loads(bytes_of("held-views"))
     assert bytes.fromhex(row["item"]) == bytes_of("item-id-view")
-    assert all(f"| `{field}` |" in section("Followed views") for field in row)
+    assert all(f"| `{field}` |" in section("Held views") for field in row)
 
 
 def test_a_registry_of_what_the_page_shows_can_be_read(tmp_path: Path) -> None:

@@ -1,4 +1,29 @@
-"""The database as an application sees it: a store, its parties, and items that feel like Python."""
+"""The database as an application sees it: a store, its parties, and items that behave like Python objects.
+
+Start reading at `store.py` (`antiphon.open`), then `party.py`, then `items/handle.py`.
+
+    store         `Store`: one folder with keys, feeds and parties; the order of locks
+    party         `Party`: members; creates, finds and watches items; history, undo, export
+    epochs        `PartyEpochs` (`party.epochs`): declare, attest, prune, policy
+    child_party   child parties: parties with the members of another party
+    held_views    `HeldViews` (`store.held_views`): parties of which the store holds one view alone
+    erase         `Party.erase`
+    invitation    `Invitation`: the text with which a device joins a party
+    locator       `Locator`: the global address of a view
+    registry      `Registry`: names of models and view classes, and the packages with their code
+    options       keyword arguments that several methods share
+    inputs        checks of arguments, with errors that name the expected value
+    key_text      keys as text with a checksum
+    json_file     small JSON files in a store's folder, replaced atomically
+    copy_blobs    copies blobs between two stores in one process
+    items/        handles: `Object`, `List`, `Text`, `Thread`, `File`
+    query/        arguments of queries, their results and deltas
+    typed/        objects with a schema
+    sync/         copies feeds, blobs and views between two stores in one process
+
+In: calls of the application. Out: handles, results and subscriptions. The package imports every layer below it (core,
+feed, halo, model, snapshot, party, query, schema); only the command line and the test kits import it.
+"""
 
 from __future__ import annotations
 

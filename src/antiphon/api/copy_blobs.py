@@ -1,4 +1,4 @@
-"""Blobs from one store into another, in one process."""
+"""Copy blobs from one store to another in one process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antiphon.snapshot.limits import BATCH_COUNT_MAX
 
 
 def take_blobs(source: Blobs, target: Blobs, wanted: Iterable[Cid]) -> int:
-    """Take what the source has of these, and has undamaged; returns how many."""
+    """Copy the wanted blobs that the source has undamaged. Return how many were copied."""
     cids = list(wanted)
     parts = (cids[start : start + BATCH_COUNT_MAX] for start in range(0, len(cids), BATCH_COUNT_MAX))
     return sum(_put(source, target, some) for some in parts)

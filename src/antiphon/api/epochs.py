@@ -1,4 +1,4 @@
-"""`PartyEpochs`: the epochs of a party. Declare one, see who agrees, set the policy, let old messages go.
+"""`PartyEpochs`: the epochs of a party. Declare and attest epochs, set the policy, prune old messages.
 
 >>> import antiphon
 >>> with antiphon.open("laptop", unprotected=True) as store:
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 _LIMIT_MAX = (1 << 63) - 1
 
 
-class Limits(TypedDict, total=False):
-    """What a policy says besides who attests; a limit of 0 is none. `Policy` has the meanings."""
+class PolicyLimits(TypedDict, total=False):
+    """The limits of a policy, besides its attesters and generator. 0 is no limit. `Policy` documents each one."""
 
     editors_admit: bool
     attestations_min: int
@@ -60,25 +60,33 @@ class Limits(TypedDict, total=False):
 
 
 class PartyEpochs:
-    """The epochs of a party, as this device takes part in them. Thread-safe; not to be used inside a batch."""
+    """The epochs of a party: `party.epochs`.
+
+    An epoch is a numbered cut through all feeds, with a snapshot of all items at that cut. It is final once enough
+    attesters have computed the same snapshot. Thread-safe. Methods that compute snapshots cannot be used inside a
+    batch.
+    """
 
     def __init__(self, party: Party) -> None:
         self._party = party
-        self._whole: Cid | None = None  # the last snapshot that is known to be here whole
+        self._whole: Cid | None = None  # the last snapshot that is known to be complete here
         self._views: ViewSource | None = None
 
     def __repr__(self) -> str:
         return f"<epochs of party {self._party.key.short}>"
 
-    # -- what there is
+    # -- reading
 
     @property
     def number(self) -> int:
-        """The number of the epoch that the party stands on here; 0 before the first."""
+        """The number of the epoch that this device's state is based on; 0 before the first epoch."""
         return self._epochs.number
 
     def list(self) -> builtins.list[EpochRecord]:
-        """All final epochs and then what is proposed for the next: who has attested, who has refused, and why."""
+        """List all final epochs, then the proposals for the next one.
+
+        Each record says which devices have attested the epoch, and which have refused it and why.
+        """
         with self._party.processor.locked():
             self._party.member.refresh()
             return list_epochs(self._party.member.machine)
@@ -87,7 +95,10 @@ class PartyEpochs:
         return iter(self.list())
 
     def snapshot(self, number: int) -> EpochBase:
-        """The party at an epoch: `item(id)` and `all()` give the bytes of items, as far as blobs are here."""
+        """Return the snapshot of an epoch. Its `item(id)` and `all()` return the encoded states of items.
+
+        `MissingBlob` if blobs of the snapshot are not on this device.
+        """
         try:
             return self._epochs.snapshot(number)
         except MissingBlob as error:
@@ -98,89 +109,99 @@ class PartyEpochs:
             ) from None
 
     def at(self, number: int) -> PartyPast:
-        """The party as it was at an epoch's cut, as far as snapshots are held: items with their values."""
+        """Return the party as it was at the cut of an epoch: items with their values, as far as snapshots are held."""
         cuts = self.snapshot(number).feeds.items()
         return self._party.at(Timeframe({feed: cut.length - 1 for feed, cut in cuts if cut.length}))
 
     def snapshot_of(self, view: Handle | bytes, number: int | None = None) -> ViewSnapshot:
-        """What a view, or any item, and all that belongs to it are at an epoch, the last if none is named.
+        """Return the part of a snapshot that holds a view, or any item, with all items that belong to it.
 
-        It is a part of the epoch's own tree, so its CID is the epoch's; `write` puts it into a CAR file.
+        `number` is the epoch, by default the current one. The result is a part of the epoch's own tree, so its CID is
+        the CID of the epoch. Its `write` writes a CAR file.
         """
         item = bytes(view if isinstance(view, bytes) else view.id)
         at = self.number if number is None else number
         if not at:
-            raise InvalidInput(f"party {self._party.key.short} stands on no epoch yet; declare one first")
+            raise InvalidInput(f"party {self._party.key.short} has no epoch yet; declare one first")
         return self.views.snapshot_of(self.snapshot(at).cid, item)
 
     @property
     def views(self) -> ViewSource:
-        """Answers whoever follows one view of the party alone."""
+        """Answers the requests of devices that hold one view of this party alone."""
         if self._views is None:
             self._views = ViewSource(self._party.key, self._party.processor.store, self._party.processor.blobs)
         return self._views
 
     @property
     def waits_for(self) -> str:
-        """What keeps this device from the next epoch; empty if nothing does."""
+        """The reason why this device cannot declare, attest or adopt the next epoch; empty if there is none."""
         return self._epochs.waits_for or self._party.store.manager.epoch_status(self._party.key)
 
     @property
     def disagreement(self) -> Disagreement | None:
-        """Where this device came to another snapshot than the party. It stays as it is until you `adopt`."""
+        """The final epoch whose snapshot differs from the one that this device computed; None if there is none.
+
+        The device keeps its own state until you call `adopt`.
+        """
         return self._epochs.disagreement
 
     def verify(self, number: int | None = None, *, full: bool = False) -> Verification:
-        """Recompute an epoch, the last if none is named, from the messages, and say what differs; nothing is written.
+        """Recompute the snapshot of an epoch from the messages, and report the differences. Nothing is written.
 
-        It builds on the epoch before it, or with `full` on nothing, as far as messages are held.
+        `number` is the epoch, by default the last. The computation starts from the epoch before it; with `full`, from
+        the first message, as far as messages are held.
         """
         return verify_epoch(self._party.processor, self._party.member.machine, number, full=full)
 
     # -- taking part
 
     def declare(self, *, raw: bool = False, maker: SnapshotMaker | None = None) -> EpochRecord:
-        """Begin an epoch here and now, if it is this device's turn. It is final once enough attesters agree.
+        """Declare an epoch at the current state, if it is this device's turn. It is final once enough attesters agree.
 
-        Items whose model has no code here stop it, unless they are to be kept `raw`. A `maker` computes the snapshot
-        instead of this thread, say on Spark (`antiphon.pipeline.epoch.epoch_job`).
+        Items whose model has no code on this device prevent the epoch, unless `raw` keeps them as bytes. A `maker`
+        computes the snapshot instead of this thread, for example on Spark (`antiphon.pipeline.epoch.epoch_job`).
         """
-        genesis = self._alone.declare(raw=raw, maker=maker)
+        genesis = self._unlocked_epochs.declare(raw=raw, maker=maker)
         key = (genesis.number, genesis.snapshot)
         return next(record for record in self.list() if (record.number, record.snapshot) == key)
 
     def step(self) -> bool:
-        """Attest what is proposed and stand on what is final. `sync` does it; a store with `epochs` always."""
-        return self._alone.step()
+        """Attest proposed epochs, and move to a new final one. True if anything was done.
+
+        `sync` calls this. A store that was opened with `epochs=True` does it in the background.
+        """
+        return self._unlocked_epochs.step()
 
     def prune(self) -> int:
-        """Let go of messages that a final epoch holds, as policy allows; returns how many.
+        """Delete messages that a final epoch contains, as far as policy allows. Return how many.
 
-        Of those that policy keeps, the bodies go that the party had erased before the epoch.
+        Of messages that policy keeps, only the bodies are deleted that the party had erased (`Party.erase`) before the
+        epoch.
         """
-        return self._alone.prune()
+        return self._unlocked_epochs.prune()
 
     def recover(self) -> bool:
-        """Say that this device has heard all that it ever said about the open epoch; was anything done then?
+        """Confirm that this restored device has received everything that it ever wrote about the open epoch.
 
-        A device whose store was restored may have forgotten its votes, and does not vote until a final epoch holds its
-        new feed (`waits_for`). Exchange with all other attesters first: who says this too early may vote twice.
+        A device whose store was restored from a backup may have forgotten its votes. It does not vote until a final
+        epoch contains its new feed (`waits_for` says so), or until you call this. Sync with all other attesters first:
+        a device that confirms too early may vote twice. True if `step` did anything then.
         """
         self._party.member.recovered = True
         return self.step()
 
     def adopt(self) -> bool:
-        """Give up this device's own state for the party's epoch, where they differ.
+        """Replace this device's own state with the snapshot of the party's epoch, where they differ (`disagreement`).
 
-        False if its snapshot is not here yet; sync with somebody who has it, and adopt again.
+        False if that snapshot is not on this device yet: sync with a device that has it, and adopt again.
         """
-        return self._alone.adopt()
+        return self._unlocked_epochs.adopt()
 
     # -- policy
 
     @property
     def policy(self) -> Policy:
-        """What the party has agreed on."""
+        """The policy in force: who attests epochs, and when messages are pruned."""
         return self._epochs.policy()
 
     def set_policy(
@@ -188,16 +209,27 @@ class PartyEpochs:
         *,
         attesters: Iterable[bytes | str] | None = None,
         generator: bytes | str | None = None,
-        **limits: Unpack[Limits],
+        **limits: Unpack[PolicyLimits],
     ) -> Policy:
-        """Change what is named here, and keep the rest. An owner may.
+        """Change the named parts of the policy, and keep the rest. Only owners can do this. Return the new policy.
 
-        Attesters and generator are devices; an identity stands for its device, if it has one. Who attests changes with
-        the next epoch. A `generator` of `b""` is nobody: then it is the attester that ranks first.
+        - `attesters`: the devices that attest epochs, from the next epoch on.
+        - `generator`: the device that declares epochs. `b""` means none: then the attester that ranks first declares
+        them.
+        - `limits`: the fields of `PolicyLimits`, such as `epoch_messages=1000`.
+
+        A device is named by its key, or by the key of its identity if the identity has exactly one device.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     party = store.create_party()
+        ...     policy = party.epochs.set_policy(attesters=[store.device], epoch_messages=1000)
+        ...     policy.epoch_messages, policy.attesters == (store.device,)
+        (1000, True)
         """
         if isinstance(attesters, bytes | str):
             raise InvalidInput("the attesters of a policy are several keys, in a list")
-        changes: dict[str, Any] = _checked(limits)
+        changes: dict[str, Any] = _check_limits(limits)
         with self._party.processor.locked():
             if attesters is not None:
                 changes["attesters"] = tuple(sorted({self._device(one, "an attester") for one in attesters}))
@@ -207,7 +239,7 @@ class PartyEpochs:
             return self.policy
 
     def _device(self, named: bytes | str, what: str) -> bytes:
-        """The one device that is meant."""
+        """Return the device that a key names."""
         key = from_any_text(named) if isinstance(named, str) else named
         if not isinstance(key, bytes) or len(key) != KEY_SIZE:
             raise InvalidInput(f"{what} is named by the key of a device or an identity, not by {named!r:.80}")
@@ -230,12 +262,13 @@ class PartyEpochs:
     # -- blobs
 
     def fetch(self, source: Blobs, number: int | None = None) -> int:
-        """Take from another store what is missing of an epoch's snapshot, the last if none is named; how many blobs.
+        """Copy the missing blobs of a snapshot from another store (`store.manager.blobs`). Return how many were copied.
 
-        That of an earlier one stays until garbage is collected; with its blobs here, `at` and `snapshot` go there.
+        `number` is the epoch, by default the last. The blobs of an earlier epoch stay until the next garbage
+        collection; until then, `at` and `snapshot` can read that epoch.
         """
         blobs, moved = self._party.processor.blobs, 0
-        with blobs.putting():  # nobody collects them before the party stands on them
+        with blobs.putting():  # no garbage collection before the party uses them
             while taken := take_blobs(source, blobs, self._wanted() if number is None else self._missing(number)):
                 moved += taken
             if moved and number is None:
@@ -262,22 +295,22 @@ class PartyEpochs:
 
     @property
     def _epochs(self) -> Epochs:
-        _ = self._party.processor.engine  # one that is closed says so
+        _ = self._party.processor.engine  # raises `PartyPaused` if the party is closed
         return self._party.store.manager.epochs(self._party.key)
 
     @property
-    def _alone(self) -> Epochs:
-        """For what may compute for long: not under the party's lock, which others wait for."""
+    def _unlocked_epochs(self) -> Epochs:
+        """The epochs, for long computations, which must not run while the caller holds the party's lock."""
         if self._party.processor.is_held():
             raise InvalidInput(f"party {self._party.key.short}: a batch is open; leave it first")
         return self._epochs
 
 
-def _checked(limits: Limits) -> dict[str, Any]:
+def _check_limits(limits: PolicyLimits) -> dict[str, Any]:
     known = {field.name: field.type for field in fields(Policy)}
     for name, value in limits.items():
-        if name not in Limits.__annotations__:
-            raise InvalidInput(f"a policy has no {name!r}; it has {', '.join(sorted(Limits.__annotations__))}")
+        if name not in PolicyLimits.__annotations__:
+            raise InvalidInput(f"a policy has no {name!r}; it has {', '.join(sorted(PolicyLimits.__annotations__))}")
         wanted = bool if known[name] == "bool" else int
         if type(value) is not wanted or not 0 <= value <= _LIMIT_MAX:
             raise InvalidInput(f"{name} of a policy is {'true or false' if wanted is bool else 'a number from 0 on'}")

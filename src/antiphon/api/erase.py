@@ -1,4 +1,4 @@
-"""Erasing messages: they are void everywhere at once. `party.epochs.erasing` takes their bytes away later."""
+"""Erase messages: they become void on all devices at once. `PartyEpochs.prune` deletes their bytes later."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def erase(party: Party, stamps: Iterable[Stamp]) -> None:
-    """Make messages void everywhere: one's own, or as an owner anybody's. What a final epoch holds stays in it."""
+    """Implement `Party.erase`."""
     named = list(stamps)
     if not named or not all(isinstance(stamp, Stamp) for stamp in named):
         raise InvalidInput(
-            f"party {party.key.short}: what is erased is named by the stamps of messages, as `history` has them"
+            f"party {party.key.short}: messages to erase are named by their stamps, as `history` lists them"
         )
     with party.processor.locked():
         party.member.erase(*{Position(stamp.feed, stamp.seq) for stamp in named})

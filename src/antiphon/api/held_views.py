@@ -1,7 +1,7 @@
-"""`FollowedViews`: the parties of which a device holds one view alone, and how far it is with each.
+"""`HeldViews`: the parties of which a store holds one view alone, and their state.
 
-They stand in a file of the store's folder, so that a party is opened again as it was followed. What a device that
-follows a view fetches, and from whom, is decided in `antiphon.party.views.partial_party`; here it goes from store to
+The list is a file in the store's folder, so that a party is opened the same way after a restart.
+`antiphon.party.views.partial_party` decides what a device that holds one view fetches; this module connects it to the
 store.
 """
 
@@ -27,79 +27,82 @@ if TYPE_CHECKING:
     from antiphon.api.store import Store
     from antiphon.party.live.processor import PartyProcessor
 
-_END = 8  # bytes of an id that are looked at before it is derived
+_END = 8  # bytes of an id that are compared before the whole id is derived
 
 
-class Followed(NamedTuple):
-    """A view that is followed: its id, once that is known, and whether all of the party is wanted again."""
+class HeldView(NamedTuple):
+    """A held view. `item` is its id, empty until it is known. `leaving`: the store is to hold the whole party again."""
 
     locator: Locator
     item: bytes = b""
     leaving: bool = False
 
 
-class FollowedViews:
-    """Thread-safe. The id of a view is not in its locator: it is learnt from whoever has the view, and checked."""
+class HeldViews:
+    """The held views of a store, by party. Thread-safe.
+
+    The locator of a view does not contain its item id. A device that has the view sends the id, and it is checked here.
+    """
 
     def __init__(self, path: Path, folder: Path) -> None:
-        self._file = JsonFile(path, "the list of followed views")
+        self._file = JsonFile(path, "the list of held views")
         self._folder = folder  # of the item stores
         self._lock = threading.Lock()
-        self.driving = threading.RLock()  # one thread at a time takes a view on; taken before any party's lock
+        self.step_lock = threading.RLock()  # for `PartialParty.step`; taken before the lock of any party
         self._views = self._read()
         self._selections: dict[bytes, ViewSelection] = {}
         self._open: dict[bytes, tuple[PartyProcessor, PartialParty]] = {}
 
-    # -- what is followed
+    # -- the list
 
     def __contains__(self, party: bytes) -> bool:
         return bytes(party) in self._views
 
     def locator(self, party: bytes) -> Locator | None:
-        """The view that is followed of a party; None where that is followed whole, or not at all."""
+        """Return the locator of the held view of a party; None if the party is held whole, or not at all."""
         found = self._views.get(bytes(party))
         return None if found is None else found.locator
 
-    def leaving(self, party: bytes) -> bool:
-        """Whether all of a party is wanted again, and has not come yet."""
+    def wants_whole(self, party: bytes) -> bool:
+        """True if the store is to hold the whole party again, but not all of it has arrived."""
         found = self._views.get(bytes(party))
         return found is not None and found.leaving
 
-    def leave(self, party: bytes) -> None:
-        """Want all of a party again; the view is shown until it has come."""
+    def want_whole(self, party: bytes) -> None:
+        """Hold the whole party again. The view is shown until everything has arrived."""
         with self._lock:
             found = self._views[bytes(party)]._replace(leaving=True)
             self._keep({**self._views, bytes(party): found})
 
     def remove(self, party: bytes) -> None:
-        """All of a party is here: it is opened as a whole from now on; it must not be open."""
+        """Open a party as a whole from now on, because all of it has arrived. The party must not be open."""
         key = bytes(party)
         with self._lock:
             self._keep({other: found for other, found in self._views.items() if other != key})
             self._forget(key)
 
     def add(self, locator: Locator, item: bytes = b"") -> None:
-        """Follow a view from now on; the party must not be open."""
+        """Hold a view of a party from now on. The party must not be open."""
         key = bytes(locator.party)
         with self._lock:
-            self._keep({**self._views, key: Followed(locator, bytes(item))})
+            self._keep({**self._views, key: HeldView(locator, bytes(item))})
             self._forget(key)
 
     def _forget(self, key: bytes) -> None:
-        """What was derived of a party."""
+        """Delete the derived data of a party: its selection and its item store."""
         self._selections.pop(key, None)
         self._open.pop(key, None)
         delete_file(self._path(key))
 
-    def nameless(self, party: bytes) -> Locator | None:
-        """The view that is followed of a party, if its id is not known yet."""
+    def without_id(self, party: bytes) -> Locator | None:
+        """Return the locator of the held view of a party, if its item id is not known yet; else None."""
         found = self._views.get(bytes(party))
         return None if found is None or found.item else found.locator
 
-    # -- running
+    # -- open parties
 
     def open_items(self, party: bytes) -> ItemStore:
-        """How a party's item store is opened: as a whole, or for the one view of it."""
+        """Open the item store of a party: for the held view alone, or for the whole party."""
         path, selection = self._path(party), self._selection(party)
         return ItemStore(path, party) if selection is None else open_items(selection, path, party)()
 
@@ -113,16 +116,19 @@ class FollowedViews:
                 return None
             if key not in self._selections:
                 found = self._views[key]
-                self._selections[key] = ViewSelection(found.item or _unknown(found.locator))
+                self._selections[key] = ViewSelection(found.item or _placeholder_id(found.locator))
             return self._selections[key]
 
     def keeps(self, party: bytes) -> Callable[[int, bytes], bool] | None:
-        """Which bodies are wanted of a party, by kind and item; None: all."""
-        selection = None if self.leaving(party) else self._selection(party)
+        """Return a function (kind, item) that is True for the bodies to store; None to store all bodies."""
+        selection = None if self.wants_whole(party) else self._selection(party)
         return None if selection is None else selection.keeps
 
-    def of(self, party: Party) -> PartialParty | None:
-        """The view that is followed of an open party. What changes there is looked at, to see what belongs to it."""
+    def partial_party(self, party: Party) -> PartialParty | None:
+        """Return the `PartialParty` of an open party of which one view is held; None for a party that is held whole.
+
+        It observes the changes of the party, to find which items belong to the view.
+        """
         selection = self._selection(party.key)
         if selection is None:
             return None
@@ -138,18 +144,18 @@ class FollowedViews:
         return known[1]
 
     def step(self, party: Party) -> None:
-        """See what belongs to the view now, where one is followed and no batch is open."""
-        view = None if party.processor.is_held() else self.of(party)
+        """Update the items that belong to the held view of a party, if there is one and no batch is open."""
+        view = None if party.processor.is_held() else self.partial_party(party)
         if view is not None:
-            with self.driving:
+            with self.step_lock:
                 view.step()
 
     # -- the file
 
-    def _read(self) -> dict[bytes, Followed]:
+    def _read(self) -> dict[bytes, HeldView]:
         try:
             rows = [
-                Followed(Locator.parse(row["view"]), bytes.fromhex(row["item"]), bool(row["leaving"]))
+                HeldView(Locator.parse(row["view"]), bytes.fromhex(row["item"]), bool(row["leaving"]))
                 for row in self._file.read() or ()
             ]
         except BadEncoding:
@@ -158,7 +164,7 @@ class FollowedViews:
             raise BadEncoding(f"{self._file} is none: {error!r}; repair it") from None
         return {bytes(row.locator.party): row for row in rows}
 
-    def _keep(self, views: dict[bytes, Followed]) -> None:
+    def _keep(self, views: dict[bytes, HeldView]) -> None:
         rows = [
             {"view": str(found.locator), "item": found.item.hex(), "leaving": found.leaving} for found in views.values()
         ]
@@ -167,36 +173,36 @@ class FollowedViews:
 
 
 def hold_view(store: Store, view: Locator | str, invitation: Invitation | str | None) -> None:
-    """See `Store.hold_view`."""
+    """Implement `Store.hold_view`."""
     locator = Locator.parse(view) if isinstance(view, str) else view
     if not isinstance(locator, Locator):
-        raise InvalidInput(f"a view is followed by its locator, or the text of one, not by {view!r:.80}")
+        raise InvalidInput(f"a view is named by its locator, or the text of one, not by {view!r:.80}")
     invited = Invitation.parse(invitation) if isinstance(invitation, str) else invitation
     if invited is not None and invited.party != locator.party:
         raise InvalidInput(f"the invitation is to party {invited.party.short}, the view of {locator.party.short}")
     party, genesis = store.running(bytes(locator.party)), None if invited is None else invited.genesis
-    _follow(store, locator, b"" if party is None else _find(locator, party.processor))
+    _hold(store, locator, b"" if party is None else _find_view(locator, party.processor))
     store.manager.subscribe(locator.party, genesis, "" if invited is None else invited.label, again=True)
 
 
-def learn(store: Store, there: Party) -> None:
-    """Ask somebody who has a party for the id of the view that is followed of it here, where it is not known yet."""
-    locator = store.followed.nameless(there.key)
-    item = b"" if locator is None else _find(locator, there.processor)
+def learn_view_id(store: Store, there: Party) -> None:
+    """Take the id of a held view from a party that has the view, if the id is not known yet."""
+    locator = store.held_views.without_id(there.key)
+    item = b"" if locator is None else _find_view(locator, there.processor)
     if locator is not None and item:
-        _follow(store, locator, item)
+        _hold(store, locator, item)
 
 
-def become_whole(party: Party) -> None:
-    """All of a party has come: open it as a whole from now on."""
+def open_whole(party: Party) -> None:
+    """Open a party as a whole from now on, because all of it has arrived."""
     _close(party.store, party.key)
-    party.store.followed.remove(party.key)
+    party.store.held_views.remove(party.key)
 
 
-def _follow(store: Store, locator: Locator, item: bytes) -> None:
-    """What was derived of a party goes, and comes again for the view alone."""
+def _hold(store: Store, locator: Locator, item: bytes) -> None:
+    """Delete the derived data of a party, and hold one view of it from now on."""
     _close(store, locator.party)
-    store.followed.add(locator, item)
+    store.held_views.add(locator, item)
 
 
 def _close(store: Store, key: PublicKey) -> None:
@@ -204,22 +210,22 @@ def _close(store: Store, key: PublicKey) -> None:
     if party is not None:
         if party.processor.is_held():
             raise InvalidInput(f"party {key.short}: a batch is open; leave it first")
-        party.release()
+        party.close_subscriptions()
     store.manager.close_party(key)
 
 
-def _find(locator: Locator, there: PartyProcessor) -> bytes:
-    """The id of a view in a party; empty if it is not there.
+def _find_view(locator: Locator, there: PartyProcessor) -> bytes:
+    """Return the id of a view in a party; empty if the view is not there.
 
-    Nobody can tell a wrong one: it follows from the inception key and the lamport that it begins with.
+    A wrong id cannot be passed off: it is derived from the inception key and from the lamport at its start.
     """
-    end = _unknown(locator)[-_END:]
-    for item in map(ItemId, there.items()):  # of several geneses of one key the first holds
+    end = _placeholder_id(locator)[-_END:]
+    for item in map(ItemId, there.items()):  # if a key was used several times, the first view counts
         if item[-_END:] == end and item == ItemId.of_view(item.lamport, party=locator.party, key=locator.key):
             return bytes(item)
     return b""
 
 
-def _unknown(locator: Locator) -> ItemId:
-    """Stands for a view whose id is not known yet: no genesis has the lamport 0."""
+def _placeholder_id(locator: Locator) -> ItemId:
+    """The item id of a view whose id is not known yet. No real item has it: no genesis has the lamport 0."""
     return ItemId.of_view(0, party=locator.party, key=locator.key)

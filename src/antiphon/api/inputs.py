@@ -1,4 +1,4 @@
-"""What an application hands in, checked where it comes in, so that an error says what was expected."""
+"""Checks of the arguments that an application passes. Each error names the expected value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def need_key(value: Any, what: str) -> PublicKey:
-    """The key of an identity or a group, as bytes or as the text that `str(store.me)` gives."""
+    """Return the key of an identity or group, given as bytes or as text (`str(store.me)`)."""
     key = from_any_text(value) if isinstance(value, str) else value
     if not isinstance(key, bytes) or len(key) != KEY_SIZE:
         raise InvalidInput(
@@ -28,13 +28,14 @@ def need_key(value: Any, what: str) -> PublicKey:
 
 
 def need_id(value: Any) -> bytes:
-    """The id of an item."""
+    """Return the id of an item."""
     if not isinstance(value, bytes):
         raise InvalidInput(f"an item is named by its `id`, which is bytes, not by {value!r:.80}")
     return bytes(value)
 
 
 def need_handle(value: Any, what: str) -> Handle:
+    """Return a handle of an item."""
     from antiphon.api.items.handle import Handle
 
     if not isinstance(value, Handle):
@@ -43,12 +44,14 @@ def need_handle(value: Any, what: str) -> Handle:
 
 
 def need_text(value: Any, what: str) -> str:
+    """Return a string. `what` names the argument in the error."""
     if not isinstance(value, str):
         raise InvalidInput(f"{what} is text, not {value!r:.80}")
     return value
 
 
 def need_role(value: Any) -> Role:
+    """Return a role."""
     if not isinstance(value, Role):
         known = ", ".join(f"Role.{role.name}" for role in Role)
         raise InvalidInput(f"a role is one of {known}, not {value!r:.80}")
@@ -56,18 +59,20 @@ def need_role(value: Any) -> Role:
 
 
 def need_callable(value: Any, what: str) -> None:
+    """Refuse an observer that is no function."""
     if not callable(value):
         raise InvalidInput(f"{what} is called back after each change, and {value!r:.80} cannot be called")
 
 
 def need_timeframe(value: Any) -> Timeframe:
+    """Return a timeframe."""
     if not isinstance(value, Timeframe):
         raise InvalidInput(f"a moment is a Timeframe, as `party.timeframe` gives it, not {value!r:.80}")
     return value
 
 
 def need_values(values: Any) -> list[Any]:
-    """The elements of a new list. A text can be gone through, and is hardly meant to be."""
+    """Return the elements of a new list. A string is refused: its characters are hardly what is meant."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         kind = type(values).__name__
         raise InvalidInput(f"a list is made of several values, not of a {kind}; write [{values!r:.40}] or list(...)")
@@ -75,7 +80,7 @@ def need_values(values: Any) -> list[Any]:
 
 
 def need_room(party: Party, count: int, what: str) -> None:
-    """Refuse what a batch cannot hold, before any of it is done."""
+    """Refuse a change that needs more messages than a batch can hold, before any of it is done."""
     batch = party.processor.open_batch()
     held = 0 if batch is None else len(batch)
     if held + count > SPAN_BLOCKS_MAX:

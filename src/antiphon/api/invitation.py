@@ -1,4 +1,4 @@
-"""`Invitation`: what somebody must know to join a party. It opens no door by itself: the admission does, in the party.
+"""`Invitation`: the data that a device needs to join a party. It is no secret: only admitted identities can join.
 
 >>> invitation = Invitation(PublicKey(b"p" * 32), PublicKey(b"g" * 32), "Book club")
 >>> Invitation.parse(str(invitation)) == invitation
@@ -20,7 +20,7 @@ _LABEL_SIZE_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """The party's key, the key of its first feed, and a label for people."""
+    """The key of the party, the key of its first feed, and a label for people. `str` gives its text."""
 
     party: PublicKey
     genesis: PublicKey
@@ -28,6 +28,7 @@ class Invitation:
 
     @classmethod
     def parse(cls, text: str) -> Invitation:
+        """Read the text of an invitation. `InvalidInput` if it is not valid."""
         if not is_unicode(text):  # a command line may hand in bytes that are no text
             raise InvalidInput(f"{text[:140]!r} is no invitation: it is not valid Unicode")
         body, _, label = text.strip().partition("?")

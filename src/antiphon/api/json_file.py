@@ -1,4 +1,4 @@
-"""`JsonFile`: a small file of a store's folder, written whole or not at all."""
+"""`JsonFile`: a small JSON file in the folder of a store, replaced atomically."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE_SIZE_MAX = 16 << 20
 
 
 class JsonFile:
-    """`what` says in errors what the file is."""
+    """A JSON file. `what` names it in errors."""
 
     def __init__(self, path: Path, what: str) -> None:
         self._path = path
@@ -24,7 +24,7 @@ class JsonFile:
         return f"{self._what} {self._path}"
 
     def read(self) -> Any:
-        """What it holds; None if there is none."""
+        """Return the content of the file; None if there is no file."""
         try:
             size, data = self._path.stat().st_size, b""
             if size <= FILE_SIZE_MAX:
@@ -41,6 +41,7 @@ class JsonFile:
             raise BadEncoding(f"{self} is no JSON: {error}; repair or remove it") from None
 
     def write(self, value: Any) -> None:
+        """Replace the content of the file. A crash leaves the old content or the new."""
         data = json.dumps(value, indent=1, ensure_ascii=False).encode()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Keys as text that people copy: lower-case base32 with a checksum, so that a slip is found and not followed."""
+"""Keys as text for people to copy: lower-case base32 with a checksum, so that a typing error is detected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TAG = b"antiphon.key.v1"
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text can be written: half a surrogate pair, as a command line or JSON may hold, cannot."""
+    """True if a string can be encoded. Half a surrogate pair, as in JSON or on a command line, cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -24,11 +24,12 @@ def is_unicode(text: str) -> bool:
 
 
 def to_text(key: bytes) -> str:
+    """Return the text of a key."""
     return base64.b32encode(key + sha256(_TAG + key).digest()[:_CHECK_SIZE]).decode("ascii").lower()
 
 
 def from_text(text: str, what: str) -> PublicKey:
-    """The key that a text stands for; `what` it is of stands in the error."""
+    """Return the key of a text. `what` names the key in the error."""
     try:
         raw = base64.b32decode(text.upper().encode("ascii")) if len(text) == TEXT_SIZE else b""
     except (binascii.Error, UnicodeEncodeError):
@@ -40,7 +41,7 @@ def from_text(text: str, what: str) -> PublicKey:
 
 
 def from_any_text(text: str) -> PublicKey | None:
-    """The key that a text stands for, as above or in hex; None if it is neither."""
+    """Return the key of a text in base32 or in hex; None if it is neither."""
     try:
         return PublicKey.from_hex(text) if len(text) == 2 * KEY_SIZE else from_text(text, "a key")
     except InvalidInput:

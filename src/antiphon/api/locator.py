@@ -1,4 +1,4 @@
-"""`Locator`: the address of a view that holds everywhere and for ever: its party's key and its inception key.
+"""`Locator`: the permanent global address of a view: the key of its party and its inception key.
 
 >>> locator = Locator(PublicKey(b"p" * 32), PublicKey(b"v" * 32))
 >>> str(locator)[:30]
@@ -20,13 +20,14 @@ _SCHEME = "echo://"
 
 @dataclass(frozen=True, slots=True)
 class Locator:
-    """Names one view of one party. `Store.follow` resolves it, where that party is held."""
+    """The address of one view of one party. `Store.resolve` returns the view, if the store holds the party."""
 
     party: PublicKey
     key: PublicKey
 
     @classmethod
     def parse(cls, text: str) -> Locator:
+        """Read the text of a locator. `InvalidInput` if it is not valid."""
         parts = text.strip().removeprefix(_SCHEME).split("/")
         if not text.strip().startswith(_SCHEME) or len(parts) != 2:
             raise InvalidInput(f"{text[:140]!r} is no locator of a view; one looks like {_SCHEME}<party>/<view>")

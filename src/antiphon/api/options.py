@@ -1,4 +1,4 @@
-"""The arguments that several methods take alike."""
+"""Keyword arguments that several methods of `Party` share."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from antiphon.query.query import Deleted, OrderBy
 if TYPE_CHECKING:
     from antiphon.api.items.handle import Handle
 
-By = str | Fact | Prop | OrderBy  # "title", "-priority", Fact.NAME, prop("maker", "land")
+#: One sort key of a query: "title", "-priority", Fact.NAME, prop("maker", "land").
+By = str | Fact | Prop | OrderBy
 
 
-class Place(TypedDict, total=False):
-    """What is said of a new item that is named already."""
+class ViewOptions(TypedDict, total=False):
+    """Options of `Party.create_view`."""
 
     parent: Handle | None
     type: str
 
 
-class Options(Place, total=False):
-    """What is said of a new item, besides what it holds."""
+class ItemOptions(ViewOptions, total=False):
+    """Options of the methods that create items."""
 
     name: str
 
 
-class Narrowing(TypedDict, total=False):
-    """The arguments of `Party.query` and `Party.subscribe`, but for the type."""
+class QueryOptions(TypedDict, total=False):
+    """The arguments of `Party.query` and `Party.subscribe`, without `type`."""
 
     where: Filter | None
     match: str | None  # words
@@ -37,7 +38,7 @@ class Narrowing(TypedDict, total=False):
     deleted: Deleted
 
 
-class Parts(Narrowing, total=False):
+class QueryArguments(QueryOptions, total=False):
     """All arguments of `Party.query` and `Party.subscribe`."""
 
     type: str | builtins.type | None  # the name of a type, or a class that has a schema

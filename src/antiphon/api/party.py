@@ -1,14 +1,4 @@
-"""`Party`: a group that shares items. Create items, link them, ask for them, watch them, go back in time.
-
->>> import antiphon
->>> from antiphon import prop
->>> with antiphon.open("laptop", unprotected=True) as store:
-...     party = store.create_party("Household")
-...     milk = party.object({"title": "Milk", "price": 2}, type="ware")
-...     salt = party.object({"title": "Salt", "price": 1}, type="ware")
-...     [ware["title"] for ware in party.query(type="ware", where=prop("price") > 1)]
-['Milk']
-"""
+"""`Party`: a group of members that shares items. Create, link, find and watch items; read their history."""
 
 from __future__ import annotations
 
@@ -31,8 +21,8 @@ from antiphon.api.items.list import List
 from antiphon.api.items.object import Object
 from antiphon.api.items.text import Text
 from antiphon.api.items.thread import Thread
-from antiphon.api.options import Narrowing, Options, Parts, Place
-from antiphon.api.query.arguments import asked, narrowed, record_of
+from antiphon.api.options import ItemOptions, QueryArguments, QueryOptions, ViewOptions
+from antiphon.api.query.arguments import narrow, query_from, record_class
 from antiphon.api.query.deltas import Delta, delta_of
 from antiphon.api.query.queries import Queries
 from antiphon.api.query.results import Kind, Record, Results
@@ -76,7 +66,10 @@ _KINDS: dict[str, type[Handle]] = {
 
 
 class Party:
-    """An open party of a store. Thread-safe; what it does to local data it does at once."""
+    """An open party of a store: its members and its items. `Store.create_party` and `Store.party` return it.
+
+    Thread-safe. Reading and writing use local data only, and never wait for a network.
+    """
 
     def __init__(self, store: Store, processor: PartyProcessor, member: Membership) -> None:
         self.store = store
@@ -85,8 +78,8 @@ class Party:
         self.queries = Queries(self)
         self.schemas = Schemas(self)
         self.epochs = PartyEpochs(self)
-        self._if_undone: list[Callable[[], None]] = []
-        self.echoed = -1  # how much of the parent was known when this device last said where feeds end by it
+        self._on_rollback: list[Callable[[], None]] = []
+        self.parent_acts_applied = -1  # number of acts of the parent at the last `apply_parent_revocations`
 
     def __repr__(self) -> str:
         return f"<Party {self.key.short} {self.name!r}>" if self.processor.running else f"<Party {self.key.short}>"
@@ -98,7 +91,7 @@ class Party:
 
     @property
     def name(self) -> str:
-        """What its members call it."""
+        """The name of the party, shared by all members. Assign to it to rename the party."""
         return self.root.name
 
     @name.setter
@@ -107,68 +100,76 @@ class Party:
 
     @property
     def root(self) -> Object:
-        """The system item, which every party has: an object for what belongs to the party as a whole."""
+        """The system item, which every party has. Use it as an object for the settings of the whole party."""
         return Object(self, self.processor.root)
 
     # -- members
 
     @property
     def members(self) -> PartyState:
-        """Members, roles, feeds and policy, as the control feeds have it."""
+        """The members with their roles, the feeds and the policy, as the control feeds define them."""
         with self.processor.locked():
             return self.member.state
 
     def invite(self, identity: bytes | str, role: Role = Role.EDITOR) -> Invitation:
-        """Admit somebody, and say what they must know to join."""
+        """Admit an identity as a member, and return the invitation with which its devices join (`Store.join`).
+
+        `identity` is the public key of the identity (its `store.me`), as bytes or text. An invitation is no secret:
+        only devices of the admitted identity can join with it.
+        """
         key = need_key(identity, "who is invited")
         with self.processor.locked():
             self.member.admit(key, {need_role(role)})
             return Invitation(self.key, self.member.genesis_feed, self.name)
 
     def revoke(self, identity: bytes | str) -> None:
-        """End somebody's membership. What they wrote so far, and is here, stays."""
+        """End the membership of an identity. Messages of it that have arrived on this device stay valid."""
         key = need_key(identity, "whose membership ends")
         with self.processor.locked():
             self.member.revoke(key)
         self.refresh()
-        child_party.heard(self)
+        child_party.refresh_children(self)
 
     def join(self) -> None:
-        """Open this device's feed, once its identity is admitted (again); the store and `refresh` see to that."""
+        """Open this device's feeds once its identity is admitted. The store and `refresh` call this."""
         member = self.member
         admitted = self.store.may_vouch and drop_ended_feeds(self.processor, member)
         if member.control is not None or not admitted:
-            child_party.echo(self)
+            child_party.apply_parent_revocations(self)
             return
         with self.processor.locked():
-            if child_party.founded(self) and member.control is None:  # no other thread was quicker
+            if child_party.genesis_in_force(self) and member.control is None:  # no other thread was quicker
                 member.join(member.vouch(self.store.identity))
 
     def refresh(self) -> int:
-        """Take what came into the feeds; returns how many messages that was."""
+        """Process the messages that have arrived in the feeds. Return how many there were."""
         self.join()
         taken = self.processor.process()
-        self.store.followed.step(self)
+        self.store.held_views.step(self)
         return taken
 
     # -- child parties
 
     def create_child(self, name: str = "") -> Party:
-        """A light-weight party: whoever is a member here is one there. Its epochs and its undo are its own."""
+        """Create a child party: it has the members of this party, but its own items, epochs and undo."""
         return self.store.create_party(name, parent=self)
 
     @property
     def parent(self) -> Party | None:
-        """The party whose members are this one's, if this is a child."""
+        """The parent party, whose members are the members of this one; None if this is no child party."""
         above = self.member.machine.parent
         return None if above is None else self.store.party(above.party)
 
     def child_parties(self) -> builtins.list[ChildParty]:
-        """The children that members have told of here; `open_child` opens one."""
-        return [*child_party.referred(self)]
+        """List the child parties that items of this party refer to. `open_child` opens one."""
+        return [*child_party.child_references(self)]
 
     def open_child(self, child: ChildParty | bytes) -> Party:
-        """Follow a child and open it, once its blocks are here: see `sync`."""
+        """Join a child party and open it.
+
+        `MissingBlocks` if its first blocks have not arrived yet: `sync`, and try again. `NotAuthorised` if the party is
+        no child of this one.
+        """
         return child_party.open_child(self, child.key if isinstance(child, ChildParty) else need_key(child, "a child"))
 
     # -- making items
@@ -183,7 +184,15 @@ class Party:
         link: tuple[bytes, bytes] | None = None,
         inception: KeyPair | None = None,
     ) -> Handle:
-        """A new item of any model."""
+        """Create an item of any model. (`object`, `list`, `text`, `thread` and `file` create the usual kinds.)
+
+        - `model`: the name of the model, such as `"antiphon/object"`, or of a model of your own.
+        - `parent`: the item under which the new one is placed in the hierarchy.
+        - `name`: the display name.
+        - `type`: the kind of thing that the item represents, for queries, such as `"task"`.
+        - `link`: the ids of source and target, if the item is a link (see `link`).
+        - `inception`: the key pair of a view (see `create_view`).
+        """
         if parent is not None and need_handle(parent, "the parent of an item").party.key != self.key:
             raise InvalidInput(f"party {self.key.short}: the parent of an item must be of the same party")
         said = {"display_name": need_text(name, "the name of an item"), "type": need_text(type, "the type of an item")}
@@ -194,11 +203,22 @@ class Party:
             return self.handle(item)
 
     @overload
-    def object(self, values: Mapping[str, Any] | None = None, **options: Unpack[Options]) -> Object: ...
+    def object(self, values: Mapping[str, Any] | None = None, **options: Unpack[ItemOptions]) -> Object: ...
     @overload
-    def object(self, values: Record, **options: Unpack[Options]) -> Object[Record]: ...
-    def object(self, values: Any = None, **options: Unpack[Options]) -> Object[Any]:
-        """A new object, from a dict, or from an instance of a class that has a schema."""
+    def object(self, values: Record, **options: Unpack[ItemOptions]) -> Object[Record]: ...
+    def object(self, values: Any = None, **options: Unpack[ItemOptions]) -> Object[Any]:
+        """Create an object from a dict, or from an instance of a class that is decorated with `antiphon.typed`.
+
+        Options: `name`, `type` (not with a class), `parent`; see `create`.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     party = store.create_party()
+        ...     board = party.object({"title": "This week"}, type="board", name="Week")
+        ...     task = party.object({"title": "Plan"}, type="task", parent=board)
+        ...     [child["title"] for child in board.children]
+        ['Plan']
+        """
         if values is not None and not isinstance(values, Mapping):
             if "type" in options:
                 raise InvalidInput("an object of a class has the type of its schema; leave `type` out")
@@ -210,8 +230,8 @@ class Party:
             made.update(written)
             return made
 
-    def list(self, values: Iterable[Any] = (), **options: Unpack[Options]) -> List:
-        """A new list, of any iterable but a text: wrap that in `list(...)`, or in brackets."""
+    def list(self, values: Iterable[Any] = (), **options: Unpack[ItemOptions]) -> List:
+        """Create a list from any iterable except a string, bytes or a dict. Options: `name`, `type`, `parent`."""
         written = plain(need_values(values), self)
         with self.processor.batch():
             made = self.create(ArrayModel.name, **options)
@@ -219,29 +239,32 @@ class Party:
             made.extend(written)
             return made
 
-    def text(self, text: str = "", **options: Unpack[Options]) -> Text:
-        """A new text."""
+    def text(self, text: str = "", **options: Unpack[ItemOptions]) -> Text:
+        """Create a text for collaborative editing. Options: `name`, `type`, `parent`."""
         with self.processor.batch():
             made = self.create(TextModel.name, **options)
             assert isinstance(made, Text)
             made.insert(0, text)
             return made
 
-    def thread(self, **options: Unpack[Options]) -> Thread:
-        """A new conversation."""
+    def thread(self, **options: Unpack[ItemOptions]) -> Thread:
+        """Create a conversation, without posts. Options: `name`, `type`, `parent`."""
         made = self.create(MessengerModel.name, **options)
         assert isinstance(made, Thread)
         return made
 
     def file(self, data: Source = b"", **options: Unpack[FileOptions]) -> File:
-        """A new file, from bytes, a binary stream, or the path of a file, which also tells its name and media type."""
+        """Create a file item from bytes, a binary stream, or the path of a file.
+
+        A path also gives the name and the media type. Options: `name`, `media_type`, `type`, `parent`.
+        """
         return new_file(self, data, **options)
 
     @overload
-    def link(self, source: Handle, target: Handle, *, model: str, **options: Unpack[Options]) -> Handle: ...
+    def link(self, source: Handle, target: Handle, *, model: str, **options: Unpack[ItemOptions]) -> Handle: ...
     @overload
     def link(
-        self, source: Handle, target: Handle, values: Mapping[str, Any] | None = None, **options: Unpack[Options]
+        self, source: Handle, target: Handle, values: Mapping[str, Any] | None = None, **options: Unpack[ItemOptions]
     ) -> Object: ...
     def link(
         self,
@@ -250,9 +273,21 @@ class Party:
         values: Mapping[str, Any] | None = None,
         *,
         model: str = ObjectModel.name,
-        **options: Unpack[Options],
+        **options: Unpack[ItemOptions],
     ) -> Handle:
-        """A link between two items of this party. It is an item itself, of any model; an object can hold values."""
+        """Create a link from one item to another of this party. Return the link, which is an item itself.
+
+        By default the link is an object, and `values` are its properties. For an item of another party, write a
+        reference into an object instead. Options: `model`, `name`, `type`, `parent`.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     party = store.create_party()
+        ...     ada, book = party.object({"name": "Ada"}), party.object({"title": "Emma"})
+        ...     loan = party.link(ada, book, {"due": "Friday"}, type="loan")
+        ...     loan.target["title"], [link["due"] for link in ada.links()]
+        ('Emma', ['Friday'])
+        """
         if {need_handle(end, "an end of a link").party.key for end in (source, target)} != {self.key}:
             raise InvalidInput(f"party {self.key.short}: a link joins two items of one party; across parties, refer")
         written = plain(dict(values or {}), self)
@@ -265,13 +300,20 @@ class Party:
             return made
 
     @overload
-    def create_view(self, view_class: str, *, name: str, model: str, **options: Unpack[Place]) -> Handle: ...
+    def create_view(self, view_class: str, *, name: str, model: str, **options: Unpack[ViewOptions]) -> Handle: ...
     @overload
-    def create_view(self, view_class: str, *, name: str, **options: Unpack[Place]) -> Object: ...
+    def create_view(self, view_class: str, *, name: str, **options: Unpack[ViewOptions]) -> Object: ...
     def create_view(
-        self, view_class: str, *, name: str, model: str = ObjectModel.name, **options: Unpack[Place]
+        self, view_class: str, *, name: str, model: str = ObjectModel.name, **options: Unpack[ViewOptions]
     ) -> Handle:
-        """A view: an item with an address that holds everywhere. Its inception key signs for it once."""
+        """Create a view: an item with a global address (`Handle.locator`), which a store can hold alone (`hold_view`).
+
+        - `view_class`: the purpose of the view, such as `"org.example:board"`. `views` finds views by class.
+        - `name`: the display name, which a view must have.
+        - `model`, `type`, `parent`: see `create`.
+
+        The view gets a key pair of its own, the inception key, which signs its first message and is then discarded.
+        """
         if not need_text(view_class, "the class of a view") or not need_text(name, "the name of a view"):
             raise InvalidInput("a view has a class, which says what it is for, and a display name")
         with self.processor.batch():
@@ -282,10 +324,21 @@ class Party:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """What is written inside is one message to all others: they see all of it or nothing.
+        """Write everything inside the `with` block as one unit: other devices see all of it or nothing.
 
-        Queries inside find what was there before; reading an item shows what the batch has done to it. Keep it short,
-        and out of other parties: nobody else gets at this one meanwhile.
+        If the block raises an exception, nothing is written. Inside the block, reading an item shows the changes of the
+        batch, but queries find the items as they were before it. The batch holds the lock of the party: keep it short,
+        and do not use other parties inside.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     party = store.create_party()
+        ...     account, other = party.object({"balance": 5}), party.object({"balance": 0})
+        ...     with party.batch():
+        ...         account["balance"] -= 2
+        ...         other["balance"] += 2
+        ...     account["balance"], other["balance"]
+        (3, 2)
         """
         with self.processor.locked():
             outermost = self.processor.open_batch() is None
@@ -293,17 +346,17 @@ class Party:
                 with self.processor.batch():
                     yield
             except BaseException:
-                while outermost and self._if_undone:
-                    self._if_undone.pop()()
+                while outermost and self._on_rollback:
+                    self._on_rollback.pop()()
                 raise
             finally:
                 if outermost:
-                    self._if_undone.clear()  # with the objects that they hold
+                    self._on_rollback.clear()  # frees the objects that the functions refer to
 
-    def if_undone(self, undo: Callable[[], None]) -> None:
-        """Should the open batch, if there is one, come to nothing, take this back as well."""
+    def on_rollback(self, undo: Callable[[], None]) -> None:
+        """Call a function if the open batch is rolled back. Without an open batch, do nothing."""
         if self.processor.open_batch() is not None:
-            self._if_undone.append(undo)
+            self._on_rollback.append(undo)
 
     # -- finding items
 
@@ -314,10 +367,11 @@ class Party:
     @overload
     def item(self, item_id: bytes, kind: type[Record]) -> Object[Record]: ...
     def item(self, item_id: bytes, kind: type[Any] = Handle) -> Any:
-        """An item by its id; the id of a forked item leads to the new item.
+        """Return an item by its id. The id of a forked item leads to the new item. `UnknownItem` if it is not here.
 
-        With a `kind` (`Object`, `List`, `Text`, `Thread`, `File`) it must be of that kind, and a type checker knows it.
-        A class with a schema gives an object that reads as that class.
+        `kind` is the expected kind of handle (`Object`, `List`, `Text`, `Thread`, `File`), for type checkers too;
+        `InvalidInput` if the item is of another kind. If `kind` is a class with a schema, the result is an object that
+        reads as that class.
         """
         found = self.processor.item(need_id(item_id))
         if found.forked_to:
@@ -329,7 +383,7 @@ class Party:
         return handle
 
     def _forked_to(self, item: bytes) -> bytes:
-        """What an item was forked into, if that has come."""
+        """The id of the item that an item was forked into, if it has arrived; else empty."""
         with self.processor.locked() as engine:
             state = engine.find(item)
             return state.forked_to if state is not None and engine.find(state.forked_to) is not None else b""
@@ -348,7 +402,7 @@ class Party:
         return self.has(item)
 
     def handle(self, item: Item, record: type | None = None) -> Handle:
-        """The handle of an item, of the kind of its model. An object reads as the class `record`, if there is one."""
+        """Return a handle of the right kind for an item. An object reads as the class `record`, if given."""
         kind = _KINDS.get(item.model[0], Handle)
         return Object(self, item, record) if kind is Object else kind(self, item)
 
@@ -358,36 +412,55 @@ class Party:
         query: Filter | None = None,
         *,
         type: builtins.type[Record],
-        **parts: Unpack[Narrowing],
+        **parts: Unpack[QueryOptions],
     ) -> Results[Object[Record]]: ...
     @overload
-    def query(self, query: Query | Filter | None = None, **parts: Unpack[Parts]) -> Results: ...
-    def query(self, query: Query | Filter | None = None, **parts: Unpack[Parts]) -> Results[Any]:
-        """The items that a query asks for.
+    def query(self, query: Query | Filter | None = None, **parts: Unpack[QueryArguments]) -> Results: ...
+    def query(self, query: Query | Filter | None = None, **parts: Unpack[QueryArguments]) -> Results[Any]:
+        """Find items. Pass a complete `Query`, or a filter and these arguments:
 
-        Pass a whole `Query`, or say here which `type`, `where` (a filter), `match` (words), `order` ("title",
-        "-priority", or several), `limit`, and whether the `deleted` ones are shown.
+        - `type`: the type of the items, or a class with a schema. With a class, the results are typed objects.
+        - `where`: a filter, such as `prop("price") > 1`.
+        - `match`: words that must occur in the texts of the item.
+        - `order`: `"title"`, `"-priority"` (descending), `Fact.NAME`, or a list of several.
+        - `limit`: the greatest number of results.
+        - `deleted`: `Deleted.SHOWN` or `Deleted.ONLY`; by default deleted items are hidden.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     party = store.create_party()
+        ...     for title, price in (("Milk", 2), ("Salt", 1), ("Oil", 7)):
+        ...         ware = party.object({"title": title, "price": price}, type="ware")
+        ...     [ware["title"] for ware in party.query(antiphon.prop("price") > 1, type="ware", order="-price")]
+        ['Oil', 'Milk']
         """
-        whole = asked(query, parts, self.key, self.queries.lead)
+        whole = query_from(query, parts, self.key, self.queries.lead)
         if whole.aggregate is not None:
             raise InvalidInput("a query that counts or sums finds no items; ask for its `aggregate`")
-        return Results(self, whole, self.queries.run(whole).ids, record_of(parts))
+        return Results(self, whole, self.queries.run(whole).ids, record_class(parts))
 
-    def count(self, query: Query | Filter | None = None, **parts: Unpack[Parts]) -> int:
-        """How many items a query asks for, said as in `query`; none of them is looked at."""
-        whole = asked(query, parts, self.key, self.queries.lead)
+    def count(self, query: Query | Filter | None = None, **parts: Unpack[QueryArguments]) -> int:
+        """Return the number of items that a query finds. The arguments are those of `query`. No item is loaded."""
+        whole = query_from(query, parts, self.key, self.queries.lead)
         if whole.aggregate is not None:
             raise InvalidInput("this query counts or sums already; ask for its `aggregate`")
         check(whole)
         found = int(self.queries.aggregate(replace(whole, order=(), limit=None).count()))
         return found if whole.limit is None else min(found, whole.limit)
 
-    def aggregate(self, query: Query, **parts: Unpack[Parts]) -> Any:
-        """The value of a query with an aggregate; of one with groups, the pairs of group and value.
+    def aggregate(self, query: Query, **parts: Unpack[QueryArguments]) -> Any:
+        """Return the value of a query with an aggregate; with groups, a list of pairs (group, value).
 
-        `type`, `where`, `match` and `deleted` narrow it, as in `query`.
+        `type`, `where`, `match` and `deleted` restrict the items, as in `query`.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     party = store.create_party()
+        ...     wares = [party.object({"price": price}, type="ware") for price in (2, 1, 7)]
+        ...     party.aggregate(antiphon.Query().sum("price"), type="ware")
+        10
         """
-        return self.queries.aggregate(narrowed(query, parts, self.key, self.queries.lead))
+        return self.queries.aggregate(narrow(query, parts, self.key, self.queries.lead))
 
     @overload
     def subscribe(
@@ -396,95 +469,132 @@ class Party:
         callback: Callable[[Delta[Object[Record]]], builtins.object] | None = None,
         *,
         type: builtins.type[Record],
-        **parts: Unpack[Narrowing],
+        **parts: Unpack[QueryOptions],
     ) -> Subscription[Delta[Object[Record]]]: ...
     @overload
     def subscribe(
         self,
         query: Query | Filter | None = None,
         callback: Callable[[Delta], builtins.object] | None = None,
-        **parts: Unpack[Parts],
+        **parts: Unpack[QueryArguments],
     ) -> Subscription[Delta]: ...
     def subscribe(
         self,
         query: Query | Filter | None = None,
         callback: Callable[[Any], builtins.object] | None = None,
-        **parts: Unpack[Parts],
+        **parts: Unpack[QueryArguments],
     ) -> Subscription[Any]:
-        """A standing query, said as in `query`: it has its result, and tells of each change.
+        """Run a query and keep its result up to date. Return the `Subscription`. The arguments are those of `query`.
 
-        With a callback it lasts until it is closed, or the party is; without, as long as you hold it.
+        The `callback` is called with a `Delta` for the first result and for each change of it. With a callback, the
+        subscription lasts until it or the party is closed; without one, as long as you keep a reference to it.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     party = store.create_party()
+        ...     task = party.object({"title": "Plan"}, type="task")
+        ...     tasks = party.subscribe(callback=lambda delta: print(len(delta.added), "added"), type="task")
+        ...     task = party.object({"title": "Do"}, type="task")
+        1 added
+        1 added
         """
-        whole = asked(query, parts, self.key, self.queries.lead)
-        return self.queries.subscribe(whole, callback, delta_of(self, whole, record_of(parts)))
+        whole = query_from(query, parts, self.key, self.queries.lead)
+        return self.queries.subscribe(whole, callback, delta_of(self, whole, record_class(parts)))
 
-    def near(self, item: Handle, way: Way) -> Results:
-        """Where a way leads to from one item, deleted or not; but not what is deleted."""
+    def neighbours(self, item: Handle, way: Way) -> Results:
+        """Return the items that one way (children, links, …) leads to from an item. Deleted items are left out."""
         start = Query(Fact.ID.is_(item.id), deleted=Deleted.SHOWN)
-        return Results(self, start.step(way), self.queries.near(bytes(item.id), way).ids)
+        return Results(self, start.step(way), self.queries.neighbours(bytes(item.id), way).ids)
 
     def view(self, key: bytes) -> Handle:
-        """The view with this inception key. Should there be several geneses of it, the first holds."""
+        """Return the view with this inception key. If the key was used several times, the first view counts."""
         found = self.query(Query(Fact.VIEW_KEY.is_(bytes(need_key(key, "a view"))), deleted=Deleted.SHOWN))
         if not found:
             raise UnknownItem(f"party {self.key.short} holds no view {bytes(key).hex()[:8]}, or not yet")
         return self.item(found.ids[0])
 
     def views(self, view_class: str | None = None) -> Results:
-        """The views of the party, of one class or all."""
+        """Return the views of the party, of one class or of all classes."""
         of_class = EVERYTHING if view_class is None else Fact.VIEW_CLASS.is_(view_class)
         return self.query(Fact.VIEW_KEY.exists(), where=of_class)
 
     def items(self) -> Results:
-        """Everything that is not deleted."""
+        """Return all items that are not deleted."""
         return self.query(EVERYTHING)
 
     def parent_of(self, item_id: bytes) -> bytes:
-        """The id of the item that one hangs under; empty at the top."""
+        """Return the id of the parent of an item; empty at the top of the hierarchy."""
         return self.queries.parent_of(bytes(item_id))
 
     def closure(self, item_id: bytes) -> builtins.list[bytes]:
-        """The ids of an item and of what belongs to it: see `Handle.closure`."""
+        """Return the ids of an item and of all items that belong to it; see `Handle.closure`."""
         return self.queries.closure(bytes(item_id))
 
     # -- time
 
     @property
     def timeframe(self) -> Timeframe:
-        """What of each feed is in what you see: keep it, and come back to it with `at`."""
+        """The current state as a vector clock: the last message of each feed. Keep it to return to it with `at`."""
         return self.processor.timeframe
 
     def at(self, timeframe: Timeframe) -> PartyPast:
-        """The party as it was."""
+        """Return the party as it was at a timeframe, read-only.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     party = store.create_party()
+        ...     task = party.object({"title": "Plan"})
+        ...     before = party.timeframe
+        ...     task["title"] = "Do"
+        ...     party.at(before).item(task.id).value
+        {'title': 'Plan'}
+        """
         return self.processor.at(need_timeframe(timeframe))
 
     def undo_stack(self) -> UndoStack:
-        """Undo and redo of this device's own changes, from now on; what others changed stays."""
+        """Return a stack for undo and redo of the changes that this device makes from now on. Changes of others stay.
+
+        >>> import antiphon
+        >>> with antiphon.open("laptop", unprotected=True) as store:
+        ...     party = store.create_party()
+        ...     task = party.object({"title": "Plan"})
+        ...     stack = party.undo_stack()
+        ...     task["title"] = "Do"
+        ...     undone = stack.undo()
+        ...     task["title"]
+        'Plan'
+        """
         return UndoStack(self.processor)
 
     # -- state
 
     def status(self) -> Status:
-        """How the party is doing on this device: counts of items and messages, and feeds that wait."""
+        """Return the state of the party on this device: counts of items and messages, and feeds that wait."""
         return self.processor.status()
 
     def refused(self) -> builtins.list[Refused]:
-        """Messages that do not count, each with the reason."""
+        """List the messages that do not count, each with the reason."""
         return self.processor.refused()
 
     def erase(self, *stamps: Stamp) -> None:
-        """Make messages void everywhere; their bytes go with `epochs.prune`, once a final epoch covers them."""
+        """Make messages void on all devices: your own, or as an owner those of any member.
+
+        `stamps` name the messages, as `Handle.history` lists them. `epochs.prune` deletes their bytes once a final
+        epoch contains them. The state inside an epoch that is final already does not change.
+        """
         erase(self, stamps)
 
     def export(
         self, path: str | Path, *, whole: bool = False, files: bool = True, tick: Tick = no_tick
     ) -> ExportReport:
-        """Write it into a CAR file: control feeds, the last snapshot, the messages since; with `whole`, all messages.
+        """Write the party into a CAR file, which `Store.import_party` reads. Return a report.
 
-        `files` takes the contents of files along, as far as they are here.
+        The file contains the control feeds, the last snapshot and the messages since then; with `whole`, all messages.
+        `files` includes the contents of file items, as far as they are on this device. `tick` is called with the name
+        of the current step, and how many bytes are done.
         """
         return export_party(self.processor, self.member.machine, path, whole=whole, files=files, tick=tick)
 
-    def release(self) -> None:
-        """Let go of subscriptions, before it is closed."""
+    def close_subscriptions(self) -> None:
+        """End all subscriptions. The store calls this before it closes the party."""
         self.queries.close()

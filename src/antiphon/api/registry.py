@@ -1,8 +1,8 @@
-"""A registry of names: which models and view classes there are, what they are for, and where their code is.
+"""A registry of names: which models and view classes exist, their purpose, and the packages with their code.
 
-The seeds call it DXNS, a name system that everybody shares. Here it is a port, with a local implementation: a file that
-an operator writes. Names decide nothing about data. They let people find views by class, and let a program that meets
-an unknown model say, or load, what it lacks.
+The ECHO papers call it DXNS, a shared name system. Here it is a port, with a local implementation: a file that an
+operator writes. Names decide nothing about data. They let people find views by class, and let a program that meets an
+unknown model report, or load, the missing package.
 
 >>> registry = LocalRegistry("names.json")
 >>> registry.register(RegistryEntry("org.example:planner", "view class", "Boards with lists of tasks"))
@@ -33,7 +33,7 @@ Kind = Literal["model", "view class"]
 
 @dataclass(frozen=True, slots=True)
 class RegistryEntry:
-    """What a name stands for. A model's `entry` is "module:Class"; `package` is what to install to have it."""
+    """The meaning of one name. For a model, `entry` is "module:Class", and `package` is the package to install."""
 
     name: str
     kind: Kind
@@ -56,34 +56,37 @@ class RegistryEntry:
 
 
 class Registry(Protocol):
-    """Where names are looked up. An implementation may ask a network; it may then not know a name for a while."""
+    """A lookup of names. An implementation may use a network; it may then not know a name for some time."""
 
     def find(self, name: str, version: int | None = None) -> RegistryEntry | None:
-        """The record of a name: of a version, or of the latest."""
+        """Return the entry of a name, of this version or of the latest; None if there is none."""
 
     def records(self, kind: Kind | None = None) -> Iterable[RegistryEntry]:
-        """What is known, by name and version."""
+        """Return all entries, or those of one kind, by name and version."""
 
     def register(self, record: RegistryEntry) -> None:
-        """Make a name known; one that stands already, with the same version, is replaced."""
+        """Add an entry. It replaces an entry with the same name and version."""
 
 
 class LocalRegistry:
-    """A registry in one JSON file, which is replaced whole: a crash leaves the old one or the new one."""
+    """A registry in one JSON file. The file is replaced as a whole: a crash leaves the old one or the new one."""
 
     def __init__(self, path: str | Path) -> None:
         self._file = JsonFile(Path(path), "the registry")
         self._lock = threading.Lock()
 
     def find(self, name: str, version: int | None = None) -> RegistryEntry | None:
+        """Return the entry of a name, of this version or of the latest; None if there is none."""
         found = [record for record in self._read() if record.name == name and version in (None, record.version)]
         return max(found, key=lambda record: record.version, default=None)
 
     def records(self, kind: Kind | None = None) -> list[RegistryEntry]:
+        """Return all entries, or those of one kind, by name and version."""
         found = [record for record in self._read() if kind in (None, record.kind)]
         return sorted(found, key=lambda record: (record.name, record.version))
 
     def register(self, record: RegistryEntry) -> None:
+        """Add an entry, and write the file. It replaces an entry with the same name and version."""
         if not isinstance(record, RegistryEntry):
             raise InvalidInput(f"a registry takes a RegistryEntry, not {record!r:.80}")
         with self._lock:
@@ -110,7 +113,7 @@ def _record(row: Any, file: JsonFile) -> RegistryEntry:
 
 
 def load_model(record: RegistryEntry) -> type[Model[Any]]:
-    """The class of a model that a record names, if its package is installed. The registry's writer is trusted."""
+    """Import the class of the model that an entry names. The writer of the registry is trusted: this runs its code."""
     module, _, name = record.entry.partition(":")
     try:
         found = getattr(import_module(module), name) if record.kind == "model" and module and name else None

@@ -1,4 +1,4 @@
-"""`Store`: everything that one device has, in one folder: its keys, its feeds, its parties.
+"""`Store`: the home of one device, in one folder: its keys, its feeds and its parties.
 
 >>> import antiphon
 >>> with antiphon.open("laptop", name="Ada", unprotected=True) as store:
@@ -8,17 +8,17 @@
 ...     groceries.value
 ['milk', 'bread', 'salt']
 
-Locks, so that no two threads ever wait for each other:
+Locks are taken in this order, so that threads cannot deadlock:
 
-1. A party's lock, which a batch holds. Under it all below may be taken, but no other party's: so a reference into
-   another party is not followed inside a batch (`look`), and whoever reaches into another one there does so at their
-   own risk.
-2. The manager's, while a party is opened or listed. The only party's lock under it is that of the party that is being
-   made, which nobody else has yet.
-3. `Store._lock`, for the store's own fields. Nothing is called while it is held.
+1. The lock of a party. A batch holds it. A thread that holds it may take the locks below, but not the lock of another
+   party. Therefore a reference into another party is not resolved inside a batch (`try_resolve`). An application that
+   calls another party inside a batch risks a deadlock.
+2. The lock of the manager, while a party is opened or listed. Under it, a thread takes the lock of a party only if the
+   party is being created, so that no other thread has it yet.
+3. `Store._lock`, for the store's own fields. No function is called while it is held.
 
-What users hand in (key functions, iterables, steps of migrations, callbacks) runs under none of them, unless the users
-themselves have opened a batch.
+Code of the application (key functions, iterables, steps of migrations, callbacks) runs under none of these locks,
+unless the application itself has opened a batch.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from antiphon.api.child_party import refer
-from antiphon.api.held_views import FollowedViews, hold_view
+from antiphon.api.child_party import add_child_reference
+from antiphon.api.held_views import HeldViews, hold_view
 from antiphon.api.inputs import need_text
 from antiphon.api.invitation import Invitation
 from antiphon.api.items.handle import Handle
@@ -71,7 +71,10 @@ _LOG = logging.getLogger("antiphon")
 
 
 class Store:
-    """A device's home. Thread-safe; one process at a time writes it. Close it, or use it with `with`."""
+    """The home of one device: a folder with its keys, feeds and parties. `antiphon.open` opens it.
+
+    Thread-safe. Only one process at a time can open a store. Close it with `close`, or use it in a `with` statement.
+    """
 
     def __init__(
         self,
@@ -81,19 +84,19 @@ class Store:
         identity: Identity | None,
         recovery_phrase: str,
         registry: Registry,
-        followed: FollowedViews,
+        held_views: HeldViews,
     ) -> None:
         self.path = path
         self.keys = keys
         self.manager = manager
         self._identity = identity
-        self.recovery_phrase = recovery_phrase  # of an identity that is new: show it once, to be written down
-        self.registry = registry  # of the names of models and view classes
-        self.followed = followed  # the parties of which one view alone is held
+        self.recovery_phrase = recovery_phrase  # of a new identity, else empty: show it once, to be written down
+        self.registry = registry  # names of models and view classes
+        self.held_views = held_views  # the parties of which the store holds one view alone
         self._parties: dict[bytes, Party] = {}
         self._lock = threading.Lock()
         self._opened = threading.Condition(self._lock)
-        self._opening = 0  # how many threads are opening a party
+        self._opening = 0  # number of threads that are opening a party
         self._closed = False
 
     @classmethod
@@ -113,16 +116,25 @@ class Store:
         randomness: Randomness | None = None,
         registry: Registry | None = None,
     ) -> Store:
-        """Open the store in a folder. A new folder gets an identity called `name`, and a device.
+        """Open the store in a folder, or create it there, with an identity called `name` and a device.
 
-        For a new store, choose how its private keys are kept: encrypted with a `passphrase`, encrypted with a key in
-        the system's `keyring`, or `unprotected`, as plain bytes that anybody who reads the folder can use. A store
-        that exists needs its passphrase if it has one; the other two arguments then change nothing.
+        A new store needs one of the first three arguments, which say how its private keys are kept:
 
-        `live` folds new blocks of each open party in a thread of its own. `epochs` takes part in the party's epochs in
-        another thread, as policy says, and `prune` drops messages there that a new final epoch holds, as policy allows.
-        `models` are the models with code in this process, by default all that are installed; `registry` holds the names
-        of models and view classes. A simulation hands in `clock` and `randomness`.
+        - `passphrase` encrypts them with this passphrase. An existing store that has one needs it again.
+        - `keyring=True` encrypts them with a key in the system's keyring.
+        - `unprotected=True` writes them as plain bytes. Anybody who can read the folder can use them.
+        - `live=True` processes new blocks of each open party in a background thread.
+        - `epochs=True` takes part in the epochs of each open party in another thread, as the party's policy says.
+        - `prune=True`, with `epochs`, deletes messages that a new final epoch contains, as far as policy allows.
+        - `models` are the models with code in this process; by default all installed models.
+        - `registry` holds the names of models and view classes; by default the file `names.json` in the folder.
+        - `clock` and `randomness` replace those of the system, in simulations and tests.
+
+        >>> with Store.open("desktop", name="Ada", unprotected=True) as store:
+        ...     key = store.create_party("Household").key
+        >>> with Store.open("desktop") as store:
+        ...     store.party(key).name
+        'Household'
         """
         if not str(path):
             raise InvalidInput("the path of a store is empty; name a folder, '.' for the working directory")
@@ -133,7 +145,7 @@ class Store:
             home / "keys", name, _protection(passphrase, keyring, unprotected), passphrase, randomness
         )
         device = devices(keys)[0]
-        followed = FollowedViews(home / "views.json", home / "items")
+        held_views = HeldViews(home / "views.json", home / "items")
         with contextlib.ExitStack() as opened:
             feeds = opened.enter_context(FeedStore.open(home / "feeds", clock=clock, randomness=randomness))
             meta = opened.enter_context(MetaStore.open(home / "meta.db", clock=clock))
@@ -149,49 +161,52 @@ class Store:
                 live=live,
                 epochs=epochs,
                 prune=prune,
-                items=followed.open_items,
+                items=held_views.open_items,
                 index=ItemIndex,
             )
-            opened.pop_all()  # all is well: they stay open
+            opened.pop_all()  # no error: they stay open
         held = device.identity in {record.key for record in keys.keys(KeyKind.IDENTITY)}
         names = registry or LocalRegistry(home / "names.json")
         identity = load_identity(keys, device.identity) if held else None
-        return cls(home, keys, manager, identity, recovery_phrase, names, followed)
+        return cls(home, keys, manager, identity, recovery_phrase, names, held_views)
 
-    # -- who
+    # -- identity
 
     @property
     def me(self) -> PublicKey:
-        """The identity that this device speaks for: give this key to whom you want to be admitted by."""
+        """The public key of the identity that owns this device.
+
+        Give it to the owner of a party, who can then `invite` you. `str(store.me)` is the key as text.
+        """
         return self.manager.device.identity
 
     @property
     def device(self) -> PublicKey:
-        """This device: the key by which a policy of epochs names it."""
+        """The public key of this device, with which `PartyEpochs.set_policy` names it."""
         return self.manager.device.key
 
     @property
     def identity(self) -> Identity:
-        """The identity with its private key."""
+        """The identity with its private key. `NotAuthorised` if the private key is not on this device."""
         if self._identity is None:
             raise NotAuthorised(f"the private key of identity {self.me.short} is not on this device")
         return self._identity
 
     @property
     def may_vouch(self) -> bool:
-        """Whether the private key of the identity is here, so that this device can join parties for it."""
+        """True if the private key of the identity is on this device, so that the device can join parties by itself."""
         return self._identity is not None
 
     @property
     def models(self) -> ModelFactory:
-        """The models whose code is here."""
+        """The models whose code is registered in this process."""
         return self.manager.models
 
     def load_models(self) -> list[str]:
-        """Register the models that the registry names and whose packages are installed; returns their names.
+        """Register the models that the registry names and whose packages are installed. Return their names.
 
-        Items that were opaque for want of their code are then folded, with the next refresh of their party. Names whose
-        code is not here, or fails, are passed over and logged.
+        Items of these models that were opaque get their value with the next `Party.refresh`. A model that cannot be
+        imported is skipped, with a warning in the log.
         """
         loaded = []
         for record in self.registry.records("model"):
@@ -206,7 +221,10 @@ class Store:
     # -- parties
 
     def create_party(self, name: str = "", *, parent: Party | None = None) -> Party:
-        """Found a party, as its first owner; with a parent, a child of that (`Party.create_child`)."""
+        """Create a party, with your identity as its first owner. With a `parent`, see `Party.create_child`.
+
+        The `name` is shared with all members. It is also the label of the party on this device.
+        """
         need_text(name, "the name of a party")
         with self._open_one():
             above = None if parent is None else bytes(parent.key)
@@ -215,44 +233,60 @@ class Store:
         if name:
             party.name = name
         if parent is not None:
-            refer(parent, party, name)
+            add_child_reference(parent, party, name)
         return party
 
     def join(self, invitation: Invitation | str) -> None:
-        """Take an invitation. The party opens once its blocks are here: see `sync`."""
+        """Join a party with an invitation, or with its text.
+
+        The party can be opened with `party` once its first blocks have arrived, for example with `sync`.
+
+        >>> import antiphon
+        >>> ada, bob = (antiphon.open(name, unprotected=True) for name in ("ada", "bob"))
+        >>> with ada, bob:
+        ...     club = ada.create_party("Book club")
+        ...     bob.join(club.invite(bob.me))
+        ...     moved = antiphon.sync(ada, bob)
+        ...     bob.party("Book club").name
+        'Book club'
+        """
         invited = Invitation.parse(invitation) if isinstance(invitation, str) else invitation
         if not isinstance(invited, Invitation):
             raise InvalidInput(f"one joins with what `party.invite` gives, or its text, not with {invited!r:.80}")
         self.manager.subscribe(invited.party, invited.genesis, invited.label)
 
     def hold_view(self, view: Locator | str, invitation: Invitation | str | None = None) -> None:
-        """Hold one view of a party, what belongs to it, and of all else headers only. `sync` fetches it.
+        """Hold one view of a party alone: the view with everything that belongs to it. `sync` fetches it.
 
-        The party is joined with the invitation, if it was not. Such a device writes like others, and declares and
-        attests no epochs. What was held of the party before is not shown any more.
+        Of all other items the device holds only the headers of their messages. It can write like other devices, but
+        it declares and attests no epochs. If the store held the whole party before, it shows only the view from now on.
+
+        `view` is the locator of the view (`Handle.locator`), or its text. The party is joined with the `invitation` if
+        it was not joined before.
         """
         hold_view(self, view, invitation)
 
     def hold_whole(self, party: bytes) -> None:
-        """Hold all of a party again of which one view was followed. It is shown whole once `sync` has all of it."""
-        if party not in self.followed:
-            raise InvalidInput(f"of party {party.hex()[:8]} no view alone is followed here")
-        self.followed.leave(party)
+        """Hold the whole party again, after `hold_view`. It is shown as a whole once `sync` has fetched the rest."""
+        if party not in self.held_views:
+            raise InvalidInput(f"party {party.hex()[:8]}: no view alone is held here; `hold_view` holds one")
+        self.held_views.want_whole(party)
 
     def party(self, which: bytes | str) -> Party:
-        """A party, by its key, the text of its key, or its name; opened if it was not.
+        """Return a party by its key, the text of its key, or its name. Open it if it is not open.
 
-        A name is first looked for among the labels of this device, which others cannot change, and only then among the
-        names that members gave to the parties that are open.
+        A name is first compared with the labels of the parties on this device, which other members cannot change, then
+        with the shared names of the open parties. `UnknownParty` if none or several parties match; `MissingBlocks` if
+        the first blocks of the party have not arrived yet.
         """
         return self._party(which if isinstance(which, bytes) else self._named(which))
 
     def parties(self) -> tuple[KnownParty, ...]:
-        """All parties that are followed here, open or not."""
+        """List all parties that this device has created or joined, open or not."""
         return self.manager.list()
 
     def __iter__(self) -> Iterator[Party]:
-        """The parties whose blocks are here."""
+        """Open and yield each party whose first blocks have arrived and that is not paused."""
         for known in self.parties():
             with contextlib.suppress(MissingBlocks, PartyPaused):
                 yield self.party(bytes(known.party))
@@ -272,7 +306,7 @@ class Store:
         return bytes(found[0])
 
     def _shared_name(self, key: bytes) -> str | None:
-        """What the members call a party that is open here; it may be called otherwise since it was joined."""
+        """The shared name of a party, if it is open. It may have changed since this device joined."""
         party = self.running(key)
         with contextlib.suppress(PartyPaused):  # closed meanwhile
             return None if party is None else party.name
@@ -293,7 +327,7 @@ class Store:
             return party
 
     def _keep(self, party: Party) -> Party:
-        """The one of a party that all get: threads may have made several at once."""
+        """Return one `Party` for all callers: several threads may have created one at the same time."""
         with self._lock:
             known = self._parties.get(party.key)
             if known is not None and known.processor is party.processor:
@@ -304,7 +338,7 @@ class Store:
 
     @contextlib.contextmanager
     def _open_one(self) -> Iterator[None]:
-        """While a party is being opened, the store is not closed; once it is being closed, none is opened."""
+        """Keep the store from closing while a party is opened. `StoreClosed` if it is closed already."""
         with self._lock:
             if self._closed:
                 raise StoreClosed(f"the store {str(self.path)!r} was closed; open it again")
@@ -317,18 +351,19 @@ class Store:
                 self._opened.notify_all()
 
     def running(self, key: bytes) -> Party | None:
-        """A party that is open. Nothing is locked, and nothing opened, to find that out."""
+        """Return a party if it is open, else None. It takes no lock and opens nothing."""
         party = self._parties.get(key)
         return party if party is not None and party.processor.running else None
 
     def import_party(self, path: str | Path, label: str = "", *, tick: Tick = no_tick) -> Party:
-        """Take a party from a file that `Party.export` has written. Everything in it is verified before any is taken.
+        """Import a party from a file that `Party.export` wrote. The whole file is verified before anything is stored.
 
-        It begins at the epoch in the file, if as many devices have attested that as policy wants.
+        The party starts at the epoch in the file, if that has enough attestations. `label` names the party on this
+        device. `tick` is called with the name of the current step, and how many bytes are done.
         """
         with self._open_one(), CarFile.open(path, partial(tick, "read")) as file:
             bundle = Bundle(file, tick, store=self.manager.feeds)
-            with self.manager.blobs.putting():  # so that nobody collects them before the party is known
+            with self.manager.blobs.putting():  # no garbage collection before the party is known
                 taken = bundle.take(self.manager.feeds, self.manager.blobs)
                 self.manager.subscribe(taken.party, taken.genesis, label, again=True)
         party = self._party(bytes(taken.party))
@@ -336,9 +371,10 @@ class Store:
         return party
 
     def collect_garbage(self, *, earlier: int | None = 0) -> GarbageReport:
-        """Let go of blobs that no party refers to; keep `earlier` snapshots more than policy asks for, or all (None).
+        """Delete the blobs that no party refers to any more. Return a report.
 
-        While a file or an epoch is being written it does nothing, and says so.
+        The snapshots that policy keeps stay, and `earlier` more for each party; with None all snapshots stay. While a
+        file or an epoch is being written, nothing is deleted, and the report says so.
         """
         with self._open_one():
             if any(party.processor.open_batch() is not None for party in list(self._parties.values())):
@@ -346,13 +382,17 @@ class Store:
             return collect_garbage(self.manager, earlier=earlier)
 
     def open_parties(self) -> list[Party]:
-        """The parties that are open. Nothing is locked to find that out."""
+        """List the open parties. It takes no lock."""
         return [party for party in list(self._parties.values()) if party.processor.running]
 
     # -- items of any party
 
     def resolve(self, reference: Reference | Locator | str, party: Party | None = None) -> Handle:
-        """Return the item that a reference or a view's locator names, in any party. A fork leads to the new item."""
+        """Return the item that a reference or the locator of a view names, in any party.
+
+        A forked item leads to the new item. A reference inside one party does not name the party: pass the `party` that
+        contains it. Errors: `UnknownParty`, `UnknownItem`, `MissingBlocks`, `PartyPaused`.
+        """
         if isinstance(reference, str):
             reference = Locator.parse(reference)
         if isinstance(reference, Locator):
@@ -366,28 +406,29 @@ class Store:
         return party.item(reference.item)
 
     def holds(self, reference: Reference | Locator | str, party: Party | None = None) -> bool:
-        """Whether what a reference or a locator names is here, without an error if not."""
+        """True if this device holds the item that a reference or a locator names: `resolve` would return it."""
         try:
             self.resolve(reference, party)
         except (UnknownParty, UnknownItem, MissingBlocks, PartyPaused):
             return False
         return True
 
-    def look(self, reference: Reference, party: Party) -> Handle | None:
-        """What a reference in a value of a party leads to, if that can be told now: no party is opened for it.
+    def try_resolve(self, reference: Reference, party: Party) -> Handle | None:
+        """Return the item that a reference inside a party names, or None. Opens no party, and raises no error.
 
-        Inside a batch, no other party is looked into, as its lock may be with somebody who waits for this one's.
+        Inside a batch, references into other parties give None: another thread may hold the lock of that party while it
+        waits for this one's.
         """
         home = party if reference.party in (b"", party.key) else self.running(reference.party)
         if home is None or (home is not party and self._in_batch_beside(home)):
             return None
         try:
             return home.item(reference.item)
-        except AntiphonError:  # it has not come, or the party was closed meanwhile, or cannot be read
+        except AntiphonError:  # the item has not arrived, or the party was closed meanwhile, or cannot be read
             return None
 
     def _in_batch_beside(self, party: Party) -> bool:
-        """Whether the calling thread is in a batch, and none of this party."""
+        """True if the calling thread is inside a batch of another party."""
         if party.processor.open_batch() is not None:
             return False
         return any(other.processor.open_batch() is not None for other in list(self._parties.values()))
@@ -398,7 +439,7 @@ class Store:
         return f"<Store {str(self.path)!r} of {self.me.short}>"
 
     def close(self) -> None:
-        """Save and let go of everything. Threads that are at work get `StoreClosed` or `PartyPaused`."""
+        """Save and close the store and its parties. Other threads that use them get `StoreClosed` or `PartyPaused`."""
         if any(party.processor.open_batch() is not None for party in list(self._parties.values())):
             raise InvalidInput(f"the store {str(self.path)!r}: a batch is open; leave it first")
         with self._lock:
@@ -408,12 +449,12 @@ class Store:
             self._opened.wait_for(lambda: not self._opening)
             parties = list(self._parties.values())
             self._parties.clear()
-        with contextlib.ExitStack() as last:  # the last that it is told is done first
+        with contextlib.ExitStack() as last:  # callbacks run in reverse order
             last.callback(self.manager.feeds.close)
             last.callback(self.manager.meta.close)
             last.callback(self.manager.close)
             for party in parties:
-                last.callback(party.release)
+                last.callback(party.close_subscriptions)
 
     def __enter__(self) -> Store:
         return self
@@ -423,7 +464,7 @@ class Store:
 
 
 def _protection(passphrase: str | None, keyring: bool, unprotected: bool) -> Protection | None:
-    """The protection that the caller has chosen for a new store; None if there was no choice."""
+    """The protection that the arguments of `open` choose for a new store; None if they choose none."""
     if (passphrase is not None) + keyring + unprotected > 1:
         raise InvalidInput("choose one of passphrase=, keyring=True and unprotected=True, not several")
     if passphrase is not None:
@@ -434,11 +475,11 @@ def _protection(passphrase: str | None, keyring: bool, unprotected: bool) -> Pro
 def _keys(
     path: Path, name: str, protection: Protection | None, passphrase: str | None, randomness: Randomness | None
 ) -> tuple[KeyStore, str]:
-    """The key store, with an identity and a device in it, and the recovery phrase of an identity that is new."""
+    """Open or create the key store, with an identity and a device. Return it with a new identity's recovery phrase."""
     if path.exists():
         keys = KeyStore.open(path, passphrase, randomness=randomness)
         if devices(keys):
-            return keys, ""  # without a device, creating the store was interrupted, and is finished now
+            return keys, ""  # without a device, the creation of the store was interrupted: it is completed below
     else:
         if protection is None:
             raise InvalidInput(

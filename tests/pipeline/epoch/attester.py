@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from antiphon.api.store import Store
-from antiphon.api.sync.sync import copy
+from antiphon.api.sync.sync import copy_feeds
 from antiphon.feed.store.feed_store import FeedStore
 
 
@@ -19,7 +19,7 @@ def main(own: Path, other: Path) -> None:
         (party,) = store
         for _ in sys.stdin:
             with FeedStore.open(other / "feeds", readonly=True) as feeds:
-                copy(feeds, store.manager.feeds, bytes(party.key))
+                copy_feeds(feeds, store.manager.feeds, bytes(party.key))
             party.refresh()
             party.epochs.step()
             base = store.manager.epochs(party.key).base

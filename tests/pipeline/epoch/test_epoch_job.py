@@ -18,7 +18,7 @@ from tests.pipeline.helpers import flip
 
 import antiphon
 from antiphon.api.store import Store
-from antiphon.api.sync.sync import copy
+from antiphon.api.sync.sync import copy_feeds
 from antiphon.core.cid import DAG_CBOR, Cid
 from antiphon.core.errors import AntiphonError, InvalidInput, MissingBlob, NotAuthorised
 from antiphon.feed.store.feed_store import FeedStore
@@ -86,7 +86,7 @@ def test_a_live_process_attests_what_spark_has_computed(spark: SparkSession, hom
     with Store.open(homes / "ada", unprotected=True) as ada:
         (party,) = ada
         with FeedStore.open(homes / "bob" / "feeds", readonly=True) as feeds:
-            copy(feeds, ada.manager.feeds, bytes(party.key))
+            copy_feeds(feeds, ada.manager.feeds, bytes(party.key))
         party.refresh()
         party.epochs.step()
         base = ada.manager.epochs(party.key).base

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 from antiphon.api.copy_blobs import take_blobs
 from antiphon.api.items.handle import Handle
-from antiphon.api.options import Options
+from antiphon.api.options import ItemOptions
 from antiphon.core.cid import Cid
 from antiphon.core.errors import BadEncoding, InvalidInput, MissingBlob, StoreError, TooLarge
 from antiphon.model.file import UNKNOWN_TYPE, FileModel
@@ -35,7 +35,7 @@ Source = bytes | bytearray | BinaryIO | str | os.PathLike[str]
 READ_SIZE_MAX = 256 << 20  # what `read_bytes` gives at once
 
 
-class FileOptions(Options, total=False):
+class FileOptions(ItemOptions, total=False):
     """What is said of a new file, besides what it holds."""
 
     media_type: str
@@ -83,7 +83,7 @@ class File(Handle):
 
         A stream or a file is read in pieces. Chunks that are here already, of this file or another, are kept once.
         """
-        guessed, kind = told_by(data)
+        guessed, kind = guess_from_path(data)
         kind = media_type or kind or self.media_type or UNKNOWN_TYPE
         if name is None and not self._value["name"]:
             name = guessed or None
@@ -111,7 +111,7 @@ class File(Handle):
 
     def open(self) -> BinaryIO:
         """The content as a binary stream, which can be searched. `MissingBlob` says what is to be fetched first."""
-        cid = self._whole()
+        cid = self._complete_content()
         return io.BytesIO() if cid is None else open_content(cid, self.party.processor.blobs)
 
     def pieces(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
@@ -137,7 +137,7 @@ class File(Handle):
             if not self._value["name"]:
                 raise InvalidInput(f"file {self.id} has no name; say under which it is to be saved")
             target = target / self._value["name"]
-        self._whole()
+        self._complete_content()
         partial = target.with_name(target.name + ".partial")
         try:
             with partial.open("wb") as stream:
@@ -150,7 +150,7 @@ class File(Handle):
             partial.unlink(missing_ok=True)
         return target
 
-    def _whole(self) -> Cid | None:
+    def _complete_content(self) -> Cid | None:
         """Its content, once all of that is here."""
         cid = self.content
         if cid is None:
@@ -176,7 +176,7 @@ class File(Handle):
 
 def new_file(party: Party, data: Source, **options: Unpack[FileOptions]) -> File:
     """A file with its content, in one batch."""
-    guessed, kind = told_by(data)
+    guessed, kind = guess_from_path(data)
     kind, name = options.get("media_type") or kind or UNKNOWN_TYPE, options.get("name") or guessed or None
     blobs = party.processor.blobs
     with blobs.putting():  # so that nobody collects the chunks before the item names them
@@ -188,7 +188,7 @@ def new_file(party: Party, data: Source, **options: Unpack[FileOptions]) -> File
     return made
 
 
-def told_by(data: Source) -> tuple[str, str]:
+def guess_from_path(data: Source) -> tuple[str, str]:
     """The name and the media type that a source tells by itself."""
     path = data if isinstance(data, str | os.PathLike) else None
     if path is None:

@@ -141,7 +141,7 @@ class Handle:
         """What hangs under it and is not deleted, in the order of making."""
         if self.id == SYSTEM_ITEM:  # what hangs nowhere hangs under the party's root
             return self.party.query(~Fact.PARENT.exists() | Fact.PARENT.is_(self.id))
-        return self.party.near(self, Way.CHILDREN)
+        return self.party.neighbours(self, Way.CHILDREN)
 
     def move_under(self, parent: Handle | None) -> None:
         """Hang it under another item, or at the top."""
@@ -171,7 +171,7 @@ class Handle:
     @property
     def embedded(self) -> Results:
         """The items that are embedded in it and not deleted."""
-        return self.party.near(self, Way.EMBEDS)
+        return self.party.neighbours(self, Way.EMBEDS)
 
     @overload
     def create(self, model: Literal["antiphon/object"] = ..., *, name: str = ..., type: str = ...) -> Object: ...
@@ -192,12 +192,12 @@ class Handle:
 
     def links(self, *, back: bool = False) -> Results:
         """The links that begin here, or with `back` that end here. A link is an item, with an end at each side."""
-        return self.party.near(self, Way.BACKLINKS if back else Way.LINKS)
+        return self.party.neighbours(self, Way.BACKLINKS if back else Way.LINKS)
 
     @property
     def referrers(self) -> Results:
         """The items of this party whose values refer to it."""
-        return self.party.near(self, Way.REFERRERS)
+        return self.party.neighbours(self, Way.REFERRERS)
 
     @property
     def source(self) -> Handle | None:
@@ -326,7 +326,7 @@ def shown(value: Value, party: Party, *, detached: bool = False) -> Any:
     Never called with a party's lock held, other than that of a batch that the application has opened.
     """
     if isinstance(value, Reference):
-        found = party.store.look(value, party)
+        found = party.store.try_resolve(value, party)
         return value if found is None else found
     if isinstance(value, dict):
         parts = {key: shown(part, party, detached=detached) for key, part in value.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from antiphon.api.options import By, Parts
+from antiphon.api.options import By, QueryArguments
 from antiphon.core.errors import InvalidInput
 from antiphon.model.object.model import ObjectModel
 from antiphon.model.value import Reference
@@ -16,35 +16,35 @@ from antiphon.schema.definition import Schema
 Lead = Callable[[bytes], bytes]  # to where an item is now, through forks
 
 
-def asked(query: Query | Filter | None, parts: Parts, party: bytes, lead: Lead) -> Query:
+def query_from(query: Query | Filter | None, parts: QueryArguments, party: bytes, lead: Lead) -> Query:
     """A whole query, or one that is put together from its parts; as the party sees it."""
     _check_names(parts)
     if not isinstance(query, Query):
-        return _local(_assembled(query, parts), party, lead)
+        return _localise(_assemble(query, parts), party, lead)
     if parts:
         raise InvalidInput("pass a whole Query, or its parts, not both")
-    return _local(query, party, lead)
+    return _localise(query, party, lead)
 
 
-def narrowed(query: Query, parts: Parts, party: bytes, lead: Lead) -> Query:
+def narrow(query: Query, parts: QueryArguments, party: bytes, lead: Lead) -> Query:
     """A whole query of which only what the parts ask for is wanted."""
     _check_names(parts)
     if not isinstance(query, Query):
         raise InvalidInput('an aggregate is asked with a query that counts or sums: `Query().sum("price")`')
-    more = _assembled(None, parts)
+    more = _assemble(None, parts)
     if more.order or more.limit is not None:
         raise InvalidInput("an aggregate is of all items; it goes with no order and no limit")
     found = query if more.where == EVERYTHING else query.filter(more.where)
-    return _local(replace(found, deleted=more.deleted) if "deleted" in parts else found, party, lead)
+    return _localise(replace(found, deleted=more.deleted) if "deleted" in parts else found, party, lead)
 
 
-def _check_names(parts: Parts) -> None:
-    unknown = parts.keys() - Parts.__annotations__.keys() if parts else None
+def _check_names(parts: QueryArguments) -> None:
+    unknown = parts.keys() - QueryArguments.__annotations__.keys() if parts else None
     if unknown:
-        raise TypeError(f"a query has no {min(unknown)!r}; it has {', '.join(sorted(Parts.__annotations__))}")
+        raise TypeError(f"a query has no {min(unknown)!r}; it has {', '.join(sorted(QueryArguments.__annotations__))}")
 
 
-def _assembled(query: Filter | None, parts: Parts) -> Query:
+def _assemble(query: Filter | None, parts: QueryArguments) -> Query:
     kind, match = parts.get("type"), parts.get("match")
     filters = [part for part in (query, parts.get("where")) if part is not None]
     if kind is not None:
@@ -67,7 +67,7 @@ def _of_record(record: type) -> Filter:
     return Fact.TYPE.is_(Schema.of(record).name) & Fact.MODEL.is_(ObjectModel.name)
 
 
-def record_of(parts: Parts) -> type | None:
+def record_class(parts: QueryArguments) -> type | None:
     """The class that the objects of a query read as, if `type` is one."""
     kind = parts.get("type")
     return kind if isinstance(kind, type) else None
@@ -90,22 +90,22 @@ def _orders(order: By | list[By] | tuple[By, ...]) -> Iterator[OrderBy]:
             )
 
 
-def _local(query: Query, party: bytes, lead: Lead) -> Query:
+def _localise(query: Query, party: bytes, lead: Lead) -> Query:
     """References to items of the party itself stand in it without its name, and are found as they lead, so they must
     be like that in a query."""
-    where = _localised(query.where, party, lead)
-    steps = tuple([Step(step.way, _localised(step.where, party, lead)) for step in query.steps])
+    where = _localise_filter(query.where, party, lead)
+    steps = tuple([Step(step.way, _localise_filter(step.where, party, lead)) for step in query.steps])
     same = where is query.where and all(new.where is old.where for new, old in zip(steps, query.steps, strict=True))
     return query if same else replace(query, where=where, steps=steps)
 
 
-def _localised(part: Filter, party: bytes, lead: Lead) -> Filter:
+def _localise_filter(part: Filter, party: bytes, lead: Lead) -> Filter:
     if isinstance(part, All | Any):
-        parts = tuple([_localised(inner, party, lead) for inner in part.parts])
+        parts = tuple([_localise_filter(inner, party, lead) for inner in part.parts])
         same = all(new is old for new, old in zip(parts, part.parts, strict=True))
         return part if same else replace(part, parts=parts)
     if isinstance(part, Not):
-        inner = _localised(part.part, party, lead)
+        inner = _localise_filter(part.part, party, lead)
         return part if inner is part.part else Not(inner)
     if not isinstance(part, Compare | Contains) or not isinstance(part.value, Reference):
         return part

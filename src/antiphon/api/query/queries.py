@@ -57,7 +57,7 @@ class Queries:
     def __init__(self, party: Party) -> None:
         self._party = party
         self._live: LiveQueries | None = None
-        self._told: list[Subscription[Any]] = []  # those with a callback, which live until they are closed
+        self._observed: list[Subscription[Any]] = []  # those with a callback, which live until they are closed
 
     def _index(self) -> ItemIndex:
         index = self._party.processor.attach(ItemIndex)
@@ -77,7 +77,7 @@ class Queries:
         with self._party.processor.locked() as engine:
             return self._current(engine).run(query)
 
-    def near(self, item: bytes, way: Way) -> Result:
+    def neighbours(self, item: bytes, way: Way) -> Result:
         """Where a way leads to from one item, deleted or not, or from what it was forked into; but not what is deleted.
         Inside a batch, as it was before."""
         with self._party.processor.locked() as engine:
@@ -103,8 +103,8 @@ class Queries:
         subscription = live.subscribe(query, present)
         if callback is not None:
             with self._party.processor.locked():
-                self._told = [known for known in self._told if not known.closed and known.error is None]
-                self._told.append(subscription)
+                self._observed = [known for known in self._observed if not known.closed and known.error is None]
+                self._observed.append(subscription)
             subscription.on(callback)
         return subscription
 
@@ -112,7 +112,7 @@ class Queries:
         """Where an item hangs, by the claims of all items; inside a batch, also by what that has done."""
         with self._party.processor.locked() as engine:
             index = self._current(engine)
-            if self._hangs_as_before(engine, index):
+            if self._parents_unchanged(engine, index):
                 return index.parent(item)
             return settle([item], _claims_of(engine, index)).get(item, b"")
 
@@ -120,11 +120,11 @@ class Queries:
         """The items above one, the nearest first: settled once for all of them."""
         with self._party.processor.locked() as engine:
             index = self._current(engine)
-            if self._hangs_as_before(engine, index):
+            if self._parents_unchanged(engine, index):
                 return index.above(item)
             return lineage(item, cache(_claims_of(engine, index)))
 
-    def _hangs_as_before(self, engine: Engine, index: ItemIndex) -> bool:
+    def _parents_unchanged(self, engine: Engine, index: ItemIndex) -> bool:
         """Whether all hangs as the index has it: no batch is open, or a small one that moved and forked nothing."""
         batch = self._party.processor.open_batch()
         if batch is None:
@@ -148,8 +148,8 @@ class Queries:
         with self._party.processor.locked() as engine:
             batch = self._party.processor.open_batch()
             states = {each: engine.find(each) for each in (() if batch is None else batch.items)}
-            said = {each: None if state is None else fork_of(state) for each, state in states.items()}
-            return self._current(engine).forks(said).view_key(item)
+            forks = {each: None if state is None else fork_of(state) for each, state in states.items()}
+            return self._current(engine).forks(forks).view_key(item)
 
     def _current(self, engine: Engine) -> ItemIndex:
         """The index, with all that is applied; inside a batch, with what was applied before."""
@@ -177,7 +177,7 @@ class Queries:
             return sorted(found | set(inside))
 
     def close(self) -> None:
-        self._told.clear()
+        self._observed.clear()
         if self._live is not None:
             self._live.close()
             self._live = None

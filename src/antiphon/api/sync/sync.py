@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from antiphon.api.held_views import become_whole, learn
+from antiphon.api.held_views import learn_view_id, open_whole
 from antiphon.api.sync.view_fetch import fetch_rest, fetch_view
 from antiphon.core.errors import MissingBlocks, RefusedBlocks
 from antiphon.feed.block import BodyState
@@ -32,14 +32,14 @@ def sync(one: Store, other: Store) -> int:
     """
     total = 0
     while True:
-        shared = sorted(_followed(one) & _followed(other))
-        passed = [_give(giver, taker, party) for party in shared for giver, taker in ((one, other), (other, one))]
-        total += sum(gift.blocks for gift in passed)
+        shared = sorted(_active_parties(one) & _active_parties(other))
+        passed = [_transfer(giver, taker, party) for party in shared for giver, taker in ((one, other), (other, one))]
+        total += sum(moved.blocks for moved in passed)
         if not any(map(any, passed)):
             return total
 
 
-class _Gift(NamedTuple):
+class _Transfer(NamedTuple):
     """What one store gave another, and whether that let it go on with epochs."""
 
     blocks: int
@@ -47,56 +47,56 @@ class _Gift(NamedTuple):
     moved: bool = False
 
 
-def _followed(store: Store) -> set[bytes]:
+def _active_parties(store: Store) -> set[bytes]:
     return {bytes(known.party) for known in store.parties() if known.state is not SubscriptionState.PAUSED}
 
 
-def _give(giver: Store, taker: Store, key: bytes) -> _Gift:
-    store, there = taker.manager.feeds, _opened(giver, key)
+def _transfer(giver: Store, taker: Store, key: bytes) -> _Transfer:
+    store, there = taker.manager.feeds, _open_party(giver, key)
     if there is not None:
-        learn(taker, there)
+        learn_view_id(taker, there)
     written = store.transaction
-    before = _opened(taker, key)
+    before = _open_party(taker, key)
     said = store.transaction != written  # it has joined, or said in a child where feeds end
     begins = taker.manager.epochs(key).begins() if before is not None else {}
-    blocks = copy(giver.manager.feeds, store, key, begins, keeps=taker.followed.keeps(key))
+    blocks = copy_feeds(giver.manager.feeds, store, key, begins, keeps=taker.held_views.keeps(key))
     parent = parent_of(store, key)
     if parent is not None:  # a child is judged by its parent's control feeds, also where nobody follows the parent
-        blocks += copy(giver.manager.feeds, store, parent, control=True)
+        blocks += copy_feeds(giver.manager.feeds, store, parent, control=True)
     written = store.transaction
-    party = _opened(taker, key)
+    party = _open_party(taker, key)
     if party is None:
-        return _Gift(blocks)
+        return _Transfer(blocks)
     party.refresh()
     said = said or store.transaction != written
     if party.processor.is_held():  # inside a batch
-        return _Gift(blocks, moved=said)
+        return _Transfer(blocks, moved=said)
     moved = party.epochs.step() or said
-    view = taker.followed.of(party)
+    view = taker.held_views.partial_party(party)
     if view is not None:
-        return _Gift(blocks, 0 if there is None else _give_view(there, party, view), moved)
-    return _Gift(blocks, party.epochs.fetch(giver.manager.blobs), moved)
+        return _Transfer(blocks, 0 if there is None else _transfer_view(there, party, view), moved)
+    return _Transfer(blocks, party.epochs.fetch(giver.manager.blobs), moved)
 
 
-def _give_view(there: Party, party: Party, view: PartialParty) -> int:
+def _transfer_view(there: Party, party: Party, view: PartialParty) -> int:
     """What a device that follows a view alone wants; and the rest, where it wants the whole party again."""
     came = fetch_view(there, party, view)
-    if party.store.followed.leaving(party.key):
+    if party.store.held_views.wants_whole(party.key):
         rest, whole = fetch_rest(there, party)
         came += rest + whole
         if whole:
-            become_whole(party)
+            open_whole(party)
     return came
 
 
-def _opened(store: Store, key: bytes) -> Party | None:
+def _open_party(store: Store, key: bytes) -> Party | None:
     try:
         return store.party(key)
     except MissingBlocks:  # its genesis has not come yet
         return None
 
 
-def copy(
+def copy_feeds(
     source: FeedStore,
     target: FeedStore,
     party: bytes,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def fetch_view(giver: Party, taker: Party, view: PartialParty) -> int:
     """Until the taker wants nothing more that the giver has; returns how many lists, blobs and bodies came."""
     source, theirs, ours, total = giver.epochs.views, giver.processor.blobs, taker.processor.blobs, 0
-    with taker.store.followed.driving, ours.putting():  # nobody collects them before the party stands on them
+    with taker.store.held_views.step_lock, ours.putting():  # nobody collects them before the party stands on them
         view.step()
         while moved := _answer(source, view) + take_blobs(theirs, ours, view.blobs()) + _bodies(source, view):
             total += moved

@@ -31,10 +31,10 @@ _TAG = b"antiphon.schema.seal.v1"
 _KNOWN_MAX = 1024
 
 
-class _Held(NamedTuple):
+class _CachedSchema(NamedTuple):
     """What an item says, and the schema that it gives; None where it is none that may be used."""
 
-    said: Document
+    document: Document
     schema: Schema[Any] | None
 
 
@@ -49,7 +49,7 @@ class SchemaItems:
     def __init__(self, party: Party) -> None:
         self._party = party
         self._ids: dict[bytes, bytes] = {}  # by seal, the item where a schema was last found
-        self._known: dict[bytes, _Held] = {}
+        self._known: dict[bytes, _CachedSchema] = {}
 
     def register(self, schema: Schema[Any]) -> Object:
         """The item of a schema; made, if the party has none that holds the same."""
@@ -80,8 +80,8 @@ class SchemaItems:
 
     def assign(self, item: Object[Any], described: Object[Any], schema: Schema[Any]) -> None:
         """Let an object have a schema, which the item that is passed holds."""
-        said: dict[str, Value] = {ITEM: Reference(bytes(described.id)), SEAL: seal_of(schema), "type": schema.name}
-        item.item.set_all_metadata(said)
+        metadata: dict[str, Value] = {ITEM: Reference(bytes(described.id)), SEAL: seal_of(schema), "type": schema.name}
+        item.item.set_all_metadata(metadata)
 
     def of(self, described: Mapping[str, Any]) -> Schema[Any] | None:
         """The schema of an object with this metadata, if it has one and it is here."""
@@ -98,10 +98,10 @@ class SchemaItems:
         self._ids[seal] = item
 
     def _seal_at(self, item: bytes) -> bytes | None:
-        said = self._said_at(item)
-        return None if said is None else seal_of(said)
+        document = self._document_at(item)
+        return None if document is None else seal_of(document)
 
-    def _said_at(self, item: bytes) -> Document | None:
+    def _document_at(self, item: bytes) -> Document | None:
         """What an item says; None if it is not here, or says nothing of a schema."""
         with self._party.processor.locked() as engine:
             state = engine.find(item)
@@ -119,20 +119,20 @@ class SchemaItems:
 
         Compiled without the party's lock, unless the caller has it: a peer's may take most of a second.
         """
-        said = self._said_at(item)
-        if said is None or (seal is not None and seal_of(said) != seal):
+        document = self._document_at(item)
+        if document is None or (seal is not None and seal_of(document) != seal):
             return None
         known = self._known.get(item)
-        if known is None or known.said != said:
-            known = _Held(said, _compiled(said))
+        if known is None or known.document != document:
+            known = _CachedSchema(document, _compile(document))
             if len(self._known) >= _KNOWN_MAX:
                 self._known.clear()
             self._known[item] = known
         return known.schema
 
 
-def _compiled(said: Document) -> Schema[Any] | None:
+def _compile(document: Document) -> Schema[Any] | None:
     try:
-        return Schema(said.name, said.version, said.text)
+        return Schema(document.name, document.version, document.text)
     except InvalidInput:
         return None

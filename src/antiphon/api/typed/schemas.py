@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMA_TYPE", "Schemas"]
 
 T = TypeVar("T")
-_FAILED_TOLD = 3
+_FAILED_SHOWN = 3
 _TRIES_MAX = 16
 _LATEST = Stamp(1 << 62, bytes(32), 1 << 62)
 
@@ -128,7 +128,7 @@ class Schemas:
 
     def _remember(self, item: Object[Any], thing: Any, values: dict[str, Value] | None) -> None:
         if thing is not None and values is not None:
-            self._party.if_undone(self._readings.put(bytes(item.id), thing, values))
+            self._party.on_rollback(self._readings.put(bytes(item.id), thing, values))
 
     def save(self, item: Object[Any], thing: Any, since: Any = None) -> None:
         """Write the fields of an instance that changed since it was read from an item, and no others.
@@ -206,8 +206,8 @@ class Schemas:
             except InvalidInput as error:
                 failed.append(f"item {item.id}: {error}")
         if failed:
-            told = "; ".join(failed[:_FAILED_TOLD])
-            raise InvalidInput(f"{done} objects were brought to {schema}, and {len(failed)} could not be: {told}")
+            shown = "; ".join(failed[:_FAILED_SHOWN])
+            raise InvalidInput(f"{done} objects were brought to {schema}, and {len(failed)} could not be: {shown}")
         return done
 
     def _migrate(self, item: Object[Any], version: int, migrations: Migrations, described: Object[Any]) -> None:
@@ -218,11 +218,11 @@ class Schemas:
             upgraded = migrations.upgrade(value, version)
             with self._party.processor.locked():
                 if item.item.timeframe == seen:
-                    self._bring(item, migrations.schema, value, upgraded, described)
+                    self._write_upgraded(item, migrations.schema, value, upgraded, described)
                     return
         raise InvalidInput(f"it was changed each time that it was looked at, {_TRIES_MAX} times; try again")
 
-    def _bring(
+    def _write_upgraded(
         self,
         item: Object[Any],
         schema: Schema[Any],

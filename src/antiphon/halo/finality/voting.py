@@ -163,5 +163,5 @@ def forgetful(chain: EpochChain, device: bytes, feed: bytes, *, recovered: bool 
         return ""
     return (
         f"this device has another control feed, {others[0].hex()[:8]}, and may have forgotten what it said there about "
-        f"epoch {chain.open.number}; sync with the other attesters, then say that it is `recovered`"
+        f"epoch {chain.open.number}; sync with the other attesters, then call `party.epochs.recover()`"
     )

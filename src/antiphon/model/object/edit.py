@@ -90,7 +90,7 @@ class Edit:
             return
         content = shown(node)
         if type(content) is not Counter:
-            raise InvalidInput(f"at {show_path(path)} is {_kind(content)}, and no counter; make it one with counter()")
+            raise InvalidInput(f'at {show_path(path)} is {_kind(content)}; make it a counter: `edit("counter", path)`')
         base = max(stamp for stamp, content in node.values.items() if type(content) is Counter)
         self._put(path, Increment(_int64(by)), [base])
 
