@@ -6,12 +6,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.built
 NODE   := bench/anchors/node_modules/.built
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup  # on two cores: tests wait for disks and for other programs
+# Three workers on two cores: tests wait for disks and for other programs.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup
+NOT_QUICK := docs examples mesh testing halo/finality test_doctests.py test_fuzz.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test quick soak lint bench fuzz proto lock clean
 
-help: ## say what can be made
+help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-7s %s\n", $$1, $$2}'
 
 $(STAMP): requirements.lock pyproject.toml hatch_build.py src/antiphon/feed/_hashing.c
@@ -29,19 +31,19 @@ $(NODE): bench/anchors/package-lock.json
 	  cd bench/anchors && npm ci --loglevel=error --no-audit --no-fund && touch node_modules/.built; \
 	else echo "antiphon: no npm here; tests that compare with JavaScript libraries will skip"; fi
 
-demo: $(STAMP) ## devices edit apart, then together, agree, and cut their history; a planner; the same feeds on Spark
+demo: $(STAMP) ## three examples: devices that edit apart and agree, a planner, and feeds on Spark
 	@$(BIN)/python examples/three_devices.py
 	@$(BIN)/python examples/planner.py
 	@$(BIN)/python examples/bulk.py
 
-test: $(STAMP) $(NODE) lint ## lint, types, tidy and all tests (what CI runs)
+test: $(STAMP) $(NODE) lint ## lint, types and all tests with their usual budgets: what CI runs
 	@echo "antiphon: running all tests"
 	@$(PYTEST) -q
 
 quick: $(STAMP) ## the quick tests only, under two minutes
-	@ANTIPHON_QUICK=1 $(PYTEST) -q -m "not slow" $(addprefix --ignore=tests/,docs examples mesh testing test_doctests.py test_fuzz.py) --ignore-glob="tests/halo/test_finality*"
+	@ANTIPHON_QUICK=1 $(PYTEST) -q -m "not slow" $(addprefix --ignore=tests/,$(NOT_QUICK))
 
-soak: $(STAMP) $(NODE) ## the same tests with far larger budgets (an hour)
+soak: $(STAMP) $(NODE) ## all tests with far larger budgets, and those that `make test` skips (hours)
 	@ANTIPHON_SOAK=1 $(PYTEST) -q
 	@$(MAKE) fuzz SECONDS_EACH=120
 
@@ -54,7 +56,7 @@ lint: $(STAMP) ## ruff, strict mypy, layer order
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
 
-bench: $(STAMP) $(NODE) ## every benchmark; one of them: .venv/bin/python bench/feed.py --json
+bench: $(STAMP) $(NODE) ## every benchmark; one of them: .venv/bin/python bench/feed.py --quick --json
 	@for program in bench/*.py; do echo "== $$program"; $(BIN)/python $$program; done
 
 proto: $(STAMP) ## regenerate the protobuf code from proto/

@@ -1,4 +1,4 @@
-"""Damage that protobuf's own format does not stop: the same fields with other numbers, order, count and content.
+"""Mutate protobuf messages in ways that still parse: other values, order and number of fields.
 
 Bytes that are flipped at random mostly break a length and go no further than the parser. Here a valid message is
 parsed, changed somewhere in its tree, and serialised again.
@@ -34,7 +34,7 @@ def altered(kind: type[Message], data: bytes, chance: random.Random, others: tup
 
 
 def scrambled(data: bytes, chance: random.Random) -> bytes:
-    """The bytes with some flipped, repeated, put in or taken out."""
+    """Return the bytes with some flipped, repeated, inserted or removed."""
     for _ in range(chance.randint(1, CHANGES_MAX)):
         at, size = chance.randrange(len(data) + 1), chance.choice((1, 1, 2, 4, 16))
         how = chance.randrange(4)
@@ -44,7 +44,7 @@ def scrambled(data: bytes, chance: random.Random) -> bytes:
 
 
 def tree(message: Message) -> Iterator[Message]:
-    """The message and all inside it."""
+    """The message and all messages inside it."""
     yield message
     for field, value in message.ListFields():
         if field.message_type is not None:
@@ -97,7 +97,7 @@ def _copy(value: Any) -> Any:
 
 
 def _part(field: FieldDescriptor, chance: random.Random, parts: list[Message]) -> Message:
-    """Some message of a field's type, from elsewhere."""
+    """A message of a field's type, from another encoding."""
     assert field.message_type is not None
     fitting = [part for part in parts if part.DESCRIPTOR is field.message_type]
     return chance.choice(fitting) if fitting else GetMessageClass(field.message_type)()
@@ -119,7 +119,7 @@ def _scalar(field: FieldDescriptor, now: Any, chance: random.Random, parts: list
 
 
 def _string(field: FieldDescriptor, now: Any, chance: random.Random, parts: list[Message]) -> Any:
-    """Text, or bytes, for which one of the same size from elsewhere is the best: a key or an id."""
+    """Return other text or bytes; for a key or an id, one of the same size from another encoding."""
     if field.type == FieldDescriptor.TYPE_STRING:
         text = str(now or "")
         return chance.choice((text + "é", text[:-1], "a", "\ufffc", "", text * 2))

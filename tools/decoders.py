@@ -72,7 +72,7 @@ def _encode_span(span: spans.Span) -> bytes:
 
 
 def _judged_span(data: bytes) -> spans.Span:
-    """The same blocks in the feed of a key that we have, linked and signed, and judged as a receiver does."""
+    """Rewrite the blocks into a feed whose key we have, linked and signed, and judge them as a receiver does."""
     sent = replace(spans.decode(data), feed=bytes(DATA.key), party=bytes(PARTY.key), hashes=b"")
     hashes = link(sent.party, sent.feed, sent.previous, [sent.header_bytes(index) for index in range(sent.count)])
     span = verify_span(replace(sent, signature=sign_head(DATA, sent.party, sent.end, hashes[-1])))
@@ -87,7 +87,7 @@ def _judged_span(data: bytes) -> spans.Span:
 
 
 class _OneSpan:
-    """A transaction in which the table of spans holds one value, read as LMDB would hand it out."""
+    """A transaction whose table of spans holds one value, read as LMDB returns it."""
 
     def __init__(self, key: bytes, value: bytes) -> None:
         self._key, self._value = key, value
@@ -146,7 +146,7 @@ def _mended_fork(data: bytes) -> Fork:
 
 
 def _signed(payload: bytes) -> bytes:
-    """A payload signed by all whom an admission in the seeds needs."""
+    """A payload signed by all signers that an admission in the seeds needs."""
     pairs = sorted((ALICE, LAPTOP, DATA), key=lambda pair: pair.key)
     signatures = [
         pb.Signature(key=pair.key, signature=pair.sign(credential.TAG + PARTY.key + payload)) for pair in pairs
@@ -155,7 +155,7 @@ def _signed(payload: bytes) -> bytes:
 
 
 def _nested(payload: bytes) -> credential.Credential:
-    """The payload as the one of the device's admission that a feed's admission holds."""
+    """The payload as the device's admission inside a feed's admission."""
     outer = pb.Credential(party=PARTY.key)
     outer.feed.feed, outer.feed.kind = DATA.key, pb.FEED_KIND_DATA
     outer.feed.device.ParseFromString(_signed(payload))
@@ -179,7 +179,7 @@ def _signed_again(value: credential.Credential) -> bytes:
 
 
 def _act(message: bytes) -> Act:
-    """A control block with this message; it never raises, for an act that cannot be read is one without a claim."""
+    """A control block with this message. Reading it never raises: an unreadable act is an act without a claim."""
     body = bytes(16) + message
     block = Block(
         feed=bytes(CONTROL.key),

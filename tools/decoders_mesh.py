@@ -1,4 +1,4 @@
-"""Decoders of what peers say to each other."""
+"""Fuzz targets: the messages of the replication protocol."""
 
 from __future__ import annotations
 

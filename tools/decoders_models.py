@@ -1,4 +1,4 @@
-"""The decoders of models, items and the item store: a part of `decoders`.
+"""Fuzz targets: models, items and the item store.
 
 A mutation is played as a hostile writer would send it: it may name messages that its sender cannot have seen, which
 some peers have and others do not. Whoever takes it must come to the same state in both orders, through a snapshot as
@@ -60,7 +60,7 @@ class Sent(NamedTuple):
 
 
 class Stage:
-    """A small item, what Alice sends to it at the same time, and the stamp of the mutation that is fuzzed, Bob's."""
+    """A small item, Alice's concurrent messages to it, and the stamp of the fuzzed mutation, which is Bob's."""
 
     def __init__(self, model: Model[Any]) -> None:
         self.model = model
@@ -79,7 +79,7 @@ class Stage:
         return sent
 
     def seeds(self) -> Iterator[bytes]:
-        """What Bob might send, having seen or not seen what is late, and undos."""
+        """Mutations that Bob might send, having seen Alice's late ones or not, and undos."""
         for snapshot in (self.shared, self.all):
             for _ in range(SEEDS):
                 state = self.model.restore(snapshot)
@@ -94,7 +94,7 @@ class Stage:
                     continue  # there is no undo of a redaction
 
     def run(self, mutation: bytes) -> bytes:
-        """Apply a mutation before and after what is late; the state's bytes."""
+        """Apply a mutation before and after the late messages; return the state's bytes."""
         model = self.model
         first, second = self.applied(self.all, mutation), self.applied(self.shared, mutation)
         end = model.snapshot(first)
@@ -147,14 +147,14 @@ class SlowObject(ObjectModel):
 
 
 class SlowText(TextModel):
-    """A text that does so."""
+    """A text that reads every mutation with the general decoder."""
 
     def _apply_quickly(self, state: TextState, mutation: bytes, stamp: Stamp) -> bool:
         return False
 
 
 def run_both(stage: Stage, slow: Model[Any], mutation: bytes) -> bytes:
-    """The quick decoder of what people send most, and the general one, must agree."""
+    """Check that the fast decoder of common mutations agrees with the general one."""
     end: bytes | None = None
     with suppress(InvalidMutation):
         end = stage.run(mutation)
@@ -172,7 +172,7 @@ def run_both(stage: Stage, slow: Model[Any], mutation: bytes) -> bytes:
 
 
 def restored(model: Model[Any], data: bytes) -> bytes:
-    """A state from hostile bytes: it can be shown, changed and kept. Its bytes, before it was changed."""
+    """Check that a state from hostile bytes can be shown, changed and saved; return its bytes before the change."""
     state = model.restore(data)
     before = model.snapshot(state)
     model.value(state)
@@ -199,7 +199,7 @@ def value_again(data: bytes) -> bytes:
 
 
 def contents(message: bytes) -> tuple[Kind, bytes]:
-    """What a message holds, as quick as can be, and as the library says."""
+    """The fields of a message by the fast decoder and by the library."""
     for kind, name in ((Kind.MUTATION, "mutation"), (Kind.METADATA, "metadata")):
         try:
             found = content(kind, message)
@@ -215,7 +215,7 @@ def contents(message: bytes) -> tuple[Kind, bytes]:
 
 
 def placed(data: bytes) -> list[bytes]:
-    """The keys of elements at a place from outside; and there is a place around and between them."""
+    """Check that positions can be made around and between the keys of a hostile position."""
     reader = Reader(data, "place")
     how = reader.u8()
     offset = int.from_bytes(reader.take(7), "little", signed=True)
@@ -258,7 +258,7 @@ def item_snapshot(data: bytes) -> tuple[ItemState, bytes]:
 
 
 def item_snapshot_again(found: tuple[ItemState, bytes]) -> bytes:
-    """One that is raw, or whose model has no code here, is kept as it came; what waited in it can be reified."""
+    """Check that an item that is raw, or whose model has no code here, is kept as it came and can be reified."""
     item, data = found
     if item.model is not None and not item_codec.summary(data).raw:
         return item_codec.snapshot(item)
@@ -281,7 +281,7 @@ def item_record(data: bytes) -> bytes:
 
 
 def kept(item: ItemState) -> list[Any]:
-    """All that a record keeps of an item, but the states."""
+    """The fields of an item's record, without the states."""
     told = [item.id, item.name, item.version, item.genesis, item.created_ms, item.link, item.parents, item.forks]
     told += [item.deleted, item.is_deleted, item.frame, item.trimmed, item.view, item.based, item.raw]
     told += [None] if item.access is None else [item.access.creator, item.access.acts, item.access.names()]
@@ -293,7 +293,7 @@ def kept(item: ItemState) -> list[Any]:
 
 
 def plain_record() -> bytes:
-    """Of an item to which nothing but mutations came."""
+    """The record of an item that received only mutations."""
     model = ObjectModel()
     return item_codec.encode(item_of(model.name, [model.set(model.initial(), "a", "b", feed=A)], [], parent=b""))
 
@@ -352,7 +352,7 @@ def model_targets(made: dict[str, Example]) -> dict[str, Target]:
 
 
 def waiting(stage: Stage) -> Iterator[bytes]:
-    """Snapshots of states that wait for messages: Bob's mutation names what has not come."""
+    """Snapshots of states that wait for messages: Bob's mutation names messages that have not come."""
     for mutation in [*stage.seeds()][-SEEDS // 2 :]:
         state = stage.model.restore(stage.shared)
         stage.model.apply(state, mutation, stage.stamp)

@@ -1,4 +1,4 @@
-"""The decoders of queries, of their index, of schemas, and of what people pass on as text."""
+"""Fuzz targets: queries and their index, schemas, and keys and invitations as text."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def parsed(data: bytes) -> Any:
 
 
 def query_json(data: bytes) -> bytes:
-    """A query in JSON, as the bytes that it has: Python's equality would not do, for NaN and for 1 and True."""
+    """A query in JSON as bytes, since Python's equality confuses 1 and True and NaN is not equal to itself."""
     return protobuf.encode(from_json(parsed(data)))
 
 
 def facts(data: bytes) -> bytes:
-    """Facts as the bytes that they have, for the same reason."""
+    """Facts as bytes, for the same reason."""
     return encode_facts(decode_facts(data))
 
 
@@ -65,7 +65,7 @@ def summed(data: bytes) -> bytes:
 
 
 def index_column(data: bytes) -> bytes:
-    """A column of the index that is a blob, as the blob that its value has."""
+    """A blob column of the index, re-encoded from its value."""
     stored = column(value_of(data))
     if not isinstance(stored, bytes):
         raise BadEncoding("a value that needs no blob")
@@ -80,7 +80,7 @@ def document(data: bytes) -> Schema[dict[str, Any]]:
 
 
 def digested(data: bytes) -> bytes:
-    """A schema's document with the digest that its text has."""
+    """A schema's document with the digest of its text."""
     try:
         value = read_value(value_pb2.Value.FromString(data))
     except DecodeError:
@@ -91,7 +91,7 @@ def digested(data: bytes) -> bytes:
 
 
 def registry(data: bytes) -> list[RegistryEntry]:
-    """The file of a registry, which can be written again: with one of its names made known anew, the others stay."""
+    """The file of a registry: after one of its names is registered again, the others are unchanged."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "names.json"
         path.write_bytes(data)
@@ -144,7 +144,7 @@ def schema_targets(made: dict[str, Example]) -> dict[str, Target]:
 
 
 def text_targets(made: dict[str, Example]) -> dict[str, Target]:
-    """Upper case and spaces around are taken, and mean the same."""
+    """Check that upper case and surrounding spaces do not change the meaning."""
     key, locator, invitation, names = (made[name].data for name in ("key-text", "locator", "invitation", "registry"))
     return {
         "key-text-checked": Target(

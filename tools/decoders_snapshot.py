@@ -1,4 +1,4 @@
-"""The decoders of what snapshots are made of."""
+"""Fuzz targets: blobs, trees, roots and CAR files of snapshots."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _held() -> MemoryBlobs:
 
 
 def read_tree(data: bytes) -> dict[bytes, bytes]:
-    """The tree that begins with this node: read in every way, it is the same, and `build` gives it again."""
+    """Check that the tree of this node reads the same in every way, and that `build` makes it again."""
     blobs = _held()
     root = blobs.put(data, DAG_CBOR)
     read = dict(tree.entries(root, blobs))
@@ -63,7 +63,7 @@ def read_content(data: bytes) -> bytes:
 
 
 def walked(data: bytes) -> list[Cid]:
-    """Everything below a blob of any kind, as far as it is here."""
+    """All blobs below a blob of any kind, as far as they are present."""
     blobs = _held()
     cid = blobs.put(data, DAG_CBOR)
     lacking = list(missing(cid, blobs))
@@ -87,7 +87,7 @@ def write_car(value: Car) -> bytes:
 
 
 def mended_car(data: bytes) -> Car:
-    """A file whose blobs have the CIDs that they should have."""
+    """A CAR file with the CIDs of its blobs corrected."""
     stream, file = io.BytesIO(data), io.BytesIO()
     file.write(car.encode_header(car.read_header(stream)))
     while (size := car._read_varint(stream)) is not None:
@@ -98,7 +98,7 @@ def mended_car(data: bytes) -> Car:
 
 
 def _node(data: bytes) -> Node:
-    """The node; whether it has the right shape is asked as well."""
+    """Decode the node, and check its shape."""
     node = Node.decode(data, "node")
     with suppress(AntiphonError):
         node.check_shape("node", rightmost=False)

@@ -1,4 +1,4 @@
-"""What an example is, and the fixed inputs that all of them are made of: see `examples`."""
+"""The type `Example`, and the fixed inputs of all examples in `examples`."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ class Counting:
 
 
 def holds(right: bool, data: bytes) -> bytes:
-    """For what is checked and never decoded."""
+    """`again` of an example that is checked and never decoded."""
     return data if right else b""

@@ -142,7 +142,7 @@ def messages() -> dict[str, bytes]:
 
 
 def bob_spans() -> tuple[spans.Span, spans.Span, spans.Span]:
-    """Bob's first block, his second, and another second one that he signed, too."""
+    """Bob's first block, his second, and another second block that he signed."""
     writer = SpanWriter(BOB_DATA, PARTY.key, seed=1)
     (first,) = writer.extend([Draft(Kind.MUTATION, ITEM, b"bob")], created_ms=NOW_MS)
     other = writer.fork(seed=2)
@@ -156,7 +156,7 @@ def evidence() -> bytes:
 
 
 def make_store(folder: Path) -> tuple[spans.Span, dict[str, dict[bytes, bytes]]]:
-    """A real store with every kind of entry: Alice's span as it leaves it, and its tables as they lie in the file."""
+    """A real store with every kind of entry: Alice's span as it is sent, and the tables as they are in the file."""
     first, second, contradiction = bob_spans()
     texts = messages()
     drafts = [
@@ -212,7 +212,7 @@ def feed_examples() -> dict[str, Example]:
 
 
 def _table_examples(tables: dict[str, dict[bytes, bytes]]) -> dict[str, Example]:
-    """Keys and values as they lie in the file; the test reads a store that is made of them."""
+    """Keys and values as they are in the file; a test reads a store made of them."""
     span_key = DATA.key + bytes(8)
     (refused,) = (key for key in tables["quarantine"] if key[:1] == b"n")
     (digest,) = (key for key in tables["quarantine"] if key[:1] == b"d")
@@ -298,7 +298,7 @@ def credential_examples() -> dict[str, Example]:
 
 
 def rehearsed() -> Rehearsal:
-    """A party with something of everything in its state."""
+    """A party whose state has every kind of part."""
     rehearsal = Rehearsal("party")
     alice = rehearsal.founder("alice")
     bob = rehearsal.actor("bob")
@@ -377,7 +377,7 @@ def meta_examples() -> dict[str, Example]:
 
 
 def examples() -> dict[str, Example]:
-    """All of them, by the name that the page gives them."""
+    """All examples of this module, by their names on the page."""
     feeds = feed_examples()
     return {
         **core_examples(),

@@ -1,4 +1,4 @@
-"""Examples of what peers say to each other."""
+"""Examples of the messages of the replication protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples of what the models, the items and the item store are kept and sent as: a part of `examples`.
+"""Examples of mutations, snapshots and rows of models, items and the item store.
 
 Each model's mutations are told as a small history, by Alice (from lamport 3 on, for her feed's first block is the
 item's genesis) and Bob; the snapshot stands at its end.
@@ -97,7 +97,7 @@ class Tally(Model[list[int]]):
 
 
 class Last(Model[bytearray]):
-    """A model that is fed in the total order: its state is the last mutation."""
+    """A model that takes messages in the total order: its state is the last mutation."""
 
     name = "example/last"
     feeding = Feeding.ORDERED
@@ -143,7 +143,7 @@ def value_examples() -> dict[str, Example]:
 
 
 class Story:
-    """A history of one item. Each step is an example: decoded and applied, it must give what it gave."""
+    """A history of one item. Each step is an example; decoding and applying it again gives the same state."""
 
     def __init__(self, kind: str, model: Model[Any], mutation: type[Message], show: Callable[[Any], Any]) -> None:
         self.kind, self.model, self.state = kind, model, model.initial()
@@ -245,7 +245,7 @@ def file_examples() -> dict[str, Example]:
 def item_of(
     model: str, mutations: list[bytes], others: list[tuple[Kind, bytes]], *, parent: bytes = bytes(16)
 ) -> ItemState:
-    """An item that Alice began and mutated, and to which Bob sent other messages."""
+    """An item that Alice created and mutated, and to which Bob sent other messages."""
     genesis = write_genesis(Genesis(bytes(range(16)), model, 1, parent))
     notes = [Note(Kind.GENESIS, 2, A, 0, NOW_MS, genesis)]
     for seq, mutation in enumerate(mutations, start=1):
@@ -259,7 +259,7 @@ def item_of(
 
 
 def items() -> dict[str, ItemState]:
-    """A text with everything that is not its model's, and one item of each kind that keeps its messages."""
+    """A text with all parts outside its model, and one item of each kind that keeps its messages."""
     text, metadata = TextModel(), ObjectModel()
     others = [
         (Kind.METADATA, wrap(Kind.METADATA, metadata.set(metadata.initial(), "title", "Plan", feed=B))),
@@ -276,7 +276,7 @@ def items() -> dict[str, ItemState]:
 
 
 def epoch_items() -> tuple[bytes, ItemState]:
-    """Snapshots of epochs: a raw item, and one that stands on an epoch, with a message before all of that in it."""
+    """Snapshots of epochs: a raw item, and one based on an epoch, with a message from before it."""
 
     def said(lamport: int, feed: bytes, seq: int, mutation: bytes) -> Note:
         return Note(Kind.MUTATION, lamport, feed, seq, NOW_MS, wrap(Kind.MUTATION, mutation))
@@ -290,7 +290,7 @@ def epoch_items() -> tuple[bytes, ItemState]:
 
 
 def guarded_view() -> tuple[bytes, bytes, ItemState]:
-    """A view that Alice began and closed to all but Bob: its genesis, the change of access, and what they make."""
+    """A view that Alice created and closed to all but Bob: its genesis, the access change, and the state."""
     party, key = bytes(PARTY.key), bytes(VIEW.key)
     inception = Inception(key, VIEW.sign(Inception.statement(party, A)))
     genesis = write_genesis(Genesis(b"", ObjectModel.name, 1, view=inception))
@@ -338,7 +338,7 @@ def item_examples() -> dict[str, Example]:
 
 
 def summed(data: bytes, key: bytes) -> bytes:
-    """Data as it lies in an item store, under a key."""
+    """Data as it is in an item store, under a key."""
     return data + u32(zlib.crc32(key + data))
 
 
@@ -371,7 +371,7 @@ def store_examples() -> dict[str, Example]:
 
 
 def model_examples() -> dict[str, Example]:
-    """All of them, by the name that the page gives them."""
+    """All examples of this module, by their names on the page."""
     return {
         **value_examples(),
         **object_examples(),

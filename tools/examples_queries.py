@@ -1,4 +1,4 @@
-"""Examples of queries, of the index that they run on, of schemas, and of what people pass on as text."""
+"""Examples of queries and their index, of schemas, and of keys and invitations as text."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def schema_of(path: Path) -> list[str]:
 
 
 def columns() -> dict[str, bytes]:
-    """What a column holds for values that are no numbers and no text."""
+    """The content of a column for values that are neither numbers nor text."""
     found: dict[str, Column] = {
         "column-time": column(DUE),
         "column-reference": column(Reference(bytes(ITEM))),
@@ -153,7 +153,7 @@ def schema_examples() -> dict[str, Example]:
 
 
 def document_bytes(schema: Schema[dict[str, object]]) -> bytes:
-    """What a schema's item holds, as one value."""
+    """The value of a schema's item."""
     return to_proto(to_document(schema)).SerializeToString(deterministic=True)
 
 
@@ -216,5 +216,5 @@ def read_held_views(data: bytes) -> bytes:
 
 
 def other_examples() -> dict[str, Example]:
-    """All of them, by the name that the page gives them."""
+    """All examples of this module, by their names on the page."""
     return {**query_examples(), **index_examples(), **schema_examples(), **text_examples()}

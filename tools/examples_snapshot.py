@@ -1,4 +1,4 @@
-"""Examples of what snapshots are made of: blobs, content, trees, roots, CAR files."""
+"""Examples of the parts of snapshots: blobs, content, trees, roots, CAR files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def car_again(data: bytes) -> bytes:
 
 
 def stored() -> tuple[bytes, bytes]:
-    """What lies in the table `meta` of a blob store with one blob of 5 bytes."""
+    """The table `meta` of a blob store with one blob of 5 bytes."""
     with tempfile.TemporaryDirectory() as folder, BlobStore.open(folder) as store:
         store.put(b"hello")
         with store._file.read() as txn:

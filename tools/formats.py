@@ -1,7 +1,7 @@
-"""Put the examples into docs/design/formats.md, made anew by the real encoders from fixed inputs.
+"""Regenerate the examples in docs/design/formats.md with the real encoders, from fixed inputs.
 
 tools/formats.py            rewrite every example on the page
-tools/formats.py --check    only say which are not current
+tools/formats.py --check    list the outdated ones, and change nothing
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BLOCK = re.compile(r"(^<!-- example: ([a-z0-9-]+) -->\n```\w+\n)(.*?)(^```$)", r
 
 
 def shown(example: Example) -> str:
-    """An example as it stands on the page: hex, 64 digits a line, or text."""
+    """An example as on the page: hex, 64 digits a line, or text."""
     if not example.text:
         return "\n".join(textwrap.wrap(example.data.hex(), HEX_DIGITS_A_LINE)) + "\n"
     text = example.data.decode()
@@ -50,7 +50,7 @@ def on_page(text: str) -> dict[str, str]:
 
 
 def rewritten(text: str) -> str:
-    """The page with every example made anew; one that nobody makes is left as it is."""
+    """Return the page with every example regenerated; an example without a generator is left as it is."""
     made = examples()
     return BLOCK.sub(
         lambda match: match[1] + (shown(made[match[2]]) if match[2] in made else match[3]) + match[4], text

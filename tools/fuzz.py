@@ -36,7 +36,7 @@ _TAIL_LINES = 25
 
 
 class Outcome(NamedTuple):
-    """What became of one target."""
+    """The result of one target."""
 
     name: str
     runs: int
@@ -47,7 +47,7 @@ class Outcome(NamedTuple):
 
 
 def load(table: Path) -> Any:
-    """The module that holds `targets()`."""
+    """Load the module that holds `targets()`."""
     spec = importlib.util.spec_from_file_location(f"fuzzed_{table.stem}", table)
     if spec is None or spec.loader is None:
         raise SystemExit(f"{table} is no Python module")
@@ -57,12 +57,12 @@ def load(table: Path) -> Any:
 
 
 def _peak_mb() -> int:
-    """The peak of this process, which Linux counts as the peak of what it starts as well."""
+    """Peak memory of this process, which Linux also counts as the peak of processes that it starts."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 
 def fuzz(targets: dict[str, Any], folder: Path, *, limits: list[str], table: Path = TABLE) -> Iterator[Outcome]:
-    """Run targets, each beginning with what its corpus holds; `limits` are libFuzzer's.
+    """Run targets, each beginning with its corpus; `limits` are options of libFuzzer.
 
     One process imports and instruments our code, which takes longer than a short run, and forks for each target.
     """
@@ -103,7 +103,7 @@ def _outcome(name: str, code: int, log: str) -> Outcome:
 
 
 def children(plan: dict[str, list[str]], table: Path, logs: Path) -> None:
-    """Inside the process: instrument our code as it is imported; then a fork for each target, and its exit code."""
+    """In the fuzzing process: instrument our code on import, then fork for each target and report its exit code."""
     import atheris
 
     with atheris.instrument_imports(include=["antiphon"]):
@@ -120,7 +120,7 @@ def children(plan: dict[str, list[str]], table: Path, logs: Path) -> None:
 
 
 def begin(target: Any, options: list[str]) -> None:
-    """Hand over to libFuzzer, which does not return."""
+    """Call libFuzzer, which does not return."""
     import atheris
 
     # Memory that is asked for and not touched does not count as resident: refuse it, so that it ends in an error.
@@ -137,7 +137,7 @@ def begin(target: Any, options: list[str]) -> None:
 
 
 def mutator(message: Any) -> Callable[[bytes, int, int], bytes]:
-    """Changes a message's fields as often as its bytes. (Atheris' own `Mutate` does not work in every release.)"""
+    """Mutate a message's fields as often as its bytes. (Atheris' own `Mutate` does not work in every release.)"""
     from google.protobuf.message import DecodeError
     from tools.altered import altered, scrambled
 
@@ -152,7 +152,7 @@ def mutator(message: Any) -> Callable[[bytes, int, int], bytes]:
 
 
 def report(outcome: Outcome, table: Path) -> str:
-    """A line for the table; for a finding, also how to see it again."""
+    """A line for the table; for a finding, also the command that replays it."""
     line = f"{outcome.name:20} {outcome.runs:>12,} {outcome.covered:>9}  {'FINDING' if outcome.failed else 'ok'}"
     if not outcome.failed:
         return line
@@ -165,7 +165,7 @@ def report(outcome: Outcome, table: Path) -> str:
 
 
 def run(names: list[str], table: Path, corpus: Path | None, limits: list[str]) -> int:
-    """Run targets one after the other; the number of findings."""
+    """Run targets one after the other; return the number of findings."""
     known = load(table).targets()
     folder = corpus or Path(tempfile.mkdtemp(prefix="antiphon-fuzz-"))
     print(f"{'target':20} {'executions':>12} {'covered':>9}")

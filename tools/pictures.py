@@ -1,7 +1,7 @@
-"""Draw the pictures of docs/simulation.md anew, each from a scenario that is played here.
+"""Redraw the pictures of docs/simulation.md, each from a scenario that is simulated here.
 
 tools/pictures.py            play all of them, and rewrite docs/pictures
-tools/pictures.py --check    only say which are not current
+tools/pictures.py --check    list the outdated ones, and change nothing
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAMES = ("alice", "bob", "carol", "dora", "emil", "frida")
 
 
 def partition() -> Scenario:
-    """Three and three peers write apart; then they meet, and stand on an epoch together."""
+    """Two groups of three peers write apart; then they meet, and agree on an epoch."""
     parted = Act(1_500, ActKind.PART, groups=(NAMES[:3], NAMES[3:]))
     acts = [*writes(1, NAMES, 500, 9_000, 30), parted, Act(6_500, ActKind.HEAL)]
     return scenario(1, NAMES, NAMES[:1], acts, epoch_messages=26)
@@ -73,7 +73,7 @@ def scenario(
 
 
 def writes(seed: int, names: tuple[str, ...], begin_ms: int, end_ms: int, count: int) -> list[Act]:
-    """Writes of all in turn, about as far apart, so that epochs are, too."""
+    """Writes of all peers in turn, evenly spaced, so that epochs are, too."""
     chance = random.Random(seed)
     step = (end_ms - begin_ms) // count
     return [

@@ -1,4 +1,4 @@
-"""Generate src/antiphon/core/v1 from proto/. `generate(target)` is also what the test of its freshness calls."""
+"""Generate src/antiphon/core/v1 from proto/. A test calls `generate(target)` to check that it is up to date."""
 
 from __future__ import annotations
 

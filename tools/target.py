@@ -1,4 +1,4 @@
-"""What the fuzzer runs: a decoder, with the encoder that has to give its input back."""
+"""A fuzz target: a decoder, with the encoder that must reproduce its input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Target(NamedTuple):
     message: type[Message] | None = None
 
     def run(self, data: bytes) -> bool:
-        """Whether the input was taken. Anything raised here is a finding."""
+        """True if the decoder accepts the input. Any exception raised here is a finding."""
         try:
             value = self.decode(data)
         except AntiphonError:

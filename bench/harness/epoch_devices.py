@@ -33,7 +33,7 @@ NAMES = (GENERATOR, ATTESTER, "third", "fourth")
 
 
 class Party(NamedTuple):
-    """What it takes to find the party in a feed store."""
+    """The keys with which a process finds the party in a feed store."""
 
     party: bytes
     genesis_feed: bytes
@@ -48,7 +48,7 @@ class Party(NamedTuple):
 
 
 def found(folder: Path, store: FeedStore) -> list[FeedWriter]:
-    """A party with its devices; their data feeds."""
+    """Found a party with its devices; return the writers of their data feeds."""
     devices = [_device(name) for name in NAMES]
     keys = [KeyStore.create(folder / f"{name}.keys", protection=Protection.UNPROTECTED) for name in NAMES]
     for (_, device), held in zip(devices, keys, strict=True):
@@ -92,7 +92,7 @@ MODELS = ModelFactory.standard()
 
 
 class CountedBlobs:
-    """A blob store, with a note of the bytes that were read from it."""
+    """A blob store that counts the bytes read from it."""
 
     def __init__(self, held: Blobs) -> None:
         self._held = held

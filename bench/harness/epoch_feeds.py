@@ -35,7 +35,7 @@ _MODELS = [model for model, share in SHARES for _ in range(share)]
 
 
 class Team:
-    """Devices that write in turns. The lamports of all their messages are those of one line."""
+    """Devices that write in turns. Their messages have consecutive lamports."""
 
     def __init__(self, writers: Sequence[FeedWriter], entries: Sequence[Entry], lengths: Sequence[int]) -> None:
         self._writers = writers
@@ -59,7 +59,7 @@ class Team:
 
     @property
     def stamp(self) -> Stamp:
-        """That of the next message."""
+        """The lamport of the next message."""
         at = len(self._drafts)
         return Stamp(self._lamport + 1 + at, self.feed, self._seqs[self._turn] + at)
 
@@ -90,7 +90,7 @@ class Team:
 
 
 def write_items(team: Team, items: int, mutations: int, chance: random.Random) -> list[str]:
-    """Items, and so many mutations altogether; returns the ids, the oldest first."""
+    """Write items, and a number of mutations in all; return the ids, the oldest first."""
     ids: list[bytes] = []
     states: list[tuple[Model[Any], Any]] = []
     total = items + mutations
@@ -113,7 +113,7 @@ def write_items(team: Team, items: int, mutations: int, chance: random.Random) -
 
 
 def mutate(model: Model[Any], state: Any, feed: bytes, chance: random.Random) -> bytes:
-    """One change, as people make them."""
+    """One typical change."""
     phrase = " ".join(_WORDS[int(chance.random() * len(_WORDS))] for _ in range(3))
     if model is OBJECT:
         key = KEYS[int(chance.random() * len(KEYS))]
@@ -126,7 +126,7 @@ def mutate(model: Model[Any], state: Any, feed: bytes, chance: random.Random) ->
 
 
 def command(model: str, chance: random.Random) -> tuple[str, tuple[Any, ...]]:
-    """One change for an open item, in the words of its model."""
+    """One change of an open item, by a command of its model."""
     number = int(chance.random() * 1000)
     if model == OBJECT.name:
         return "set", ("rank", number)

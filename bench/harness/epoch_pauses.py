@@ -16,7 +16,7 @@ now = time.perf_counter
 
 
 class Beside(NamedTuple):
-    """What a writer saw while something was done."""
+    """Pauses of a writer during one step."""
 
     seconds: float  # that it took
     cpu: float  # of the thread that did it
@@ -28,7 +28,7 @@ class Beside(NamedTuple):
 
 
 class Writer:
-    """A thread that writes while something else is done."""
+    """A thread that writes during a step."""
 
     def __init__(self, party: PartyProcessor, items: list[bytes], chance: random.Random) -> None:
         self._party = party

@@ -51,7 +51,7 @@ class Run:
     # -- epochs
 
     def epoch(self) -> dict[str, float]:
-        """Declared, attested and stood on, with nobody writing; bytes of the blobs that are new, and of all."""
+        """Declare, attest and switch to an epoch, without a writer; return the bytes of new blobs, and of all."""
         before = self.reachable()
         self.other.party.process()
         seconds = {
@@ -68,7 +68,7 @@ class Run:
         }
 
     def beside(self, alone: float) -> dict[str, Any]:
-        """The same with a writer on the device that does it."""
+        """The same with a writer on the device that does the step."""
         writers = [Writer(device.party, self._objects(), self.chance) for device in (self.one, self.other)]
         self._receive(self.one)
         found = {"nothing": writers[0].alone(alone)}
@@ -81,7 +81,7 @@ class Run:
         return {name: one._asdict() for name, one in found.items()}
 
     def _receive(self, device: Running) -> None:
-        """What was written before is not what is looked at: it is received, saved, and on the disk."""
+        """Settle earlier writes before a measurement: they are received, saved and on the disk."""
         device.party.process()
         device.party.save()
         os.sync()
@@ -107,7 +107,7 @@ class Run:
     # -- messages
 
     def touch(self, items: Sequence[bytes]) -> None:
-        """One change of each."""
+        """Change each item once."""
         party = self.one.party
         for start in range(0, len(items), BATCH):
             with party.batch() as batch:
@@ -122,7 +122,7 @@ class Run:
             return state.name
 
     def feed_bytes(self) -> int:
-        """Of all data feeds, as they are sent."""
+        """Bytes of all data feeds, as they are sent."""
         return sum(len(span.encode()) for feed, length in self.cut.items() if length for span in self.store.spans(feed))
 
 

@@ -51,7 +51,7 @@ def build(folder: str, items: int, mutations: int) -> dict[str, Any]:
 
 
 def epochs(folder: str, share: float, tail: int, alone: float, rounds: int) -> dict[str, Any]:
-    """One process, so that its devices share the feeds."""
+    """Run all epochs in one process, so that its devices share the feeds."""
     place = Path(folder)
     ids = [bytes.fromhex(item) for item in json.loads(Path(folder, "ids.json").read_text())]
     with FeedStore.open(place / "feeds") as store:
@@ -68,7 +68,7 @@ def epochs(folder: str, share: float, tail: int, alone: float, rounds: int) -> d
 
 
 def _joiner(folder: Path, cut: dict[bytes, int]) -> None:
-    """What somebody holds who came by the epoch: its blobs, the control feeds and the tail."""
+    """Make the folder of a peer that joined at the epoch: its blobs, the control feeds and the tail."""
     there = folder / "joiner"
     shutil.copytree(folder / "feeds", there / "feeds", ignore=shutil.ignore_patterns("lock*"))
     shutil.copytree(folder / f"{GENERATOR}.blobs", there / "blobs", ignore=shutil.ignore_patterns("lock*"))
@@ -79,7 +79,7 @@ def _joiner(folder: Path, cut: dict[bytes, int]) -> None:
 
 
 def start(folder: str, replay: bool) -> dict[str, Any]:
-    """To be asked of a fresh process."""
+    """Run in a fresh process."""
     place, there = Path(folder), Path(folder) if replay else Path(folder, "joiner")
     expected = [tuple(map(bytes.fromhex, pair)) for pair in json.loads((place / "expected.json").read_text())]
     with _opened(place, there, replay=replay) as (begin, party, count):
@@ -98,7 +98,7 @@ def start(folder: str, replay: bool) -> dict[str, Any]:
 
 
 def opened(folder: str, count: int) -> dict[str, Any]:
-    """Items of the tree, each for the first time."""
+    """Open items of the tree, each for the first time."""
     ids = [bytes.fromhex(item) for item in json.loads(Path(folder, "ids.json").read_text())]
     some = random.Random(3).sample(ids, min(count, len(ids)))
     taken = []
@@ -113,7 +113,7 @@ def opened(folder: str, count: int) -> dict[str, Any]:
 
 @contextmanager
 def _opened(folder: Path, there: Path, *, replay: bool) -> Iterator[tuple[float, PartyProcessor, Callable[[], int]]]:
-    """A party without an item store: when that began, the party, and how many bytes it has read by now."""
+    """Open a party without an item store: yields the start time, the party, and a function for the bytes read."""
     known, path = Party.load(folder), there / "start.items"
     delete_file(path)
     sizes = [0]

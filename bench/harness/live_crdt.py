@@ -65,7 +65,7 @@ def _bare(some: list[list[Any]]) -> dict[str, Any]:
 
 
 def _open(doc: Doc[Any], kind: str) -> tuple[Callable[..., None], Callable[[], Any]]:
-    """How an edit is made, and how the value is read."""
+    """Functions that make an edit and read the value."""
     if kind == "object":
         maps = [doc.get(str(number), type=Map) for number in range(live_work.OBJECT_ITEMS)]
 

@@ -44,7 +44,7 @@ class Scribe:
 
     @property
     def stamp(self) -> Stamp:
-        """That of the next message."""
+        """The lamport of the next message."""
         return Stamp(self._first.lamport + self.count, self.feed, self._first.seq + self.count)
 
     def add(self, kind: Kind, item: bytes, message: bytes) -> Stamp:
@@ -72,7 +72,7 @@ class Scribe:
 
 
 def sliding(items: int, history: int, window: int, chance: random.Random) -> Iterator[int]:
-    """Which item each message goes to: `window` items are worked on at a time, one after another is done with."""
+    """The item of each message: `window` items are in work at a time, and a finished one is replaced by the next."""
     active = list(range(min(window, items)))
     following = len(active)
     left = array("l", [history + 1]) * items
@@ -92,7 +92,7 @@ def sliding(items: int, history: int, window: int, chance: random.Random) -> Ite
 
 
 def scattered(items: int, history: int, chance: random.Random) -> Iterator[int]:
-    """The same messages, to any item at any time."""
+    """The same messages, in random order of items."""
     order = array("l", range(items)) * (history + 1)
     chance.shuffle(order)
     return iter(order)

@@ -44,7 +44,7 @@ now = time.perf_counter
 
 @contextmanager
 def _party(folder: Path, *, pair: KeyPair | None = None) -> Iterator[tuple[FeedStore, PartyProcessor]]:
-    """Durable, as by default."""
+    """Open a durable store, the default."""
     with FeedStore.open(folder / "feeds") as store:
         authority = OpenAuthority(store, PARTY, pair)
         with PartyProcessor(PARTY, store, authority, path=folder / "items.db") as party:
@@ -55,7 +55,7 @@ def _party(folder: Path, *, pair: KeyPair | None = None) -> Iterator[tuple[FeedS
 
 
 def work(folder: str, edits: str, kind: str, count: int, batch: int) -> dict[str, Any]:
-    """Write them, each batch on the disk when it returns; then have another peer take the feed."""
+    """Write edits, each batch on the disk when it returns; then let another peer receive the feed."""
     some = live_work.load(edits)[kind][:count]
     acts: dict[str, Callable[..., None]] = {"object": _set, "array": _splice, "text": _replace}
     act = acts[kind]
@@ -100,7 +100,7 @@ def _replace(items: list[Item], position: int, deleted: int, inserted: str) -> N
 
 
 def _ingest(store: FeedStore, wire: list[bytes]) -> float:
-    """Everything verified and stored, from the bytes as they are sent."""
+    """Verify and store a feed from the bytes as they are sent."""
     start = now()
     some: list[spans.Span] = []
     size = 0
@@ -144,7 +144,7 @@ def trace(folder: str, fresh: str, item: str, expected: str) -> dict[str, Any]:
 
 
 def build(folder: str, items: int, history: int, window: int | None, blocks: int) -> dict[str, Any]:
-    """Without a window, every message goes to any item."""
+    """Write the feeds of a party. Without a window, messages go to items at random."""
     chance = random.Random(1)
     order = sliding(items, history, window, chance) if window else scattered(items, history, chance)
     picked = set(chance.sample(range(items), min(items, PICKS)))
@@ -177,7 +177,7 @@ def cold(folder: str) -> dict[str, Any]:
 
 
 def warm(folder: str, reads: int) -> dict[str, Any]:
-    """To be asked of a fresh process: its memory is then that of this party.
+    """Run in a fresh process, so that its memory is that of this party.
 
     Models are loaded once in a process, whatever the party holds, so they are timed apart and not in the growth.
     """

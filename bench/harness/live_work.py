@@ -23,7 +23,7 @@ def make(count: int) -> dict[str, list[list[Any]]]:
 
 
 def _object(count: int, chance: random.Random) -> list[list[Any]]:
-    """Item, key, value."""
+    """Edits of objects: item, key, value."""
     return [
         [n % OBJECT_ITEMS, f"key {chance.randrange(OBJECT_KEYS)}", n if n % 2 else f"the value number {n}"]
         for n in range(count)
@@ -31,7 +31,7 @@ def _object(count: int, chance: random.Random) -> list[list[Any]]:
 
 
 def _array(count: int, chance: random.Random) -> list[list[Any]]:
-    """Index, how many are deleted, what is inserted: mostly at the end, some anywhere, a tenth deletes."""
+    """Edits of an array: index, number deleted, value inserted. Mostly at the end, some anywhere, a tenth deletes."""
     edits: list[list[Any]] = []
     length = 0
     for n in range(count):
@@ -46,7 +46,7 @@ def _array(count: int, chance: random.Random) -> list[list[Any]]:
 
 
 def _typing(count: int, chance: random.Random) -> list[list[Any]]:
-    """Position, how many are deleted, what is inserted, one character at a time: words, some deletes, some jumps."""
+    """Edits of a text: position, number deleted, character inserted. Words, some deletes, some jumps."""
     edits: list[list[Any]] = []
     length = cursor = 0
     for _ in range(count):
@@ -64,7 +64,7 @@ def _typing(count: int, chance: random.Random) -> list[list[Any]]:
 
 
 def trace(count: int | None) -> tuple[list[list[Any]], str] | None:
-    """The first edits of a real trace, and the text that they end with; None where the data is not here."""
+    """The first edits of a real trace, and the text that they give; None if the data is missing."""
     folder = Path(os.environ.get("ANTIPHON_TEST_DATA", ROOT.parent / "shared" / "data"))
     if not (folder / TRACE).is_file():
         return None

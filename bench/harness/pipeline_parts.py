@@ -30,7 +30,7 @@ work = worker.main
 
 
 class Parts:
-    """A stopwatch for each part; one of them runs."""
+    """One stopwatch for each part, of which one runs at a time."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -61,7 +61,7 @@ class Parts:
         return timed
 
     def each(self, part: str, act: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        """The same for what yields: what happens between two values is not its time."""
+        """The same for a generator: the time between two values does not count."""
 
         def timed(*values: Any, **named: Any) -> Iterator[Any]:
             found = act(*values, **named)
@@ -83,7 +83,7 @@ PATCHED = ("fold.fold_job", "order.shuffle_chunk", "plan.survey")
 
 
 def wrap() -> None:
-    """Let the pipeline's methods run on the time of their parts."""
+    """Wrap the pipeline's methods, so that their time counts for their parts."""
     from antiphon.model import item_codec
     from antiphon.pipeline.columnar.register_fold import RegisterFold
     from antiphon.pipeline.fold.summary import Tally
@@ -105,7 +105,7 @@ def wrap() -> None:
 
 
 class Peak:
-    """The most memory that this process has allocated, as far as somebody has looked, which is fifty times a second.
+    """Peak of the memory that this process has allocated, sampled fifty times a second.
 
     The kernel's own peak would not do: it has the pages of mapped files in it, here those of the feeds.
     """
@@ -134,7 +134,7 @@ PEAK = Peak()
 
 
 def main(infile: Any, outfile: Any) -> None:
-    """One task."""
+    """Run one task."""
     PEAK.look()
     PARTS.enter(REST)
     try:

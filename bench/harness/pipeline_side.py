@@ -52,7 +52,7 @@ now = time.perf_counter
 
 @cache
 def spark() -> SparkSession:
-    """On two cores, whatever the machine has: the goals are for so many."""
+    """Open Spark on two cores, however many the machine has: the goals are for two."""
     scratch = os.environ["ANTIPHON_BENCH_SCRATCH"]
     settings = {
         "spark.local.dir": scratch,
@@ -92,7 +92,7 @@ def run(folder: str) -> dict[str, Any]:
 
 
 def _jvm() -> dict[str, float]:
-    """CPU seconds of the JVM so far that something is known of."""
+    """CPU seconds of the JVM so far, as far as they can be attributed."""
     context = spark().sparkContext
     assert context._gateway is not None
     store, jvm = context._jsc.sc().statusStore(), context._gateway.jvm
@@ -103,7 +103,7 @@ def _jvm() -> dict[str, float]:
 
 
 def _parts() -> dict[str, float]:
-    """What all workers have used so far, by part."""
+    """CPU seconds of all workers so far, by part."""
     found: dict[str, float] = {}
     for told in _told():
         for name, seconds in told["parts"].items():
@@ -112,13 +112,13 @@ def _parts() -> dict[str, float]:
 
 
 def _told() -> Iterator[dict[str, Any]]:
-    """By each worker so far."""
+    """Peak memory of each worker so far."""
     for file in Path(os.environ[FOLDER]).glob("*.json"):
         yield json.loads(file.read_text())
 
 
 def rows(folder: str, to: str) -> dict[str, Any]:
-    """All messages to items as one would keep them for Spark, in files of about a partition each."""
+    """Write all messages to items as Parquet for Spark, in files of about one partition each."""
     Path(to).mkdir()
     count = 0
     for number, task in enumerate(_tasks(folder)):
@@ -148,7 +148,7 @@ def bare(rows: str) -> dict[str, Any]:
 
 
 def live(folder: str) -> dict[str, Any]:
-    """The items of all parties, built anew from the feeds. To be asked of a process without Spark, which may fork."""
+    """Rebuild the items of all parties from the feeds. Run in a process without Spark, which may fork."""
     keys = _parties(folder)
     states, count, start = {}, 0, now()
     with Store.open(folder, unprotected=True) as store:
@@ -172,7 +172,7 @@ def _parties(folder: str) -> list[bytes]:
 
 
 def grow(folder: str, tables: str, share: float, rounds: int) -> dict[str, Any]:
-    """Tables of all but a share of each feed; then of the rest, some times, from copies of these tables.
+    """Make tables of all but a share of each feed; then add the rest, several times, to copies of these tables.
 
     Of those runs the first is not counted: Java compiles what it needs, as for all that is measured here.
     """

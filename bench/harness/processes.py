@@ -12,7 +12,7 @@ DRIVER, JVM, WORKERS = "driver", "JVM", "workers"
 
 
 class Process(NamedTuple):
-    """One process. `dead` is what its children used that are gone, and were waited for."""
+    """One process. `dead` is the CPU time of its children that have ended."""
 
     id: int
     name: str
@@ -37,7 +37,7 @@ def _all() -> dict[int, Process]:
 
 
 def _below() -> Iterator[tuple[str, Process]]:
-    """Which of the three each process is."""
+    """The kind of each process: driver, JVM or worker."""
     known = _all()
     for process in known.values():
         at, path = process, [process]
@@ -81,7 +81,7 @@ def jvm_seconds() -> dict[str, float]:
 
 
 def peaks() -> dict[str, int]:
-    """Bytes that the largest process of each kind has held at most, and how many workers there are."""
+    """Peak memory of the largest process of each kind, in bytes, and the number of workers."""
     found = {DRIVER: 0, JVM: 0, WORKERS: 0, "count": 0}
     for kind, process in _below():
         try:

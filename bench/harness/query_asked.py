@@ -167,7 +167,7 @@ def answer_bare(db: sqlite3.Connection, sql: str, values: tuple[Any, ...]) -> li
 
 
 def agree(asked: Asked, party: Party, db: sqlite3.Connection) -> float:
-    """That both sides give the same, in the same order; returns how many rows that is, on average."""
+    """Check that both sides give the same rows in the same order; return the average number of rows."""
     found = 0
     for query, values in asked.pairs:
         ours, theirs = answer(party, query), answer_bare(db, asked.sql, values)
@@ -177,7 +177,7 @@ def agree(asked: Asked, party: Party, db: sqlite3.Connection) -> float:
 
 
 def seconds(asked: Asked, party: Party) -> float:
-    """For one question of ours: the median, as another program's turn on the core would spoil a mean."""
+    """Seconds of one of our queries: the median, since other programs on the core would spoil a mean."""
     return median(_timed(partial(answer, party, query)) for query, _ in asked.pairs)
 
 

@@ -48,7 +48,7 @@ class Task(NamedTuple):
 
 
 class World(NamedTuple):
-    """What there is, by numbers. Project 0 has the quiet boards."""
+    """Sizes of the generated data. Project 0 has the quiet boards."""
 
     boards: list[int]  # the project of each
     tasks: list[Task]
@@ -60,7 +60,7 @@ class World(NamedTuple):
 
     @property
     def quiet(self) -> int:
-        """How many tasks are quiet, the first ones."""
+        """The number of quiet tasks, which are the first ones."""
         return QUIET_BOARDS * TASKS
 
     @property
@@ -69,7 +69,7 @@ class World(NamedTuple):
 
 
 class Ids(NamedTuple):
-    """The ids of what was written, in the order of the world."""
+    """The ids of the written items, in the order of generation."""
 
     projects: list[bytes]
     boards: list[bytes]
@@ -137,7 +137,7 @@ class _Pen:
 
 
 def write(party: Party, world: World) -> Ids:
-    """Make a party of it, not indexed yet."""
+    """Make a party of the generated data, without an index."""
     pen = _Pen(party)
     projects = [pen.item("project", {"title": f"Project {n}"}) for n in range(world.projects)]
     boards = [pen.item("board", {"title": f"Board {n}"}, projects[at]) for n, at in enumerate(world.boards)]

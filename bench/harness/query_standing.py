@@ -36,7 +36,7 @@ Times = dict[str, list[float]]
 
 
 class Place(NamedTuple):
-    """A party and what is in it."""
+    """A party and its items."""
 
     party: Party
     world: World
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 
 def unrelated(place: Place, count: int) -> list[Query]:
-    """Kinds in turn. Results have the same sizes in a party of any size."""
+    """Subscriptions of all kinds in turn. Their results have the same sizes in a party of any size."""
     chance = random.Random(3)
     return [_kinds(place, n, chance)[n % KINDS] for n in range(count)]
 
@@ -101,7 +101,7 @@ def targets(place: Place) -> list[Target]:
 
 
 class Told:
-    """Five subscriptions that note when they are told of something."""
+    """Five subscriptions that note when they are notified."""
 
     def __init__(self, place: Place, subscribe: Callable[[Query], Subscription[Any]]) -> None:
         self.targets = targets(place)
@@ -115,7 +115,7 @@ class Told:
         return subscription
 
     def target(self, n: int) -> Target:
-        """Of the nth write: each in turn."""
+        """The subscription of the nth write: each in turn."""
         return self.targets[n % len(self.targets)]
 
     def value(self, n: int) -> Any:
@@ -171,7 +171,7 @@ def durable() -> Iterator[list[float]]:
 
 
 class Watched:
-    """Live queries of a party, with a note of how long each change takes them."""
+    """Live queries of a party that note how long each change takes."""
 
     def __init__(self, place: Place, others: int) -> None:
         self.place = place
@@ -208,7 +208,7 @@ class Watched:
         return self._stop
 
     def last(self) -> None:
-        """Be told after the others of the same party, from now on."""
+        """Move behind the other listeners of the same party."""
         self._stop()
         self._stop = self.processor.listen(self._timed)
 
@@ -223,7 +223,7 @@ class Watched:
 
 
 def compare(one: Watched, other: Watched, count: int) -> tuple[Times, Times]:
-    """Seconds that each write takes to be matched and told, by kind; the two take turns to be first."""
+    """Seconds to match and notify each write, by kind; the two sizes take turns to be first."""
     found: tuple[Times, Times] = (defaultdict(list), defaultdict(list))
     for n in range(count):
         first, second = (one, other) if n % 2 else (other, one)
@@ -245,7 +245,7 @@ def _write(watched: Watched, n: int) -> None:
 
 
 def memory(watched: Watched) -> dict[str, float]:
-    """Median bytes that one more subscription takes, by kind. A table that grows just then is not its own."""
+    """Median bytes of one more subscription, by kind. A table that grows just then does not count."""
     count = watched.place.world.quiet // OWNED
     owners = [quiet_owner(n) for n in range(6, count)]  # not those that are written to
     boards = [watched.place.ids.boards[n] for n in range(watched.place.world.quiet // TASKS)]
@@ -281,6 +281,6 @@ def _bytes(live: LiveQueries, queries: list[Query]) -> float:
 
 
 def _traced() -> int:
-    """Bytes of what is held, without what only waits to be collected."""
+    """Bytes in use, after a garbage collection."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0]

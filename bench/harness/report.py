@@ -1,4 +1,4 @@
-"""How every benchmark is called and answers: `--quick`, `--json`, alternating rounds, goals.
+"""The frame of every benchmark: `--quick`, `--json`, alternating rounds, goals, tables.
 
 With `--json` the last line of stdout is one object: `goals` (name, value, goal, met), the raw figures, and the machine.
 A goal whose value could not be measured, say because an anchor is not installed, has the value null and is not met.
@@ -44,7 +44,7 @@ class Goal:
 
 @dataclass
 class Report:
-    """What a benchmark found. Progress goes to stderr as it comes, the rest to stdout at the end."""
+    """The results of a benchmark. Progress goes to stderr at once, the rest to stdout at the end."""
 
     title: str
     quick: bool
@@ -114,7 +114,7 @@ def share_harness() -> None:
 
 
 def run_in_folder(title: str, description: str, measure: Callable[[bool, Report, Path], None]) -> None:
-    """A whole benchmark, whose stores lie in one folder: `measure` is told whether to be quick."""
+    """Run a whole benchmark with its stores in one folder. `measure` gets True for `--quick`."""
     options = arguments(description)
     report = Report(title, options.quick)
     share_harness()
@@ -124,7 +124,7 @@ def run_in_folder(title: str, description: str, measure: Callable[[bool, Report,
 
 
 def alternate(rounds: int, measures: Sequence[Callable[[], float]]) -> list[list[float]]:
-    """What each measure found in each round, in turns, so that a busy moment of the machine meets all of them alike.
+    """Run the measures in turns and return their values by round, so that a busy moment affects all of them alike.
 
     One round more is made first and forgotten: caches fill, and V8 compiles what is hot.
     """

@@ -48,7 +48,7 @@ now = time.perf_counter
 
 
 class Size(NamedTuple):
-    """How large a run is. An `even` one has what a seed would choose by chance fixed, to compare it with others."""
+    """The size of a run. An `even` run has fixed values for the choices of the seed, so that runs can be compared."""
 
     peers: int
     messages: int
@@ -68,7 +68,7 @@ class Size(NamedTuple):
 
 @dataclass
 class Parts:
-    """A stopwatch for each part; one of them runs."""
+    """One stopwatch for each part, of which one runs at a time."""
 
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys((*PARTS, CHECKS, REST), 0.0))
     _open: list[str] = field(default_factory=lambda: [REST])
@@ -80,7 +80,7 @@ class Parts:
         self._since = at
 
     def during(self, part: str, act: Callable[..., Any]) -> Callable[..., Any]:
-        """The same call, on this part's time."""
+        """The same call, timed as this part."""
 
         def timed(*values: Any, **named: Any) -> Any:
             if self._open[-1] in WHOLE:
@@ -97,7 +97,7 @@ class Parts:
 
     @contextmanager
     def measured(self) -> Iterator[None]:
-        """Methods are timed from outside, so that what is measured has nothing for it in its code."""
+        """Time the methods by wrapping them, so that the measured code needs nothing for it."""
         checked = {law: self._checked(check) for law, check in laws.LAWS.items()}
         methods = [(owner, name, part) for part, some in PARTS.items() for owner, name in some]
         with mock.patch.dict(laws.LAWS, checked), _patched(methods, self):
@@ -106,7 +106,7 @@ class Parts:
             self._turn()
 
     def _checked(self, check: laws.Law) -> laws.Law:
-        """A law is a generator: what it takes, it takes when somebody asks it for the next."""
+        """A law is a generator: its time passes when the next value is asked for."""
         whole = self.during(CHECKS, lambda stage: list(check(stage)))
         return lambda stage: iter(whole(stage))
 
@@ -137,7 +137,7 @@ def play(folder: str, size: dict[str, Any], parts: bool = False) -> dict[str, An
 
 
 def seeds(folder: str, count: int) -> dict[str, Any]:
-    """Runs as small as those of the tests."""
+    """Play small runs, as the tests do."""
     taken = []
     for seed in range(count):
         scenario = make(seed, peers=3 + seed % 3, messages=30 + seed % 20, epochs=1 + seed % 2)

@@ -157,11 +157,11 @@ def test_sound_models_pass(model: type[Model[Any]]) -> None:
         (Jealous, "Every causal delivery order gives the same value"),
         (Restless, "Every causal delivery order gives the same value|The same history folded again"),
         (Forgetful, "A snapshot restores to a state with the same value"),
-        (Doubling, "Saved and restored at any points"),
+        (Doubling, "An item that is saved and restored at any point"),
         (Deaf, "A void message that nobody built upon"),
-        (Hasty, "A mutation is taken whole, or refused"),
-        (Trusting, "Bytes that are no snapshot are refused"),
-        (Shrinking, "What is said later of what an epoch discarded"),
+        (Hasty, "A mutation is applied as a whole, or refused"),
+        (Trusting, "Damaged bytes are refused"),
+        (Shrinking, "Messages about content that an epoch discarded"),
     ],
 )
 def test_a_broken_model_fails_by_the_law_that_it_breaks(model: type[Model[Any]], law: str) -> None:

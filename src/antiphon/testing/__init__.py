@@ -1,16 +1,21 @@
-"""A kit for testing what stands on Antiphon: feeds made to order, honest and hostile, and laws to prove adapters with.
+"""A test kit for code built on Antiphon: the laws of models and stores, and honest or hostile feeds, parties and peers.
 
-spans       writers that need no store: honest blocks, and signed blocks that break a rule
-strategies  the same for Hypothesis (which must be installed)
-feeds       `run_feed_store_tests`: the laws of a feed store, for any adapter
-models      `run_model_tests`: the laws of models, for your own
-histories   random histories of an item, which these are played on
-bases       those of the laws that are about epochs
-items       `run_item_store_tests`: the laws of an item store, for any adapter
-blobs       `run_blob_store_tests`: the laws of a blob store, for any adapter
-parties     control feeds in memory, with honest and hostile actors
-peers       whole peers in one process, with stores on disk
-queries     items and queries for Hypothesis, to compare what answers them
+    model_laws        `run_model_tests`: the laws of models, for a model of your own
+    epoch_laws        those of them that are about epochs
+    histories         random histories of one item, on which these laws are checked
+    feed_store_laws   `run_feed_store_tests`: the laws of a feed store, for any adapter
+    item_store_laws   `run_item_store_tests`: the laws of an item store, for any adapter
+    blob_store_laws   `run_blob_store_tests`: the laws of a blob store, for any adapter
+    spans             writers without a store: honest blocks, and signed blocks that break a rule
+    feed_strategies   the same as Hypothesis strategies
+    query_strategies  Hypothesis strategies of items and queries, to compare two evaluators of queries
+    parties           control feeds in memory, with honest and hostile actors
+    peers             whole peers in one process, with stores on disk
+    view_exchange     exchange between a whole peer and one that holds a view
+
+Start reading at model_laws. The `run_…_tests` functions are exported here; they return the names of the laws that they
+checked, or raise an AssertionError that says which law is broken. The strategies need Hypothesis. The kit may import
+every package but `cli` and `sim`; the tests of Antiphon use it, and so can yours.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The laws of a blob store, for any adapter: `run_blob_store_tests(make)` proves one or says what it breaks.
+"""The laws of a blob store, for any adapter: `run_blob_store_tests(make)` checks an adapter.
 
 >>> from antiphon.snapshot.blobs import MemoryBlobs
 >>> len(run_blob_store_tests(MemoryBlobs))
@@ -29,7 +29,7 @@ def _raised(kind: type[Error], act: Callable[[], object]) -> Error:
 
 
 def what_is_put_is_there(store: Blobs) -> None:
-    """What was put can be read by its CID, under each codec by its own."""
+    """A blob can be read by its CID, and has one CID for each codec."""
     cids = [store.put(DATA[0]), store.put(DATA[0], DAG_CBOR), store.put(b"")]
     assert cids == [Cid.of(DATA[0], RAW), Cid.of(DATA[0], DAG_CBOR), Cid.of(b"")]
     assert [store.get(cid) for cid in cids] == [DATA[0], DATA[0], b""]
@@ -63,7 +63,7 @@ def missing_ones_are_listed(store: Blobs) -> None:
 
 
 def wrong_bytes_are_refused(store: Blobs) -> None:
-    """Bytes that are not what their CID says are refused, with all that came with them."""
+    """Bytes that do not match their CID are refused, with all blobs of the same call."""
     other = Cid.of(b"alone")
     _raised(BadEncoding, lambda: store.put_all([(other, b"alone"), (Cid.of(b"right"), b"wrong")]))
     assert not store.has(other)
@@ -71,14 +71,14 @@ def wrong_bytes_are_refused(store: Blobs) -> None:
 
 
 def sizes_have_a_bound(store: Blobs) -> None:
-    """The largest blob is taken, a larger one refused."""
+    """The largest allowed blob is stored, a larger one refused."""
     largest = bytes(BLOB_SIZE_MAX)
     assert store.get(store.put(largest)) == largest
     _raised(TooLarge, lambda: store.put(largest + b"1"))
 
 
 def a_tree_can_be_kept(store: Blobs) -> None:
-    """A tree that is built there is whole, and reads as it was made."""
+    """A tree built in the store is complete, and reads back the same."""
     entries = [(number.to_bytes(16, "big"), bytes([number % 256]) * number) for number in range(0, 6000, 7)]
     root = tree.build(entries, store)
     assert root is not None
@@ -98,7 +98,7 @@ LAWS: tuple[Callable[[Blobs], None], ...] = (
 
 
 def run_blob_store_tests(make: Callable[[], Blobs]) -> tuple[str, ...]:
-    """Check every law on a store that `make` gives: a new one each time, or the same, which may hold blobs of yours."""
+    """Check every law on a store from `make`: a new one each time, or one store, which may hold other blobs."""
     for law in LAWS:
         try:
             law(make())

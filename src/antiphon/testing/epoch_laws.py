@@ -1,6 +1,6 @@
-"""The laws of models about epochs: a state goes on from the snapshot of an epoch as everybody's does.
+"""The laws of models about epochs: a state restored from the snapshot of an epoch continues as every peer's does.
 
-A history is divided by causally closed cuts. What lies outside a cut may have lower lamports than what is inside it.
+A history is divided by causally closed cuts. Messages outside a cut may have lower lamports than messages inside it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _epoch(
 
 
 def _onto(history: History, base: bytes, lines: list[Line], chance: random.Random) -> ItemState:
-    """Messages as they may come to an item that stands on a base: in some causal order, with restarts."""
+    """Deliver messages to an item that begins at a base, in some causal order, with restarts."""
     item: ItemState | None = item_codec.restore(base, history.models)
     done: list[Line] = []
     for batch in history.batches(lines):
@@ -56,7 +56,7 @@ def _onto(history: History, base: bytes, lines: list[Line], chance: random.Rando
 
 
 def _check(history: History, base: bytes, tail: list[Line], model: Model[Any], chance: random.Random) -> bytes:
-    """All orders of a tail give what the total order gives; returns that."""
+    """Check that all orders of a tail give the state of the total order; return that state."""
     first = fold(
         PARTY, history.item, item_codec.restore(base, history.models), _sorted(tail), history.models, whole=True
     )
@@ -70,7 +70,7 @@ def _check(history: History, base: bytes, tail: list[Line], model: Model[Any], c
 
 
 def late_messages_come_after_an_epoch(model: Model[Any], chance: random.Random) -> None:
-    """Messages outside an epoch's cut give the same in every causal order, however low their lamports."""
+    """Messages outside an epoch's cut give the same state in every causal order, however low their lamports."""
     history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
     inside, tail = history.cut(2)
     found = _check(history, _epoch(history, None, inside), tail, model, chance)
@@ -80,7 +80,7 @@ def late_messages_come_after_an_epoch(model: Model[Any], chance: random.Random) 
 
 
 def epochs_follow_one_another(model: Model[Any], chance: random.Random) -> None:
-    """An epoch on an epoch has the bytes that a peer comes to that stood on the first."""
+    """A second epoch has the bytes that a peer computes which began at the first."""
     history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
     inside, between, tail = history.cut(3)
     first = _epoch(history, None, inside)
@@ -91,7 +91,7 @@ def epochs_follow_one_another(model: Model[Any], chance: random.Random) -> None:
 
 
 def a_state_goes_on_as_its_bytes_do(model: Model[Any], chance: random.Random) -> None:
-    """Who computes epoch after epoch and goes on with the states comes to the bytes of whoever restores them."""
+    """A peer that keeps its states from epoch to epoch computes the same bytes as one that restores them."""
     history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
     data: bytes | None = None
     state: ItemState | None = None
@@ -102,7 +102,7 @@ def a_state_goes_on_as_its_bytes_do(model: Model[Any], chance: random.Random) ->
 
 
 def raw_messages_are_reified_alike(model: Model[Any], chance: random.Random) -> None:
-    """Messages that waited, because an epoch did not list the model, come to what they would have come to before."""
+    """Messages kept raw, because an epoch did not list the model, give the same state when they are folded later."""
     history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
     inside, between, last = history.cut(3)
     wanted = base = None
@@ -114,7 +114,7 @@ def raw_messages_are_reified_alike(model: Model[Any], chance: random.Random) -> 
 
 
 def discards_are_the_same_for_all(model: Model[Any], chance: random.Random) -> None:
-    """What is said later of what an epoch discarded comes to the same in every order; twice discarded is once."""
+    """Messages about content that an epoch discarded give the same state in every order; twice is as once."""
     history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
     inside, between, tail = history.cut(3)
     policy = Discard(chance.randrange(12_000), chance.choice((0, 1_000, 5_000)), chance.choice((0, 1, 3)))

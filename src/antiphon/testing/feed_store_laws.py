@@ -1,4 +1,4 @@
-"""The laws of a feed store, for any adapter: `run_feed_store_tests(open_store)` proves one or says which law it breaks.
+"""The laws of a feed store, for any adapter: `run_feed_store_tests(open_store)` checks an adapter.
 
 >>> import tempfile
 >>> from antiphon.feed.store.feed_store import FeedStore
@@ -41,7 +41,7 @@ PARTY = key_pair("party").key
 
 
 class FeedStoreLike(Protocol):
-    """What an adapter must offer to be proven; `FeedStore` does."""
+    """The methods that an adapter needs for these tests; `FeedStore` has them."""
 
     def create(self, feed: bytes, party: bytes) -> None: ...
     def append(
@@ -70,7 +70,7 @@ OpenStore = Callable[[str], AbstractContextManager[FeedStoreLike]]
 
 
 def run_feed_store_tests(open_store: OpenStore) -> list[str]:
-    """Prove every law with stores of names that no other law uses; the names of the laws, or an AssertionError."""
+    """Check every law, each with stores of its own names. Returns the laws, or raises an AssertionError."""
     proven = []
     for number, law in enumerate(LAWS):
         name = law.__name__.replace("_", " ")

@@ -1,6 +1,6 @@
-"""Random histories of one item, for the laws of models: writers edit, hear of each other and edit on.
+"""Random histories of one item, for the laws of models: writers edit, exchange and edit again.
 
-They write alone and in batches, with void and with hostile messages in between. Everything depends on the seed.
+They write single messages and batches, with void and hostile messages in between. All of it depends on the seed alone.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class History:
                 self._write(who, hostile and chance.random() < 0.2, void and chance.random() < 0.2)
 
     def fold(self, notes: Sequence[Note], base: bytes | None = None) -> ItemState:
-        """The state that messages make, from nothing or from a stored record."""
+        """Fold messages into a state, from the empty state or from a stored record."""
         item = None if base is None else item_codec.decode(base, self.models)
         folded = fold(PARTY, self.item, item, notes, self.models)
         if folded.late or folded.item is None:  # as the pipeline does: all messages, in the total order
@@ -65,7 +65,7 @@ class History:
         return folded.item
 
     def _hear(self, who: int) -> None:
-        """One replica takes all that another has, in the total order."""
+        """Give one replica all messages of another, in the total order."""
         other = self._chance.randrange(len(FEEDS))
         fresh = [line for line in self.lines if line.name in self._seen[other] - self._seen[who]]
         fresh.sort(key=lambda line: line.note.stamp)
@@ -101,7 +101,7 @@ class History:
             self._take(who, [self.lines[-1]])
 
     def spoil(self, mutation: bytes) -> bytes:
-        """A mutation that nobody would write: bytes changed, cut, doubled, or taken from another's message."""
+        """A mutation that no honest program writes: bytes changed, cut, repeated, or copied from another message."""
         chance, data = self._chance, bytearray(mutation)
         how = chance.randrange(5)
         if how == 0:
@@ -120,7 +120,7 @@ class History:
         return bytes(data)
 
     def state(self, lines: Sequence[Line]) -> ItemState:
-        """The state that a set of messages makes, in the total order."""
+        """Fold a set of messages in the total order."""
         return self.fold(sorted((line.note for line in lines), key=lambda note: note.stamp))
 
     def order(self) -> list[Note]:
@@ -128,7 +128,7 @@ class History:
         return [line.note for batch in self.batches(self.lines) for line in batch]
 
     def batches(self, lines: Collection[Line]) -> list[list[Line]]:
-        """Messages in some causal order, batch by batch; all that is not among them was there before."""
+        """Some of the messages in a causal order, batch by batch; the messages left out count as delivered before."""
         left = list(lines)
         waiting = {line.name for line in left}
         found: list[list[Line]] = []

@@ -1,4 +1,4 @@
-"""The laws of an item store, for any adapter: `run_item_store_tests(open_store)` proves one or says what it breaks.
+"""The laws of an item store, for any adapter: `run_item_store_tests(open_store)` checks an adapter.
 
 >>> from antiphon.party.store.item_store import ItemStore
 >>> len(run_item_store_tests(lambda: ItemStore(None, bytes(32)), durable=False))
@@ -41,7 +41,7 @@ def _put(store: Items, save: Save) -> None:
 
 
 def what_is_saved_is_there(store: Items) -> None:
-    """What was saved can be read: states, positions, postings, refusals."""
+    """Saved states, positions, postings and refusals can be read."""
     _put(store, _save(8))
     assert store.load([A, B, C, b"x" * 16]) == {A: b"state of a", B: b"b", C: b""}
     assert store.lanes() == [_lane(8)]
@@ -88,7 +88,7 @@ def all_or_nothing(store: Items) -> None:
 
 
 def forgetting_is_part_of_a_transaction(store: Items) -> None:
-    """A forgotten item is gone for readers at once, and what is saved of it then is all there is."""
+    """A forgotten item is gone for readers at once; later, only what is saved after that is there."""
     _put(store, _save(8))
     store.forget(A)
     assert store.load([A]) == {}
@@ -117,7 +117,7 @@ LAWS: tuple[Callable[[Items], None], ...] = (
 
 
 def run_item_store_tests(open_store: Callable[[], Items], *, durable: bool = True) -> tuple[str, ...]:
-    """Check every law on a store that was cleared; with `durable`, also that a store opened again has all of it."""
+    """Check every law on a cleared store; with `durable`, also that a reopened store still has everything."""
     for law in LAWS:
         store = open_store()
         store.clear()

@@ -1,7 +1,7 @@
-"""Prove a model of your own: `run_model_tests(ChessModel)` plays random histories and checks the laws of models.
+"""Test a model of your own: `run_model_tests(ChessModel)` plays random histories and checks the laws of models.
 
-Histories come from `Model.rehearse`: several writers edit, hear of each other and edit on, alone and in batches, with
-void and with hostile messages in between. Everything depends on the seed, so a failure repeats.
+Histories come from `Model.rehearse`: several writers edit, exchange and edit again, in single messages and in batches,
+with void and hostile messages in between. All of it depends on the seed alone, so a failure repeats.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def void_messages_keep_their_place(model: Model[Any], chance: random.Random) -> 
 
 
 def hostile_messages_do_not_split(model: Model[Any], chance: random.Random) -> None:
-    """Messages that nobody honest would write are taken or refused alike in every order."""
+    """Hostile messages are accepted or refused alike in every order."""
     _converges(model, chance, hostile=True, void=True)
 
 
@@ -64,7 +64,7 @@ def a_last_void_message_does_not_show(model: Model[Any], chance: random.Random) 
 
 
 def restarts_leave_no_trace(model: Model[Any], chance: random.Random) -> None:
-    """Saved and restored at any points, an item goes on as if it had not been."""
+    """An item that is saved and restored at any point continues as one that was not."""
     history = History(model, chance, size=chance.randrange(2, 24), hostile=True, void=True)
     notes = history.order()
     wanted = item_codec.snapshot(same(history, notes, 0, chance))
@@ -83,7 +83,7 @@ def snapshots_are_whole(model: Model[Any], chance: random.Random) -> None:
 
 
 def folding_twice_is_folding_once(model: Model[Any], chance: random.Random) -> None:
-    """The same history folded again gives the same: nothing is counted twice, nothing is read from outside."""
+    """Folding the same history again gives the same state: nothing counts twice, nothing comes from outside."""
     history = History(model, chance, size=chance.randrange(2, 24), hostile=False, void=False)
     first, second = history.state(history.lines), history.state(history.lines)
     assert model.value(first.state) == model.value(second.state), "the same history gives two values"
@@ -91,7 +91,7 @@ def folding_twice_is_folding_once(model: Model[Any], chance: random.Random) -> N
 
 
 def refusals_leave_the_state_alone(model: Model[Any], chance: random.Random) -> None:
-    """A mutation is taken whole, or refused with `InvalidMutation` and nothing has changed."""
+    """A mutation is applied as a whole, or refused with `InvalidMutation` and without any change."""
     history = History(model, chance, size=chance.randrange(2, 12), hostile=False, void=False)
     state = history.state(history.lines)
     stamp = state.genesis._replace(lamport=1 << 20, seq=1 << 20)
@@ -105,7 +105,7 @@ def refusals_leave_the_state_alone(model: Model[Any], chance: random.Random) -> 
 
 
 def rubbish_is_no_snapshot(model: Model[Any], chance: random.Random) -> None:
-    """Bytes that are no snapshot are refused with `InvalidInput`, or are the bytes of what they restore to."""
+    """Damaged bytes are refused with `InvalidInput`, or are the exact snapshot of the state that they restore to."""
     if not model.has_snapshot:
         return
     history = History(model, chance, size=chance.randrange(2, 12), hostile=False, void=False)
@@ -136,7 +136,7 @@ LAWS: tuple[Callable[[Model[Any], random.Random], None], ...] = (
 
 
 def run_model_tests(model: type[Model[Any]], *, examples: int = 50, seed: int = 0) -> tuple[str, ...]:
-    """Check all laws of models, each on so many random histories; returns what was checked.
+    """Check all laws of models, each on `examples` random histories; return the names of the laws.
 
     A failure names the law and the seed with which it repeats.
     """

@@ -78,14 +78,14 @@ class Rehearsal:
         return actor
 
     def actor(self, name: str, device: str = "laptop", identity: KeyPair | None = None) -> Actor:
-        """Somebody with an identity and a device; a second device of one identity is another actor."""
+        """Create an actor: an identity with a device. A second device of the identity is another actor."""
         control = f"{name} {device} control" if self.parent is None else f"{name} {device} control of {self.name}"
         actor = Actor(self, identity or pair_of(name), pair_of(f"{name} {device}"), pair_of(control))
         self.actors.append(actor)
         return actor
 
     def blocks(self) -> dict[bytes, tuple[Block, ...]]:
-        """Everything that was written, by feed; in the parent, too."""
+        """All blocks written so far, by feed, with those of the parent."""
         above = {} if self.parent is None else self.parent.blocks()
         return {**above, **{actor.control.key: tuple(actor.written) for actor in self.actors if actor.written}}
 
@@ -123,7 +123,7 @@ def _interleavings(counts: Mapping[bytes, int]) -> Iterator[tuple[bytes, ...]]:
 
 
 class Actor:
-    """A device that writes a control feed. It knows what it has heard, and is not kept from writing what is void."""
+    """A device that writes a control feed. It knows the blocks that it received, and may also write void acts."""
 
     def __init__(self, rehearsal: Rehearsal, identity: KeyPair, device: KeyPair, control: KeyPair) -> None:
         self._rehearsal = rehearsal
@@ -147,7 +147,7 @@ class Actor:
     # -- hearing
 
     def hear(self, *others: Actor) -> None:
-        """Take everything that the others know."""
+        """Receive all blocks that the others have."""
         if self.machine.genesis_feed != self._rehearsal.genesis_feed:
             self.reset()
         for other in others:
@@ -157,7 +157,7 @@ class Actor:
                 self.machine.add(actor.written[at:upto])
 
     def attend(self, *others: Actor) -> None:
-        """In a child: take everything that actors of the parent know."""
+        """In a child party: receive all blocks that actors of the parent have."""
         parent = self.machine.parent
         assert self._rehearsal.parent is not None
         assert parent is not None, "it has not heard of the genesis yet, which names the parent"
@@ -223,7 +223,7 @@ class Actor:
         return self.write_signed(signed, seen)
 
     def write_signed(self, signed: bytes, seen: Sequence[Entry] | None = None) -> Stamp:
-        """Append a block; `seen` stands for what the actor admits to have seen, all that it knows by default."""
+        """Append a block. `seen` is the timeframe that it claims to have seen; by default, all blocks it has."""
         draft = Draft(Kind.CREDENTIAL, SYSTEM_ITEM, credential.message_of(signed))
         append = Append(
             self.control,

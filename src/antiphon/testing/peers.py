@@ -1,4 +1,4 @@
-"""Whole peers in one process: each with stores of its own on disk, and blocks passed between them by hand.
+"""Whole peers in one process: each has its own stores on disk, and the test passes blocks between them.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder, Peers(folder) as peers:
@@ -53,7 +53,7 @@ class Ticks:
 
 
 class Peer:
-    """One device of one person. `party` is its live pipeline."""
+    """One device of one person. `party` is its live engine."""
 
     def __init__(
         self, name: str, folder: Path, models: ModelFactory, *, founder: Peer | None, open_party: KeyPair | None
@@ -109,7 +109,7 @@ class Peer:
         )
 
     def hold_view(self, view: bytes) -> PartialParty:
-        """Hold one view alone from now on, and drop the state of other items; see `testing.view_exchange`."""
+        """Hold only one view from now on, and drop the state of other items; see `testing.view_exchange`."""
         self.party.delete()
         self.selection = ViewSelection(view)
         self.party = self._run()
@@ -136,7 +136,7 @@ class Peer:
     _epochs: tuple[PartyProcessor, Epochs] | None = None
 
     def restart(self, *, crash: bool = False) -> None:
-        """Close the party and open it again. After a crash, what was not saved is processed again."""
+        """Close the party and open it again. After a crash, unsaved blocks are processed again."""
         if crash:
             with self.party.locked() as engine:
                 engine.close()
@@ -150,7 +150,7 @@ class Peer:
         self.party = self._run()
 
     def rebuild(self) -> None:
-        """Forget everything derived, and build it from the feeds."""
+        """Delete all derived state, and rebuild it from the feeds."""
         self.party.delete()
         self.restart_after_delete()
 
@@ -158,12 +158,12 @@ class Peer:
         self.party = self._run()
 
     def join(self) -> None:
-        """Open this device's control feed, once an admission of its identity is here."""
+        """Open this device's control feed, once it has received an admission of its identity."""
         assert self.member is not None
         self.member.join(self.member.vouch(self.identity))
 
     def forge(self, *drafts: Draft, atomic: bool = False, seen: Iterable[Entry] = ()) -> Written:
-        """Blocks that no honest program writes: straight into this device's data feed, looked at by nobody."""
+        """Append blocks to this device's data feed without any check, as no honest program does."""
         if self.member is not None:
             writer = self.member.open_data_feed()
         else:
@@ -176,7 +176,7 @@ class Peer:
         return self.identity.key
 
     def ranges(self, have: dict[bytes, int]) -> list[Span]:
-        """What another lacks."""
+        """The ranges that another peer lacks."""
         return [
             span
             for record in self.store.feeds(self.party.key)
@@ -185,7 +185,7 @@ class Peer:
         ]
 
     def take(self, ranges: Iterable[Span]) -> int:
-        """Take ranges in; those that do not link up yet are left. Returns how many blocks were new."""
+        """Ingest ranges, and skip those that do not link to this peer's blocks yet. Returns how many were new."""
         taken = 0
         begins = self.epochs.begins() if self.member is not None else {}
         for span in ranges:
@@ -209,7 +209,7 @@ class Peer:
 
 
 class Peers:
-    """Peers of one party. With `authority=False` the party has no credentials, and whoever holds a key may write."""
+    """Peers of one party. With `authority=False` the party has no credentials, and every key may write."""
 
     def __init__(self, folder: str | Path, *, authority: bool = True, models: ModelFactory | None = None) -> None:
         self._folder = Path(folder)
@@ -218,7 +218,7 @@ class Peers:
         self.all: list[Peer] = []
 
     def add(self, name: str, role: Role | None = Role.EDITOR, models: ModelFactory | None = None) -> Peer:
-        """Another peer: the first founds the party, the others are admitted and join (with a role of None, not)."""
+        """Add a peer. The first founds the party; others are admitted and join, except with a role of None."""
         founder = self.all[0] if self.all and self._open_party is None else None
         peer = Peer(name, self._folder / name, models or self._models, founder=founder, open_party=self._open_party)
         self.all.append(peer)
@@ -240,7 +240,7 @@ class Peers:
         return taker.take(spans)
 
     def pass_blobs(self, giver: Peer, taker: Peer, *, whole: bool = False) -> int:
-        """One peer gives another the blobs that it wants to stand on an epoch; with `whole`, all of the snapshot."""
+        """Give a peer the blobs that it wants for an epoch; with `whole`, all blobs of the snapshot."""
         moved = 0
         if taker.selection is not None:
             return fetch_view(giver, taker).count if giver.selection is None else 0
@@ -251,7 +251,7 @@ class Peers:
         return moved
 
     def settle(self) -> None:
-        """Until everybody has everything, and nobody has more to say about epochs."""
+        """Exchange until all peers have all blocks, and none writes more about epochs."""
         while True:
             moved = self.sync()
             moved += sum(peer.epochs.step() for peer in self.all)
@@ -260,7 +260,7 @@ class Peers:
                 return
 
     def sync(self) -> int:
-        """Until everybody has everything; returns how many blocks moved."""
+        """Exchange until all peers have all blocks; return the number of blocks moved."""
         total = 0
         while True:
             moved = sum(self.pass_on(one, other) for one in self.all for other in self.all if one is not other)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for queries: items that have much in common, and queries that ask for it.
+"""Hypothesis strategies for queries: items that share values, and queries about these values.
 
 from antiphon.testing.query_strategies import parties, queries
 
@@ -60,7 +60,7 @@ claims = st.dictionaries(stamps, st.sampled_from([*IDS, b""]), max_size=3).map(
 
 @st.composite
 def items(draw: st.DrawFn, item: bytes) -> Facts:
-    """One item, without its parent, which is not its own to say."""
+    """One item, without its parent, which depends on all items."""
     own = draw(claims)
     return Facts(
         id=item,
@@ -83,7 +83,7 @@ def items(draw: st.DrawFn, item: bytes) -> Facts:
 
 @st.composite
 def told(draw: st.DrawFn) -> list[Facts]:
-    """All items of a party, in their own words."""
+    """All items of a party, with their own claims only."""
     found = draw(st.lists(st.sampled_from(IDS), unique=True, max_size=len(IDS)))
     return [draw(items(item)) for item in found]
 
@@ -94,7 +94,7 @@ def parties() -> st.SearchStrategy[list[Facts]]:
 
 
 def derived(found: Iterable[Facts]) -> list[Facts]:
-    """Items with the parents that the claims of all of them give them, and with all that they name as it leads."""
+    """Items with the parents derived from the claims of all items, and with their references resolved."""
     every = list(found)
     forks = forks_of(every)
     claims = [(stamp, facts.id, parent) for facts in every for stamp, parent in forks.led_claims(facts.claims)]
@@ -136,7 +136,7 @@ _steps = st.lists(steps, max_size=3).map(tuple)
 
 
 def queries() -> st.SearchStrategy[Query]:
-    """Queries of all sorts."""
+    """Queries of all kinds."""
     listed = st.builds(
         Query,
         _where,

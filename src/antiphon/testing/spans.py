@@ -57,7 +57,7 @@ class SeededRandomness:
 
 @dataclass(frozen=True, slots=True)
 class Forged:
-    """A block in which every field can be wrong; what is None is set as an honest writer would."""
+    """A block in which every field can be wrong; a field that is None gets the honest value."""
 
     body: bytes = bytes(SALT_SIZE) + b"forged"
     version: int = VERSION
@@ -81,7 +81,7 @@ def hostile_span(
     previous: bytes = NO_HASH,
     lamport: int = 0,
 ) -> Span:
-    """A span that is linked and signed rightly, whatever its headers say. `lamport` is that of the block before it."""
+    """A span with correct links and signature, and arbitrary headers. `lamport` is that of the block before it."""
     headers, entries = [], []
     for at, block in enumerate(blocks):
         if block.lamport is not None:
@@ -118,7 +118,7 @@ def hostile_span(
 
 
 class SpanWriter:
-    """A feed's writer in memory. Each call goes on where the last one ended; a `fork` of it goes its own way."""
+    """A feed's writer in memory. Each call continues where the last one ended; a `fork` writes a second history."""
 
     def __init__(self, pair: KeyPair, party: bytes, seed: int = 0) -> None:
         self.pair = pair
@@ -162,7 +162,7 @@ class SpanWriter:
 
 
 def joined(*spans: Span) -> Span:
-    """Consecutive spans as one, under the last head."""
+    """Join consecutive spans into one, under the last head."""
     whole = spans[0]
     for span in spans[1:]:
         whole = whole.joined(span)
@@ -170,7 +170,7 @@ def joined(*spans: Span) -> Span:
 
 
 def byte_owners(span: Span) -> list[int | None]:
-    """For each byte of a stored span, the seq of the block that it belongs to; None for what belongs to all of it."""
+    """For each byte of a stored span, the seq of its block; None for bytes of the whole span."""
     blocks = [(span.first + index, span.block(index)) for index in range(span.count)]
     owners: list[int | None] = [None] * FIXED_SIZE
     owners += [seq for seq, _ in blocks for _ in range(HEADER_SIZE)]
@@ -182,5 +182,5 @@ def byte_owners(span: Span) -> list[int | None]:
 
 
 def on_the_wire(span: Span) -> Span:
-    """The span as a peer that was sent it holds it: without the hashes that it computes itself."""
+    """The span as a receiving peer holds it: without the hashes that the receiver computes itself."""
     return replace(span, hashes=b"")

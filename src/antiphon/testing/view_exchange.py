@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Fetched:
-    """What came over for a view: rounds, ids on lists, blobs, bodies, and all of it in bytes."""
+    """Cost of the exchange for a view: rounds, ids in lists, blobs, bodies, and the sum in bytes."""
 
     rounds: int = 0
     listed: int = 0
@@ -30,7 +30,7 @@ class Fetched:
 
 
 def fetch_view(giver: Peer, taker: Peer) -> Fetched:
-    """Until the taker wants nothing more that the giver has. Blocks are passed on before: `Peers.pass_on`."""
+    """Exchange until the giver has nothing more that the taker wants. Blocks are passed on before: `Peers.pass_on`."""
     source = ViewSource(giver.party.key, giver.store, giver.blobs)
     view, fetched = taker.partial, Fetched()
     view.step()
