@@ -1,15 +1,15 @@
-"""From feeds to a table and a picture: who of each party wrote how much, and when. A notebook in a file.
+"""A notebook in a file: from feeds to a table and a picture of which member wrote how much, and when.
 
-Editors that know `# %%` run it cell by cell, and anyone can run it whole:
+Editors that support `# %%` run it cell by cell. It also runs as a program:
 
-    .venv/bin/python examples/analysis.py                       a small home, made for it
-    .venv/bin/python examples/analysis.py --home laptop         a peer's own
-    .venv/bin/python examples/analysis.py --out somewhere       where the table and the picture go
+    .venv/bin/python examples/analysis.py                       reads a small home that it generates
+    .venv/bin/python examples/analysis.py --home laptop         reads the home of a peer
+    .venv/bin/python examples/analysis.py --out somewhere       writes the table and the picture there
 
-It needs the extra `spark`. Nothing in a home is changed, and its peer may go on writing.
+It needs the extra `spark`. It does not change the home, and the peer can write at the same time.
 """
 
-# %% What is looked at, and where the answer goes
+# %% Input and output
 from __future__ import annotations
 
 import argparse
@@ -31,8 +31,8 @@ from antiphon.query.facts import CREATED_MS_MAX
 from antiphon.sim.picture.svg import Sheet, box, polyline
 
 parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-parser.add_argument("--home", type=Path, help="the folder of a peer; without it, one is generated")
-parser.add_argument("--out", type=Path, default=Path("analysis"), help="a folder for what is written")
+parser.add_argument("--home", type=Path, help="the home of a peer; by default, one is generated")
+parser.add_argument("--out", type=Path, default=Path("analysis"), help="a folder for the table and the picture")
 options = parser.parse_args()
 out: Path = options.out
 out.mkdir(parents=True, exist_ok=True)
@@ -45,19 +45,19 @@ if options.home is None:
 else:
     home = options.home
 
-# %% Verify and plan: after this, how far every feed counts and whose it is are known
+# %% Verify the feeds and plan the parties: how far each feed counts, and who wrote it
 spark = open_session("antiphon analysis")
 run = Run.begin(spark, home)
 for plan in run.survey.plans:
     about = plan.error or f"{len(plan.lanes)} data feeds, epoch {plan.number}"
     print(f"party {plan.party.hex()[:8]}: {about}")
 
-# %% Every block with its standing, by the stages alone: bodies are not even read
+# %% Every block with its standing, from the stages alone, without reading bodies
 columns = ("party", "feed", "seq", "created_ms", "item", "fault")
 standing = judged(blocks(spark, run.survey, columns), run.survey.plans).cache()
 standing.groupBy("standing").count().orderBy("standing").show()
 
-# %% Whose a message is: a feed belongs to a device, a device to a member; from some block on it may be another's
+# %% The member behind each message: feed → device → member, which may change at some block of a feed
 members = [
     (plan.party, lane.feed, since, author.identity)
     for plan in run.survey.plans
@@ -67,10 +67,10 @@ members = [
 whose = spark.createDataFrame(members, "party binary, feed binary, since long, member binary")
 counted = standing.where((f.col("standing") == DELIVERED) & f.col("reason").isNull())
 written = counted.join(whose, ["party", "feed"]).where(f.col("seq") >= f.col("since"))
-clock = f.least("created_ms", f.lit(CREATED_MS_MAX)).alias("created_ms")  # which may lie
+clock = f.least("created_ms", f.lit(CREATED_MS_MAX)).alias("created_ms")  # a writer's clock may be wrong
 latest = written.groupBy("party", "feed", "seq", clock).agg(f.max_by("member", "since").alias("member"))
 
-# %% The table: messages that count, by member and slot of time, as the writers' clocks had it
+# %% The table: messages that count, by member and time slot, by the clocks of the writers
 ends = latest.agg(f.min("created_ms").alias("first"), f.max("created_ms").alias("last")).first()
 first, last = (ends["first"] or 0, ends["last"] or 0) if ends is not None else (0, 0)
 width = max(1, -(-(last - first + 1) // SLOTS))
@@ -92,7 +92,7 @@ busiest = totals.orderBy(f.desc("messages"), "member").limit(12).collect()
 for row in busiest:
     print(f"{bytes(row['party']).hex()[:8]}  {bytes(row['member']).hex()[:8]}  {row['messages']:>7,} messages")
 
-# %% The picture: a row for each of the busiest members, with one scale for all, so that rows can be compared
+# %% The picture: a row for each of the busiest members, all on one scale
 counts = {(bytes(row["party"]), bytes(row["member"]), row["slot"]): row["messages"] for row in rows}
 tallest = max(counts.values(), default=1)
 LEFT, TOP, STEP, ROW = 150.0, 70.0, 26.0, 44.0
@@ -117,7 +117,7 @@ for at, classes in ((first, "soft"), (last, "soft end")):
 picture = out / "activity.svg"
 picture.write_text(sheet.document(bottom + 24, "Activity by member"), encoding="utf-8")
 
-# %% Let go of what Spark keeps, and say where things are
+# %% Free the cached blocks, and print the paths
 standing.unpersist()
 run.close()
 print(f"wrote {out / 'activity.parquet'} ({table.num_rows} rows) and {picture}")

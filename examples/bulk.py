@@ -1,8 +1,8 @@
-"""The last part of the demo: the feeds that `three_devices.py` has left, once more, on Spark.
+"""The last part of the demo: fold the feeds that `three_devices.py` has written, on Spark.
 
-The devices have written down what they hold: each item by the hash of its bytes, and the CID of the last snapshot.
-Spark reads their feeds, verifies every block, folds them with the same models, and computes that snapshot from the
-blocks that it was made of. Then it writes tables, and answers a question about them.
+Each device has stored the hash of every item and the CID of the last snapshot. Spark reads the feeds, verifies every
+block, folds them with the same models, computes the snapshot from the blocks, and compares. Then it writes tables and
+queries them with SQL.
 
     make demo
 """
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from antiphon.pipeline.jobs.report import PartyReport
 
 LIVE = "live.json"
-NAMES = ("alice", "carol")  # who founded the party, and who was revoked
+NAMES = ("alice", "carol")  # the founder of the party, and the member who was revoked
 COUNTS = ("control", "based", "applied", "refused", "pending", "ended")
-#: For so few rows, what makes Spark fast with many only takes time.
+#: For few rows, the optimisations of Spark for many rows cost more than they save.
 SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
@@ -49,16 +49,16 @@ FROM items GROUP BY model ORDER BY model
 def compare(
     console: Console, spark: SparkSession, home: Path, live: Mapping[str, Any], names: Sequence[str] = NAMES
 ) -> bool:
-    """Each device by its own words and by Spark's; whether they are the same."""
+    """Print the state of each device as the device and as Spark computed it. True if they are equal."""
     table = Table("device", "engine", "items", "digest of all states", "epoch")
     same = True
     cids = []
     for name in names:
-        told = live[name]
-        report, cid = on_spark(spark, home / name, bytes.fromhex(told["party"]))
-        said = (len(told["items"]), digest(told["items"]), told["number"], told["snapshot"])
+        stored = live[name]
+        report, cid = on_spark(spark, home / name, bytes.fromhex(stored["party"]))
+        expected = (len(stored["items"]), digest(stored["items"]), stored["number"], stored["snapshot"])
         found = (report.items, report.states.hex(), report.epoch, cid)
-        for engine, (count, states, number, snapshot) in (("live", said), ("Spark", found)):
+        for engine, (count, states, number, snapshot) in (("live", expected), ("Spark", found)):
             table.add_row(name, engine, str(count), states[:32], str(number))
             cids.append(f"  {snapshot}  {name}, {engine}")
         counts = report.row()
@@ -67,15 +67,15 @@ def compare(
         for standing, reasons in report.account.reasons.items():
             for reason, count in reasons.items():
                 console.print(f"  {standing}: {count} because {reason}", soft_wrap=True)
-        same = same and said == found and not counts["lost"]
+        same = same and expected == found and not counts["lost"]
     console.print(table)
-    console.print("The CID of the last epoch's snapshot, which Spark computes from the blocks that are in it:")
+    console.print("The CID of the last epoch's snapshot, which Spark computes from the blocks inside its cut:")
     console.print("\n".join(cids), highlight=False, soft_wrap=True)
     return same
 
 
 def on_spark(spark: SparkSession, home: Path, party: bytes) -> tuple[PartyReport, str]:
-    """The report of a run over one home, and the CID that Spark computes for the last epoch's snapshot."""
+    """Run over one home. Return the report, and the CID that Spark computes for the last epoch's snapshot."""
     from antiphon.core.cid import Cid
     from antiphon.pipeline.epoch.epoch_snapshot import changed, plan_epoch, snapshot
     from antiphon.pipeline.jobs.batch_run import Run
@@ -88,14 +88,14 @@ def on_spark(spark: SparkSession, home: Path, party: bytes) -> tuple[PartyReport
 
 
 def digest(items: Mapping[str, str]) -> str:
-    """The digest of all states, of the hashes that a device has told."""
+    """Return the digest of all item states, from the hashes that a device has stored."""
     from antiphon.pipeline.fold.digest import hashes_digest
 
     return hashes_digest((bytes.fromhex(item), bytes.fromhex(data)) for item, data in items.items()).hex()
 
 
-def tell(console: Console, home: Path) -> None:
-    """A run with its report and tables, and a question about these: as on the command line, but in this session."""
+def show_tables(console: Console, home: Path) -> None:
+    """Run the pipeline into tables and query them: the commands of the command line, in this Spark session."""
     from antiphon.cli.app import app
 
     tables = home / "tables"
@@ -109,7 +109,7 @@ def tell(console: Console, home: Path) -> None:
 
 @contextmanager
 def stderr_in(file: Path) -> Iterator[None]:
-    """What processes that begin meanwhile tell of errors goes into a file."""
+    """Redirect stderr of this process, and of processes that it starts, into a file."""
     kept = os.dup(2)
     try:
         with file.open("wb") as log:
@@ -122,25 +122,25 @@ def stderr_in(file: Path) -> Iterator[None]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--home", type=Path, default=Path(".demo"), help="what three_devices.py was given")
+    parser.add_argument("--home", type=Path, default=Path(".demo"), help="the --home of three_devices.py")
     home: Path = parser.parse_args().home
     console = Console()
     if not (home / LIVE).is_file():
-        raise SystemExit(f"{home / LIVE} is not there; run examples/three_devices.py --home {home} first")
+        raise SystemExit(f"{home / LIVE} does not exist; run examples/three_devices.py --home {home} first")
     console.print("\n[bold]The same feeds in bulk[/], on Spark, which takes some seconds to start.")
     begun = time.monotonic()
     try:
         from antiphon.pipeline import open_session
 
-        with stderr_in(home / "spark.log"):  # Java says much when it starts
+        with stderr_in(home / "spark.log"):  # Java prints warnings when it starts
             spark = open_session("antiphon demo", partitions=1, memory_mb=1024, settings=SMALL)
-    except (ImportError, AntiphonError) as error:  # neither Spark nor Java is needed for anything else
-        console.print(f"This part is left out: {error}", markup=False)
+    except (ImportError, AntiphonError) as error:  # the rest of the demo needs neither Spark nor Java
+        console.print(f"This part is skipped: {error}", markup=False)
         return
     same = compare(console, spark, home, json.loads((home / LIVE).read_text()))
-    shutil.rmtree(home / "tables", ignore_errors=True)  # of a demo before
+    shutil.rmtree(home / "tables", ignore_errors=True)  # of an earlier demo
     console.print("[bold green]Live and Spark agree.[/]" if same else "[bold red]Live and Spark differ.[/]")
-    tell(console, home)
+    show_tables(console, home)
     spark.stop()
     console.print(f"That took {time.monotonic() - begun:.0f} seconds.")
     sys.exit(0 if same else 1)

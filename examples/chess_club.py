@@ -1,11 +1,11 @@
-"""A game of chess between people who are not always connected. One of them has two devices, and moves on both at once.
+"""A game of chess between players who are not always connected. One player has two devices, and moves on both at once.
 
-Each device has a folder of its own; all that passes between them is blocks of feeds. Apart, Ann plays one move on her
-laptop and another on her phone. Together again, every device has the same position, byte for byte: one of the two moves
-counts, and the other is refused as late, and listed. Everybody writes into the notes, a text that hangs under the game.
+Each device has its own folder, and they exchange nothing but blocks of feeds. While they are apart, Ann plays one move
+on her laptop and another on her phone. After a sync, every device has the same position, byte for byte: one move
+counts, and the other is refused as late and listed. All write into the notes, a text that is a child of the game.
 
-    .venv/bin/python examples/chess_club.py          the story
-    .venv/bin/python examples/chess_club.py --json   and a last line for machines
+    .venv/bin/python examples/chess_club.py          play the game
+    .venv/bin/python examples/chess_club.py --json   end with a line of JSON
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TEXT = "antiphon/text"
 
 
 def embed(party: PartyProcessor, parent: Item, model: str) -> Item:
-    """A new item that is part of another: it hangs under it, and is embedded in it."""
+    """Create a child of an item, and embed it there."""
     with party.batch():
         child = party.create(model, parent=parent.id)
         parent.embed(child.id)
@@ -49,14 +49,14 @@ def embed(party: PartyProcessor, parent: Item, model: str) -> Item:
 
 
 def embedded(party: PartyProcessor, parent: Item, model: str) -> Item:
-    """The item of a model that is embedded in another."""
+    """Return the embedded item of a model."""
     found = [party.item(reference.item) for reference in parent.metadata["embedded_items"]]
     (child,) = [item for item in found if item.model[0] == model]
     return child
 
 
 def add_device(peers: Peers, owner: Peer, name: str) -> Peer:
-    """Another device of somebody who is in the party already."""
+    """Add another device of a member."""
     peer = peers.add(name, role=None)
     peer.identity, peer.device = owner.identity, Device(peer.device.pair, owner.key)
     peer.restart()
@@ -71,7 +71,7 @@ def feed_of(peer: Peer) -> bytes:
 
 
 class Club:
-    """Three devices around one game: two of Ann's, who plays white, and one of Ben's."""
+    """Three devices and one game: two devices of Ann, who plays white, and one of Ben."""
 
     def __init__(self, peers: Peers) -> None:
         self.peers = peers
@@ -85,7 +85,7 @@ class Club:
         self.meet()
 
     def meet(self) -> int:
-        """All devices exchange what they have; how many blocks moved."""
+        """Sync all devices. Return the number of blocks that were copied."""
         return self.peers.sync()
 
     def game(self, peer: Peer) -> Item:
@@ -95,21 +95,21 @@ class Club:
         return embedded(peer.party, self.game(peer), TEXT)
 
     def note(self, peer: Peer, words: str) -> None:
-        """Write at the end of the notes, as far as this device has them."""
+        """Write at the end of the notes, as this device has them."""
         notes = self.notes(peer)
         notes.edit("insert", len(notes.value), words)
 
     def fingerprint(self, peer: Peer) -> str:
-        """The hash of the bytes of all items, as a device has them."""
+        """Return the hash of the bytes of all items on a device."""
         snapshots = peer.snapshots()
         return sha256(b"".join(snapshots[item] for item in sorted(snapshots))).hexdigest()
 
 
-# -- the story
+# -- the game
 
 
 def open_game(club: Club) -> None:
-    """Both sit down, and play two moves each with everybody listening."""
+    """Both players sit down and play two moves each, with a sync after each move."""
     club.game(club.laptop).edit("sit", "white", feed_of(club.phone))
     club.game(club.tablet).edit("sit", "black")
     club.meet()
@@ -119,7 +119,7 @@ def open_game(club: Club) -> None:
 
 
 def move_apart(club: Club) -> None:
-    """Ann moves on both devices, and neither has heard of the other."""
+    """Ann moves on both devices without a sync in between."""
     for peer, move, words in (
         (club.laptop, "f1b5", "Spanish, as last week. "),
         (club.phone, "f1c4", "Let's try the Italian. "),
@@ -130,12 +130,12 @@ def move_apart(club: Club) -> None:
 
 
 def play_on(club: Club) -> str:
-    """Ben answers what counts, not without a slip, and they agree on a draw; returns why the slip was refused."""
-    slip = ""
+    """Ben tries an illegal move, plays on, and they agree on a draw. Return why the illegal move was refused."""
+    illegal = ""
     try:
         club.game(club.tablet).edit("move", "a7a4")
-    except InvalidMutation as error:  # found out before it was written
-        slip = str(error).partition(": ")[2]
+    except InvalidMutation as error:  # refused before it was written
+        illegal = str(error).partition(": ")[2]
     for peer, command, *arguments in (
         (club.tablet, "move", "a7a6"),
         (club.phone, "move", "e1g1"),
@@ -144,7 +144,7 @@ def play_on(club: Club) -> str:
     ):
         club.game(peer).edit(command, *arguments)
         club.meet()
-    return slip
+    return illegal
 
 
 def show_boards(console: Console, club: Club) -> None:
@@ -167,7 +167,7 @@ def show_refused(console: Console, club: Club) -> None:
 
 
 def report(club: Club) -> dict[str, Any]:
-    """How it ended, on each device."""
+    """Return the final state of each device."""
     devices = {
         peer.name: {
             "snapshot": club.fingerprint(peer),
@@ -180,23 +180,23 @@ def report(club: Club) -> dict[str, Any]:
     return {"agreed": len({json.dumps(device) for device in devices.values()}) == 1, "devices": devices}
 
 
-def tell(club: Club, console: Console) -> dict[str, Any]:
-    console.print("[bold]A chess club[/]: Ann's laptop and phone, and Ben's tablet, each with a folder of its own.")
+def play(club: Club, console: Console) -> dict[str, Any]:
+    console.print("[bold]A chess club[/]: Ann's laptop and phone, and Ben's tablet, each with its own folder.")
     open_game(club)
     console.print("Ann sits down as white, with both her devices, and Ben as black; they play two moves each.")
     move_apart(club)
-    console.print("\n[bold]Apart[/], Ann moves on the laptop, forgets it, and moves on the phone:")
+    console.print("\n[bold]Apart[/], Ann moves on the laptop, forgets about it, and moves on the phone:")
     show_boards(console, club)
     moved = club.meet()
-    console.print(f"\n[bold]Together again[/], after {moved} blocks. One move counts, and all have the same position:")
+    console.print(f"\n[bold]After a sync[/] of {moved} blocks, one move counts, and all have the same position:")
     show_boards(console, club)
     show_refused(console, club)
-    console.print(f"The notes, to which all three wrote meanwhile: [italic]{club.notes(club.tablet).value}[/]")
-    slip = play_on(club)
-    console.print(f"\nBen slips, and nothing is written ({slip}). They play on, and agree on a draw:")
+    console.print(f"The notes, to which all three devices wrote: [italic]{club.notes(club.tablet).value}[/]")
+    illegal = play_on(club)
+    console.print(f"\nBen tries an illegal move: nothing is written ({illegal}). They play on, and agree on a draw:")
     console.print(" ".join(club.game(club.tablet).value["moves"]), club.game(club.tablet).value["result"])
     club.phone.restart()
-    console.print("\nThe phone is restarted, and every device prints the hash of all that it has:")
+    console.print("\nThe phone restarts, and every device prints the hash of all its items:")
     found = report(club)
     for name, device in found["devices"].items():
         console.print(f"  {name:14} {device['snapshot'][:16]}")
@@ -211,7 +211,7 @@ def main() -> None:
     models = ModelFactory.standard()
     models.register(ChessModel)
     with tempfile.TemporaryDirectory() as folder, Peers(folder, models=models) as peers:
-        found = tell(Club(peers), Console(highlight=False))
+        found = play(Club(peers), Console(highlight=False))
     if options.json:
         print(json.dumps(found))
     if not found["agreed"]:

@@ -1,4 +1,4 @@
-"""`ChessModel`: a game of chess as an item. What a move means depends on the moves before it, so the model is ORDERED.
+"""`ChessModel`: a game of chess as an item. The meaning of a move depends on earlier moves, so the model is ORDERED.
 
 >>> model, ann, ben = ChessModel(), b"a" * 32, b"b" * 32
 >>> game = model.initial()
@@ -12,8 +12,8 @@ Traceback (most recent call last):
 antiphon.core.errors.InvalidMutation: illegal: e7e4 is no move for black in this position
 
 A seat belongs to the feed that sat down first in the total order, and to the feeds that it names: a model knows feeds,
-not people, so a player with two devices says so. A move names its ply. Of two that were made apart for the same ply the
-first in the total order counts, and the other is refused as late, the same one on every peer.
+not people, so a player with two devices names both. A move names its ply. Of two concurrent moves for the same ply, the
+first in the total order counts, and the other is refused as late, on every peer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from antiphon.model.model import Feeding, Model, need
 
 FEED_SIZE = 32
 SEAT_FEEDS_MAX = 8  # devices of one player
-PLIES_MAX = 1024  # the longest game on record has 538; here the game is drawn
+PLIES_MAX = 1024  # the longest game on record has 538; at this ply the game is drawn
 ACT_SIZE_MAX = 4 + FEED_SIZE * SEAT_FEEDS_MAX
 SNAPSHOT_SIZE_MAX = 4 + 2 * FEED_SIZE * SEAT_FEEDS_MAX + 6 * PLIES_MAX
 
@@ -49,7 +49,7 @@ _STATE = struct.Struct(">BBBB")  # ending, offer, feeds at white's seat, at blac
 
 
 class Verb(enum.IntEnum):
-    """What a player does."""
+    """The kind of an act of a player."""
 
     SIT = 1
     MOVE = 2
@@ -59,7 +59,7 @@ class Verb(enum.IntEnum):
 
 
 _VERBS = frozenset(Verb)
-#: These answer a position: where the game has gone on meanwhile, they are not meant any more.
+#: Acts that refer to one position: after another move they are refused.
 AT_PLY = frozenset({Verb.MOVE, Verb.OFFER, Verb.ACCEPT})
 
 
@@ -76,7 +76,7 @@ class Act(NamedTuple):
 
 
 def read_act(data: bytes) -> Act:
-    """An act, or `InvalidMutation`; it depends on the bytes alone."""
+    """Decode an act, or raise `InvalidMutation`. The result depends on the bytes alone."""
     need(_HEAD.size <= len(data) <= ACT_SIZE_MAX, f"an act of {len(data)} bytes; it has {_HEAD.size} to {ACT_SIZE_MAX}")
     number, colour, ply = _HEAD.unpack_from(data)
     rest = data[_HEAD.size :]
@@ -96,12 +96,12 @@ def read_act(data: bytes) -> Act:
 
 @dataclass(slots=True)
 class Game:
-    """A game as far as it was played."""
+    """The state of a game."""
 
     board: chess.Board = field(default_factory=chess.Board)
-    sans: list[str] = field(default_factory=list)  # the moves as people write them; finding out takes the position
+    sans: list[str] = field(default_factory=list)  # the moves in SAN, which depends on the position
     seats: dict[chess.Color, set[bytes]] = field(default_factory=lambda: {chess.WHITE: set(), chess.BLACK: set()})
-    offer: chess.Color | None = None  # whose offer of a draw stands: until it is accepted, or the other side moves
+    offer: chess.Color | None = None  # the side that offers a draw, until it is accepted or the other side moves
     result: str = UNDECIDED
     why: str = ""
 
@@ -110,7 +110,7 @@ class Game:
         return len(self.sans)
 
     def sit(self, colour: chess.Color, feed: bytes, others: Iterable[bytes]) -> None:
-        """Take a free seat, or share one's own."""
+        """Take a free seat, or add feeds to one's own."""
         seat = self.seats[colour]
         if seat and feed not in seat:
             raise InvalidMutation(f"{_name(colour)}'s seat is taken, by {', '.join(sorted(map(_short, seat)))}")
@@ -121,7 +121,7 @@ class Game:
     def check_ply(self, ply: int) -> None:
         if ply < self.ply:
             raise InvalidMutation(f"late: it is for ply {ply}, where {self.sans[ply]} has been played")
-        if ply > self.ply:  # what its writer built upon does not count
+        if ply > self.ply:  # an earlier move that its writer had seen is refused
             raise InvalidMutation(f"it is for ply {ply}, and the game has only come to ply {self.ply}")
 
     def move(self, uci: bytes) -> None:
@@ -134,7 +134,7 @@ class Game:
         self.sans.append(self.board.san(move))
         self.board.push(move)
         if self.offer != colour:
-            self.offer = None  # by moving, one declines
+            self.offer = None  # a move declines the offer
         outcome = self.board.outcome()
         if outcome is not None:
             self.end(outcome.result(), outcome.termination.name.lower().replace("_", " "))
@@ -168,7 +168,7 @@ def write_game(game: Game) -> bytes:
 
 
 def read_game(data: bytes) -> Game:
-    """A game from bytes that may be hostile: one that can have been played, and that it would be written as again."""
+    """Decode a game from untrusted bytes. It must be a possible game, and encode to the same bytes."""
     try:
         game = _read_game(data)
     except InvalidMutation as error:
@@ -266,7 +266,7 @@ class ChessModel(Model[Game]):
     # -- commands
 
     def sit(self, state: Game, colour: str, *others: bytes, feed: bytes = b"") -> bytes:
-        """Sit down as white or black, with the feeds of the player's other devices. Who sits may add more later."""
+        """Sit down as white or black, with the feeds of the player's other devices. More can be added later."""
         if colour not in chess.COLOR_NAMES:
             raise InvalidInput(f"one sits as white or black, not as {colour!r}")
         if any(len(other) != FEED_SIZE for other in others):
@@ -302,6 +302,6 @@ class ChessModel(Model[Game]):
 
 
 def _side(state: Game, feed: bytes) -> chess.Color:
-    """The side for which a feed acts: that to move, unless it sits only at the other."""
+    """Return the side for which a feed acts: the side to move, unless the feed sits only at the other one."""
     turn = state.board.turn
     return not turn if feed in state.seats[not turn] and feed not in state.seats[turn] else turn

@@ -1,7 +1,7 @@
-"""`Composed`: a model made of models. Its state is theirs, and it leaves to them all that they can do.
+"""`Composed`: a model made of other models, its parts. Its state is the tuple of their states.
 
-A mutation of it is one mutation of each part, or none; a snapshot is theirs, one after the other. What the whole means,
-which commands it has and what it shows, is up to the class that names the parts: see `kanban_model.py`.
+A mutation has at most one mutation for each part; a snapshot is the snapshots of the parts. A subclass names the parts
+and defines the commands and the value: see `kanban_model.py`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from antiphon.model import Model
 from antiphon.model.model import need
 
 States = tuple[Any, ...]  # one state for each part
-Parts = list[bytes]  # the bytes of each part; empty for one that has nothing to do
+Parts = list[bytes]  # the bytes for each part; empty for a part without a mutation
 
 
 class Composed(Model[Any]):
-    """Delegates to its parts. A mutation has one of each part, or none; all of it is taken or nothing.
+    """Delegates to its parts. A mutation is applied to all parts that it has mutations for, or refused as a whole.
 
-    Each part hears a part of the history, in the order of each feed, which is all that its own laws ask for.
+    Each part gets a subset of the messages, in the order of each feed. The laws of a model hold for any such subset.
     """
 
     parts: ClassVar[tuple[Model[Any], ...]]
@@ -33,9 +33,9 @@ class Composed(Model[Any]):
 
     def apply(self, state: States, mutation: bytes, stamp: Stamp, *, void: bool = False) -> None:
         found = self.read(mutation)
-        need(any(found), "a mutation that says nothing")
+        need(any(found), "a mutation without a mutation of a part")
         for part, data in zip(self.parts, found, strict=True):
-            if data:  # tried first on nothing, so that no part changes if another refuses
+            if data:  # tried first on an empty state, so that no part changes if another refuses
                 part.apply(part.initial(), data, stamp, void=True)
         for part, own, data in zip(self.parts, state, found, strict=True):
             if data:
@@ -53,7 +53,7 @@ class Composed(Model[Any]):
         return tuple(part.capture(own, data, stamp) if data else None for part, own, data in found)
 
     def revert(self, state: States, captured: States, mutation: bytes, stamp: Stamp, feed: bytes) -> list[bytes]:
-        """Each part undoes its own."""
+        """Return the mutations with which each part undoes its own."""
         return [
             pack([made if other == place else b"" for other in range(len(self.parts))])
             for place, data in enumerate(self.read(mutation))
@@ -62,7 +62,7 @@ class Composed(Model[Any]):
         ]
 
     def read(self, mutation: bytes) -> Parts:
-        """The mutations of the parts."""
+        """Split a mutation into those of the parts."""
         try:
             return unpack(mutation, len(self.parts))
         except BadEncoding as error:
@@ -70,7 +70,7 @@ class Composed(Model[Any]):
 
 
 def pack(parts: Sequence[bytes]) -> bytes:
-    """The sizes, four bytes each, and then the parts."""
+    """Join parts: their sizes, four bytes each, and then the parts."""
     return struct.pack(f">{len(parts)}I", *map(len, parts)) + b"".join(parts)
 
 

@@ -1,11 +1,11 @@
-"""A text with a kanban in it, whose cards hold texts: items in items in items, edited apart and then together.
+"""A text with an embedded kanban whose cards hold texts: items in items in items, edited apart and then merged.
 
-The kanban is an item of a model of its own, which is composed of models (`kanban_model.py`). Bob's device has no code
-for it at first: it shows the text, keeps the kanban and passes it on, and folds it once a registry has named the code.
+The kanban has its own model, which is composed of other models (`kanban_model.py`). Bob's device has no code for it at
+first: it shows the text, stores the kanban and passes it on, and folds it once its registry names the code.
 
-    .venv/bin/python examples/kanban.py              the story
-    .venv/bin/python examples/kanban.py --messages   and every message of it, in the order that both agree on
-    .venv/bin/python examples/kanban.py --json       and a last line for machines
+    .venv/bin/python examples/kanban.py              both devices write
+    .venv/bin/python examples/kanban.py --messages   also print every message, in the total order
+    .venv/bin/python examples/kanban.py --json       end with a line of JSON
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from antiphon.testing.peers import Ticks
 
 VIEW_CLASS = "org.example:document"
 CODE = RegistryEntry(KanbanModel.name, "model", "Columns of cards", entry="examples.kanban_model:KanbanModel")
-EMBEDDED = "\N{OBJECT REPLACEMENT CHARACTER}"  # what stands in a text where an item is
+EMBEDDED = "\N{OBJECT REPLACEMENT CHARACTER}"  # the character of an embedded item in a text
 WIDTH = 118
 
 
@@ -49,13 +49,13 @@ WIDTH = 118
 
 @dataclass
 class Document:
-    """A text, and the kanban in it."""
+    """A text with an embedded kanban."""
 
     text: Text
 
     @classmethod
     def create(cls, party: Party, name: str, words: str) -> Document:
-        """The text, a view, with an empty kanban after its words."""
+        """Create the text, a view, with an empty kanban at its end."""
         with party.batch():
             text = party.create_view(VIEW_CLASS, name=name, model="antiphon/text")
             assert isinstance(text, Text)
@@ -74,7 +74,7 @@ class Document:
         return self.text.items()[0][1]
 
     def add_card(self, column: str, title: str, words: str) -> Object:
-        """A card is an object, embedded in the kanban; its field `text` refers to a text, embedded in the card."""
+        """Create a card: an object in the kanban, whose property `text` refers to a text in the card."""
         with self.text.party.batch():
             kanban = self.kanban
             card = kanban.create(type="card")
@@ -95,8 +95,8 @@ class Document:
         self.kanban.edit("move_card", self.card(title), column, index)
 
     def fingerprint(self) -> str:
-        """The hash of the bytes of all that belongs to the document."""
-        return sha256(b"".join(item.item.snapshot() for item in self.text.closure())).hexdigest()
+        """Return the hash of the bytes of all items of the document."""
+        return sha256(b"".join(item.snapshot() for item in self.text.closure())).hexdigest()
 
     def as_value(self) -> dict[str, Any]:
         columns = [
@@ -106,7 +106,7 @@ class Document:
         return {"text": str(self.text).replace(EMBEDDED, "[kanban]"), "kanban": columns}
 
 
-# -- the story
+# -- two devices
 
 
 @dataclass
@@ -124,7 +124,7 @@ class Devices:
 
 @contextmanager
 def devices(home: Path) -> Iterator[Devices]:
-    """Ada's store, which has the model, and Bob's, which has not."""
+    """Open Ada's store, with the model, and Bob's, without it."""
     models = ModelFactory.standard()
     models.register(KanbanModel)
     with open_store(home, "ada", models) as ada, open_store(home, "bob", ModelFactory.standard()) as bob:
@@ -137,7 +137,7 @@ def open_store(home: Path, name: str, models: ModelFactory) -> Store:
 
 
 def write(ada: Store) -> Document:
-    """Ada writes a text with a kanban of two columns and two cards."""
+    """Ada writes a text with a kanban of three columns and two cards."""
     document = Document.create(ada.create_party("Boathouse"), "The season", "The plan so far:\n")
     with document.text.party.batch():
         for key, title in (("todo", "To do"), ("doing", "Doing"), ("done", "Done")):
@@ -155,7 +155,7 @@ def invite(both: Devices) -> None:
 
 
 def load_code(both: Devices) -> list[str]:
-    """Bob's registry learns where the code is; what was opaque is folded."""
+    """Name the code in Bob's registry, load it, and fold the opaque items."""
     both.bob.registry.register(CODE)
     loaded = both.bob.load_models()
     for party in both.bob:
@@ -164,7 +164,7 @@ def load_code(both: Devices) -> list[str]:
 
 
 def edit_apart(both: Devices) -> None:
-    """Both move the same card, type into the same texts, and neither hears of the other."""
+    """Both move the same card and edit the same texts, without a sync in between."""
     ada, bob = both.all.values()
     ada.text.insert(0, "Spring. ")
     ada.move("Sail", "doing")
@@ -178,11 +178,11 @@ def edit_apart(both: Devices) -> None:
     bob.add_card("todo", "Oars", "Two are missing.")
 
 
-# -- what is shown
+# -- output
 
 
 def show(document: Document, title: str) -> Panel:
-    """The text, with the kanban drawn where it stands in it."""
+    """Draw the text, with the kanban at its place."""
     parts: list[RenderableType] = []
     for number, words in enumerate(str(document.text).split(EMBEDDED)):
         parts += [show_kanban(document)] if number else []
@@ -192,8 +192,8 @@ def show(document: Document, title: str) -> Panel:
 
 def show_kanban(document: Document) -> RenderableType:
     kanban = document.kanban
-    if kanban.item.opaque:
-        return f"[dim](an item of the model {kanban.model}, which this device has no code for)[/]"
+    if kanban.opaque:
+        return f"[dim](an item of the model {kanban.model}, for which this device has no code)[/]"
     columns = kanban.value
     shown = Table(*[escape(column["title"]) for column in columns])
     cells = [[_cell(card) for card in document.cards(column)] for column in columns]
@@ -206,19 +206,19 @@ def _cell(card: Object) -> str:
     return f"{escape(card['title'])}\n  [italic]{escape(str(card['text']))}[/]"
 
 
-def tell(both: Devices, console: Console) -> dict[str, Any]:
+def play(both: Devices, console: Console) -> dict[str, Any]:
     write(both.ada)
     invite(both)
-    console.print("[bold]A text with a kanban in it[/], written by Ada; Bob's device has no code for kanbans:")
+    console.print("[bold]A text with a kanban[/], written by Ada; Bob's device has no code for kanbans:")
     console.print(show(both.all["ada"], "ada's device"))
     console.print(show(both.all["bob"], "bob's device"))
-    console.print(f"Bob's registry names the code, and it is loaded: {', '.join(load_code(both))}\n")
+    console.print(f"Bob's registry names the code, and Bob loads it: {', '.join(load_code(both))}\n")
     edit_apart(both)
-    console.print("[bold]Apart[/], both type, and both move the card 'Sail':")
+    console.print("[bold]Apart[/], both edit the texts, and both move the card 'Sail':")
     for name, document in both.all.items():
         console.print(show(document, f"{name}'s device"))
     moved = both.meet()
-    console.print(f"\n[bold]Together again[/], after {moved} blocks. One of the two moves won; the card is there once:")
+    console.print(f"\n[bold]After a sync[/] of {moved} blocks: one of the two moves wins, and the card is there once:")
     console.print(show(both.all["bob"], "on both devices"))
     return report(both, console)
 
@@ -247,12 +247,12 @@ def names_of(both: Devices) -> Names:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--messages", action="store_true", help="print the session")
+    parser.add_argument("--messages", action="store_true", help="print all messages")
     parser.add_argument("--json", action="store_true", help="end with a line of JSON")
     options = parser.parse_args()
     console = Console(highlight=False, width=WIDTH)
     with tempfile.TemporaryDirectory() as folder, devices(Path(folder)) as both:
-        found = tell(both, console)
+        found = play(both, console)
         if options.messages:
             console.print(table(session(next(iter(both.bob)), names_of(both), KanbanModel())))
     if options.json:

@@ -1,4 +1,4 @@
-"""`KanbanModel`: a model that is composed of models. Its state is theirs, and most of its work is done by them.
+"""`KanbanModel`: a board of columns and cards, composed of an object and two arrays.
 
 >>> from antiphon.core import Stamp
 >>> model, ann, card = KanbanModel(), b"a" * 32, Reference(b"the first card..")
@@ -10,9 +10,9 @@
 >>> [(column["title"], len(column["cards"])) for column in model.value(board)]
 [('To do', 0), ('Done', 1)]
 
-An object holds the titles of the columns, and for each card the column that it is in; two arrays hold the order of the
-columns and of all cards. So a card is always in one column, whoever moves it at the same time: where two arrays of
-cards would have it twice, here one of the two moves wins.
+The object holds the title of each column and the column of each card; the arrays hold the order of the columns and of
+all cards. So a card is always in exactly one column. If two people move it at once, one move wins, while an array of
+cards for each column would have the card twice.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Kanban(NamedTuple):
 
     about: ObjectState  # {"columns": {key: title}, "cards": {item id in hex: key of its column}}
     columns: ArrayState  # keys, in order
-    cards: ArrayState  # references, those of all columns in one order
+    cards: ArrayState  # references to the cards of all columns, in one order
 
 
 _OBJECT, _ARRAY = ObjectModel(), ArrayModel()
 
 
 class KanbanModel(Composed):
-    """Columns with titles, and cards in them, which are items."""
+    """Columns with titles; the cards in them are items."""
 
     name = "example/kanban"
     commands = frozenset({"add_column", "add_card", "move_card", "rename"})
@@ -53,16 +53,16 @@ class KanbanModel(Composed):
     def restore(self, data: bytes) -> Kanban:
         return Kanban(*super().restore(data))
 
-    # -- reading: others may have written anything into the parts, so what makes no sense is left out
+    # -- reading: peers may write anything into the parts, so entries that do not fit together are left out
 
     def titles(self, state: Kanban) -> dict[str, str]:
-        """The columns by key, in order."""
+        """Return the titles of the columns by key, in order."""
         titles = self._about(state, "columns")
         keys = [key for key in _ARRAY.value(state.columns) if isinstance(key, str)]
         return {key: titles[key] for key in keys if isinstance(titles.get(key), str)}
 
     def places(self, state: Kanban) -> list[tuple[int, Reference, str]]:
-        """The cards in order: where each is in the array of all, and the key of its column."""
+        """Return the cards in order: the index in the array of all cards, the card, and the key of its column."""
         known, keys = self._about(state, "cards"), self.titles(state)
         found: dict[Reference, tuple[int, Reference, str]] = {}
         for index, card in enumerate(_ARRAY.value(state.cards)):
@@ -85,7 +85,7 @@ class KanbanModel(Composed):
     # -- commands
 
     def add_column(self, state: Kanban, key: str, title: str, *, feed: bytes = b"") -> bytes:
-        """A column at the end. Two people who add the same key at once add one column."""
+        """Add a column at the end. Two people who add the same key at once add one column."""
         if key in self.titles(state):
             raise InvalidInput(f"there is a column {key!r} already")
         return pack(
@@ -103,7 +103,7 @@ class KanbanModel(Composed):
     def add_card(
         self, state: Kanban, key: str, card: Reference | ItemId, index: int | None = None, *, feed: bytes = b""
     ) -> bytes:
-        """A card into a column, at its end or in front of the card at `index`."""
+        """Add a card to a column, at its end or in front of the card at `index`."""
         self._check_column(state, key)
         card = _reference(card)
         if any(known == card for _, known, _ in self.places(state)):
@@ -114,7 +114,7 @@ class KanbanModel(Composed):
     def move_card(
         self, state: Kanban, card: Reference | ItemId, key: str, index: int | None = None, *, feed: bytes = b""
     ) -> bytes:
-        """A card to a place in a column: another, or its own."""
+        """Move a card to a place in a column."""
         self._check_column(state, key)
         card = _reference(card)
         for source, known, _ in self.places(state):
@@ -128,7 +128,7 @@ class KanbanModel(Composed):
         return _OBJECT.set(state.about, ("cards", card.item.hex()), key, feed=feed)
 
     def _place(self, state: Kanban, key: str, index: int | None, without: int | None = None) -> int:
-        """Where in the array of all cards the `index`th place of a column is, once one card is taken out."""
+        """Return the index in the array of all cards of place `index` of a column, with one card taken out."""
         there = [at for at, _, column in self.places(state) if column == key and at != without]
         if index is not None and not 0 <= index <= len(there):
             raise InvalidInput(f"the column {key!r} has the places 0 to {len(there)}, not {index}")

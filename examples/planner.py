@@ -1,12 +1,12 @@
-"""A planner on two devices: a board of lists of tasks, each task with comments and a chat. Apart, then together.
+"""A planner on two devices: a board of lists of tasks, each task with comments and a chat, edited apart and merged.
 
-Every part of it is an item of its own, embedded in the one above it, down to the texts: the whole is one view with an
-address that holds everywhere. Ada and Bob have a folder each; all that passes between them is blocks of feeds. Keys,
-ids and times come from a seed, so that the session of messages is the same each time.
+Every part is an item, embedded in the one above it, down to the texts. The whole is one view with an address that is
+valid everywhere. Ada and Bob have a store each, and exchange nothing but blocks of feeds. Keys, ids and times come from
+a seed, so that the messages are the same each time.
 
-    .venv/bin/python examples/planner.py              the story
-    .venv/bin/python examples/planner.py --messages   and every message of it, in the order that both agree on
-    .venv/bin/python examples/planner.py --json       and a last line for machines
+    .venv/bin/python examples/planner.py              both devices write
+    .venv/bin/python examples/planner.py --messages   also print every message, in the total order
+    .venv/bin/python examples/planner.py --json       end with a line of JSON
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Kind = TypeVar("Kind")
 
 
 class Planner:
-    """A planner by its root item: what an application would show, and what one can do there."""
+    """A planner, by its root item: the data and actions of an application."""
 
     def __init__(self, root: Object) -> None:
         self.root = root
@@ -56,7 +56,7 @@ class Planner:
 
     @classmethod
     def create(cls, party: Party, name: str) -> Planner:
-        """The root, a view; embedded in it the board, an array, to which its property `board` refers."""
+        """Create the root, a view, and in it the board, an array, to which its property `board` refers."""
         with party.batch():
             root = party.create_view(VIEW_CLASS, name=name)
             root["board"] = root.create("antiphon/array")
@@ -64,8 +64,8 @@ class Planner:
 
     @classmethod
     def find(cls, party: Party) -> Planner:
-        """The first planner of a party, by the class of the view."""
-        return cls(of_kind(party.views(VIEW_CLASS)[0], Object))
+        """Return the first planner of a party, by its view class."""
+        return cls(party.views(VIEW_CLASS).of(Object)[0])
 
     @property
     def board(self) -> List:
@@ -76,7 +76,7 @@ class Planner:
         return [of_kind(element, Object) for element in self.board]
 
     def add_list(self, title: str) -> Object:
-        """An object in the board; embedded in it an array, which will hold its tasks."""
+        """Create an object in the board, and in it an array for its tasks."""
         with self.party.batch():
             made = self.board.create(type="list")
             made.update(title=title, tasks=made.create("antiphon/array"))
@@ -84,7 +84,7 @@ class Planner:
             return made
 
     def add_task(self, into: Object, title: str) -> Object:
-        """An object in the array of a list; embedded in it a text for comments, and a chat."""
+        """Create an object in the array of a list, and in it a text for comments and a chat."""
         with self.party.batch():
             tasks = tasks_of(into)
             made = tasks.create(type="task")
@@ -94,12 +94,12 @@ class Planner:
             return made
 
     def tasks(self, of: Object) -> list[Object]:
-        """The tasks of a list. Where two people put one into two lists at once, it shows where it hangs, and once."""
+        """Return the tasks of a list. A task in two lists, moved by two people at once, is only in that of its parent."""
         array = tasks_of(of)
         return list(dict.fromkeys(task for task in array if isinstance(task, Object) and task.parent == array))
 
     def move(self, task: Object, to: Object) -> None:
-        """Take a task out of its list and put it at the end of another: all of it, or nothing."""
+        """Move a task to the end of another list, in one batch."""
         source, target = of_kind(task.parent, List), tasks_of(to)
         with self.party.batch():
             while task in source:
@@ -115,24 +115,24 @@ class Planner:
     def find_task(self, title: str) -> Object:
         return next(task for found in self.lists for task in self.tasks(found) if task["title"] == title)
 
-    # -- what there is
+    # -- reports
 
     def open_by_list(self) -> list[tuple[str, int]]:
-        """How many tasks are open in each list, by one query."""
+        """Return the number of open tasks in each list, from one query."""
         counts = dict(self.party.aggregate(OPEN_TASKS.count(group=Fact.PARENT)))
         return [(found["title"], counts.get(found.value["tasks"], 0)) for found in self.lists]
 
     def fingerprint(self) -> str:
-        """The hash of the bytes of everything that belongs to the view."""
-        return sha256(b"".join(item.item.snapshot() for item in self.root.closure())).hexdigest()
+        """Return the hash of the bytes of all items of the view."""
+        return sha256(b"".join(item.snapshot() for item in self.root.closure())).hexdigest()
 
     def as_value(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        """What people see of it, as plain values."""
+        """Return the board as plain values."""
         return [(found["title"], [_as_value(task) for task in self.tasks(found)]) for found in self.lists]
 
 
 def of_kind(found: Any, kind: type[Kind]) -> Kind:
-    """What another device put there may be anything; an application looks before it uses it."""
+    """Check the kind of an item. Another device may have written a reference to anything."""
     if not isinstance(found, kind):
         raise TypeError(f"{found!r} is no {kind.__name__}")
     return found
@@ -155,12 +155,12 @@ def _as_value(task: Object) -> dict[str, Any]:
     return {"title": task["title"], "done": task["done"], "comments": str(comments_of(task)), "chat": posts}
 
 
-# -- the story
+# -- two devices
 
 
 @dataclass
 class Devices:
-    """Two stores, and the planner as each has it."""
+    """Two stores, and the planner in each."""
 
     ada: Store
     bob: Store
@@ -179,7 +179,7 @@ class Devices:
 
 @contextmanager
 def devices(home: Path) -> Iterator[Devices]:
-    """Ada's store and Bob's, each in a folder, with a clock and dice of their own."""
+    """Open Ada's store and Bob's, each with a clock and a seed of its own."""
     with open_store(home, "ada") as ada, open_store(home, "bob") as bob:
         yield Devices(ada, bob)
 
@@ -191,7 +191,7 @@ def open_store(home: Path, name: str) -> Store:
 
 
 def build(ada: Store) -> Planner:
-    """Ada makes a party, and in it a planner with three lists and three tasks."""
+    """Ada creates a party, and in it a planner with three lists and three tasks."""
     ada.registry.register(RegistryEntry(VIEW_CLASS, "view class", "Boards with lists of tasks"))
     planner = Planner.create(ada.create_party("Boathouse"), "Spring")
     todo, doing, _ = (planner.add_list(title) for title in ("To do", "Doing", "Done"))
@@ -204,7 +204,7 @@ def build(ada: Store) -> Planner:
 
 
 def invite(both: Devices) -> str:
-    """Bob joins with nothing but the text of an invitation; returns the locator of the planner."""
+    """Bob joins with the text of an invitation. Return the locator of the planner."""
     (party,) = both.ada
     both.bob.join(str(party.invite(both.bob.me)))
     both.meet()
@@ -212,7 +212,7 @@ def invite(both: Devices) -> str:
 
 
 def edit_apart(both: Devices) -> None:
-    """Both work on the same things, and neither hears of the other."""
+    """Both edit the same items, without a sync in between."""
     ada, bob = both.all.values()
     ada.move(ada.find_task("Paint the boat"), ada.find_list("Doing"))
     ada.find_list("Doing")["title"] = "This week"
@@ -229,21 +229,20 @@ def edit_apart(both: Devices) -> None:
 
 
 def names_of(both: Devices) -> Names:
-    """What the parts are called here: by what they are, and numbered in the order of their making."""
+    """Return names for the items: their kind, numbered in the order of creation."""
     root = both.planner(both.ada).root
     found = {bytes(both.ada.me): "ada", bytes(both.bob.me): "bob", bytes(root.id): "planner"}
     found[bytes(root["board"].id)] = "board"
     party = root.party
     for number, made in enumerate(party.query(type="list"), 1):
         found |= {bytes(made.id): f"list {number}", bytes(made.children[0].id): f"tasks {number}"}
-    for number, task in enumerate(party.query(type="task"), 1):
-        task = of_kind(task, Object)
+    for number, task in enumerate(party.query(type="task").of(Object), 1):
         parts = {bytes(task[key].id): f"{key} {number}" for key in ("comments", "chat")}
         found |= {bytes(task.id): f"task {number}", **parts}
     return found
 
 
-# -- what is shown
+# -- output
 
 
 def show_board(planner: Planner, title: str) -> Panel:
@@ -263,7 +262,7 @@ def _cell(task: Object) -> str:
 
 
 def values(planner: Planner) -> dict[bytes, Any]:
-    """The value of every item of the view; of a chat, what was said."""
+    """Return the value of every item of the view; of a chat, the bodies of its posts."""
     return {
         bytes(item.id): [post["body"] for post in item.value] if isinstance(item, Thread) else item.value
         for item in planner.root.closure()
@@ -271,7 +270,7 @@ def values(planner: Planner) -> dict[bytes, Any]:
 
 
 def show_merge(before: list[dict[bytes, Any]], after: dict[bytes, Any], names: Names) -> Table:
-    """What the two devices had differently of what both had, and what they have now."""
+    """A table of the items that differed between the devices, before and after the merge."""
     shown = Table("item", "Ada had", "Bob had", "both have", show_lines=True)
     ada, bob = before
     for item in after:
@@ -282,15 +281,15 @@ def show_merge(before: list[dict[bytes, Any]], after: dict[bytes, Any], names: N
 
 
 def _differing(*found: Any) -> list[Any]:
-    """Of objects, only the properties that are not the same in all."""
+    """Of objects, return only the properties that are not equal in all."""
     if not all(isinstance(value, dict) for value in found):
         return list(found)
     keys = [key for key in found[-1] if any(value.get(key) != found[-1][key] for value in found)]
     return [{key: value[key] for key in keys if key in value} for value in found]
 
 
-class Told:
-    """What a subscription to the open tasks tells, in words."""
+class Watch:
+    """A subscription to the open tasks, which prints its deltas."""
 
     def __init__(self, party: Party, console: Console) -> None:
         self.lines: list[str] = []
@@ -300,36 +299,36 @@ class Told:
 
     def _take(self, delta: Delta) -> None:
         gone = [self._party.item(item) for item in sorted(delta.removed)]
-        signs = (("+", delta.added), ("~", delta.changed), ("−", gone))
+        signs = (("+", [*delta.added]), ("~", [*delta.changed]), ("−", gone))
         parts = [f"{sign} {task.value['title']}" for sign, tasks in signs for task in tasks]
         self.lines.append(", ".join(parts))
         self._console.print(f"  [dim]Ada's list of open tasks: {self.lines[-1]}[/]")
 
 
-def tell(both: Devices, console: Console) -> dict[str, Any]:
-    """The whole story; returns how it ended."""
+def play(both: Devices, console: Console) -> dict[str, Any]:
+    """Run the whole example. Return the final state of both devices."""
     planner = build(both.ada)
     locator = invite(both)
-    console.print("[bold]A planner[/]: Ada makes a board, Bob is invited, and finds it by its class and its locator:")
+    console.print("[bold]A planner[/]: Ada creates a board and invites Bob, who finds it by its class and locator:")
     console.print(f"  {locator}", soft_wrap=True)
     assert both.bob.resolve(locator) == both.all["bob"].root
     console.print(show_board(both.all["bob"], "on both devices"))
-    told = Told(planner.party, console)
-    console.print("\n[bold]Apart[/], both work on the same things:")
+    watch = Watch(planner.party, console)
+    console.print("\n[bold]Apart[/], both edit the same items:")
     edit_apart(both)
     apart = [values(found) for found in both.all.values()]
     for name, found in both.all.items():
         console.print(show_board(found, f"{name}'s device"))
     moved = both.meet()
     names = names_of(both)
-    console.print(f"\n[bold]Together again[/], after {moved} blocks. What the two had differently:")
+    console.print(f"\n[bold]After a sync[/] of {moved} blocks. The items that differed:")
     console.print(show_merge(apart, values(both.all["ada"]), names))
     (_, shown), (_, other) = both.all["ada"].lists[1].conflicts("title")
-    console.print(f"Of the two new names of list 2, {shown!r} shows, and {other!r} is kept beside it.")
+    console.print(f"Of the two new titles of list 2, {shown!r} is shown, and {other!r} is kept as a conflict.")
     console.print(show_board(both.all["bob"], "on both devices"))
     by_list = both.all["bob"].open_by_list()
     console.print("Open tasks: " + ", ".join(f"{count} in {title!r}" for title, count in by_list))
-    return report(both, locator, told.lines, console)
+    return report(both, locator, watch.lines, console)
 
 
 def report(both: Devices, locator: str, told: list[str], console: Console) -> dict[str, Any]:
@@ -357,14 +356,14 @@ def show_session(both: Devices, console: Console) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--home", type=Path, help="keep the stores in this folder; their keys come from a seed")
-    parser.add_argument("--messages", action="store_true", help="print the session")
+    parser.add_argument("--messages", action="store_true", help="print all messages")
     parser.add_argument("--json", action="store_true", help="end with a line of JSON")
     options = parser.parse_args()
     if options.home is not None and options.home.exists() and any(options.home.iterdir()):
         raise SystemExit(f"{options.home} is not empty; name another folder")
     console = Console(highlight=False, width=WIDTH)
     with tempfile.TemporaryDirectory() as folder, devices(options.home or Path(folder)) as both:
-        found = tell(both, console)
+        found = play(both, console)
         if options.messages:
             show_session(both, console)
     if options.json:

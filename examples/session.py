@@ -1,6 +1,6 @@
-"""A party's session in plain words: every message of every feed, in the order that all devices agree on.
+"""Every message of a party in plain words, in the total order.
 
-The other examples print it. What a block says is read with the models' own codecs, so it is what was signed and sent.
+The other examples print it. Messages are decoded with the codecs of the models, so it shows what was signed and sent.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from antiphon.model.object.state import DELETE, Increment
 from antiphon.model.text import codec as textcodec
 from antiphon.model.value import read_value
 
-Names = Mapping[bytes, str]  # of items and identities, as people call them
+Names = Mapping[bytes, str]  # names of items and identities, for people
 
 
 class Line(NamedTuple):
-    """One message. Those of a batch have one lamport: others see all of them or none."""
+    """One message. The messages of a batch have one lamport."""
 
     lamport: int
     feed: str
@@ -46,7 +46,7 @@ class Line(NamedTuple):
 
 
 def session(party: Party, names: Names, *composed: Composed) -> list[Line]:
-    """All messages that a device holds of a party, by lamport, feed and seq. Composed models are read if handed in."""
+    """Return all messages of a party on this device, by lamport, feed and seq. Pass the composed models."""
     feeds = party.store.manager.feeds
     blocks = [block for record in feeds.feeds(party.key) for block in feeds.read(record.feed)]
     return list(_Reader(party, names, composed).lines(sorted(blocks, key=lambda block: block.stamp)))
@@ -67,7 +67,7 @@ def table(lines: list[Line]) -> Table:
 
 
 def words(value: Any, names: Names) -> str:
-    """A value as one would say it; a reference is an arrow."""
+    """Return a value as text for people; a reference is an arrow."""
     if isinstance(value, Reference):
         return f"→ {names.get(value.item) or value.item.hex()[-4:]}"
     if isinstance(value, str):
@@ -80,20 +80,20 @@ def words(value: Any, names: Names) -> str:
 
 
 class _Reader:
-    """Reads blocks one after the other, and remembers what the later ones name."""
+    """Decodes blocks in order, and remembers the elements and posts that later ones name."""
 
     def __init__(self, party: Party, names: Names, composed: Iterable[Composed]) -> None:
         self._party = party
         self._composed = {model.name: model for model in composed}
         self._names = names
         self._models: dict[bytes, str] = {bytes(SYSTEM_ITEM): ObjectModel.name}
-        self._elements: dict[tuple[bytes, Stamp, int], Any] = {}  # what was put into arrays
+        self._elements: dict[tuple[bytes, Stamp, int], Any] = {}  # elements of arrays
         self._posts: dict[Stamp, str] = {}
 
     def lines(self, blocks: list[Block]) -> Iterator[Line]:
         for block in blocks:
             message = block.message
-            says = "(its body is not here)" if message is None else "; ".join(self._says(block, message))
+            says = "(the body is missing)" if message is None else "; ".join(self._says(block, message))
             item = "the party" if block.item == SYSTEM_ITEM else f"{self._name(block.item)} {block.item.hex()[-4:]}"
             yield Line(block.lamport, self._feed(block.feed), block.seq, block.kind.name.lower(), item, says)
 
@@ -117,7 +117,7 @@ class _Reader:
             yield f"{genesis.model} {genesis.version}{under}" + (", a view" if genesis.view else "")
         elif block.kind is Kind.CHANGE:
             change = read_change(message)
-            yield f"hangs under {self._name(change.parent)}" if change.parent else "another change"
+            yield f"moved under {self._name(change.parent)}" if change.parent else "another change"
         elif block.kind is Kind.METADATA:
             yield from self._object(content(block.kind, message), block)
         else:
@@ -143,7 +143,7 @@ class _Reader:
         composed = self._composed.get(model)
         if model in readers:
             yield from readers[model](mutation, block)
-        elif composed is not None:  # what its parts say
+        elif composed is not None:  # the mutations of its parts
             for part, data in zip(composed.parts, composed.read(mutation), strict=True):
                 yield from self._mutation(part.name, data, block) if data else ()
         else:
@@ -154,18 +154,18 @@ class _Reader:
             keys = " → ".join(self._key(key) for key in path if isinstance(key, str))
             if isinstance(path[-1], bytes):
                 element = self._words(read_value(value_pb2.Value.FromString(path[-1])))
-                yield f"{keys}: {'without' if written is DELETE else 'with'} {element}"
+                yield f"{keys}: {'remove' if written is DELETE else 'add'} {element}"
             elif written is DELETE:
-                yield f"{keys} is taken away"
+                yield f"{keys} deleted"
             elif isinstance(written, Increment):
                 yield f"{keys} {written.by:+}"
             elif isinstance(written, Counter):
                 yield f"{keys} = {written.total}, counted"
-            elif not isinstance(written, Mark):  # that there is a map or a set goes without saying
+            elif not isinstance(written, Mark):  # the creation of a map or a set is not listed
                 yield f"{keys} = {self._words(written)}"
 
     def _key(self, key: str) -> str:
-        """A key that is the id of an item, as the kanban's are, by the item's name."""
+        """Replace a key that is the id of an item, as in the kanban, by the item's name."""
         return next((name for item, name in self._names.items() if item.hex() == key), key)
 
     def _array(self, mutation: bytes, block: Block) -> Iterator[str]:

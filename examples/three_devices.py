@@ -1,10 +1,10 @@
-"""Three devices, three processes, three stores: they found a party, edit apart and together, admit, revoke, and agree.
+"""Three devices in three processes create a party, edit apart, sync, admit, revoke, and agree.
 
-Each device is a process of its own with its own folder. They talk over pipes; all that passes between them is bytes:
-ranges of feeds under signed heads, in an order that differs from device to device. Two of them edit a text and an
-object while they are apart; together again they have the same bytes, and each prints the hash of the party's state, and
-of all its items, as it sees them. Then the history is cut at an epoch: every device computes the same snapshot, drops
-what lies before it, and a new device begins with the snapshot and the tail alone.
+Each device is a process with its own folder. They communicate over pipes, and exchange only bytes: ranges of feeds
+under signed heads, in an order that differs from device to device. Two devices edit a text and an object while they are
+apart. After a sync they have the same bytes; each prints the hash of the party's state and of all its items. Then the
+history is cut at an epoch: every device computes the same snapshot and drops the messages before it, and a new device
+begins with the snapshot and the tail alone.
 
     make demo
 """
@@ -44,7 +44,7 @@ from antiphon.snapshot.blob_store import BlobStore
 NAMES = ("alice", "bob", "carol")
 NEWCOMER = "dora"
 MODELS = ("object", "text", "messenger")
-LIVE = "live.json"  # in the folder of the demo: what the devices hold in the end
+LIVE = "live.json"  # in the folder of the demo: the final state of each device
 
 
 # -- the device process: answers one JSON line for each JSON line
@@ -83,7 +83,7 @@ class DeviceProcess:
         return {"party": party.party.hex(), "genesis": party.genesis_feed.hex()}
 
     def visit(self, party: str, genesis: str) -> dict[str, str]:
-        """Know of a party from an invitation: its key, and the key of its first feed."""
+        """Hold a party from an invitation: its key, and the key of its first feed."""
         self.party = Membership.open(
             self.store, self.keys, self.device, PublicKey.from_hex(party), PublicKey.from_hex(genesis)
         )
@@ -101,7 +101,7 @@ class DeviceProcess:
         return {"stamp": str(self.member().revoke(bytes.fromhex(identity)))}
 
     def live(self) -> PartyProcessor:
-        """The party's live pipeline."""
+        """Return the running party."""
         if self.processor is None:
             member = self.member()
             authority = PartyAuthority.of(self.store, member)
@@ -116,11 +116,11 @@ class DeviceProcess:
         return self.known_epochs
 
     def declare(self) -> dict[str, int]:
-        """Cut the history here."""
+        """Declare an epoch."""
         return {"number": self.epochs().declare().number}
 
     def step(self) -> dict[str, object]:
-        """Recompute, attest, stand on what is final; on which epoch, and with which snapshot."""
+        """Recompute, attest, move onto the final epoch. Return its number and its snapshot."""
         self.epochs().step()
         base = self.epochs().base
         return {"number": self.epochs().number, "snapshot": "" if base is None else str(base.cid)}
@@ -129,14 +129,14 @@ class DeviceProcess:
         return {"dropped": self.epochs().prune()}
 
     def wanted(self) -> dict[str, list[str]]:
-        """The blobs that are missing of the last final epoch."""
+        """Return the CIDs of missing blobs of the last final epoch."""
         return {"cids": [str(cid) for cid in self.epochs().wanted(whole=True)]}
 
     def get_blobs(self, cids: list[str]) -> dict[str, dict[str, str]]:
         return {"blobs": {cid: self.blobs.get(Cid.parse(cid)).hex() for cid in cids}}
 
     def put_blobs(self, blobs: dict[str, str]) -> dict[str, int]:
-        """Each is checked against its CID."""
+        """Store blobs. Each is checked against its CID."""
         self.blobs.put_all((Cid.parse(cid), bytes.fromhex(data)) for cid, data in blobs.items())
         return {"blobs": len(blobs)}
 
@@ -147,7 +147,7 @@ class DeviceProcess:
         return {"stamp": str(self.live().item(bytes.fromhex(item)).edit(command, *arguments))}
 
     def post(self, item: str, count: int) -> dict[str, int]:
-        """Several messages of a thread, which the others see all or none of."""
+        """Write several posts in one batch."""
         party = self.live()
         with party.batch():
             for number in range(count):
@@ -155,12 +155,12 @@ class DeviceProcess:
         return {"written": count}
 
     def show(self, item: str) -> dict[str, Any]:
-        """An item's value, and the hash of its bytes."""
+        """Return the value of an item, and the hash of its bytes."""
         found = self.live().item(bytes.fromhex(item))
         return {"value": found.value, "bytes": hashlib.sha256(found.snapshot()).hexdigest()}
 
     def held(self) -> dict[str, object]:
-        """All items by the hash of their bytes, and the epoch: for another engine to compare with."""
+        """Return the hash of every item, and the epoch, for `bulk.py` to compare with."""
         party = self.live()
         items = {item.hex(): hashlib.sha256(party.snapshot(item)).hexdigest() for item in party.items()}
         return {"party": party.key.hex(), "items": items, **self.step()}
@@ -169,7 +169,7 @@ class DeviceProcess:
         return {record.feed.hex(): record.length for record in self.store.feeds(self.member().party)}
 
     def give(self, have: dict[str, int]) -> dict[str, list[str]]:
-        """The ranges that the other lacks, as bytes."""
+        """Return the ranges that another device lacks, as bytes."""
         ranges = []
         for record in self.store.feeds(self.member().party):
             start = max(record.start, have.get(record.feed.hex(), 0))
@@ -178,9 +178,9 @@ class DeviceProcess:
         return {"ranges": ranges}
 
     def take(self, ranges: list[str], seed: int) -> dict[str, int]:
-        """Ranges in an order of this device's own; what does not link up yet is tried again."""
+        """Store ranges in a random order; a range that does not link yet is tried again."""
         waiting, taken = [bytes.fromhex(data) for data in ranges], 0
-        begins = self.epochs().begins()  # where feeds may begin of which an epoch holds the rest
+        begins = self.epochs().begins()  # where feeds may begin if an epoch holds the earlier messages
         random.Random(seed).shuffle(waiting)
         while waiting:
             left = []
@@ -249,7 +249,7 @@ class Remote:
 
 
 def sync(devices: list[Remote], chance: random.Random) -> int:
-    """Let every device have what the others have, in random pairs and orders, until nobody learns anything."""
+    """Copy blocks between random pairs of devices, until no device lacks any."""
     total = 0
     while True:
         learned = 0
@@ -266,7 +266,7 @@ def sync(devices: list[Remote], chance: random.Random) -> int:
 
 
 def edit_apart(alice: Remote, bob: Remote, trip: str, plan: str) -> None:
-    """Both edit the same object and the same text, and neither hears of the other."""
+    """Both edit the same object and the same text, without a sync in between."""
     alice("edit", item=plan, command="insert", arguments=[16, ", by train"])
     alice("edit", item=trip, command="set", arguments=["title", "A trip to the sea"])
     alice("edit", item=trip, command="add", arguments=["bring", "towels"])
@@ -277,7 +277,7 @@ def edit_apart(alice: Remote, bob: Remote, trip: str, plan: str) -> None:
 
 
 def show(console: Console, devices: list[Remote], trip: str, plan: str) -> bool:
-    """What each device has; whether the bytes are the same."""
+    """Print the object and the text of each device. True if the bytes are equal."""
     table = Table("device", "the object", "the text", "hash of both")
     hashes = set()
     for device in devices:
@@ -290,7 +290,7 @@ def show(console: Console, devices: list[Remote], trip: str, plan: str) -> bool:
 
 
 def fetch(giver: Remote, taker: Remote) -> int:
-    """Blobs of the last final epoch's snapshot, level by level, until none is missing."""
+    """Copy the blobs of the last final epoch's snapshot, level by level, until none is missing."""
     count = 0
     while cids := taker("wanted")["cids"]:
         blobs = giver("get_blobs", cids=cids)["blobs"]
@@ -304,7 +304,7 @@ def fetch(giver: Remote, taker: Remote) -> int:
 def cut(
     console: Console, home: Path, devices: list[Remote], chance: random.Random, invitation: dict[str, object]
 ) -> bool:
-    """An epoch; what lies before it goes; and a new device begins with the snapshot and the tail."""
+    """Declare an epoch, drop the messages before it, and let a new device begin with the snapshot and the tail."""
     alice = devices[0]
     dora = Remote(NEWCOMER, home)
     alice("admit", identity=dora("whoami")["identity"], role="READER")
@@ -314,7 +314,7 @@ def cut(
     dropped = [device("prune")["dropped"] for device in devices]
     console.print(f"\nalice declares [bold]epoch {number}[/]; each device computes the snapshot itself:")
     console.print(f"  {snapshots.pop()}")
-    console.print(f"what lies before it goes: {', '.join(map(str, dropped))} blocks are dropped")
+    console.print(f"each drops the messages before it: {', '.join(map(str, dropped))} blocks")
     late = alice("create", model="antiphon/text")["item"]
     alice("edit", item=late, command="insert", arguments=[0, "After the epoch."])
     sync(devices, chance)
@@ -332,7 +332,7 @@ def cut(
 
 
 def hold(console: Console, home: Path, devices: list[Remote], chance: random.Random, trip: str, notes: str) -> bool:
-    """One epoch more, of which nothing is dropped, some messages, and what each device holds: `bulk.py` compares."""
+    """Declare another epoch without dropping messages, write some more, and store the final states for `bulk.py`."""
     number = devices[0]("declare")["number"]
     sync(devices, chance)
     for device in devices:
@@ -342,7 +342,7 @@ def hold(console: Console, home: Path, devices: list[Remote], chance: random.Ran
     sync(devices, chance)
     held = {device.name: device("held") for device in devices}
     (home / LIVE).write_text(json.dumps(held))
-    console.print(f"alice declares epoch {number}, and all keep what lies before it, for the last part of the demo")
+    console.print(f"alice declares epoch {number}; all devices keep its messages, for the last part of the demo")
     return len({json.dumps(one, sort_keys=True) for one in held.values()}) == 1
 
 
@@ -350,7 +350,7 @@ def direct(home: Path, seed: int, console: Console) -> bool:
     chance = random.Random(seed)
     marker = home / "made-by-the-demo"
     if home.exists() and any(home.iterdir()) and not marker.exists():
-        raise SystemExit(f"{home} is not empty, and not the demo's; name another folder with --home")
+        raise SystemExit(f"{home} is not empty, and was not made by the demo; name another folder with --home")
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     marker.touch()
@@ -358,9 +358,9 @@ def direct(home: Path, seed: int, console: Console) -> bool:
     alice, bob, carol = devices
     who = {device.name: str(device("whoami")["identity"]) for device in devices}
 
-    console.print("[bold]Three devices[/], each a process with a store of its own.")
+    console.print("[bold]Three devices[/], each a process with its own store.")
     invitation = alice("found")
-    console.print(f"alice founds party {str(invitation['party'])[:8]}; its genesis key signed once and is gone")
+    console.print(f"alice creates party {str(invitation['party'])[:8]}; its genesis key signs once and is discarded")
     for device, role in ((bob, "OWNER"), (carol, "EDITOR")):
         alice("admit", identity=who[device.name], role=role)
         device("visit", **invitation)
@@ -373,22 +373,22 @@ def direct(home: Path, seed: int, console: Console) -> bool:
     alice("edit", item=trip, command="set", arguments=["title", "A trip"])
     alice("edit", item=plan, command="insert", arguments=[0, "We go to the sea."])
     sync(devices, chance)
-    console.print("\nalice makes an object, a text and a thread; all have them. [bold]Now alice and bob are apart:[/]")
+    console.print("\nalice creates an object, a text and a thread; all sync. [bold]Now alice and bob edit apart:[/]")
     edit_apart(alice, bob, trip, plan)
     show(console, [alice, bob], trip, plan)
     moved = sync([alice, bob], chance)
-    console.print(f"[bold]together again[/], after {moved} blocks: the same on both, byte for byte")
+    console.print(f"[bold]after a sync[/] of {moved} blocks: the same on both, byte for byte")
     same = show(console, [alice, bob], trip, plan)
 
     for device in (bob, carol):
         device("post", item=notes, count=50)
     moved = sync([bob, carol], chance)
-    console.print(f"\nbob and carol post 50 notes each; {moved} blocks passed between the two")
+    console.print(f"\nbob and carol post 50 notes each, and exchange {moved} blocks")
     bob("revoke", identity=who["carol"])
     carol("post", item=notes, count=25)
-    console.print("bob revokes carol, while carol, who has not heard, posts 25 notes more")
+    console.print("bob revokes carol, while carol, who does not know it yet, posts 25 more notes")
     moved = sync(devices, chance)
-    console.print(f"all exchange what they have, in orders of their own: {moved} blocks")
+    console.print(f"all sync, each in its own order: {moved} blocks")
 
     states = [device("state") for device in devices]
     table = Table("device", "members", "feeds", "void", "hash of the party's state", "hash of all items")
@@ -412,8 +412,8 @@ def direct(home: Path, seed: int, console: Console) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--home", type=Path, default=Path(".demo"), help="a folder for the three stores, made anew")
-    parser.add_argument("--seed", type=int, default=7, help="decides the orders of exchange")
+    parser.add_argument("--home", type=Path, default=Path(".demo"), help="a folder for the stores, made again")
+    parser.add_argument("--seed", type=int, default=7, help="decides the order in which devices sync")
     parser.add_argument("--device", choices=(*NAMES, NEWCOMER), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.device:

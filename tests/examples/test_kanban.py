@@ -24,7 +24,7 @@ from examples.kanban import (
     invite,
     load_code,
     names_of,
-    tell,
+    play,
     write,
 )
 from examples.kanban_model import Kanban, KanbanModel
@@ -214,7 +214,7 @@ def test_what_makes_no_sense_in_the_parts_is_not_shown(ann: Hand) -> None:
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Devices, dict[str, Any]]]:
     with devices(tmp_path_factory.mktemp("kanban")) as both:
-        yield both, tell(both, Console(file=io.StringIO(), highlight=False, width=WIDTH))
+        yield both, play(both, Console(file=io.StringIO(), highlight=False, width=WIDTH))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples.planner import VIEW_CLASS, WIDTH, Devices, build, comments_of, devices, edit_apart, invite, tell
+from examples.planner import VIEW_CLASS, WIDTH, Devices, build, comments_of, devices, edit_apart, invite, play
 from examples.session import session
 from rich.console import Console
 
@@ -41,14 +41,14 @@ def quiet() -> Console:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Devices, dict[str, Any]]]:
-    """The whole story, told once; tests that look on."""
+    """The whole example, run once, for tests that only read."""
     with devices(tmp_path_factory.mktemp("planner")) as both:
-        yield both, tell(both, quiet())
+        yield both, play(both, quiet())
 
 
 @pytest.fixture
 def both(tmp_path: Path) -> Iterator[Devices]:
-    """The devices just after they met; tests that go on by themselves."""
+    """The devices just after Bob has joined, for tests that write."""
     with devices(tmp_path) as made:
         build(made.ada)
         invite(made)
@@ -266,7 +266,7 @@ def test_others_may_put_anything_there_and_the_application_says_so(both: Devices
 
 def test_a_restart_changes_nothing_and_they_go_on(tmp_path: Path) -> None:
     with devices(tmp_path) as both:
-        ended = tell(both, quiet())
+        ended = play(both, quiet())
         lines = session(both.all["ada"].party, planner.names_of(both))
     with devices(tmp_path) as both:
         for name, found in both.all.items():
@@ -294,7 +294,7 @@ def test_the_session_has_every_message_in_the_total_order(told: tuple[Devices, A
     says = [line.says for line in ada]
     assert "bob is admitted, as editor" in says
     assert 'reply to "Who has the brushes?": "I do, in the shed."' in says
-    assert "hangs under tasks 2" in says
+    assert "moved under tasks 2" in says
 
 
 def test_a_list_comes_with_its_array_and_its_place_or_not_at_all(both: Devices) -> None:
