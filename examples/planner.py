@@ -94,7 +94,7 @@ class Planner:
             return made
 
     def tasks(self, of: Object) -> list[Object]:
-        """Return the tasks of a list. A task in two lists, moved by two people at once, is only in that of its parent."""
+        """Return the tasks of a list. A task in two lists, after concurrent moves, is only in that of its parent."""
         array = tasks_of(of)
         return list(dict.fromkeys(task for task in array if isinstance(task, Object) and task.parent == array))
 
