@@ -14,10 +14,10 @@ from antiphon.model import item_codec
 from antiphon.model.factory import ModelFactory
 from antiphon.model.fold import Authors, feed_itself, fold, keeps_tail
 from antiphon.model.item_state import ItemState
+from antiphon.model.late_messages import start_from_base
 from antiphon.model.message import Note
 from antiphon.model.model import Discard, Model
 from antiphon.model.raw import RAW
-from antiphon.model.replay import start_from_base
 
 Key = tuple[str, int]  # a model, by name and version
 

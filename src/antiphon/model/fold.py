@@ -18,11 +18,11 @@ from antiphon.feed.header import Kind
 from antiphon.model.access import TOO_MANY, AccessLog, Act, Author
 from antiphon.model.factory import ModelFactory
 from antiphon.model.item_state import EMBEDDED, META, Checkpoint, ItemState, KeptMessage
+from antiphon.model.late_messages import apply, failed, keeps_tail, merge
 from antiphon.model.message import Genesis, Inception, Note, content, read_change, read_genesis
 from antiphon.model.model import Model
 from antiphon.model.object.mutation_codec import read_mutation
 from antiphon.model.object.register import Mark, element_value
-from antiphon.model.replay import apply, failed, keeps_tail, merge
 from antiphon.model.value import Reference
 
 _MUTATION, _CHANGE = int(Kind.MUTATION), int(Kind.CHANGE)

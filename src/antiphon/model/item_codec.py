@@ -17,9 +17,9 @@ from antiphon.model.access_codec import read_log, write_author, write_log
 from antiphon.model.factory import ModelFactory
 from antiphon.model.heard import FeedTable, kept_stamp, read_feeds
 from antiphon.model.item_state import META, Checkpoint, ItemState, KeptMessage, Raw
+from antiphon.model.late_messages import BASE, keeps_tail, replay, start_from_base
 from antiphon.model.message import Inception
 from antiphon.model.raw import RAW, RAW_MODELS
-from antiphon.model.replay import BASE, keeps_tail, replay, start_from_base
 from antiphon.model.wire import NAME, OWN_NAME_FORM, field, name_field, number_at, tags, varint
 
 _REIFIED, _SINCE, _ALL = item_pb2.ITEM_RAW_UNSPECIFIED, item_pb2.ITEM_RAW_SINCE, item_pb2.ITEM_RAW_ALL

@@ -12,9 +12,9 @@ from typing import Any
 from antiphon.model import item_codec
 from antiphon.model.epoch_fold import fold_epoch, fold_on
 from antiphon.model.fold import ItemState, fold
+from antiphon.model.late_messages import keeps_tail
 from antiphon.model.message import Note
 from antiphon.model.model import Discard, Model
-from antiphon.model.replay import keeps_tail
 from antiphon.testing.histories import PARTY, History, Line
 
 

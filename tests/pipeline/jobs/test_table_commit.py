@@ -21,7 +21,7 @@ import antiphon
 from antiphon.core.errors import BadEncoding, InvalidInput
 from antiphon.pipeline.jobs.report import Report
 from antiphon.pipeline.jobs.table_run import TableRun
-from antiphon.pipeline.query.sql import ask
+from antiphon.pipeline.query.table_sql import ask
 from antiphon.pipeline.tables.delta_folder import LAYOUT, CurrentVersions, DeltaFolder
 from antiphon.query.codec.json_form import to_json
 from antiphon.query.filters import prop

@@ -72,7 +72,7 @@ def sql(
     Example: antiphon pipeline sql "SELECT type, count(*) FROM items GROUP BY type"
     """
     with spark_session(master, as_json) as (spark, tell):
-        from antiphon.pipeline.query.sql import ask
+        from antiphon.pipeline.query.table_sql import ask
         from antiphon.pipeline.tables.delta_folder import DeltaFolder
 
         tell("ask")

@@ -33,8 +33,8 @@ def query(
     """
     asked = read_query(text)
     with spark_session(master, as_json) as (spark, tell):
-        from antiphon.pipeline.query.compile import found
-        from antiphon.pipeline.query.sql import open_tables
+        from antiphon.pipeline.query.dataframe import found
+        from antiphon.pipeline.query.table_sql import open_tables
         from antiphon.pipeline.source.home import read_parties
         from antiphon.pipeline.tables.delta_folder import DeltaFolder
 

@@ -6,5 +6,5 @@ state_fold     fold acts into a `PartyState`
 state          `PartyState`: members, groups, feeds, policy, epochs and void acts
 
 Control blocks and evidence of forks come in; the state, verdicts and final epochs go out. Imports `rights` and the
-rooms below it; causal delivery is `antiphon.feed.causal_delivery`.
+rooms before it; causal delivery is `antiphon.feed.causal_delivery`.
 """

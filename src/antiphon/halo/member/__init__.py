@@ -3,7 +3,7 @@
 membership      `Membership`: found or join a party, open feeds, write credentials
 votes           declare, attest, endorse and refuse epochs
 genesis_checks  the checks of an epoch genesis that need control feeds only
-fork_evidence   tell the party of forks
+fork_reports    publish evidence of forks to the party (`feed.fork` checks it)
 child_party     found a child party, and repeat there what the parent took away
 
 A feed store, a key store and a device come in; blocks of the device's own feeds go out. Imports every other room.

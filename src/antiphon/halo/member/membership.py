@@ -57,7 +57,7 @@ from antiphon.halo.keys.identity import Device, Identity
 from antiphon.halo.keys.key_file import KeyKind
 from antiphon.halo.keys.key_store import KeyStore
 from antiphon.halo.member import child_party, votes
-from antiphon.halo.member.fork_evidence import publish_forks, untold
+from antiphon.halo.member.fork_reports import publish_forks, untold
 
 POLICIES_NAMED_MAX = 256  # older ones have been replaced by these
 

@@ -2,7 +2,7 @@
 
 Start reading at `engine.py`: `Engine.process` runs the parts below in this order.
 
-engine          `Engine`: one party; delivers, judges, folds, saves
+engine          `Engine`: one party; delivers, judges, folds, refolds items after late messages, saves
 ports           `Authority` and `Items`: the interfaces to rights and to the item store, and the values that cross them
 authority       `PartyAuthority` (the control state of HALO) and `OpenAuthority` (a store without credentials)
 lane            `Lane`: the delivery state of one data feed

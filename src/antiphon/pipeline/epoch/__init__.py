@@ -4,5 +4,5 @@
     epoch_snapshot   stage `snapshot`: plan an epoch, fold its messages, build its trees
 
 In: a home, a party, and an epoch (final, or about to be declared). Out: the blobs of its snapshot. This room may import
-`fold` and the rooms below it.
+`fold` and what that may import.
 """

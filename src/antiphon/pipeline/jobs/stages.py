@@ -27,7 +27,7 @@ from antiphon.pipeline.fold.item_fold import folded, items, refused
 from antiphon.pipeline.order.messages import bases, messages
 from antiphon.pipeline.plan.standings import judged, quarantine
 from antiphon.pipeline.plan.survey import blocks, survey
-from antiphon.pipeline.query.compile import found
+from antiphon.pipeline.query.dataframe import found
 from antiphon.pipeline.query.resolved_items import Seen, seen
 from antiphon.pipeline.tables.changes import changes
 from antiphon.pipeline.tables.item_rows import shown

@@ -13,7 +13,7 @@ from tests.budget import budget
 from tests.pipeline.small import small_jobs
 
 from antiphon.model.value import Value
-from antiphon.pipeline.query.compile import results
+from antiphon.pipeline.query.dataframe import results
 from antiphon.pipeline.query.resolved_items import Seen
 from antiphon.pipeline.tables import facts_column as column
 from antiphon.pipeline.tables.item_rows import display_of
