@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from antiphon.cli import common
 from antiphon.cli.app import app, main
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -24,7 +25,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def run(homes: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Call the program's entry point in this process: with its exit code, and its errors as lines."""
-    monkeypatch.setenv("COLUMNS", "200")
+    for console in (common.out, common.err):  # they may have taken another width when they were made
+        monkeypatch.setattr(console, "_width", 200)
 
     def call(*arguments: str, home: str = "") -> subprocess.CompletedProcess[str]:
         monkeypatch.setenv("ANTIPHON_HOME", str(folder_of(homes, home)))
