@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from tests.budget import budget
 from tests.feed.causal_reference import History, disagreements, histories, make_history
 
 from antiphon.feed import causal_delivery
@@ -17,7 +18,7 @@ Link = Callable[[Entry], tuple[bytes, int]]
 Rule = Callable[..., Standing]
 
 
-@settings(max_examples=1_500)
+@settings(max_examples=budget(300, 10_000))
 @given(histories())
 def test_the_core_delivers_what_the_reference_does_and_names_the_same_obstacles(history: History) -> None:
     assert disagreements(history) == []

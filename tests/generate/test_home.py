@@ -227,6 +227,7 @@ def digests_made_elsewhere(folder: Path, seed: int, hash_seed: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     one = digests_made_elsewhere(tmp_path / "one", 7, "1")
     again = digests_made_elsewhere(tmp_path / "again", 7, "2")
@@ -246,6 +247,7 @@ def test_another_seed_gives_other_feeds(tmp_path: Path) -> None:
 # -- any options
 
 
+@pytest.mark.slow
 # Homes cost too much to shrink them.
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(

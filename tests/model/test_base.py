@@ -16,7 +16,7 @@ from antiphon.core.keys import KeyPair
 from antiphon.core.stamp import Stamp
 from antiphon.core.v1 import item_pb2
 from antiphon.feed.header import Kind
-from antiphon.model import item_codec, replay as replay_module
+from antiphon.model import item_codec, late_messages
 from antiphon.model.array.model import ArrayModel
 from antiphon.model.epoch_fold import fold_epoch
 from antiphon.model.fold import BASE_HAS_GENESIS, ItemState, fold
@@ -84,7 +84,7 @@ def test_an_item_goes_on_from_an_epoch_as_everybodys_does(
     model: type[Model[Any]], every: int, seed: int, law: Any
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replay_module, "CHECKPOINT_EVERY", every)
+        patch.setattr(late_messages, "CHECKPOINT_EVERY", every)
         check_law(law, model(), random.Random(seed))
 
 
@@ -119,7 +119,7 @@ def test_only_messages_of_the_tail_are_judged_again() -> None:
 
 
 def test_a_message_before_the_first_checkpoint_that_is_kept_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay_module, "CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr(late_messages, "CHECKPOINT_EVERY", 2)
     base = epoch(None, genesis(), said(50, A, 1, b"base"))
     item = on(base, *(said(60 + at, A, 2 + at, b"%d" % at) for at in range(8)))
     assert item.trimmed
@@ -130,7 +130,7 @@ def test_the_record_of_a_based_item_rolls_back_to_its_base() -> None:
     item = on(epoch(None, genesis(), said(5, A, 1, b"base")), said(9, A, 2, b"b"))
     again = item_codec.decode(item_codec.encode(item), MODELS)
     assert again.checkpoints == item.checkpoints
-    assert again.checkpoints[0].stamp == replay_module.BASE
+    assert again.checkpoints[0].stamp == late_messages.BASE
     assert run([said(2, B, 0, b"a")], again).item is again
     assert again.value == [b"base", b"a", b"b"]
 

@@ -191,6 +191,7 @@ def test_the_first_content_is_undone_to_nothing() -> None:
     assert FILE.content(state) is None
 
 
+@pytest.mark.slow
 def test_files_keep_the_laws_of_models() -> None:
     assert run_model_tests(FileModel, examples=40)
 

@@ -27,7 +27,7 @@ from tests.model.item_messages import (
 from antiphon.core.ids import ItemId
 from antiphon.core.stamp import Stamp
 from antiphon.feed.header import Kind
-from antiphon.model import item_codec, replay as replay_module
+from antiphon.model import item_codec, late_messages
 from antiphon.model.factory import ModelFactory
 from antiphon.model.fold import NO_BODY, NO_ITEM, fold
 from antiphon.model.message import Change, Genesis, Note, wrap, write_change, write_genesis
@@ -268,7 +268,7 @@ def test_a_void_message_stays_void_when_it_is_replayed() -> None:
 
 
 def test_checkpoints_bound_what_is_kept_and_a_message_before_them_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay_module, "CHECKPOINT_EVERY", 4)
+    monkeypatch.setattr(late_messages, "CHECKPOINT_EVERY", 4)
     item = state_of([genesis()])
     for at in range(40):
         run([said(10 + at, A, 1 + at, b"%d" % at)], item)
@@ -285,7 +285,7 @@ def test_checkpoints_bound_what_is_kept_and_a_message_before_them_is_late(monkey
 def test_checkpoints_do_not_show(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     notes = orders(40, seed)
     wanted = item_codec.snapshot(state_of([genesis(), *sorted(notes, key=lambda note: note.stamp)]))
-    monkeypatch.setattr(replay_module, "CHECKPOINT_EVERY", 3)
+    monkeypatch.setattr(late_messages, "CHECKPOINT_EVERY", 3)
     item, seen = state_of([genesis()]), [genesis()]
     for note in notes:
         seen.append(note)

@@ -272,6 +272,7 @@ def test_a_snapshot_in_the_middle_changes_nothing(seed: int) -> None:
     assert TEXT.snapshot(straight) == TEXT.snapshot(stopped) == TEXT.snapshot(world.replicas[0])
 
 
+@pytest.mark.slow
 def test_it_keeps_the_laws_of_models() -> None:
     assert run_model_tests(TextModel, examples=20)
 

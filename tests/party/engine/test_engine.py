@@ -14,7 +14,7 @@ from antiphon.core.stamp import Stamp
 from antiphon.feed.encoder import Draft
 from antiphon.feed.header import Kind
 from antiphon.halo.credentials.claims import Role
-from antiphon.model import fold as item_module, replay as replay_module
+from antiphon.model import fold as item_module, late_messages
 from antiphon.model.factory import ModelFactory
 from antiphon.model.message import Genesis, wrap, write_genesis
 from antiphon.model.model import Feeding, Model
@@ -244,7 +244,7 @@ def fork_of(peer: Peer) -> list[Any]:
 
 
 def test_a_message_far_too_late_folds_the_item_afresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay_module, "CHECKPOINT_EVERY", 4)
+    monkeypatch.setattr(late_messages, "CHECKPOINT_EVERY", 4)
     with Peers(tmp_path, authority=False, models=factory(Story)) as peers:
         alice, bob, carol = (peers.add(name) for name in ("alice", "bob", "carol"))
         story = alice.party.create("test/story")
